@@ -289,6 +289,7 @@ def windows(chance: Random, each: int) -> Iterator[str]:
             order = chance.choice(("id", "i DESC NULLS FIRST, id", "s, id DESC", "e DESC, id"))
             group = chance.choice(("", "PARTITION BY b ", "PARTITION BY j, b ", "PARTITION BY e "))
             yield f"{function} OVER ({group}ORDER BY {order} {frame})"
+    yield from (f"sum(0.1D) OVER (PARTITION BY b ORDER BY {order})" for order in "yjuf")  # with ties
     yield from _near(chance, each)
 
 

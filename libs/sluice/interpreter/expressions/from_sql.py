@@ -254,21 +254,22 @@ def _frame(spec: exp.WindowSpec | None) -> nodes.Frame | None:
         return None
     if spec.args.get("kind") not in ("ROWS", "RANGE"):
         raise NotHere("a window's frame of that kind")
-    ends = [_bound(spec.args.get(end), spec.args.get(f"{end}_side")) for end in ("start", "end")]
-    return nodes.Frame(spec.args["kind"] == "ROWS", ends[0], ends[1])
+    lower = _bound(spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
+    upper = _bound(spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
+    return nodes.Frame(spec.args["kind"] == "ROWS", lower, upper)
 
 
-def _bound(end: Tree | str | None, side: str | None) -> nodes.Bound:
-    if end == "UNBOUNDED":
+def _bound(end: Tree | str | None, side: str | None, outward: str) -> nodes.Bound:
+    if end == "UNBOUNDED" and side == outward:
         return None
     if end in ("CURRENT ROW", None):
         return 0
     sign = -1 if side == "PRECEDING" else 1
-    if isinstance(end, exp.Literal) and end.is_int:
+    if isinstance(end, exp.Literal) and end.is_int and int(end.name):
         return sign * int(end.name)
     if isinstance(end, exp.Interval):
         return _span(end, sign)
-    raise NotHere("a frame's bound that is no number")
+    raise NotHere("a frame's bound that is no number of rows")
 
 
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}

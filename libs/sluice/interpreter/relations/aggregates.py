@@ -6,13 +6,15 @@ Sums of DOUBLE depend on the order of their rows in Spark, too; the order here i
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
+from itertools import pairwise
 from operator import add
 from typing import Any
 
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.values.batch import Value
+from sluice.interpreter.expressions.nodes import Call, Literal, Node, Star
+from sluice.interpreter.values.batch import Value, constant
 from sluice.interpreter.values.casts import boolean, number
 from sluice.interpreter.values.columns import Same
 from sluice.interpreter.values.keys import has_floats, keyed, normal, order_of, same_value
@@ -20,9 +22,9 @@ from sluice.interpreter.values.numbers import bounded, fits_in, half_up
 from sluice.interpreter.values.types import (
     BOOLEAN,
     DOUBLE,
+    INT,
     LONG,
     NULL,
-    decimal_of,
     is_integer,
     of_decimal,
 )
@@ -31,10 +33,8 @@ from sluice.language.typed.decimals import Decimal
 Rows = Sequence[tuple[Any, ...]]
 Fold = Callable[[Rows], Any]  # of the arguments of a group's rows
 Aggregate = tuple[T.DataType, Fold, list[Value]]
-
-
-MOST = 2**63
-_long = bounded(LONG)
+MOST_FIRST = 100_000  # rows of min_by and max_by
+FALSE = constant(value=False, type_=BOOLEAN)
 
 
 def _given(rows: Rows) -> list[Any]:
@@ -52,29 +52,29 @@ def _count(arguments: list[Value]) -> Aggregate:
 def _sum(arguments: list[Value]) -> Aggregate:
     (value,) = arguments
     if is_integer(value.type):
-        return LONG, _whole_total, arguments
+        return LONG, partial(_total, bounded(LONG), 2**63), arguments
     if isinstance(value.type, T.DecimalType):
-        found = decimal_of(value.type)
-        assert found
-        type_ = of_decimal(found.sum())
-        fits = fits_in(type_)
-        return type_, lambda rows: _total(rows, fits), arguments
+        type_ = of_decimal(Decimal(value.type.precision, value.type.scale).sum())
+        return type_, _decimal_total(type_), arguments
     if not isinstance(value.type, T.DoubleType):
         raise NotHere(f"a sum of {value.type.simpleString()}")
-    return DOUBLE, lambda rows: _total(rows, float), arguments
+    return (
+        DOUBLE,
+        lambda rows: float(reduce(add, given, 0)) if (given := _given(rows)) else None,
+        arguments,
+    )
 
 
-def _total(rows: Rows, fits: Callable[[Any], Any]) -> Any:
+def _decimal_total(type_: T.DecimalType) -> Callable[[Rows], int | None]:
+    return partial(_total, fits_in(type_), 10**type_.precision)
+
+
+def _total(fits: Callable[[int], int], most: int, rows: Rows) -> int | None:
+    """Return a sum of whole numbers that stays within its type in any order of its rows."""
     given = _given(rows)
-    return fits(reduce(add, given, 0)) if given else None
-
-
-def _whole_total(rows: Rows) -> int | None:
-    """Return a sum of whole numbers that stays within BIGINT in any order of its rows."""
-    given = _given(rows)
-    if given and max(map(abs, given)) * len(given) >= MOST:
+    if given and max(map(abs, given)) * len(given) >= most:
         for sign in (1, -1):
-            _long(sign * sum(v for v in given if v * sign > 0))
+            fits(sign * sum(v for v in given if v * sign > 0))
     return sum(given) if given else None
 
 
@@ -92,15 +92,13 @@ def _avg(arguments: list[Value]) -> Aggregate:
 
 
 def _decimal_avg(value: Value, type_: T.DecimalType) -> Aggregate:
-    found = of_decimal(Decimal(type_.precision, type_.scale).average())
+    given = Decimal(type_.precision, type_.scale)
+    found, total = of_decimal(given.average()), _decimal_total(of_decimal(given.sum()))
     fits, more = fits_in(found), 10 ** (found.scale - type_.scale)
 
     def mean(rows: Rows) -> int | None:
-        given = _given(rows)
-        if not given:
-            return None
-        total = sum(given) * more
-        return fits(half_up(total, len(given)))
+        summed = total(rows)
+        return None if summed is None else fits(half_up(summed * more, len(_given(rows))))
 
     return found, mean, [value]
 
@@ -139,14 +137,16 @@ def _extreme_by(choose: Callable[..., Any], arguments: list[Value]) -> Aggregate
 def _first_by(descending: bool, arguments: list[Value]) -> Aggregate:
     value, by, most = arguments
     order, count = order_of(by.type), most.literal
-    if not isinstance(count, int):
-        raise NotHere("min_by or max_by of as many rows as a column says")
+    if most.type != INT or not 1 <= count <= MOST_FIRST:
+        raise NotHere("min_by or max_by of such a number of rows")
 
     def chosen(rows: Rows) -> tuple[Any, ...] | None:
         given = [(order(k), i) for i, (_, k) in enumerate(rows) if k is not None]
         if not given:
             return None
         ranked = sorted(given, key=lambda pair: pair[0], reverse=descending)
+        if any(a == b for (a, _), (b, _) in pairwise(ranked[: count + 1])):
+            raise NotHere("min_by or max_by of rows that tie")
         return tuple(rows[i][0] for _, i in ranked[:count])
 
     return T.ArrayType(value.type), chosen, [value, by]
@@ -159,8 +159,10 @@ def _approximate(arguments: list[Value]) -> Aggregate:
 
 
 def _end(at: int, arguments: list[Value]) -> Aggregate:
-    value, *ignoring = arguments
-    ignores = bool(ignoring and ignoring[0].literal)
+    value, ignoring = arguments[0], arguments[1] if arguments[1:] else FALSE
+    ignores = ignoring.literal
+    if not isinstance(ignores, bool):
+        raise NotHere("first or last by such an option")
 
     def chosen(rows: Rows) -> Any:
         found = _given(rows) if ignores else [row[0] for row in rows]
@@ -212,6 +214,8 @@ def _mode(arguments: list[Value]) -> Aggregate:
     return value.type, most, arguments
 
 
+ENDS = {"first": 0, "first_value": 0, "any_value": 0, "last": -1, "last_value": -1}
+MOST_ARGUMENTS = {**dict.fromkeys(ENDS, 2), "min_by": 3, "max_by": 3}
 AGGREGATES: Mapping[str, Callable[[list[Value]], Aggregate]] = {
     "count": _count,
     "sum": _sum,
@@ -221,11 +225,7 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], Aggregate]] = {
     "max": partial(_extreme, max),
     "min_by": partial(_extreme_by, min),
     "max_by": partial(_extreme_by, max),
-    "first": partial(_end, 0),
-    "first_value": partial(_end, 0),
-    "any_value": partial(_end, 0),
-    "last": partial(_end, -1),
-    "last_value": partial(_end, -1),
+    **{name: partial(_end, at) for name, at in ENDS.items()},
     "collect_list": _collect_list,
     "array_agg": _collect_list,
     "collect_set": _collect_set,
@@ -239,7 +239,7 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], Aggregate]] = {
     "approx_count_distinct": _approximate,
 }
 # Of one row, its value; but for sums of DOUBLE, in which -0.0 becomes 0.0.
-OF_ONE = frozenset({"sum", "min", "max", "first", "first_value", "any_value", "last", "last_value"})
+OF_ONE = frozenset({"sum", "min", "max", *ENDS})
 # Known, so that one without a meaning here is not taken for a function of rows.
 SPARKS = frozenset(
     {
@@ -250,10 +250,22 @@ SPARKS = frozenset(
 )
 
 
+def arguments_of(call: Call) -> list[Node]:
+    """Return an aggregate's arguments. Raises NotHere for a star in other than `count(*)`."""
+    stars = [a for a in call.arguments if isinstance(a, Star)]
+    if not stars:
+        return list(call.arguments)
+    if call.name != "count" or call.is_distinct or len(call.arguments) > 1 or stars[0].of:
+        raise NotHere(f"all columns in {call.name}")
+    return [Literal(1, INT)]
+
+
 def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> Aggregate:
     """Return an aggregate's type, its fold, and the arguments that the fold takes."""
     if name not in AGGREGATES:
         raise NotHere(f"the aggregate {name}")
+    if name != "count" and not 1 <= len(arguments) <= MOST_ARGUMENTS.get(name, 1):
+        raise NotHere(f"{name} of {len(arguments)} arguments")
     type_, fold, taken = AGGREGATES[name](arguments)
     if not is_distinct:
         return type_, fold, taken

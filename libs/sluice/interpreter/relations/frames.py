@@ -21,13 +21,18 @@ Framing = Callable[[Sequence[int], Sequence[int]], Bounds]
 
 def framing(frame: Frame, keys: Sequence[SortKey]) -> Callable[[Batch], Framing]:
     """Return the frames of a batch's rows."""
-    if frame.by_rows or all(bound in (None, 0) for bound in (frame.lower, frame.upper)):
+    ends = (frame.lower, frame.upper)
+    if None not in ends and _least(frame.lower) > _least(frame.upper):
+        raise NotHere("a frame that ends before it begins")
+    if not frame.by_rows and not keys:
+        raise NotHere("a frame of RANGE without an order")
+    if frame.by_rows or all(bound in (None, 0) for bound in ends):
         return lambda _: lambda _rows, peers: _by_place(frame, peers)
     (key,) = keys
-    units = {b.unit if isinstance(b, Span) else "" for b in (frame.lower, frame.upper) if b}
+    units = {b.unit if isinstance(b, Span) else "" for b in ends if b}
     if len(units) > 1:
         raise NotHere("a frame between bounds of two types")
-    lower, upper = (_distance(bound, key.value.type) for bound in (frame.lower, frame.upper))
+    lower, upper = (_distance(bound, key.value.type) for bound in ends)
 
     def of(batch: Batch) -> Framing:
         values = key.value.run(batch)
@@ -38,6 +43,10 @@ def framing(frame: Frame, keys: Sequence[SortKey]) -> Callable[[Batch], Framing]
         return by_value
 
     return of
+
+
+def _least(bound: Bound) -> int:
+    return bound.micros if isinstance(bound, Span) else bound or 0
 
 
 def _distance(bound: Bound, type_: T.DataType) -> int | None:

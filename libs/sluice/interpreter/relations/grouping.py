@@ -7,17 +7,22 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.compiling import Column, Scope, column, compile_node
-from sluice.interpreter.expressions.nodes import Call, Literal, Node, Over, Star, name_of
+from sluice.interpreter.expressions.nodes import Call, Node, Over, name_of
 from sluice.interpreter.expressions.walking import outermost
-from sluice.interpreter.relations.aggregates import AGGREGATES, OF_ONE, SPARKS, aggregate_of
+from sluice.interpreter.relations.aggregates import (
+    AGGREGATES,
+    OF_ONE,
+    SPARKS,
+    aggregate_of,
+    arguments_of,
+)
 from sluice.interpreter.relations.relation import Relation
-from sluice.interpreter.relations.sorting import grouped
+from sluice.interpreter.relations.sorting import grouped, unplaced
 from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.columns import Same, settled
 from sluice.interpreter.values.keys import normal
-from sluice.interpreter.values.types import INT
 
 Groups = Sequence[Sequence[int]]
 
@@ -36,6 +41,7 @@ def aggregate(relation: Relation, by: Sequence[Node], nodes: Sequence[Node]) -> 
     """Return a row for each group: what it is grouped by, and the expressions of aggregates."""
     scope = Scope(relation.columns)
     keys = [compile_node(node, scope) for node in by]
+    unplaced(keys)
     calls = {id(c): c for node in nodes for c in outermost(node, _is_call)}
     folds = {key: _folded(call, scope) for key, call in calls.items() if isinstance(call, Call)}
     shown = [normal(k.type) for k in keys]
@@ -64,8 +70,7 @@ def aggregate(relation: Relation, by: Sequence[Node], nodes: Sequence[Node]) -> 
 
 
 def _folded(call: Call, scope: Scope) -> tuple[T.DataType, Callable[[Batch, Groups], Values]]:
-    stars = [Literal(1, INT) if isinstance(a, Star) else a for a in call.arguments]
-    arguments = [compile_node(a, scope) for a in stars]
+    arguments = [compile_node(a, scope) for a in arguments_of(call)]
     where = boolean(compile_node(call.where, scope)) if call.where else None
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=call.is_distinct)
 

@@ -18,7 +18,7 @@ from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
 from sluice.interpreter.relations.projecting import project
 from sluice.interpreter.relations.relation import Narrow, Relation
-from sluice.interpreter.relations.sorting import SortKey, in_order, keys_of
+from sluice.interpreter.relations.sorting import SortKey, in_order, keys_of, unplaced
 from sluice.interpreter.relations.stored import MOST_ROWS, of_arrow
 from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch
@@ -229,6 +229,7 @@ def _sort(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
     scope = Scope(relation.columns)
     keys = [SortKey.of(protocol.order_of(o), scope) for o in plan.order]
+    unplaced([key.value for key in keys])
 
     def rows(batch: Batch) -> Sequence[int]:
         return in_order(range(batch.count), [key.places(batch) for key in keys], keys)

@@ -76,7 +76,7 @@ def _column(node: Node, value: Value, columns: Sequence[Column]) -> Column:
     if isinstance(node, Name):
         at, rest = find(node.parts, columns)
         if not rest:
-            return columns[at]
+            return replace(columns[at], name=name_of(node))
     return Column(name_of(node), value.type)
 
 

@@ -4,6 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.compiling import Scope, compile_node
 from sluice.interpreter.expressions.nodes import Order
 from sluice.interpreter.values.arrow import Values
@@ -33,6 +36,12 @@ class SortKey:
         if order is same_value:
             return [null if v is None else (1, v) for v in values]
         return [null if v is None else (1, order(v)) for v in values]
+
+
+def unplaced(values: Sequence[Value]) -> None:
+    """Raise NotHere for a whole constant, which Spark takes for the number of a column."""
+    if any(v.is_literal and isinstance(v.type, T.IntegerType) for v in values):
+        raise NotHere("the number of a column")
 
 
 def in_order(

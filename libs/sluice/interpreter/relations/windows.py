@@ -8,12 +8,18 @@ from pyspark.sql.types import DecimalType
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.compiling import Scope, compile_node
-from sluice.interpreter.expressions.nodes import Call, Frame, Literal, Over, Star
-from sluice.interpreter.relations.aggregates import AGGREGATES, Fold, aggregate_of
+from sluice.interpreter.expressions.nodes import Call, Frame, Over
+from sluice.interpreter.relations.aggregates import (
+    AGGREGATES,
+    ENDS,
+    Fold,
+    aggregate_of,
+    arguments_of,
+)
 from sluice.interpreter.relations.frames import Bounds, ends_of, framing
 from sluice.interpreter.relations.sorting import SortKey, grouped, in_order
 from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import Batch, Value
+from sluice.interpreter.values.batch import Batch, Value, constant
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.types import DOUBLE, INT, common, is_integer
 
@@ -47,6 +53,9 @@ def _cume_dist(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
     return [end / len(rows) for end in ends]
 
 
+SHIFTS = ("lag", "lead")
+# Those that Spark lets ignore nulls.
+OF_KNOWN = frozenset({*SHIFTS, *ENDS, "collect_list", "array_agg"})
 RANKERS: Mapping[str, tuple[Any, Ranker]] = {
     "row_number": (INT, _row_number),
     "rank": (INT, _rank),
@@ -90,21 +99,28 @@ def _peers(rows: Sequence[int], places: Sequence[list[Any]]) -> list[int]:
     return firsts
 
 
+def _check(node: Over, call: Call) -> None:
+    """Raise NotHere for what Spark refuses in a window."""
+    if call.is_distinct or call.where or (node.ignores_nulls and call.name not in OF_KNOWN):
+        raise NotHere(f"{call.name} of some rows of a window")
+    if call.name in (*RANKERS, *SHIFTS) and (node.frame or not node.order):
+        raise NotHere(f"{call.name} without an order, or with a frame")
+    if call.name in RANKERS and call.arguments:
+        raise NotHere(f"{call.name} of a value")
+
+
 def _function(
     node: Over, call: Call, keys: Sequence[SortKey], scope: Scope
 ) -> tuple[Any, Callable[[Batch], Ranker]]:
-    if not node.order and (call.name in RANKERS or call.name in ("lag", "lead")):
-        raise NotHere(f"{call.name} without an order")
+    _check(node, call)
     if call.name in RANKERS:
         type_, ranker = RANKERS[call.name]
         return type_, lambda _: ranker
-    if call.name in ("lag", "lead"):
+    if call.name in SHIFTS:
         return _shifted(call, scope, ignores_nulls=node.ignores_nulls)
-    if call.name not in AGGREGATES or call.is_distinct or call.where:
+    if call.name not in AGGREGATES:
         raise NotHere(f"the window function {call.name}")
-    arguments = [
-        compile_node(Literal(1, INT) if isinstance(a, Star) else a, scope) for a in call.arguments
-    ]
+    arguments = [compile_node(a, scope) for a in arguments_of(call)]
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=False)
     frame = node.frame or (SO_FAR if node.order else WHOLE)
     frames = framing(frame, keys)
@@ -138,18 +154,16 @@ def _framed(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
 
 def _running(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
     """Fold ever longer beginnings: each is the fold of the one before and what is added."""
-    found: dict[int, Any] = {0: fold([])}
-    last, total = 0, found[0]
-    is_count = found[0] == 0
-    for end in sorted({b for _, b in bounds if b > 0}):
-        more = fold(values[last:end])
+    total = fold([])
+    found, is_count = [total], total == 0
+    for value in values:
+        more = fold([value])
         if is_count:
             total += more
         elif more is not None:
             total = more if total is None else fold([(total,), (more,)])
-        last = end
-        found[end] = total
-    return [found[max(b, 0)] for _, b in bounds]
+        found.append(total)
+    return [found[end] for _, end in bounds]
 
 
 def _shifted(
@@ -157,16 +171,15 @@ def _shifted(
 ) -> tuple[Any, Callable[[Batch], Ranker]]:
     """Return lag or lead."""
     value, *more = (compile_node(a, scope) for a in call.arguments)
-    by = more[0].literal if more else 1
-    if not isinstance(by, int):
-        raise NotHere(f"{call.name} by a column")
-    step = -by if call.name == "lag" else by
+    by = more[0] if more else constant(1, INT)
+    if not isinstance(by.literal, int) or by.type != INT or len(more) > 2:
+        raise NotHere(f"{call.name} by such a number")
+    step = -by.literal if call.name == "lag" else by.literal
     default = more[1] if len(more) > 1 and more[1].literal is not None else None
     type_ = value.type
     if default and common([type_, default.type]) != type_ and not _is_few_digits(default, type_):
         raise NotHere(f"{call.name} with a default of another type")
-    ignores_nulls = ignores_nulls or bool(len(more) > 2 and more[2].literal)
-    if ignores_nulls and not by:
+    if ignores_nulls and not step:
         raise NotHere(f"{call.name} of the row itself, ignoring nulls")
     default = cast(default, type_) if default else None
 

@@ -27,11 +27,23 @@ def keyed(type_: T.DataType) -> Callable[[Any], Any]:
     return key_of(type_) or same_value
 
 
+def has_maps(type_: T.DataType) -> bool:
+    """True if values of the type are maps, or hold some."""
+    match type_:
+        case T.ArrayType():
+            return has_maps(type_.elementType)
+        case T.StructType():
+            return any(has_maps(f.dataType) for f in type_.fields)
+    return isinstance(type_, T.MapType)
+
+
 def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
     """Return a function to values that are equal if Spark groups their originals together.
 
-    None if the values themselves are such. NaN equals NaN, -0.0 equals 0.0.
+    None if the values themselves are such. NaN equals NaN, -0.0 equals 0.0. Maps are refused.
     """
+    if has_maps(type_):
+        raise NotHere("maps as keys")
     if not has_floats(type_):
         return None
     match type_:
@@ -44,8 +56,6 @@ def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
             return lambda v: (
                 None if v is None else tuple(p(x) for p, x in zip(parts, v, strict=True))
             )
-        case T.MapType():
-            raise NotHere("maps as keys")
     return _float_key
 
 

@@ -1,0 +1,106 @@
+"""Windows, groups and orders that Spark refuses, or reads otherwise, are left to it."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from tests.interpreter.test_refused import LONG, refused
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.session import Session, interpreting
+
+MAP = "map(CAST(id AS STRING), id)"
+SCORE = "CAST(id AS DOUBLE)"
+
+
+@pytest.fixture
+def rows() -> Iterator[DataFrame]:
+    session = Session()
+    with interpreting(session):
+        yield session.range(1, 4)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "ROWS BETWEEN 2 FOLLOWING AND 1 FOLLOWING",
+        "ROWS BETWEEN CURRENT ROW AND 1 PRECEDING",
+        "ROWS BETWEEN UNBOUNDED FOLLOWING AND CURRENT ROW",
+        "ROWS BETWEEN CURRENT ROW AND UNBOUNDED PRECEDING",
+        "RANGE BETWEEN 1 PRECEDING AND 2 PRECEDING",
+        "RANGE BETWEEN 0 PRECEDING AND CURRENT ROW",
+    ],
+)
+def test_frames_without_a_meaning(frame: str) -> None:
+    refused(f"count(*) OVER (ORDER BY CAST(id AS INT) {frame})")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "count(*) OVER (RANGE UNBOUNDED PRECEDING)",
+        "rank() OVER (ORDER BY id ROWS 1 PRECEDING)",
+        "lag(id) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING)",
+        "lag(id) FILTER (WHERE id > 1) OVER (ORDER BY id)",
+        "row_number() FILTER (WHERE id > 1) OVER (ORDER BY id)",
+        "row_number() IGNORE NULLS OVER (ORDER BY id)",
+        "sum(id) IGNORE NULLS OVER (ORDER BY id)",
+        "row_number(1) OVER (ORDER BY id)",
+        "lag(id, true) OVER (ORDER BY id)",
+        "lag(id, 1.0) OVER (ORDER BY id)",
+        f"count(*) OVER (PARTITION BY {MAP})",
+    ],
+)
+def test_window_functions_of_such_a_form(sql: str) -> None:
+    refused(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "count(DISTINCT *)",
+        "collect_list(*)",
+        "collect_list(id, id)",
+        "count_if(id > 1, id > 2)",
+        "approx_count_distinct(id, 0.1)",
+        "first(id, NULL)",
+        "max_by(id, id, 1.0)",
+        "max_by(id, id, true)",
+        "max_by(id, id, 0)",
+        "min_by(id, id > 0, 2)",
+        f"count(DISTINCT {MAP})",
+        f"sum(if(id < 3, {LONG}, -{LONG[:-5]}0)))",
+    ],
+)
+def test_aggregates_of_such_a_form(sql: str) -> None:
+    refused(sql, count=3)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda t: t.groupBy(F.expr(MAP)).count(),
+        lambda t: t.select(F.expr(MAP)).distinct(),
+        lambda t: t.groupBy(F.struct(F.expr(MAP))).count(),
+        lambda t: t.groupBy(F.expr("2")).agg(F.expr("count(*)")),
+        lambda t: t.orderBy(F.expr("1").desc()),
+        lambda t: t.where(f"struct({MAP}) = struct({MAP})"),
+    ],
+)
+def test_keys_of_maps_and_numbers_of_columns(
+    rows: DataFrame, query: Callable[[DataFrame], DataFrame]
+) -> None:
+    with pytest.raises(NotHere):
+        query(rows).toArrow()
+
+
+def test_a_column_is_named_as_it_is_asked_for(rows: DataFrame) -> None:
+    assert rows.select("ID").columns == ["ID"]
+    assert rows.withColumn("ID", F.lit(1)).select("id").columns == ["id"]
+
+
+def test_sums_of_fractions_are_added_row_by_row(rows: DataFrame) -> None:
+    """Rows that tie in the order are not added together first."""
+    tied = rows.selectExpr("sum(0.1D) OVER (ORDER BY id > 1) AS s", "id").orderBy("id")
+    assert [row.s for row in tied.collect()] == [0.1, 0.30000000000000004, 0.30000000000000004]
