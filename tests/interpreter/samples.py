@@ -93,7 +93,7 @@ LAMBDAS = (
     *("xxhash64(f)", "xxhash64(CAST(d AS FLOAT), array(f))", "string(f)", "to_json(struct(f, x))"),
     "from_csv(concat('\"', t, '\"'), 'v DATE', map('dateFormat', 'yyyy-MM-d', 'escape', '\"')).v",
     *("substring_index('aaaaa', 'aa', j)", "substring_index('aaa', concat('a', 'a'), -1)"),
-    *("CAST(1152921573326323713L + i AS FLOAT)", "CAST(16777217.0000000001 + i AS FLOAT)"),
+    *("try_cast(9223372036854775807D AS BIGINT)", "CAST(16777217.0000000001 + i AS FLOAT)"),
     *("to_json(struct(n, m, k))", "coalesce(n, CAST(k AS DECIMAL(38, 0)))"),
     *("n < CAST(i AS DECIMAL(38, 0))", "n = CAST(i AS DECIMAL(38, 0))"),
     *("array_distinct(array(-0D, d))", "array_except(array(-0D, d), h)"),
@@ -104,7 +104,7 @@ LAMBDAS = (
     *(f"regexp_extract(concat(s, t, {end}), '{form}', 0)" for end in ENDS for form in FORMS),
     *("regexp_replace(s, 'a+', '-')", "date_add(u, i) > v"),
     *("regexp_replace(s, '^a*', '')", "regexp_replace(s, '[^a-c]*', '')", "s RLIKE '[{}]|a'"),
-    *("try_divide(i, 0)", "try_divide(n, 0.0)", "CAST(9007199254740993L + i AS FLOAT)"),
+    *("try_divide(i, 0)", "try_divide(n, 0.0)", "try_cast(CAST('1e19' AS FLOAT) AS INT)"),
     *(r"concat(s, '\\z') RLIKE 'b\\\\z'", r"concat(s, '\\z') RLIKE 'b\\z'", "locate('', s, 2)"),
     *(r"concat(s, '\\1') RLIKE 'b\\\\{1}1'", r"concat('[', s) RLIKE '\\[a'"),
     *(
@@ -135,7 +135,7 @@ TYPED = (
     *("regexp_extract(s, '([a-z])b?', 1)", "substring_index(s, 'b', j)"),
     *("pmod(i, j)", "right(s, j)", "substring(s, 2)", "unix_millis(p)", "-0.5D + round(e, 1)"),
     *("array_append(r, i)", "array_prepend(r, i)", "array_union(r, array(i, 1))", "ascii(s)"),
-    *("array_intersect(r, array(i, 1))", "array_remove(r, 1)", "arrays_overlap(r, array(i, 5))"),
+    *("array_intersect(r, array(i, 1))", "array_remove(r, 1L)", "arrays_overlap(r, array(i, 5))"),
     *("array_union(h, array(-0D, d))", "array_intersect(h, array(0D, d))", "array_remove(h, -0D)"),
     *("arrays_overlap(w, array('a', s))", "array_join(w, '-', '?')", "array_append(w, s)"),
     *("split_part(t, '-', j)", "split_part(s, 'b', -1)", "find_in_set(s, 'a,,b,ab')", "initcap(s)"),
@@ -289,7 +289,9 @@ def windows(chance: Random, each: int) -> Iterator[str]:
             order = chance.choice(("id", "i DESC NULLS FIRST, id", "s, id DESC", "e DESC, id"))
             group = chance.choice(("", "PARTITION BY b ", "PARTITION BY j, b ", "PARTITION BY e "))
             yield f"{function} OVER ({group}ORDER BY {order} {frame})"
-    yield from (f"sum(0.1D) OVER (PARTITION BY b ORDER BY {order})" for order in "yjuf")  # with ties
+    yield from (
+        f"sum(0.1D) OVER (PARTITION BY b ORDER BY {order})" for order in "yjuf"
+    )  # with ties
     yield from _near(chance, each)
 
 

@@ -187,11 +187,11 @@ def _sequence(arguments: list[Value]) -> Value:
 
 
 def _concat(arguments: list[Value]) -> Value:
-    if all(isinstance(a.type, T.ArrayType | T.NullType) for a in arguments):
+    if arguments and all(isinstance(a.type, T.ArrayType) for a in arguments):
         type_ = common(a.type for a in arguments)
         return each(type_, lambda *v: sum(v, ()), *(cast(a, type_) for a in arguments))
-    if not all(isinstance(a.type, T.AtomicType | T.NullType) for a in arguments):
-        raise NotHere("concat of other than texts and arrays")
+    if not all(isinstance(a.type, T.AtomicType | T.NullType) for a in arguments) or not arguments:
+        raise NotHere("concat of other than texts or arrays")
     return each(STRING, lambda *v: "".join(v), *(cast(a, STRING) for a in arguments))
 
 

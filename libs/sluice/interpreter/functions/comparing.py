@@ -16,6 +16,7 @@ from sluice.interpreter.values.keys import key_of, order_of, same_value
 from sluice.interpreter.values.types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
 Function = Callable[[list[Value]], Value]
+NESTED = (T.ArrayType, T.StructType)
 PLAIN = (T.StringType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
 ARROWS: Mapping[Callable[[Any, Any], bool], str] = {
     operator.lt: "less",
@@ -29,6 +30,8 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     """Return two values in the type in which Spark compares them."""
     if a.type == b.type:
         return a, b
+    if isinstance(a.type, NESTED) and isinstance(b.type, NESTED):
+        raise NotHere("a comparison of arrays or structs of two types")
     type_ = wider(a.type, b.type)
     return cast(a, type_), cast(b, type_)
 

@@ -10,7 +10,7 @@ from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import Function, equality
 from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.keys import has_floats, keyed, normal
+from sluice.interpreter.values.keys import key_of, keyed, normal
 from sluice.interpreter.values.types import BOOLEAN, common
 
 
@@ -56,7 +56,7 @@ def _from_entries(arguments: list[Value]) -> Value:
 def _map(arguments: list[Value]) -> Value:
     of_keys, of_values = (common(a.type for a in arguments[nth::2]) for nth in (0, 1))
     type_ = T.MapType(of_keys, of_values)
-    if len(arguments) % 2 or not arguments or has_floats(of_keys):
+    if len(arguments) % 2 or not arguments or key_of(of_keys):
         raise NotHere("a map of such keys")
     parts = [cast(a, of_values if nth % 2 else of_keys) for nth, a in enumerate(arguments)]
 

@@ -84,12 +84,12 @@ def _overlap(arguments: list[Value]) -> Value:
 def _remove(arguments: list[Value]) -> Value:
     items, value = arguments
     inner = comparable(element_type(items), value.type)
-    same, type_ = equality(inner), items.type
+    same, type_ = equality(inner), T.ArrayType(inner)
 
     def without(v: Elements, x: Any) -> Elements:
         return tuple(y for y in v if y is None or not same(y, x))
 
-    return each(type_, without, items, cast(value, inner))
+    return each(type_, without, cast(items, type_), cast(value, inner))
 
 
 SETS: Mapping[str, Function] = {

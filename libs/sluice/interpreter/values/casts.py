@@ -98,7 +98,9 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
             return from_text.single
         case T.DoubleType(), T.FloatType():
             return _single
-        case _, T.FloatType() if is_number(a):
+        case _, T.FloatType() if is_integer(a):
+            return _exact_single
+        case T.DecimalType(), T.FloatType():
             return _rounded_once(_to_double(a), _to_string(a))
         case T.DateType(), T.TimestampType() | T.TimestampNTZType():
             return lambda v: v * DAY
@@ -137,6 +139,13 @@ def _same(value: Any) -> Any:
 def _single(value: float) -> float:
     with np.errstate(over="ignore"):
         return float(np.float32(value))
+
+
+def _exact_single(value: int) -> float:
+    """Return a whole number as FLOAT. Spark leaves out a FLOAT on the way to DOUBLE."""
+    if _single(value) != value:
+        raise NotHere("a whole number between two of FLOAT")
+    return float(value)
 
 
 def _rounded_once(to_double: Caster, to_text: Caster) -> Caster:

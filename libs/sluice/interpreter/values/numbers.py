@@ -54,7 +54,7 @@ def truncated(value: float) -> int:
     """Return a DOUBLE without its fraction."""
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
         raise OutOfRange(f"{value} as a whole number")
-    return int(value)
+    return 2**63 - 1 if value == 2**63 else int(value)  # the nearest DOUBLE of the greatest BIGINT
 
 
 def printable(value: float) -> float:
