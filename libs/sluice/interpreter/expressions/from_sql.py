@@ -87,6 +87,8 @@ def read_type(text: str) -> T.DataType:
 
 def _type(tree: exp.DataType) -> T.DataType:
     inner = tree.expressions
+    if tree.args.get("collate") or tree.find(exp.CollateColumnConstraint):
+        raise NotHere(f"the collation of {tree.sql()}")
     match tree.this:
         case _KIND.DECIMAL:
             precision, scale = [int(p.name) for p in inner] if len(inner) == 2 else (10, 0)
@@ -160,6 +162,8 @@ def _is(tree: exp.Is) -> nodes.Node:
 
 
 def _cast(tree: exp.Cast) -> nodes.Node:
+    if tree.args["to"].find(exp.NotNullColumnConstraint):
+        raise NotHere("a cast to a field that is NOT NULL")
     return nodes.Convert(_read(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe")))
 
 
