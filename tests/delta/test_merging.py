@@ -40,14 +40,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Table:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Six files of neighbours, and three that cover all of them."""
-    made = Table(tmp_path)
+    made = Table(tmp_path_factory.mktemp("made"))
     made.fill(6 * FILE)
     for _ in range(3):
         made.scatter(15_000, gone=500)
     return made
+
+
+@pytest.fixture
+def table(made: Table, tmp_path: Path) -> Table:
+    return made.copied(tmp_path)
 
 
 def test_a_worn_table_is_put_in_order_in_pieces_and_nobody_notices(table: Table) -> None:

@@ -105,14 +105,19 @@ def active(table: Small) -> list[dict[str, Any]]:
     return found.read_all().to_pylist()
 
 
-@pytest.fixture
-def worn(tmp_path: Path) -> Table:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Two slices, each larger than a piece, of neighbours and three files that cover them."""
-    made = Table(tmp_path, PIECES, parts=2)
+    made = Table(tmp_path_factory.mktemp("made"), PIECES, parts=2)
     made.fill(6 * FILE)
     for _ in range(3):
         made.scatter(9_000, gone=500)
     return made
+
+
+@pytest.fixture
+def worn(made: Table, tmp_path: Path) -> Table:
+    return made.copied(tmp_path)
 
 
 def test_a_slice_that_is_larger_than_a_piece_is_cut(worn: Table) -> None:

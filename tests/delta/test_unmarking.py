@@ -18,13 +18,29 @@ from sluice.delta.writing.file_actions import rows_of
 from sluice.errors import LostRace
 
 
-@pytest.fixture(params=[1, 3], ids=["whole", "partitions"])
-def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
+@pytest.fixture(scope="module", params=[1, 3], ids=["whole", "partitions"])
+def made(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Table:
     """Rows of about 2.5 MB, of which a tenth have changed and one file has none that did."""
-    made = Table(tmp_path, replace(LIMITS, small_files=100), request.param)
+    made = Table(tmp_path_factory.mktemp("made"), replace(LIMITS, small_files=100), request.param)
     made.fill(6 * FILE)
     made.change(range(0, 10 * FILE, 20), gone=range(2, 10 * FILE, 200))
     return made
+
+
+@pytest.fixture
+def table(made: Table, tmp_path: Path) -> Table:
+    return made.copied(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def without_ends(made: Table, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """That table without the last rows of every file."""
+    cut = made.copied(tmp_path_factory.mktemp("cut"))
+    for nth in range(6):
+        end = 2 * FILE * (nth + 1)
+        upper = range(end - 10_000 * (1 + nth % 3), end, 2)
+        cut.change([], gone=[key for key in upper if key in cut.rows])
+    return cut
 
 
 def gone(table: Table) -> int:
@@ -57,13 +73,10 @@ def test_only_marked_files_are_written_again_and_nobody_notices(table: Table) ->
 
 @pytest.mark.parametrize("piece_bytes", range(60_000, 700_000, 80_000))
 def test_row_groups_that_are_all_marked_may_be_left_for_another_piece(
-    table: Table, piece_bytes: int
+    without_ends: Table, tmp_path: Path, piece_bytes: int
 ) -> None:
     """An earlier piece takes the file's last rows, and the file with them."""
-    for nth in range(6):
-        end = 2 * FILE * (nth + 1)
-        upper = range(end - 10_000 * (1 + nth % 3), end, 2)
-        table.change([], gone=[key for key in upper if key in table.rows])
+    table = without_ends.copied(tmp_path)
     table.limits = replace(table.limits, piece_bytes=piece_bytes)
     unmark(table.filing, table.filing.slices)
     table.check()

@@ -1,8 +1,11 @@
 """A table with keys from everywhere, for tests of upkeep in pieces."""
 
+import shutil
+from copy import copy, deepcopy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +61,14 @@ class Table:
     @property
     def uri(self) -> str:
         return self.stored.uri
+
+    def copied(self, folder: Path) -> Self:
+        """Return the same table in another folder, where it goes its own way."""
+        other = copy(self)
+        uri = shutil.copytree(self.uri, folder / Path(self.uri).name)
+        other.stored = replace(self.stored, uri=str(uri))
+        other.drawn, other.then = deepcopy(self.drawn), {**self.then}
+        return other
 
     def fill(self, count: int) -> None:
         """Even keys, in files of neighbours."""
