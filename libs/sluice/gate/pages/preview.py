@@ -19,7 +19,8 @@ class Heading:
 
 def write_preview(path: Path, heading: Heading, results: Sequence[Any], now: dt.datetime) -> None:
     """Write the page of results, which have `table`, `outcome`, `error`, `samples` and counts."""
+    from sluice.gate.pages.checks import moment_text
     from sluice.gate.pages.report import environment, replace_file  # jinja, which few commands use
 
-    template = environment(now).get_template("preview.html.j2")
-    replace_file(path, template.render(heading=heading, tables=results))
+    template = environment().get_template("preview.html.j2")
+    replace_file(path, template.render(heading=heading, tables=results, now=moment_text(now)))

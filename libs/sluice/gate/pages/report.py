@@ -10,6 +10,7 @@ import datetime as dt
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -27,14 +28,16 @@ INDEX = "index.html"
 def render(lake: str, tables: Sequence[TableFacts], now: dt.datetime) -> dict[str, str]:
     """Return file names and their HTML: the overview, and one page per table."""
     digests = [digest(facts) for facts in tables]
-    templates = environment(now)
-    overview, page = (templates.get_template(f"{name}.html.j2") for name in ("overview", "table"))
-    pages = {page_name(d): page.render(lake=lake, table=d) for d in digests}
+    overview, page = (
+        environment().get_template(f"{name}.html.j2") for name in ("overview", "table")
+    )
+    shown = {"lake": lake, "now": moment_text(now)}
+    pages = {page_name(d): page.render(shown, table=d) for d in digests}
     by_pipeline = groupby(
         sorted(digests, key=lambda d: d.facts.pipeline), lambda d: d.facts.pipeline
     )
     pipelines = [(name, list(members)) for name, members in by_pipeline]
-    return pages | {INDEX: overview.render(lake=lake, tables=digests, pipelines=pipelines)}
+    return pages | {INDEX: overview.render(shown, tables=digests, pipelines=pipelines)}
 
 
 def write(folder: Path, pages: Mapping[str, str]) -> Path:
@@ -55,8 +58,9 @@ def figure(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.3g}"
 
 
-def environment(now: dt.datetime) -> Environment:
-    """Return what renders the templates of all pages."""
+@cache
+def environment() -> Environment:
+    """Return what renders the templates of all pages, which it compiles once."""
     made = Environment(
         loader=PackageLoader("sluice.gate.pages", "templates"),
         autoescape=True,
@@ -64,7 +68,7 @@ def environment(now: dt.datetime) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"now": moment_text(now), "State": State, "strip": strip, "bars": bars}
+    made.globals |= {"State": State, "strip": strip, "bars": bars}
     made.globals |= {"page_name": page_name, "moment_text": moment_text, "curve": curve}
     made.filters["figure"] = figure
     made.filters["count"] = lambda number: "–" if number is None else f"{number:,}"
