@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from tests.support.servers import SERVERS
 from xdist.scheduler import LoadFileScheduling
 
 from ports import free_port
@@ -58,7 +59,7 @@ DRIVERS: tuple[Driver, ...] = ("postgresql", "s3")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--engine`: what computes. `--store`: the server of the tests of stores."""
     parser.addoption("--engine", choices=["spark", "here"], default="spark")
-    parser.addoption("--store", choices=["seaweedfs", "versitygw", "azurite"], default="seaweedfs")
+    parser.addoption("--store", choices=[*SERVERS], default="seaweedfs")
 
 
 @pytest.fixture(scope="session")

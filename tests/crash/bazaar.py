@@ -10,7 +10,6 @@ order, some several at once; and it declares views otherwise, which are then reb
 
 import json
 import random
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from string import Template
 from typing import Any, Literal
 
 from deltalake import DeltaTable
+from pyarrow.fs import LocalFileSystem, copy_files
 from tests.crash.shop import PASSING, Deployed, day
 from tests.support.lake import counted, stored_rows
 
@@ -27,6 +27,7 @@ import sluice
 from sluice.declare.project import Project, load
 from sluice.delta.log.opened import exists
 from sluice.delta.notes.intervals import notes
+from sluice.delta.places.stores import located, open_table
 from sluice.delta.upkeep.invariants import digest
 from sluice.delta.writing import by_spark, file_actions, filing, statistics
 from sluice.delta.writing.statistics import GROUP_ROWS
@@ -198,13 +199,14 @@ class Bazaar(Deployed):
     """Every kind of table, declared as a history says."""
 
     @classmethod
-    def create(cls, folder: Path, commit: str, definition: Definition | None = None) -> "Bazaar":
-        (folder / "config" / "pipelines").mkdir(parents=True)
-        bazaar = cls(folder)
+    def create(
+        cls, folder: Path, prefix: str, commit: str, definition: Definition | None = None
+    ) -> "Bazaar":
+        bazaar = cls(folder, prefix)
+        bazaar.define((definition or Definition()).pipeline)
         bazaar.committer("auto" if commit == MARKING else commit)
         if commit == MARKING:
             (bazaar.config / LARGE).touch()
-        bazaar.declare(definition or Definition())
         return bazaar
 
     def engine(self, *, is_spark: bool) -> None:
@@ -214,19 +216,19 @@ class Bazaar(Deployed):
         else:
             (self.config / BY_SPARK).unlink(missing_ok=True)
 
-    def declare(self, definition: Definition) -> None:
-        (self.config / "pipelines" / "shop.yaml").write_text(definition.pipeline)
-
     def land(self, step: Step) -> None:
         """Each file in place of the one that was there; no rows: no file. So with definitions."""
         if step.definition:
-            self.declare(step.definition)
+            self.define(step.definition.pipeline)
         for name, rows in step.files.items():
-            path = self.folder / "landing" / name / "rows.json"
-            shutil.rmtree(path.parent, ignore_errors=True)
-            if rows:
-                path.parent.mkdir(parents=True)
-                path.write_text("\n".join(json.dumps(row) for row in rows))
+            lines = "\n".join(json.dumps(row) for row in rows)
+            self.deliver(f"{name}/rows.json", lines or None)
+
+    def fetch(self) -> None:
+        """Copy what lies in a store to beside the configuration, to be looked at later."""
+        if self.prefix:
+            files, path = located(self.prefix)
+            copy_files(path, str(self.folder), files, LocalFileSystem())
 
     def faults(self) -> list[str]:
         """What does not hold, also while a crash has not been mended yet."""
@@ -257,12 +259,12 @@ class Bazaar(Deployed):
             return []
         if name == "recent":  # whose expired rows are hidden before they are deleted
             return list(sluice.open(str(self.config)).window(name).all())
-        return [{c: row[c] for c in columns} for row in stored_rows(DeltaTable(uri))]
+        return [{c: row[c] for c in columns} for row in stored_rows(open_table(uri))]
 
     def readers(self) -> "list[Reader]":
         """Everybody who has a table open now, one for each."""
         uris = {t.name: self.uri(t.name) for t in self.project.graph.tables.values() if t.is_stored}
-        tables = {name: DeltaTable(uri) for name, uri in uris.items() if exists(uri)}
+        tables = {name: open_table(uri) for name, uri in uris.items() if exists(uri)}
         return [Reader(n, table, counted(stored_rows(table))) for n, table in tables.items()]
 
     def versions(self) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """A small pipeline, and what a lake must look like after it ran: whatever happened on the way."""
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -10,13 +11,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
+from pyarrow.fs import LocalFileSystem
 from tests.support.lake import counted, frozen, stored_rows
 
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
 from sluice.delta.notes.intervals import notes
+from sluice.delta.places.folders import remove
 from sluice.delta.places.lake import LakeLayout, layout
-from sluice.delta.places.stores import is_table, open_table
+from sluice.delta.places.small_files import replace_file
+from sluice.delta.places.stores import is_table, located, open_table
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval
 from sluice.operate.run import run
@@ -43,11 +47,12 @@ views:
   best: {kind: topk, from: totals, partition_by: [shop], order_by: [total desc], limit: 2}
 """
 SETTINGS = """
-lake: lake
+lake: {prefix}lake
 spark:
   commit: {commit}
   conf: {{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false}}
 """
+LANDING = re.compile(r"\blanding/")
 POSITIONED = ("sales", "totals__state", "totals", "best__state", "best")
 INTERVALS = "sales__intervals"
 NOTES = ("sales__quarantine", INTERVALS)
@@ -62,12 +67,38 @@ def day(number: int, days: int = 1) -> Interval:
 
 @dataclass
 class Deployed:
-    """A project in a folder, with its landing files and its lake."""
+    """A project in a folder. Its landing files and its lake lie beside it, or in a store.
+
+    `prefix`: what their names begin with there, as in `s3://bucket/place/`.
+    """
 
     folder: Path
+    prefix: str = ""
+
+    @property
+    def root(self) -> str:
+        """The folder in which they lie, with a slash behind it."""
+        return self.prefix or f"{self.folder}/"
 
     def committer(self, name: str) -> None:
-        (self.config / "sluice.yaml").write_text(SETTINGS.format(commit=name))
+        told = SETTINGS.format(prefix=self.prefix, commit=name)
+        (self.config / "sluice.yaml").write_text(told)
+
+    def define(self, pipeline: str) -> None:
+        """Write its pipeline, in place of the one that it had."""
+        folder = self.config / "pipelines"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "shop.yaml").write_text(LANDING.sub(f"{self.prefix}landing/", pipeline))
+
+    def deliver(self, name: str, text: str | None) -> None:
+        """Land the one file of a folder in place of what it held; None leaves it empty."""
+        folder, _, _ = f"{self.root}landing/{name}".rpartition("/")
+        remove(folder)
+        if text is not None:
+            files, path = located(folder)
+            if isinstance(files, LocalFileSystem):
+                files.create_dir(path)
+            replace_file(files, f"{path}/{name.rpartition('/')[2]}", text.encode())
 
     @property
     def config(self) -> Path:
@@ -95,8 +126,7 @@ class Shop(Deployed):
     @classmethod
     def create(cls, folder: Path) -> Self:
         shop = cls(folder)
-        (folder / "config" / "pipelines").mkdir(parents=True)
-        (folder / "config" / "pipelines" / "shop.yaml").write_text(cls.pipeline)
+        shop.define(cls.pipeline)
         shop.committer("auto")
         return shop
 
@@ -109,9 +139,7 @@ class Shop(Deployed):
     def land(self, number: int, *rows: tuple[str, str | None, str]) -> None:
         """The file of one day, in place of what was there."""
         lines = [f'{{"shop": "{s}", "item": {quoted(i)}, "amount": {a}}}' for s, i, a in rows]
-        folder = self.folder / "landing" / f"2024-01-{number:02}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "sales.json").write_text("\n".join(lines))
+        self.deliver(f"2024-01-{number:02}/sales.json", "\n".join(lines))
 
     def run(self, *intervals: Interval) -> list[str]:
         project = self.project

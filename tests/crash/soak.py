@@ -1,6 +1,6 @@
 """Hours of random histories, killed at random, compared with what they must end in.
 
-    python -m tests.crash.soak --minutes 60 --kills 200 --seed 7
+    python -m tests.crash.soak --minutes 60 --kills 200 --seed 7 --store seaweedfs
 
 Each step of a history is run by processes that are killed on the way, at a named place or at any
 time, or stopped until another has done the work. Some leave all batches to Spark, others none that
@@ -9,11 +9,14 @@ plain Python has it, and whoever had it open must still see its old rows; one mo
 version. At its end the lake must have the same canonical hashes as another that was delivered
 everything in one undisturbed run, and `verify` must agree. What is found is written down with its
 seed and step, and the lake is kept. The exit code says whether there was anything.
+
+With `--store`, lakes and landing folders lie on a server of the tests.
 """
 
 import argparse
 import contextlib
 import json
+import os
 import random
 import shutil
 import statistics
@@ -30,8 +33,12 @@ from typing import Any
 from tests.crash.bazaar import MARKING, Bazaar, History, Reader, Step
 from tests.crash.conftest import Pool, Worker
 from tests.crash.model import DAY, Model, counted
+from tests.support.servers import SERVERS
+from tests.support.stores import using
 
 import sluice
+from sluice.declare.stores import faults
+from sluice.delta.places.folders import remove
 from sluice.language.interval import Interval
 
 STEPS = 12  # of a history
@@ -44,6 +51,7 @@ RETRIED = {"LostRace"}  # what a run may end in that another has overtaken
 
 Key = tuple[str, str]
 IsOver = Callable[[], bool]
+Prefix = Callable[[], str]  # what names of another lake begin with
 
 
 @dataclass
@@ -51,6 +59,7 @@ class Record:
     """What was done and found."""
 
     seed: int
+    store: str = ""
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0
     histories: int = 0
@@ -82,6 +91,7 @@ class Record:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(self.kills.items()))
         lines = [
             f"seed {self.seed}, {self.seconds / 60:.0f} minutes from {self.started}",
+            f"lakes on {self.store or 'a disk'}",
             f"{self.histories} histories of {self.steps} steps, {self.killed} kills ({kinds})",
             f"at {len(self.places)} places; {self.survived} runs were not caught",
             f"recovery in seconds: {self.recovery()}",
@@ -95,19 +105,20 @@ class Soak:
     """One session: processes, a lake at a time, and the record."""
 
     folder: Path
-    seed: int
     record: Record
     pool: Pool
     steady: Worker
     kept: Path
+    prefix: Prefix
     began: float = field(default_factory=time.monotonic)
 
     def history(self, number: int, is_over: IsOver) -> None:
         """One history; it ends where it diverges."""
-        seed = f"{self.seed}-{number}"
+        seed = f"{self.record.seed}-{number}"
         chance, at = random.Random(f"{seed}-kills"), self.folder / str(number)
-        commit = chance.choice(COMMITTERS)
-        lake, model, seen = Bazaar.create(at / "lake", commit), Model(), set[Key]()
+        prefix = self.prefix()
+        commit = chance.choice(committers(prefix))
+        lake, model, seen = Bazaar.create(at / "lake", prefix, commit), Model(), set[Key]()
         self.record.histories += 1
         for nth, step in enumerate(self._steps(seed, is_over)):
             self.record.steps += 1
@@ -119,20 +130,25 @@ class Soak:
             found = found or missed(model, lake, seen, chance)
             self.write()
             if found:
-                self._keep(at, {"history": seed, "step": nth, "commit": commit, "found": found})
+                told = {"history": seed, "step": nth, "commit": commit, "found": found}
+                self._keep(at, told, lake)
                 return
-        if found := self._ended(lake, Bazaar.create(at / "calm", commit, model.definition), model):
-            self._keep(at, {"history": seed, "step": "end", "commit": commit, "found": found})
+        calm = Bazaar.create(at / "calm", self.prefix(), commit, model.definition)
+        if found := self._ended(lake, calm, model):
+            told = {"history": seed, "step": "end", "commit": commit, "found": found}
+            self._keep(at, told, lake, calm)
         self.write()
-        shutil.rmtree(at, ignore_errors=True)
+        for one in (lake, calm):
+            remove(one.root)
 
     def _ended(self, lake: Bazaar, calm: Bazaar, model: Model) -> list[str]:
         """Where the lake is not what its queries give, or not as one undisturbed run makes it."""
         if said := self._done(lake, Step({}, (), "verify")):
             return [said]
-        shutil.copytree(lake.folder / "landing", calm.folder / "landing")
         days = tuple(Interval(start, start + DAY) for start in sorted(model.sales))
-        if said := self._done(calm, Step({}, days)):
+        whole = Step(model.files, days)
+        calm.land(whole)
+        if said := self._done(calm, whole):
             return [said]
         mine, theirs = lake.state(), calm.state()
         differing = sorted(n for n in mine.keys() | theirs.keys() if mine.get(n) != theirs.get(n))
@@ -233,7 +249,9 @@ class Soak:
         (self.kept / "soak.json").write_text(self.record.to_json())
         (self.kept / "soak.txt").write_text(f"{self.record}\n")
 
-    def _keep(self, at: Path, found: dict[str, Any]) -> None:
+    def _keep(self, at: Path, found: dict[str, Any], *lakes: Bazaar) -> None:
+        for lake in lakes:
+            lake.fetch()
         self.record.divergences.append(found)
         self.write()
         name = f"{found['history']}-{found['step']}"
@@ -281,9 +299,25 @@ def unexpected(answer: dict[str, Any] | None) -> list[str]:
     return [f"{error}: {answer['message']}"] if error and error not in RETRIED else []
 
 
-def soak(folder: Path, minutes: float, kills: int, seed: int, written: Path) -> Record:
+def committers(prefix: str) -> list[str]:
+    """Those that may commit to a lake there, by the lake's own rules."""
+    return [one for one in COMMITTERS if not list(faults(f"{prefix}lake", one, os.environ))]
+
+
+@contextlib.contextmanager
+def places(name: str) -> Iterator[Prefix]:
+    """Places for lakes: of the server of that name, or, without one, beside their settings."""
+    if not name:
+        yield str
+        return
+    with SERVERS[name]() as store, using(store.environ()):
+        yield lambda: f"{store.uri(store.place())}/"
+
+
+def soak(
+    folder: Path, minutes: float, kills: int, record: Record, written: Path, prefix: Prefix
+) -> None:
     """Histories for so long, and until so many runs were killed; written down after each step."""
-    record = Record(seed)
     until = time.monotonic() + minutes * 60
     pool = Pool(folder / "workers", has_own_spark=True)
 
@@ -292,7 +326,7 @@ def soak(folder: Path, minutes: float, kills: int, seed: int, written: Path) -> 
 
     written.mkdir(parents=True, exist_ok=True)
     try:
-        work = Soak(folder, seed, record, pool, pool.take(), written)
+        work = Soak(folder, record, pool, pool.take(), written, prefix)
         number = 0
         while not is_over():
             number += 1
@@ -301,7 +335,6 @@ def soak(folder: Path, minutes: float, kills: int, seed: int, written: Path) -> 
             print(f"{record}\n", flush=True)
     finally:
         pool.stop()
-    return record
 
 
 def main() -> int:
@@ -309,11 +342,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--store", choices=[*SERVERS], default="")
     parser.add_argument("--folder", type=Path, default=Path("reports") / "soak")
     given = parser.parse_args()
     scratch = given.folder.resolve() / f"scratch-{given.seed}"
+    record, kept = Record(given.seed, given.store), given.folder.resolve()
     try:
-        record = soak(scratch, given.minutes, given.kills, given.seed, given.folder.resolve())
+        with places(given.store) as prefix:
+            soak(scratch, given.minutes, given.kills, record, kept, prefix)
     finally:
         with contextlib.suppress(OSError):
             shutil.rmtree(scratch)

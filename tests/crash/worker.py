@@ -92,7 +92,7 @@ def main(folder: str) -> None:
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.local.dir": f"{folder}/local",
     }
-    spark = Spark(SparkSettings(master="local[2]", conf=conf))
+    spark = Spark(SparkSettings(master="local[2]", conf=conf, drivers=("s3",)))
     if COLD not in os.environ:  # no batch that it is asked for needs Spark
         spark.tune(small=True).range(1).count()
     answer(ready=True)

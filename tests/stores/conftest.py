@@ -9,23 +9,22 @@ from pathlib import Path
 import pytest
 from tests.cli import trips
 from tests.cli.trips import Ended
-from tests.crash.shop import CORRECTED, FIRST, PIPELINE, Shop, day
-from tests.support import azurite, proxy, stores, versitygw
+from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.support import proxy
 from tests.support.proxy import Proxy
+from tests.support.servers import SERVERS
 from tests.support.stores import Store, using
 
 from sluice.declare.project import Project, load
 from sluice.language.interval import Interval
 from sluice.limits import Limits
 
-SETTINGS = "lake: {place}/lake\n"
-
 
 class StoredShop(Shop):
     """The shop of the crash tests with its lake and its landing folder in a bucket."""
 
     def __init__(self, folder: Path, store: Store, bucket: str):
-        super().__init__(folder)
+        super().__init__(folder, f"{store.uri(bucket)}/")
         self.store, self.bucket = store, bucket
         self.limits = Limits()
         self.remote = ""
@@ -37,36 +36,18 @@ class StoredShop(Shop):
     @classmethod
     def begin(cls, folder: Path, store: Store) -> "StoredShop":
         shop = cls(folder, store, store.place())
-        pipelines = folder / "config" / "pipelines"
-        pipelines.mkdir(parents=True)
-        landing = f"{store.uri(shop.bucket)}/landing"
-        (pipelines / "shop.yaml").write_text(PIPELINE.replace('"landing', f'"{landing}'))
+        shop.define(cls.pipeline)
         shop.committer("auto")
         return shop
-
-    def committer(self, name: str) -> None:
-        more = "" if name == "auto" else f"spark: {{commit: {name}}}\n"
-        (self.config / "sluice.yaml").write_text(
-            SETTINGS.format(place=self.store.uri(self.bucket)) + more
-        )
 
     def sluice(self, *words: str, **variables: str) -> Ended:
         """A command, with these variables, in a process of its own; its Spark is at `remote`."""
         return trips.Project(self.folder, self.remote).sluice(*words, **variables)
 
-    def land(self, number: int, *rows: tuple[str, str | None, str]) -> None:
-        super().land(number, *rows)
-        self.store.copy(self.folder / "landing", f"{self.bucket}/landing")
-
 
 @pytest.fixture(scope="session")
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    servers = {
-        "seaweedfs": stores.running,
-        "versitygw": versitygw.running,
-        "azurite": azurite.running,
-    }
-    with servers[request.config.getoption("store")]() as found:
+    with SERVERS[request.config.getoption("store")]() as found:
         yield found
 
 
