@@ -8,7 +8,7 @@ PYTHONDONTWRITEBYTECODE :=
 export PYTHON PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-year test test-stores soak matrix check lint types contracts format docs up down lock clean
+.PHONY: help setup demo demo-year test test-stores in-seaweedfs in-versitygw in-azurite soak matrix check lint types contracts format docs up down lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,10 +31,16 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 test: $(SETUP) ## run the tests, in two processes
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-stores: $(SETUP) ## the demo in a store; kills and races on two more, which Go and npm install
+test-stores: in-versitygw in-azurite in-seaweedfs ## kills and races in stores that Go and npm install; the demo in one
+
+in-seaweedfs: $(SETUP)
 	@$(PY) -m pytest tests/stores/retail.py $(ARGS)
+
+in-versitygw: $(SETUP)
 	@$(PY) -m pytest --store versitygw tests/stores/test_exclusive.py tests/stores/test_crashes.py \
 	  tests/stores/test_lake.py tests/stores/test_committers.py tests/stores/test_spark.py $(ARGS)
+
+in-azurite: $(SETUP)
 	@$(PY) -m pytest --store azurite tests/stores/azure.py tests/stores/test_exclusive.py \
 	  tests/stores/test_crashes.py tests/stores/test_lake.py tests/stores/test_previews.py \
 	  tests/stores/test_opened.py tests/stores/test_environments.py \

@@ -34,8 +34,8 @@ class StoredShop(Shop):
         return load(self.config).model_copy(update={"limits": self.limits})
 
     @classmethod
-    def begin(cls, folder: Path, store: Store) -> "StoredShop":
-        shop = cls(folder, store, store.place())
+    def begin(cls, folder: Path, store: Store, bucket: str = "") -> "StoredShop":
+        shop = cls(folder, store, bucket or store.place())
         shop.define(cls.pipeline)
         shop.committer("auto")
         return shop

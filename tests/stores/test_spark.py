@@ -61,6 +61,17 @@ def test_a_commit_without_an_answer_is_made_once(
     assert {o.split()[1] for o in by_spark.run(day(1))} == {"unchanged"}
 
 
+def test_every_object_is_sent_with_a_checksum(by_spark: StoredShop, proxied: Proxy) -> None:
+    """Amazon asks for one where objects are locked."""
+    by_spark.land(1, *FIRST)
+    with proxied.harming(Rule(Harm.UNCHECKED, "PUT")):
+        by_spark.run(day(1))
+        names = [r.name for r in proxied.requests if r.harm == Harm.UNCHECKED]
+    assert any(name.endswith(".parquet") for name in names)
+    assert any("_delta_log" in name for name in names)
+    by_spark.check()
+
+
 @pytest.fixture
 def workers(remote: str, tmp_path: Path) -> Iterator[Pool]:
     pool = Pool(tmp_path / "workers", remote)

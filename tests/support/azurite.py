@@ -5,7 +5,6 @@ npm installs it once, into `.cache`. It knows its owner only.
 
 import base64
 import secrets
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyarrow.fs import AzureFileSystem
+from tests.support.installing import install
 from tests.support.stores import Store, serving
 
 from ports import free_port
@@ -73,7 +73,5 @@ def running() -> Iterator[Azurite]:
 def _program() -> Path:
     program = BUILT / "node_modules" / ".bin" / "azurite-blob"
     if not program.is_file():
-        BUILT.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--no-audit", "--no-fund", f"azurite@{VERSION}"]
-        subprocess.run(command, cwd=BUILT, check=True)
+        install(["npm", "install", "--no-audit", "--no-fund", f"azurite@{VERSION}"], BUILT)
     return program

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -40,7 +40,16 @@ class Harm(StrEnum):
     LOST = "lost"  # the store does it, and the connection closes before its answer
     CUT = "cut"  # the answer ends in the middle of its body
     LATE = "late"  # the store hears of it a little later
+    UNCHECKED = "unchecked"  # 400 for a body without a checksum, as where objects are locked
     BLIND = "blind"  # an answer that an object was there before becomes one of success
+
+
+REFUSALS: Mapping[str, tuple[int, str, str]] = {
+    Harm.BUSY: (503, "SlowDown", "harm"),
+    Harm.FAULT: (500, "InternalError", "harm"),
+    Harm.UNCHECKED: (400, "InvalidRequest", "Content-MD5 OR x-amz-checksum- is required"),
+}
+CHECKED = r"content-md5|x-amz-checksum-|x-amz-trailer|x-amz-copy-source"
 
 
 @dataclass
@@ -184,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(200, [], text, len(text))
             return
         harm = self.of.judged(self.command, self.path, self.headers.get("range", ""))
-        if harm in (Harm.BUSY, Harm.FAULT):
+        if harm in (Harm.BUSY, Harm.FAULT) or (harm == Harm.UNCHECKED and self._lacks_checksum()):
             self._refuse(harm)
         elif harm == Harm.DROPPED:
             self.close_connection = True
@@ -204,9 +213,13 @@ class _Handler(BaseHTTPRequestHandler):
             pass
         return b"".join(parts)
 
+    def _lacks_checksum(self) -> bool:
+        names = " ".join(self.headers).lower()
+        return self.command == "PUT" and not re.search(CHECKED, names)
+
     def _refuse(self, harm: str) -> None:
-        status, code = (503, "SlowDown") if harm == Harm.BUSY else (500, "InternalError")
-        text = f"<Error><Code>{code}</Code><Message>harm</Message></Error>".encode()
+        status, code, why = REFUSALS[harm]
+        text = f"<Error><Code>{code}</Code><Message>{why}</Message></Error>".encode()
         self._reply(status, [("Content-Type", "application/xml")], text, len(text))
 
     def _forward(self, body: bytes, harm: str) -> None:

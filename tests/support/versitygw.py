@@ -3,13 +3,12 @@
 Go's module proxy has it; it is built once, into `.cache`. It knows its owner only.
 """
 
-import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.installing import install
 from tests.support.stores import Store, serving
 
 from ports import free_port
@@ -34,6 +33,5 @@ def _program() -> Path:
     program = BUILT / "versitygw"
     if not program.is_file():
         what = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
-        environ = {**os.environ, "GOBIN": str(BUILT)}
-        subprocess.run(["go", "install", what], env=environ, check=True)
+        install(["go", "install", what], BUILT, {"GOBIN": str(BUILT)})
     return program

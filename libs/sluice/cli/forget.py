@@ -22,6 +22,11 @@ WARNING = (
     "and readers that had them open must open them again"
 )
 
+IN_VERSIONS = (
+    "warning: the lake's bucket keeps earlier versions of objects, and the subject in them; "
+    "delete these by a rule of the bucket for noncurrent versions"
+)
+
 
 @click.command()
 @click.argument("source")
@@ -69,6 +74,8 @@ def _show(receipt: Receipt, format_: Format) -> None:
     click.echo(f"{looked}; id {receipt.id}")
     click.echo(f"not touched: {receipt.outside}")
     click.echo(WARNING, err=True)
+    if receipt.in_versions:
+        click.echo(IN_VERSIONS, err=True)
     for place, count in sorted(receipt.elsewhere.items()):
         found = f"warning: {place} names it, too ({counted(count, 'place')})"
         click.echo(f"{found}, and has no rows of {receipt.source}", err=True)

@@ -45,7 +45,12 @@ S3 = Store(
     ("s3", "s3a"),
     "PUT with If-None-Match: *",
     # With an endpoint, delta-rs looks for profiles and roles only if it is asked to.
-    {"conditional_put": "etag", "aws_force_credential_load": "true"},
+    # A bucket that locks objects takes none without a checksum.
+    {
+        "conditional_put": "etag",
+        "aws_force_credential_load": "true",
+        "aws_checksum_algorithm": "sha256",
+    },
     {
         "spark.delta.logStore.s3.impl": "sluice.storage.ConditionalLogStore",
         "spark.delta.logStore.s3a.impl": "sluice.storage.ConditionalLogStore",

@@ -29,6 +29,7 @@ def _settings() -> dict[str, str]:
     return {
         "s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         "s3a.input.stream.type": "classic",  # the newer one reads ahead of column chunks
+        "s3a.create.checksum.algorithm": "SHA256",  # asked for where objects are locked
         "s3a.aws.credentials.provider": ",".join(_PROVIDERS),
         "s3a.endpoint": endpoint,
         "s3a.endpoint.region": region(),

@@ -126,9 +126,10 @@ def store_fault(error: BaseException) -> SluiceError | None:
             what = known.what.format(do=_doing(text))
             return StoreRefused(f"{at}: {what}", hint=f"nothing was committed; {known.hint}")
     if found := _PASSING.search(text):
+        hint = "nothing is lost; run again when it does"
+        full = "; some stores also answer like this if a quota is full" if _writes(text) else ""
         return Retryable(
-            f"{at}: the store does not answer as it should ({found[0].strip()})",
-            hint="nothing is lost; run again when it does",
+            f"{at}: the store does not answer as it should ({found[0].strip()})", hint=hint + full
         )
     return None
 
@@ -153,12 +154,18 @@ def _place(text: str) -> str:
     return f"bucket {next(filter(None, found.groups()))!r}" if found else "the object store"
 
 
+def _writes(text: str) -> bool:
+    found = _METHOD.search(text)
+    is_asked = bool(found and found[1])
+    return is_asked or re.search(r"PutObject|MultipartUpload|DeleteObject", text) is not None
+
+
 def _doing(text: str) -> str:
     """Return what the request was to do, as far as its words show it."""
     found = _METHOD.search(text)
     if found and found[2] == "list":
         return "list"
-    if (found and found[1]) or re.search(r"PutObject|MultipartUpload|DeleteObject", text):
+    if _writes(text):
         return "write"
     is_list = "ListObjects" in text or "list-type=2" in text
     return "list" if is_list else "read"

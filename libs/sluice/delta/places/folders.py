@@ -1,7 +1,5 @@
 """Folders of a lake that are moved or removed whole."""
 
-from contextlib import suppress
-
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
 from sluice.delta.places.stores import located
@@ -43,7 +41,7 @@ def remove_table(uri: str) -> int:
 def _delete(filesystem: FileSystem, path: str) -> None:
     """Delete a folder, the deepest ones in it first: some stores refuse one that holds another.
 
-    In others a folder is gone with its last file.
+    In others a folder is gone with its last file, or must stay because versions in it are locked.
     """
     if isinstance(filesystem, LocalFileSystem):
         filesystem.delete_dir(path)
@@ -51,5 +49,13 @@ def _delete(filesystem: FileSystem, path: str) -> None:
     found = filesystem.get_file_info(FileSelector(path, recursive=True))
     below = (f.path for f in found if f.type == FileType.Directory)
     for folder in (*sorted(below, reverse=True), path):
-        with suppress(FileNotFoundError):
+        try:
             filesystem.delete_dir(folder)
+        except OSError:
+            if _has_files(filesystem, folder):
+                raise
+
+
+def _has_files(filesystem: FileSystem, path: str) -> bool:
+    found = filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+    return any(f.type == FileType.File for f in found)

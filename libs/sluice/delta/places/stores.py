@@ -19,6 +19,7 @@ __all__ = [
     "endpoint_of",
     "files_below",
     "is_table",
+    "keeps_versions",
     "located",
     "open_table",
     "options",
@@ -66,6 +67,13 @@ def stored_mark(uri: str) -> tuple[object, ...] | None:
     except FileNotFoundError:
         return None
     return (tag, hash(tuple(sorted(access().items())))) if tag else None
+
+
+def keeps_versions(uri: str) -> bool:
+    """True if the store has earlier versions of a table's objects, which it shows by their ids."""
+    files, path = located(f"{uri}/_delta_log/{open_table(uri).version():020}.json")
+    with files.open_input_file(path) as file:
+        return "VersionId" in file.metadata()
 
 
 def files_below(uri: str) -> PyFileSystem:

@@ -28,6 +28,7 @@ from sluice.delta.places.inventory import leftovers
 from sluice.delta.places.lake import LakeLayout, layout
 from sluice.delta.places.overlay import FOLDER as PREVIEW
 from sluice.delta.places.overlay import lock, previews
+from sluice.delta.places.stores import keeps_versions
 from sluice.engine.judging.forgotten import Forgotten, keep, noted, with_line
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
@@ -53,6 +54,7 @@ class Receipt:
 
     `left`: places that still name the subjects, with how often; `elsewhere`: those in tables that
     have no rows of the source. `outside`: where its rows come from, which nobody touched.
+    `in_versions`: true if the lake's bucket keeps earlier versions of objects, with the subjects.
     """
 
     id: str
@@ -64,6 +66,7 @@ class Receipt:
     left: dict[str, int]
     elsewhere: dict[str, int]
     outside: str
+    in_versions: bool
 
     @property
     def is_proven(self) -> bool:
@@ -224,6 +227,7 @@ def _receipt(
         left={p: n for p, n in searched.found.items() if p not in others},
         elsewhere=others,
         outside=outside(source) or project.resolve(path),
+        in_versions=keeps_versions(layout(project).uri(delivered_in(source)[-1].id)),
     )
 
 
