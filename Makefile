@@ -31,7 +31,7 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 test: $(SETUP) ## run the tests, in two processes
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-stores: in-versitygw in-azurite in-seaweedfs ## kills and races in stores that Go and npm install; the demo in one
+test-stores: in-seaweedfs in-versitygw in-azurite ## kills and races in stores that Go and npm install; the demo in one
 
 in-seaweedfs: $(SETUP)
 	@$(PY) -m pytest tests/stores/retail.py $(ARGS)
