@@ -15,16 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Timer
 from sluice.terminal.stopping import stopping
 
-end = Event()
+begun, end = Event(), Event()
 
 def work():
-    print("begun", flush=True)
+    begun.set()
     end.wait(600)
 
 try:
     with stopping(), ThreadPoolExecutor(1) as threads:
         Timer({ends_after}, end.set).start()
         threads.submit(work)
+        begun.wait()
+        print("begun", flush=True)
         time.sleep(600)
 except KeyboardInterrupt:
     print("ended" if end.is_set() else "left", flush=True)
