@@ -47,6 +47,7 @@ def test_frames_without_a_meaning(frame: str) -> None:
         "row_number() IGNORE NULLS OVER (ORDER BY id)",
         "sum(id) IGNORE NULLS OVER (ORDER BY id)",
         "row_number(1) OVER (ORDER BY id)",
+        "approx_count_distinct(id) OVER (ORDER BY id)",
         "lag(id, true) OVER (ORDER BY id)",
         "lag(id, 1.0) OVER (ORDER BY id)",
         f"count(*) OVER (PARTITION BY {MAP})",
@@ -61,6 +62,8 @@ def test_window_functions_of_such_a_form(sql: str) -> None:
     [
         "count(DISTINCT *)",
         "collect_list(*)",
+        "collect_list(DISTINCT -CAST(0 AS DOUBLE))",
+        "mode(DISTINCT id)",
         "collect_list(id, id)",
         "count_if(id > 1, id > 2)",
         "approx_count_distinct(id, 0.1)",

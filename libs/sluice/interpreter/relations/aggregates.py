@@ -238,6 +238,7 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], Aggregate]] = {
     "mode": _mode,
     "approx_count_distinct": _approximate,
 }
+OF_DISTINCT = ("count", "sum", "avg", "mean", "min", "max")
 # Of one row, its value; but for sums of DOUBLE, in which -0.0 becomes 0.0.
 OF_ONE = frozenset({"sum", "min", "max", *ENDS})
 # Known, so that one without a meaning here is not taken for a function of rows.
@@ -269,6 +270,8 @@ def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> Agg
     type_, fold, taken = AGGREGATES[name](arguments)
     if not is_distinct:
         return type_, fold, taken
+    if name not in OF_DISTINCT:
+        raise NotHere(f"{name} of distinct values")
     taken = arguments
     keys = [keyed(a.type) for a in taken]
     fold = AGGREGATES[name](arguments)[1] if name != "count" else _count_rows

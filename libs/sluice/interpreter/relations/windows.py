@@ -118,7 +118,7 @@ def _function(
         return type_, lambda _: ranker
     if call.name in SHIFTS:
         return _shifted(call, scope, ignores_nulls=node.ignores_nulls)
-    if call.name not in AGGREGATES:
+    if call.name not in AGGREGATES or call.name == "approx_count_distinct":
         raise NotHere(f"the window function {call.name}")
     arguments = [compile_node(a, scope) for a in arguments_of(call)]
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=False)
