@@ -24,7 +24,7 @@ from sluice.interpreter.expressions.nodes import (
 )
 from sluice.interpreter.functions.arrays import element
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
-from sluice.interpreter.functions.lambdas import HIGHER_ORDER
+from sluice.interpreter.functions.lambdas import HIGHER_ORDER, OTHERS
 from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch, Value, constant, rows_of
 from sluice.interpreter.values.casts import cast
@@ -82,6 +82,8 @@ def _called(node: Call, scope: Scope) -> Value:
         raise NotHere(f"the aggregate {node.name} within an expression")
     if node.name in HIGHER_ORDER:
         first, *others = node.arguments
+        if len(others) not in OTHERS.get(node.name, (1,)):
+            raise NotHere(f"{node.name} of {len(others)} lambdas")
         compiled = compile_node(first, scope)
         return HIGHER_ORDER[node.name](compiled, [Deferred(o, scope) for o in others])
     if node.name in ("struct", "named_struct"):
@@ -112,6 +114,8 @@ def _struct(node: Call, scope: Scope) -> Value:
     if node.name == "named_struct":
         keys = [compile_node(a, scope).literal for a in node.arguments[::2]]
         values = [compile_node(a, scope) for a in node.arguments[1::2]]
+        if not all(isinstance(key, str) for key in keys):
+            raise NotHere("a struct whose fields have no constant names")
     else:
         keys = [_field_name(a, i) for i, a in enumerate(node.arguments)]
         values = [compile_node(a, scope) for a in node.arguments]

@@ -16,7 +16,7 @@ from sluice.interpreter.values.batch import Value, constant, each, element_type,
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.keys import has_floats, nulls_first, order_of
-from sluice.interpreter.values.types import BOOLEAN, INT, LONG, STRING, common, is_integer
+from sluice.interpreter.values.types import BINARY, BOOLEAN, INT, LONG, STRING, common, is_integer
 
 Function = Callable[[list[Value]], Value]
 
@@ -190,7 +190,10 @@ def _concat(arguments: list[Value]) -> Value:
     if arguments and all(isinstance(a.type, T.ArrayType) for a in arguments):
         type_ = common(a.type for a in arguments)
         return each(type_, lambda *v: sum(v, ()), *(cast(a, type_) for a in arguments))
-    if not all(isinstance(a.type, T.AtomicType | T.NullType) for a in arguments) or not arguments:
+    types = [a.type for a in arguments]
+    if not types or not all(
+        isinstance(t, T.AtomicType | T.NullType) and t != BINARY for t in types
+    ):
         raise NotHere("concat of other than texts or arrays")
     return each(STRING, lambda *v: "".join(v), *(cast(a, STRING) for a in arguments))
 

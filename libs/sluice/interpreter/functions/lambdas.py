@@ -81,6 +81,8 @@ def _filter(items: Value, others: list[Deferred]) -> Value:
 
 def _decided(items: Value, others: list[Deferred], *, by: bool) -> Value:
     """Return exists (by=True) or forall (by=False), by the logic of three values."""
+    if others[0].count > 1:
+        raise NotHere("exists or forall by the places of elements")
     run = _tested(items, others[0])
 
     def decided(found: list[Any]) -> bool | None:
@@ -154,3 +156,5 @@ HIGHER_ORDER: Mapping[str, Function] = {
     "reduce": _aggregate,
     "array_sort": _array_sort,
 }
+# So many lambdas and the like behind the array; Spark refuses a call with another number.
+OTHERS = {"aggregate": (2, 3), "reduce": (2, 3), "array_sort": (0, 1)}

@@ -8,6 +8,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import Function, equality
+from sluice.interpreter.functions.sets import comparable
 from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.keys import key_of, keyed, normal
@@ -17,6 +18,8 @@ from sluice.interpreter.values.types import BOOLEAN, common
 def of_map(child: Value, key: Value) -> Value:
     """Return the map's value of that key, or null."""
     assert isinstance(child.type, T.MapType)
+    if comparable(child.type.keyType, key.type) != child.type.keyType:
+        raise NotHere("a key of another type than the map's")
     same = equality(child.type.keyType)
     wanted = cast(key, child.type.keyType)
 

@@ -8,6 +8,7 @@ from functools import partial
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.texts import text
 from sluice.interpreter.values.as_text import date_of
 from sluice.interpreter.values.batch import Value, constant, each
 from sluice.interpreter.values.casts import cast
@@ -237,12 +238,12 @@ def _date_trunc(arguments: list[Value]) -> Value:
 
 def _from_utc(arguments: list[Value]) -> Value:
     value, zone = arguments
-    return each(TIMESTAMP, lambda v, z: v + offset_in(v, region(z)), _moment(value), zone)
+    return each(TIMESTAMP, lambda v, z: v + offset_in(v, region(z)), _moment(value), text(zone))
 
 
 def _to_utc(arguments: list[Value]) -> Value:
     value, zone = arguments
-    return each(TIMESTAMP, lambda v, z: v - offset_at(v, region(z)), _moment(value), zone)
+    return each(TIMESTAMP, lambda v, z: v - offset_at(v, region(z)), _moment(value), text(zone))
 
 
 def _to_date(arguments: list[Value]) -> Value:

@@ -18,8 +18,8 @@ def _split_part(arguments: list[Value]) -> Value:
     value, by, number = arguments
 
     def part(v: str, separator: str, n: int) -> str:
-        if n == 0:
-            raise NotHere("a part of number 0")
+        if n in (0, -(2**31)):
+            raise NotHere(f"a part of number {n}")
         parts = v.split(separator) if separator else [v]
         if abs(n) > len(parts):
             return ""
