@@ -71,6 +71,8 @@ def test_replacements_where_there_is_nothing(pattern: str) -> None:
         "positive(CAST(id AS STRING))",
         "CASE WHEN NULL THEN id END",
         "array_contains(array(1, 2), NULL)",
+        "array_contains(array(), NULL)",
+        "array_distinct(array(map(1, id)))",
         "array_except(array(1, 2), array(1.5))",
         "arrays_overlap(array(1, 2), array(1.5))",
         "array(1, 2) = array(1.5)",

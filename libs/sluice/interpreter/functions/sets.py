@@ -18,7 +18,7 @@ Elements = tuple[Any, ...]
 
 def comparable(a: T.DataType, b: T.DataType) -> T.DataType:
     """Return the type in which an element is compared with a value."""
-    if a != b and not (is_integer(a) and is_integer(b)):
+    if isinstance(a, T.NullType) or (a != b and not (is_integer(a) and is_integer(b))):
         raise NotHere("an array's element beside a value of another type")
     return wider(a, b)
 
