@@ -137,6 +137,12 @@ def test_dates_and_times_of_a_pattern_need_no_spark(tmp_path: Path) -> None:
     assert reasons == [f"'column d: {day} is no DATE'" for day in sorted(days[1:])]
 
 
+def test_a_broken_line_is_kept_without_the_carriage_return_that_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"a,b\r1,2\r3\r4,5\r")
+    _, found = _read_here(tmp_path, "csv", "a INT, b INT")
+    assert ["'does not parse as 2 values'", "'3'"] in [row[:2] for row in found]
+
+
 @pytest.mark.parametrize("pattern", LEFT_PATTERNS)
 def test_other_patterns_are_left_to_spark(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "a.csv").write_text("t\n2024-03-05\n")

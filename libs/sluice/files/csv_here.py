@@ -109,7 +109,8 @@ class _Table:
                 continue
             if text[at - 1 : at] == self.separator:
                 cells.append(None)
-            yield cells, _stripped(text[start:at])
+            record = text[start:at]
+            yield cells, _stripped(record.removesuffix("\r") if self.line_end == "\r" else record)
             start, cells = at, []
 
     def _ended(self, cells: list[str | None]) -> list[str | None]:
