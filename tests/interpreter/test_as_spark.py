@@ -5,6 +5,7 @@ others go to Spark, many expressions in one query. Spark must give the same valu
 Spark's, also one of analysis, is a difference as well.
 """
 
+import functools
 import math
 import os
 import re
@@ -189,3 +190,20 @@ def test_aggregates_by_chance(
 def _by(rows: "DataFrame", by: str, sql: str) -> dict[int, Any]:
     grouped = rows.selectExpr("*", f"{by} AS g_").groupBy("g_").agg(F.expr(sql).alias("found"))
     return values(grouped.withColumnRenamed("g_", "id").toArrow())
+
+
+def test_maps_of_the_same_entries_are_one_group(spark: "SparkSession") -> None:
+    """Whatever the order of their entries; the group shows them in that of their keys."""
+    pairs = ["('b', 1, 'a', 2)", "('a', 2, 'b', 1)", "('é', null, 'z', 0)", "('z', 0, 'é', null)"]
+    sql = "SELECT m, count(*) AS n FROM VALUES {} AS t(m) GROUP BY m"
+    found = spark.sql(sql.format(", ".join(f"(map{p})" for p in pairs))).toArrow().to_pylist()
+    session = Session()
+    with interpreting(session):
+        each = [session.range(1).selectExpr(f"map{p} AS m") for p in pairs]
+        ours = (
+            functools.reduce(lambda a, b: a.union(b), each)
+            .groupBy("m")
+            .agg(F.expr("count(*) AS n"))
+        )
+        assert sorted(ours.toArrow().to_pylist(), key=str) == sorted(found, key=str)
+    assert [row["n"] for row in found] == [2, 2]

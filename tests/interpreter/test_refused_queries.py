@@ -84,7 +84,6 @@ def test_aggregates_of_such_a_form(sql: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        lambda t: t.groupBy(F.expr(MAP)).count(),
         lambda t: t.select(F.expr(MAP)).distinct(),
         lambda t: t.groupBy(F.struct(F.expr(MAP))).count(),
         lambda t: t.groupBy(F.expr("2")).agg(F.expr("count(*)")),

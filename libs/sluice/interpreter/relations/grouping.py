@@ -22,7 +22,7 @@ from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.columns import Same, settled
-from sluice.interpreter.values.keys import normal
+from sluice.interpreter.values.keys import group_key, normal
 
 Groups = Sequence[Sequence[int]]
 
@@ -52,7 +52,7 @@ def aggregate(relation: Relation, by: Sequence[Node], nodes: Sequence[Node]) -> 
 
     def compute() -> Batch:
         batch = relation.rows()
-        groups = grouped(batch, keys)
+        groups = grouped(batch, keys, group_key)
         if not keys:
             groups = groups or {(): ()}
         lists = list(groups.values())

@@ -14,6 +14,7 @@ from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.keys import key_of, order_of, same_value
 
 Groups = dict[tuple[Any, ...], Sequence[int]]
+KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's values
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,19 @@ def in_order(
     return found
 
 
-def grouped(batch: Batch, values: Sequence[Value]) -> Groups:
+def grouped(batch: Batch, values: Sequence[Value], how: KeyOf = key_of) -> Groups:
     """Return the rows of each group, in the order of its first."""
     if not values:
         return {(): range(batch.count)} if batch.count else {}
     groups: dict[tuple[Any, ...], list[int]] = {}
-    for row, key in enumerate(keys_of(batch, values)):
+    for row, key in enumerate(keys_of(batch, values, how)):
         groups.setdefault(key, []).append(row)
     return dict(groups)
 
 
-def keys_of(batch: Batch, values: Sequence[Value]) -> list[tuple[Any, ...]]:
+def keys_of(batch: Batch, values: Sequence[Value], how: KeyOf = key_of) -> list[tuple[Any, ...]]:
     """Return each row's key; null is a key like any other."""
-    columns = [_normal(v.run(batch), key_of(v.type)) for v in values]
+    columns = [_normal(v.run(batch), how(v.type)) for v in values]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.count
 
 

@@ -59,6 +59,23 @@ def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
     return _float_key
 
 
+def group_key(type_: T.DataType) -> Callable[[Any], Any] | None:
+    """Return a function to what GROUP BY shows of equal values; None for the values themselves.
+
+    A map's entries are in the order of their keys there. Other maps within values are refused.
+    """
+    if not isinstance(type_, T.MapType):
+        return key_of(type_)
+    if has_floats(type_) or has_maps(type_.valueType) or not is_plain(type_.keyType):
+        raise NotHere("maps as keys")
+    return lambda v: None if v is None else tuple(sorted(v))
+
+
+def is_plain(type_: T.DataType) -> bool:
+    """True if Python orders values of a type as Spark does, and they hold no others."""
+    return isinstance(type_, T.StringType | T.IntegralType | T.DateType | T.TimestampType)
+
+
 def normal(type_: T.DataType) -> Callable[[Any], Any]:
     """Return the function to the value that Spark shows of equal ones: 0.0 for -0.0."""
     if not has_floats(type_):
