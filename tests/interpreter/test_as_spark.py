@@ -192,18 +192,18 @@ def _by(rows: "DataFrame", by: str, sql: str) -> dict[int, Any]:
     return values(grouped.withColumnRenamed("g_", "id").toArrow())
 
 
-def test_maps_of_the_same_entries_are_one_group(spark: "SparkSession") -> None:
+@pytest.mark.parametrize("within", ["{}", "struct(1 AS n, {} AS m)", "array({})", "map('k', {})"])
+def test_maps_of_the_same_entries_are_one_group(within: str, spark: "SparkSession") -> None:
     """Whatever the order of their entries; the group shows them in that of their keys."""
     pairs = ["('b', 1, 'a', 2)", "('a', 2, 'b', 1)", "('é', null, 'z', 0)", "('z', 0, 'é', null)"]
-    sql = "SELECT m, count(*) AS n FROM VALUES {} AS t(m) GROUP BY m"
-    found = spark.sql(sql.format(", ".join(f"(map{p})" for p in pairs))).toArrow().to_pylist()
+    texts = [within.format(f"map{p}") for p in pairs]
+    every = " UNION ALL ".join(f"SELECT {text} AS m" for text in texts)
+    sql = f"SELECT m, count(*) AS n FROM ({every}) GROUP BY m"
+    found = spark.sql(sql).toArrow().to_pylist()
     session = Session()
     with interpreting(session):
-        each = [session.range(1).selectExpr(f"map{p} AS m") for p in pairs]
-        ours = (
-            functools.reduce(lambda a, b: a.union(b), each)
-            .groupBy("m")
-            .agg(F.expr("count(*) AS n"))
-        )
-        assert sorted(ours.toArrow().to_pylist(), key=str) == sorted(found, key=str)
+        each = [session.range(1).selectExpr(f"{text} AS m") for text in texts]
+        rows = functools.reduce(lambda a, b: a.union(b), each)
+        ours = rows.groupBy("m").agg(F.expr("count(*) AS n")).toArrow().to_pylist()
+    assert sorted(ours, key=str) == sorted(found, key=str)
     assert [row["n"] for row in found] == [2, 2]

@@ -85,7 +85,6 @@ def test_aggregates_of_such_a_form(sql: str) -> None:
     "query",
     [
         lambda t: t.select(F.expr(MAP)).distinct(),
-        lambda t: t.groupBy(F.struct(F.expr(MAP))).count(),
         lambda t: t.groupBy(F.expr("2")).agg(F.expr("count(*)")),
         lambda t: t.orderBy(F.expr("1").desc()),
         lambda t: t.where(f"struct({MAP}) = struct({MAP})"),

@@ -62,13 +62,26 @@ def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
 def group_key(type_: T.DataType) -> Callable[[Any], Any] | None:
     """Return a function to what GROUP BY shows of equal values; None for the values themselves.
 
-    A map's entries are in the order of their keys there. Other maps within values are refused.
+    A map's entries are in the order of their keys there, also within other values.
     """
-    if not isinstance(type_, T.MapType):
+    if not has_maps(type_):
         return key_of(type_)
-    if has_floats(type_) or has_maps(type_.valueType) or not is_plain(type_.keyType):
+    if has_floats(type_):
         raise NotHere("maps as keys")
-    return lambda v: None if v is None else tuple(sorted(v))
+    match type_:
+        case T.ArrayType():
+            inner = group_key(type_.elementType) or same_value
+            return lambda v: None if v is None else tuple(map(inner, v))
+        case T.StructType():
+            parts = [group_key(f.dataType) or same_value for f in type_.fields]
+            return lambda v: (
+                None if v is None else tuple(p(x) for p, x in zip(parts, v, strict=True))
+            )
+    assert isinstance(type_, T.MapType)
+    if not is_plain(type_.keyType):
+        raise NotHere("maps as keys")
+    of = group_key(type_.valueType) or same_value
+    return lambda v: None if v is None else tuple(sorted((key, of(x)) for key, x in v))
 
 
 def is_plain(type_: T.DataType) -> bool:
