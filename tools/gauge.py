@@ -1,6 +1,7 @@
 """How much memory processes hold together, at the worst moment."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
@@ -12,7 +13,11 @@ PAUSE = 2.0
 
 
 class Gauge:
-    """Looks every `pause` seconds while it is open; `peaks` are bytes, of Python and of Spark."""
+    """Looks while it is open, so that looking costs little; `peaks` are bytes, of Python and Spark.
+
+    The first looks are `pause` seconds apart, later ones a hundredth of the time so far, at most
+    PAUSE.
+    """
 
     def __init__(
         self, processes: Callable[[], Sequence[psutil.Process]], pause: float = PAUSE
@@ -35,11 +40,15 @@ class Gauge:
         return ", ".join(f"{name} {size / 2**20:.0f} MB" for name, size in self.peaks.items())
 
     def _watch(self) -> None:
-        while not self._ended.wait(self.pause):
+        began = time.monotonic()
+        while not self._ended.wait(self._next(time.monotonic() - began)):
             processes = self.processes()
             java = [process for process in processes if _is_java(process)]
             self._raise("Spark", java)
             self._raise("Python", set(processes).difference(java))
+
+    def _next(self, elapsed: float) -> float:
+        return min(PAUSE, max(self.pause, elapsed / 100))
 
     def _raise(self, name: str, processes: Iterable[psutil.Process]) -> None:
         self.peaks[name] = max(self.peaks[name], memory(processes))

@@ -11,13 +11,14 @@ import re
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
+from threading import Barrier, BrokenBarrierError, Lock
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request as Asked
@@ -25,6 +26,7 @@ from urllib.request import urlopen
 
 BY_HOP = ("connection", "keep-alive", "transfer-encoding", "expect", "content-length")
 DELAY = 0.2  # seconds
+MEETING = 30  # seconds that a request waits for its rival
 CONTROL = "/__control"
 COMMIT = r"/_delta_log/\d{20}\.json$"
 LIST = r"list-type=2|comp=list"
@@ -41,7 +43,7 @@ class Harm(StrEnum):
     CUT = "cut"  # the answer ends in the middle of its body
     LATE = "late"  # the store hears of it a little later
     UNCHECKED = "unchecked"  # 400 for a body without a checksum, as where objects are locked
-    BLIND = "blind"  # an answer that an object was there before becomes one of success
+    BLIND = "blind"  # the first two of a name meet, and one that comes too late hears of success
 
 
 REFUSALS: Mapping[str, tuple[int, str, str]] = {
@@ -153,6 +155,17 @@ class _State:
     requests: list[Seen] = field(default_factory=list)
     sent: int = 0
     lock: Lock = field(default_factory=Lock)
+    meetings: defaultdict[str, Barrier] = field(
+        default_factory=lambda: defaultdict(partial(Barrier, 2, timeout=MEETING))
+    )
+
+    def meet(self, name: str) -> None:
+        """Return when a second request of this name has come; a third one is late, and goes on."""
+        with self.lock:
+            meeting = self.meetings[name]
+        with suppress(BrokenBarrierError):
+            meeting.wait()
+        meeting.abort()
 
     def judged(self, method: str, path: str, range_: str) -> str:
         with self.lock:
@@ -225,6 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self, body: bytes, harm: str) -> None:
         if harm == Harm.LATE:
             time.sleep(DELAY)
+        if harm == Harm.BLIND:
+            self.of.meet(urlsplit(self.path).path)
         headers = {n: v for n, v in self.headers.items() if n.lower() not in BY_HOP}
         if body or self.command in ("PUT", "POST"):
             headers["Content-Length"] = str(len(body))
