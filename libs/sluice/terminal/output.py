@@ -21,6 +21,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sluice.terminal import unstyled
+
 Row = Mapping[str, Any]
 PAGE = 500  # rows of a table that are aligned together
 WIDE = 100_000  # width without a terminal: nothing is wrapped
@@ -48,7 +50,7 @@ def write_record(row: Row, format_: Format) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for column, value in row.items():
-        table.add_row(column, _cell(value))
+        table.add_row(column, _styled(value))
     draw(table)
 
 
@@ -128,7 +130,18 @@ def _field(value: Any) -> str:
 
 def _write_table(rows: Iterator[Row], columns: Sequence[str]) -> None:
     for page in pages(rows):
-        draw(table_of(page, columns))
+        if terminal_width() or not _write_unstyled(page, columns):
+            draw(table_of(page, columns))
+
+
+def _write_unstyled(page: Sequence[Row], columns: Sequence[str]) -> bool:
+    """Write a table without rich; return False if that is not possible."""
+    texts = [[_cell(row.get(column)) for column in columns] for row in page]
+    numeric = [_is_numeric([row.get(column) for row in page]) for column in columns]
+    found = unstyled.lines(columns, texts, numeric)
+    sys.stdout.write(found or "")
+    sys.stdout.flush()
+    return found is not None
 
 
 def pages(rows: Iterator[Row]) -> Iterator[list[Row]]:
@@ -145,7 +158,7 @@ def table_of(page: Sequence[Row], columns: Sequence[str], missing: str = "null")
         values = [row.get(column) for row in page]
         table.add_column(column, justify="right" if _is_numeric(values) else "left")
     for row in page:
-        table.add_row(*(_cell(row.get(column), missing) for column in columns))
+        table.add_row(*(_styled(row.get(column), missing) for column in columns))
     return table
 
 
@@ -154,14 +167,15 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     return any(numbers) and all(n or v is None for n, v in zip(numbers, values, strict=True))
 
 
-def _cell(value: Any, missing: str = "null") -> Text:
+def _styled(value: Any, missing: str = "null") -> Text:
+    style = "dim" if value is None else ""
+    return Text(_cell(value, missing), style=style, overflow="fold")
+
+
+def _cell(value: Any, missing: str = "null") -> str:
     if value is None:
-        return Text(missing, style="dim")
-    if isinstance(value, datetime):
-        return Text(show_time(value))
-    if isinstance(value, dict | list | tuple):
-        return Text(to_json(value), overflow="fold")
-    return Text(_field(value), overflow="fold")
+        return missing
+    return show_time(value) if isinstance(value, datetime) else _field(value)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
