@@ -86,6 +86,20 @@ def test_a_load_takes_the_engine_that_its_plan_names(
         assert lake.load().engine == engine
 
 
+def test_a_delivery_that_is_left_to_spark_meets_no_table_of_its_own(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = lake_of(
+        tmp_path, spark, 'format: json, schema: "id INT, at MAP<STRING, DOUBLE>", key: [id]'
+    )
+    for nth in range(2):  # the first one creates the table
+        rows = [{"id": 1, "at": {"x": -0.0}}, {"id": 2, "at": {"x": 0.5, "y": nth}}]
+        lake.land(f"events/2024-01-0{nth + 1}", a_json=rows)
+        reports = lake.deliver(nth)
+        assert [r.warnings for r in reports] == [()] * len(reports)
+        assert "spark: maps as keys" in {r.engine for r in reports}
+
+
 def test_the_largest_delivery_decides(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(tmp_path, spark, f"format: json, {SCHEMA}").limit(computed_here_bytes=200)
     land(lake, "events/2024-01-01", "a_json")

@@ -83,13 +83,14 @@ def write(
     if isinstance(changelog, pa.Table):
         with clock.phase("commit"):
             return _local(session, context, target, changelog, position)
-    before = target.before or _create(target, changelog, position)
-    target = replace(target, before=before)
     if target.is_small(context):
         with clock.phase("compute"):
-            rows = to_arrow(changelog)
+            rows = to_arrow(changelog)  # may be left to Spark, so no table is made before
+        before = target.before or _create(target, changelog, position)
         with clock.phase("commit"):
-            return _local(session, context, target, rows, position)
+            return _local(session, context, replace(target, before=before), rows, position)
+    before = target.before or _create(target, changelog, position)
+    target = replace(target, before=before)
     if target.is_filed:
         with clock.phase("commit"):
             return SparkCommit(session, before, position).first(changelog)
