@@ -5,10 +5,8 @@ rule names requests by their method and path, and what happens to them: an answe
 place, no answer, an answer that is lost or cut after the store has done its work.
 """
 
-import http.client
 import json
 import re
-import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -17,19 +15,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Barrier, BrokenBarrierError, Lock
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request as Asked
 from urllib.request import urlopen
 
-BY_HOP = ("connection", "keep-alive", "transfer-encoding", "expect", "content-length")
+from tests.support.relay import Headers, Relay, process, serve
+
 DELAY = 0.2  # seconds
 MEETING = 30  # seconds that a request waits for its rival
 CONTROL = "/__control"
 COMMIT = r"/_delta_log/\d{20}\.json$"
-LIST = r"list-type=2|comp=list"
+LIST = r"list-type=2|comp=list|/o\?"
 
 
 class Harm(StrEnum):
@@ -38,6 +36,9 @@ class Harm(StrEnum):
     NONE = "none"
     BUSY = "busy"  # 503 SlowDown, in the store's place
     FAULT = "fault"  # 500 InternalError, in the store's place
+    UNKNOWN = "unknown"  # 401, as Google answers to credentials that it does not know
+    MANY = "many"  # 429, as Google answers to many writes of one object
+    FORBIDDEN = "forbidden"  # 403, as Google answers to an account without permission
     DROPPED = "dropped"  # the connection closes before the store hears of it
     LOST = "lost"  # the store does it, and the connection closes before its answer
     CUT = "cut"  # the answer ends in the middle of its body
@@ -49,6 +50,9 @@ class Harm(StrEnum):
 REFUSALS: Mapping[str, tuple[int, str, str]] = {
     Harm.BUSY: (503, "SlowDown", "harm"),
     Harm.FAULT: (500, "InternalError", "harm"),
+    Harm.UNKNOWN: (401, "AuthenticationRequired", "Authentication required."),
+    Harm.MANY: (429, "SlowDown", "The rate of writes to the object exceeds the limit."),
+    Harm.FORBIDDEN: (403, "AccessDenied", "a@b does not have storage.objects.get access"),
     Harm.UNCHECKED: (400, "InvalidRequest", "Content-MD5 OR x-amz-checksum- is required"),
 }
 CHECKED = r"content-md5|x-amz-checksum-|x-amz-trailer|x-amz-copy-source"
@@ -137,20 +141,14 @@ class Proxy:
 @contextmanager
 def running(to: str) -> Iterator[Proxy]:
     """A proxy on a free port of loopback before the store at `to`."""
-    command = [sys.executable, __file__, to]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield Proxy(int(process.stdout.readline()))
-        finally:
-            process.kill()
+    with process("tests.support.proxy", to) as port:
+        yield Proxy(port)
 
 
 @dataclass
 class _State:
     """The proxy's own side."""
 
-    to: str
     rules: list[Rule] = field(default_factory=list)
     requests: list[Seen] = field(default_factory=list)
     sent: int = 0
@@ -189,42 +187,24 @@ class _State:
             return {"requests": [asdict(r) for r in self.requests], "sent": self.sent}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Relay):
     of: _State
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body of an answer are sent one after the other
 
     def _take(self) -> None:
-        body = self._body()
+        body = self.body()
         if self.path == CONTROL:
             text = json.dumps(self.of.control(json.loads(body))).encode()
-            self._reply(200, [], text, len(text))
+            self.reply(200, [], text, len(text))
             return
         harm = self.of.judged(self.command, self.path, self.headers.get("range", ""))
-        if harm in (Harm.BUSY, Harm.FAULT) or (harm == Harm.UNCHECKED and self._lacks_checksum()):
+        if harm in REFUSALS and (harm != Harm.UNCHECKED or self._lacks_checksum()):
             self._refuse(harm)
         elif harm == Harm.DROPPED:
             self.close_connection = True
         else:
             self._forward(body, harm)
 
-    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _take  # noqa: N815
-
-    def _body(self) -> bytes:
-        if self.headers.get("transfer-encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("content-length", 0)))
-        parts = []
-        while size := int(self.rfile.readline().partition(b";")[0], 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass
-        return b"".join(parts)
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = _take  # noqa: N815
 
     def _lacks_checksum(self) -> bool:
         names = " ".join(self.headers).lower()
@@ -233,18 +213,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, harm: str) -> None:
         status, code, why = REFUSALS[harm]
         text = f"<Error><Code>{code}</Code><Message>{why}</Message></Error>".encode()
-        self._reply(status, [("Content-Type", "application/xml")], text, len(text))
+        self.reply(status, [("Content-Type", "application/xml")], text, len(text))
 
     def _forward(self, body: bytes, harm: str) -> None:
         if harm == Harm.LATE:
             time.sleep(DELAY)
         if harm == Harm.BLIND:
             self.of.meet(urlsplit(self.path).path)
-        headers = {n: v for n, v in self.headers.items() if n.lower() not in BY_HOP}
-        if body or self.command in ("PUT", "POST"):
-            headers["Content-Length"] = str(len(body))
         try:
-            status, found, content = self._asked(body, headers)
+            status, found, content = self.passed_on(body)
         except OSError:
             self.close_connection = True
             return
@@ -255,50 +232,19 @@ class _Handler(BaseHTTPRequestHandler):
             return
         length = next((v for n, v in found if n.lower() == "content-length"), len(content))
         kept = content[: len(content) // 2] if harm == Harm.CUT else content
-        self._reply(status, found, kept, int(length))
+        self.reply(status, found, kept, int(length))
         if harm == Harm.CUT:
             self.close_connection = True
 
-    def _asked(
-        self, body: bytes, headers: dict[str, str]
-    ) -> tuple[int, list[tuple[str, str]], bytes]:
-        upstream = http.client.HTTPConnection(urlsplit(self.of.to).netloc, timeout=60)
-        try:
-            upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-            for name, value in headers.items():
-                upstream.putheader(name, value)
-            upstream.endheaders(body or None)
-            answer = upstream.getresponse()
-            return answer.status, answer.getheaders(), answer.read()
-        finally:
-            upstream.close()
-
-    def _reply(
-        self, status: int, headers: list[tuple[str, str]], content: bytes, length: int
-    ) -> None:
-        self.send_response_only(status)
-        for name, value in headers:
-            if name.lower() not in BY_HOP:
-                self.send_header(name, value)
-        if status not in (204, 304):
-            self.send_header("Content-Length", str(length))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-            if self.path != CONTROL:
-                self.of.count(len(content))
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Stay silent."""
+    def reply(self, status: int, headers: Headers, content: bytes, length: int) -> None:
+        super().reply(status, headers, content, length)
+        if self.command != "HEAD" and self.path != CONTROL:
+            self.of.count(len(content))
 
 
 def main(to: str) -> None:
-    class Handler(_Handler):
-        of = _State(to)
-
-    server = _Server(("127.0.0.1", 0), Handler)
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
+    _Handler.to, _Handler.of = to, _State()
+    serve(_Handler)
 
 
 if __name__ == "__main__":
