@@ -8,7 +8,7 @@ PYTHONDONTWRITEBYTECODE :=
 export PYTHON PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-year test test-stores in-seaweedfs in-versitygw in-azurite soak matrix check lint types contracts format docs up down lock clean
+.PHONY: help setup demo demo-year test test-stores in-seaweedfs in-versitygw in-azurite in-gcs soak matrix check lint types contracts format docs up down lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 test: $(SETUP) ## run the tests, in two processes
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-stores: in-seaweedfs in-versitygw in-azurite ## kills and races in stores that Go and npm install; the demo in one
+test-stores: in-seaweedfs in-versitygw in-azurite in-gcs ## kills and races in stores that Go and npm install; the demo in one
 
 in-seaweedfs: $(SETUP)
 	@$(PY) -m pytest tests/stores/retail.py $(ARGS)
@@ -42,6 +42,12 @@ in-versitygw: $(SETUP)
 
 in-azurite: $(SETUP)
 	@$(PY) -m pytest --store azurite tests/stores/azure.py tests/stores/test_exclusive.py \
+	  tests/stores/test_crashes.py tests/stores/test_lake.py tests/stores/test_previews.py \
+	  tests/stores/test_opened.py tests/stores/test_environments.py \
+	  tests/stores/test_log_cleaning.py tests/stores/test_handed.py $(ARGS)
+
+in-gcs: $(SETUP)
+	@$(PY) -m pytest --store gcs tests/stores/google.py tests/stores/test_exclusive.py \
 	  tests/stores/test_crashes.py tests/stores/test_lake.py tests/stores/test_previews.py \
 	  tests/stores/test_opened.py tests/stores/test_environments.py \
 	  tests/stores/test_log_cleaning.py tests/stores/test_handed.py $(ARGS)

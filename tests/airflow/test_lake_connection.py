@@ -138,9 +138,20 @@ def test_a_connection_to_azure_is_a_key_a_token_or_a_principal() -> None:
     }
 
 
+def test_a_connection_to_google_names_the_file_of_a_key() -> None:
+    extra = '{"key_path": "/keys/lake.json", "project": "shops"}'
+    connection = Connection(conn_id="c", conn_type="google_cloud_platform", extra=extra)
+    assert variables(connection) == {"GOOGLE_APPLICATION_CREDENTIALS": "/keys/lake.json"}
+    assert variables(Connection(conn_id="c", conn_type="google_cloud_platform")) == {}
+
+
 @pytest.mark.parametrize(
     ("kind", "extra", "said"),
-    [("postgres", "", "is of type 'postgres'"), ("aws", '{"role_arn": "r"}', "has `role_arn`")],
+    [
+        ("postgres", "", "is of type 'postgres'"),
+        ("aws", '{"role_arn": "r"}', "has `role_arn`"),
+        ("google_cloud_platform", '{"keyfile_dict": "{}"}', "has `keyfile_dict`"),
+    ],
 )
 def test_what_no_variable_stands_for_is_refused(kind: str, extra: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):

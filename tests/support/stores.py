@@ -19,6 +19,7 @@ from pathlib import Path
 from pyarrow.fs import FileSelector, FileSystem, S3FileSystem
 
 from ports import free_port
+from sluice.declare.filesystems import VARIABLES
 
 BUCKET = "lakes"
 PATIENCE = 240.0  # seconds
@@ -189,7 +190,7 @@ def _takes(store: Store) -> bool:
 def using(environ: Mapping[str, str]) -> Iterator[None]:
     """While this process has these variables, and no others of a store."""
     before = dict(os.environ)
-    for name in [n for n in os.environ if n.startswith(("AWS_", "AZUR"))]:
+    for name in [n for n in os.environ if n.startswith(VARIABLES)]:
         del os.environ[name]
     os.environ.update(environ)
     try:

@@ -25,11 +25,15 @@ PRINCIPAL = {
     "password": "AZURE_CLIENT_SECRET",
     "tenant_id": "AZURE_TENANT_ID",
 }
-UNKNOWN = ("role_arn", "connection_string", "managed_identity_client_id")  # extras
+GOOGLE = {"key_path": "GOOGLE_APPLICATION_CREDENTIALS"}
+UNKNOWN = (  # extras
+    *("role_arn", "connection_string", "managed_identity_client_id", "keyfile_dict"),
+    *("key_secret_name", "credential_config_file", "impersonation_chain"),
+)
 
 
 def variables(connection: Connection) -> dict[str, str]:
-    """Return the variables for an `aws` or a `wasb` connection, as its providers fill it in.
+    """Return the variables for a connection to a store, as its providers fill it in.
 
     Raises UsageError for another type, and for a way to log in that no variable stands for.
     """
@@ -37,7 +41,7 @@ def variables(connection: Connection) -> dict[str, str]:
     if named := [name for name in UNKNOWN if extra.get(name)]:
         raise UsageError(
             f"lake_connection: {connection.conn_id} has `{named[0]}`, which Sluice does not follow",
-            hint="write keys or a token there, or give Airflow's workers the role itself",
+            hint="write keys, a token or `key_path` there, or give the role to Airflow's workers",
         )
     given = {**extra, "login": connection.login, "password": connection.password}
     return {
@@ -50,7 +54,9 @@ def _known(connection: Connection, extra: Mapping[str, object]) -> Mapping[str, 
         return AWS
     if connection.conn_type in ("wasb", "adls"):
         return PRINCIPAL if extra.get("tenant_id") else AZURE
+    if connection.conn_type == "google_cloud_platform":
+        return GOOGLE
     raise UsageError(
         f"lake_connection: {connection.conn_id} is of type {connection.conn_type!r}",
-        hint="its type is aws for S3, or wasb for Azure",
+        hint="its type is aws for S3, wasb for Azure, or google_cloud_platform for Google",
     )

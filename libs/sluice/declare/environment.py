@@ -44,13 +44,9 @@ def place(lake: str, name: str) -> str:
 
 def folders(lake: str) -> list[str]:
     """Return the names below which environments of a lake in a store lie, claimed or not."""
-    from pyarrow.fs import FileSelector, FileType
+    from sluice.declare.filesystems import folder_names
 
-    from sluice.declare.filesystems import located
-
-    files, root = located(f"{lake.rstrip('/')}/{FOLDER}")
-    found = files.get_file_info(FileSelector(root, allow_not_found=True))
-    return sorted(f.base_name for f in found if f.type == FileType.Directory)
+    return folder_names(f"{lake.rstrip('/')}/{FOLDER}")
 
 
 def claimed(folder: str) -> str | None:

@@ -1,12 +1,13 @@
 """Access to the files at a path or URI: pyarrow's file system, with the server and its keys.
 
-Endpoint, region and credentials come from the environment (`AWS_*`, `AZURE_*`), a profile or a
-role, and are written nowhere.
+Endpoint, region and credentials come from the environment (`AWS_*`, `AZURE_*`, `GOOGLE_*`), a
+profile or a role, and are written nowhere.
 """
 
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,13 +15,16 @@ from urllib.parse import urlsplit
 from pyarrow.fs import (
     AwsStandardS3RetryStrategy,
     AzureFileSystem,
+    FileSelector,
     FileSystem,
+    FileType,
+    GcsFileSystem,
     LocalFileSystem,
     S3FileSystem,
 )
 
 from sluice.declare.roles import Keys, keys_of_role
-from sluice.declare.stores import S3, scheme_of
+from sluice.declare.stores import GOOGLE, S3, scheme_of
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -30,6 +34,9 @@ AZURE_KEYS = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY")
 AZURE_TOKENS = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
 AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 EMULATED, EMULATOR = "AZURE_STORAGE_USE_EMULATOR", "AZURITE_BLOB_STORAGE_URL"
+GOOGLE_EMULATOR = "STORAGE_EMULATOR_HOST"
+VARIABLES = ("AWS_", "AZUR", "GOOGLE_", GOOGLE_EMULATOR)  # how those of stores begin
+PATIENCE = timedelta(seconds=10)  # with Google's store, which is asked again until then
 
 
 def located(uri: str) -> tuple[FileSystem, str]:
@@ -44,8 +51,25 @@ def located(uri: str) -> tuple[FileSystem, str]:
         container, account, below = _azure_parts(uri)
         files = _azure(account, tuple(sorted(access().items())))
         return files, f"{container}/{below}".rstrip("/")
+    if scheme in GOOGLE.schemes:
+        files = _google(tuple(sorted(access().items())))
+        return files, uri.partition("://")[2].rstrip("/")
     found: tuple[FileSystem, str] = FileSystem.from_uri(uri)
     return found
+
+
+def folder_names(uri: str) -> list[str]:
+    """Return the names of the folders in a folder; none if there is no such folder.
+
+    pyarrow lists no folders in Google's store, so all files below are listed there.
+    """
+    files, path = located(uri)
+    is_flat = isinstance(files, GcsFileSystem)
+    found = files.get_file_info(FileSelector(path, recursive=is_flat, allow_not_found=True))
+    if not is_flat:
+        return sorted(f.base_name for f in found if f.type == FileType.Directory)
+    below = (f.path.removeprefix(f"{path}/").partition("/") for f in found)
+    return sorted({name for name, slash, _ in below if slash})
 
 
 def uri_of(path: str, beside: str) -> str:
@@ -59,12 +83,15 @@ def uri_of(path: str, beside: str) -> str:
 
 def endpoint_of(uri: str) -> str:
     """Return the server that the environment names for a store; '' for the provider's own."""
-    return _azure_endpoint() if scheme_of(uri) in AZURE else _named(*ENDPOINTS)
+    scheme = scheme_of(uri)
+    if scheme in GOOGLE.schemes:
+        return _google_emulator()
+    return _azure_endpoint() if scheme in AZURE else _named(*ENDPOINTS)
 
 
 def access() -> Mapping[str, str]:
     """Return the variables by which this process reaches stores."""
-    return {n: value for n, value in os.environ.items() if n.startswith(("AWS_", "AZUR"))}
+    return {n: value for n, value in os.environ.items() if n.startswith(VARIABLES)}
 
 
 def _named(*variables: str) -> str:
@@ -117,3 +144,20 @@ def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSyste
             named[f"{service}_storage_authority"] = server.netloc
             named[f"{service}_storage_scheme"] = server.scheme
     return AzureFileSystem(account, **{name: value for name, value in named.items() if value})
+
+
+def _google_emulator() -> str:
+    """Return the emulator that is named; Google's own clients take it with and without a scheme."""
+    named = _named(GOOGLE_EMULATOR)
+    return named if "://" in named or not named else f"http://{named}"
+
+
+@lru_cache(maxsize=8)
+def _google(environ: tuple[tuple[str, str], ...]) -> GcsFileSystem:  # noqa: ARG001
+    """Return the client for these variables: by what Google's own tools look for.
+
+    An emulator is asked without credentials.
+    """
+    server = urlsplit(_google_emulator())
+    named = {"anonymous": True, "scheme": server.scheme, "endpoint_override": server.netloc}
+    return GcsFileSystem(retry_time_limit=PATIENCE, **(named if server.netloc else {}))

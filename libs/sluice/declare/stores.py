@@ -22,7 +22,7 @@ class Store:
     """One kind of store. `exclusive`: the operation by which only one commit of a number wins.
 
     `options`, `conf`: those by which delta-rs and Spark are asked for it. `unsafe`: variables that
-    would end it. `why_not_spark`: why Spark has no access. `lacks`: why no lake may lie there yet.
+    would end it. `why_not_spark`: why Spark has no access.
     """
 
     name: str
@@ -32,7 +32,6 @@ class Store:
     conf: Mapping[str, str] = field(default_factory=dict)
     unsafe: tuple[str, ...] = ()
     why_not_spark: str = ""
-    lacks: str = ""
 
     @property
     def takes_spark(self) -> bool:
@@ -57,6 +56,17 @@ S3 = Store(
     },
     UNSAFE,
 )
+GOOGLE = Store(
+    "Google Cloud Storage",
+    ("gs",),
+    "a write with ifGenerationMatch=0",
+    why_not_spark="its connector to Google Cloud Storage is not tested with Sluice",
+)
+GOOGLE_KEYS = (
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+)
 STORES = (
     Store("a disk", ("", "file"), "a link or rename that replaces nothing"),
     S3,
@@ -66,12 +76,7 @@ STORES = (
         "PUT with If-None-Match: *",
         why_not_spark="its connector to Azure is not tested with Sluice",
     ),
-    Store(
-        "Google Cloud Storage",
-        ("gs",),
-        "a write with ifGenerationMatch=0",
-        lacks="exclusive commits could not be tested there",
-    ),
+    GOOGLE,
 )
 SCHEMES = {scheme: store for store in STORES for scheme in store.schemes}
 
@@ -96,17 +101,10 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
     """Yield what makes commits to a lake unsafe, each with the place of its setting."""
     store = store_of(lake)
     if store is None:
-        known = ", ".join(
-            f"{scheme}://" for scheme in SCHEMES if scheme and not SCHEMES[scheme].lacks
-        )
+        known = ", ".join(f"{scheme}://" for scheme in SCHEMES if scheme)
         message = f"nothing is known of commits to {scheme_of(lake)}://; write a path, or {known}"
         yield ("lake",), message
         return
-    if store.lacks:
-        yield (
-            ("lake",),
-            f"no lake may lie on {store.name} yet: {store.lacks}; write a path, s3:// or abfss://",
-        )
     if committer == "spark" and not store.takes_spark:
         why = store.why_not_spark
         message = f"`spark` is not safe on {store.name}: {why}; write `delta-rs`, or nothing"
@@ -122,3 +120,7 @@ def out_of_reach(lake: str, environ: Mapping[str, str]) -> Iterator[Fault]:
     if store_of(lake) is S3 and (profile := role_of_profile(environ)):
         why = "which reads of files do not follow: set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"
         yield ("lake",), f"the profile {profile!r} names a role by `role_arn`, {why}, or keys"
+    named = [name for name in GOOGLE_KEYS if environ.get(name)]
+    if store_of(lake) is GOOGLE and named:
+        why = "which reads of files do not follow: set GOOGLE_APPLICATION_CREDENTIALS in its place"
+        yield ("lake",), f"{named[0]} is set in the environment, {why}"

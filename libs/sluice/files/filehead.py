@@ -197,12 +197,10 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
         return work(LocalFileSystem(), os.fsencode(place))
     except FileNotFoundError as error:
         raise Gone("it went away before it was read") from error
-    except _FAULTS as error:
-        raise Retryable(f"{file.shown} can't be opened now: {error}") from error
     except (pa.ArrowException, OSError, EOFError, LookupError) as error:
         if place is None and (fault := store_fault(error)):
             raise fault from error
-        if is_transient(str(error)):
+        if isinstance(error, _FAULTS) or is_transient(str(error)):
             raise Retryable(f"{file.shown} can't be read now: {error}") from error
         why = str(error).splitlines()
         raise Unreadable(why[0] if why else type(error).__name__) from error

@@ -16,7 +16,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake import LakeLayout
-from sluice.delta.places.stores import located
+from sluice.delta.places.stores import folder_names, located
 
 LEFT_AFTER = timedelta(days=1)
 LAST = "/_delta_log/_last_checkpoint"  # it may name a checkpoint that is younger than the copy
@@ -57,9 +57,8 @@ def left(folder: str) -> list[str]:
 
 def _begun(folder: str) -> Iterator[tuple[str, datetime | None]]:
     files, path = located(folder)
-    for entry in files.get_file_info(FileSelector(path, allow_not_found=True)):
-        if entry.type == FileType.Directory:
-            yield entry.base_name, files.get_file_info(f"{entry.path}/{BEGUN}").mtime
+    for name in folder_names(folder):
+        yield name, files.get_file_info(f"{path}/{name}/{BEGUN}").mtime
 
 
 def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> bool:

@@ -6,14 +6,12 @@ one, so a note names a drop that has begun: the next attempt continues in the sa
 
 from datetime import UTC, datetime, timedelta
 
-from pyarrow.fs import FileSelector, FileType
-
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import move, remove
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.places.small_files import SmallFiles
-from sluice.delta.places.stores import located
+from sluice.delta.places.stores import folder_names
 from sluice.language.internal import FORGOTTEN, MARK, NOTES, internal
 
 FOLDER = "__dropped"
@@ -40,7 +38,7 @@ def drop(lake: LakeLayout, table_id: str, now: datetime) -> tuple[str, list[str]
         passing("dropping", folder)
         move(f"{lake.root}/{pipeline}/{folder}", f"{target}/{folder}")
     passing("dropped", table_id)
-    return target, _folders(target)
+    return target, folder_names(target)
 
 
 def end(lake: LakeLayout, table_id: str) -> None:
@@ -51,7 +49,7 @@ def end(lake: LakeLayout, table_id: str) -> None:
 def expire(lake: LakeLayout, now: datetime) -> list[str]:
     """Delete what was dropped a week ago, and return the tables by id."""
     gone = []
-    for name in _folders(f"{lake.root}/{FOLDER}"):
+    for name in folder_names(f"{lake.root}/{FOLDER}"):
         table_id, _, text = name.rpartition("@")
         if table_id and datetime.strptime(text, TIME).replace(tzinfo=UTC) + KEPT <= now:
             remove(f"{lake.root}/{FOLDER}/{name}")
@@ -61,24 +59,18 @@ def expire(lake: LakeLayout, now: datetime) -> list[str]:
 
 def kept(lake: LakeLayout) -> list[str]:
     """Return the names of the folders of dropped tables, each `pipeline.table@time`."""
-    return _folders(f"{lake.root}/{FOLDER}")
+    return folder_names(f"{lake.root}/{FOLDER}")
 
 
 def folders_in(lake: LakeLayout, name: str) -> list[str]:
     """Return the places of a dropped table and of all that was kept beside it."""
     root = f"{lake.root}/{FOLDER}/{name}"
-    return [f"{root}/{folder}" for folder in _folders(root)]
+    return [f"{root}/{folder}" for folder in folder_names(root)]
 
 
 def _is_note(folder: str) -> bool:
     table = folder.partition(MARK)[0]
     return folder in {internal(table, note) for note in NOTES}
-
-
-def _folders(uri: str) -> list[str]:
-    filesystem, path = located(uri)
-    listed = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
-    return sorted(f.base_name for f in listed if f.type == FileType.Directory)
 
 
 def _notes(lake: LakeLayout) -> SmallFiles:

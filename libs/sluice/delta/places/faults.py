@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sluice.errors import Retryable, SluiceError, StoreRefused
 
 _OF_STORE = re.compile(
-    r"S3 error|AWS Error|Azure [Ee]rror|MicrosoftAzure|Hierarchical Namespace|"
+    r"S3 error|AWS Error|GCS error|google::cloud::Status|"
+    r"Azure [Ee]rror|MicrosoftAzure|Hierarchical Namespace|"
     r"Kernel error|privileges to complete|Error performing (?:GET|PUT|HEAD|DEL|"
     r"POST|list|bulk)|error sending request|HTTP error|In bucket|'\S+' in bucket|object store|"
     r"Failed to (?:read|write|parse) .*External:|hadoop\.fs\.s3a\.|amazon\.awssdk|\(Service: S3,"
@@ -20,6 +21,7 @@ _PLACE = re.compile(
     r"s3a?://([^\s/:]+)|https?://[^\s/?]+/([^\s/?]+)|[Bb]ucket '([^']+)'|<BucketName>([^<]+)<"
 )
 _AZURE = re.compile(r"Azure|AuthorizationFailure|AuthenticationFailed|Hierarchical Namespace")
+_GOOGLE = re.compile(r"GCS error|google::cloud::Status")
 _OF_A_DISK = "LocalFileSystem"
 _FULL = re.compile(r"No space left on device|[Dd]isk quota exceeded|\(os error (?:28|122)\)")
 _METHOD = re.compile(r"performing (?:(PUT|POST|DELETE)|(GET|HEAD|list))")
@@ -35,6 +37,29 @@ class _Known:
 
 
 _LASTING = (
+    _Known(
+        r"(?:open|decode) service account file|Cannot open credentials file|"
+        r"INVALID_ARGUMENT.*OAuth2 access token",
+        "the file of credentials can't be read",
+        "name the file of a service account's key in GOOGLE_APPLICATION_CREDENTIALS; of a "
+        "workload's identity it is not read",
+    ),
+    _Known(
+        r"169\.254\.169\.254/computeMetadata|OAuth2 access token.*CURL error \[6\]",
+        "no credentials were found",
+        "set GOOGLE_APPLICATION_CREDENTIALS, or run under a service account",
+    ),
+    _Known(
+        r"AuthenticationRequired|UNAUTHENTICATED|invalid_(?:grant|client)",
+        "the store does not take the credentials",
+        "set GOOGLE_APPLICATION_CREDENTIALS again, and the clock",
+    ),
+    _Known(
+        r"PERMISSION_DENIED|does not have storage\.",
+        "the credentials may not {do} there",
+        "grant `Storage Object Admin` for the lake, and `Storage Object Viewer` for the landing "
+        "folder",
+    ),
     _Known(
         r"ContainerNotFound|container does not exist",
         "there is no container of this name",
@@ -103,7 +128,9 @@ _LASTING = (
     ),
 )
 _PASSING = re.compile(
-    r"error sending request|ServerBusy|Fail to get a new connection|"
+    r"error sending request|ServerBusy|"
+    r"CURL error|(?<=Status\()(?:UNAVAILABLE|INTERNAL|DEADLINE_EXCEEDED)|"
+    r"Fail to get a new connection|"
     r"[Cc]onnection (?:refused|reset|closed)|SlowDown|SLOW_DOWN|"
     r"503 Service|50[0234] |InternalError|INTERNAL_FAILURE|INTERNAL_ERROR|SERVICE_UNAVAILABLE|"
     r"NETWORK_CONNECTION|REQUEST_TIMEOUT|operation timed out|curlCode|error decoding response body|"
@@ -150,6 +177,8 @@ def _words(error: BaseException | None) -> Iterator[str]:
 def _place(text: str) -> str:
     if _AZURE.search(text):
         return "the store on Azure"
+    if _GOOGLE.search(text):
+        return "the store on Google Cloud"
     found = _PLACE.search(text)
     return f"bucket {next(filter(None, found.groups()))!r}" if found else "the object store"
 

@@ -7,12 +7,10 @@ An earlier, longer query of a view may have left tables behind. They are the vie
 import re
 from collections.abc import Iterable, Iterator
 
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
-
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.places.lake import LakeLayout, layout
-from sluice.delta.places.stores import is_table, located
+from sluice.delta.places.stores import folder_names, is_table
 from sluice.language.internal import FORGOTTEN, MARK, STATE, declared, internal
 
 HIDDEN = ("_", ".")  # what begins so is no pipeline
@@ -59,23 +57,17 @@ def made_of(view: Table) -> Iterator[str]:
 
 def stored(lake: LakeLayout) -> Iterator[str]:
     """Yield every Delta table of the lake, internal ones too, as `pipeline.table`."""
-    filesystem, root = located(lake.root)
-    for pipeline in _folders(filesystem, root):
-        for table in _folders(filesystem, pipeline.path):
-            if is_table(f"{lake.root}/{pipeline.base_name}/{table.base_name}"):
-                yield f"{pipeline.base_name}.{table.base_name}"
+    for pipeline in _folders(lake.root):
+        for table in _folders(f"{lake.root}/{pipeline}"):
+            if is_table(f"{lake.root}/{pipeline}/{table}"):
+                yield f"{pipeline}.{table}"
 
 
 def folders_of(lake: LakeLayout, table_id: str) -> list[str]:
     """Return the names of the folders of a table and of all that is kept beside it."""
-    filesystem, path = located(lake.uri(table_id))
-    pipeline, _, table = path.rpartition("/")
-    names = (folder.base_name for folder in _folders(filesystem, pipeline))
-    return sorted(name for name in names if declared(name) == table)
+    pipeline, _, table = lake.uri(table_id).rpartition("/")
+    return [name for name in _folders(pipeline) if declared(name) == table]
 
 
-def _folders(filesystem: FileSystem, path: str) -> list[FileInfo]:
-    listed = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
-    return [
-        f for f in listed if f.type == FileType.Directory and not f.base_name.startswith(HIDDEN)
-    ]
+def _folders(uri: str) -> list[str]:
+    return [name for name in folder_names(uri) if not name.startswith(HIDDEN)]

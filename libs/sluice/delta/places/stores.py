@@ -1,5 +1,7 @@
 """Delta tables by their URI: delta-rs, with the options for the store and its server."""
 
+import json
+
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
@@ -9,15 +11,17 @@ from sluice.declare.filesystems import (
     AZURE,
     access,
     endpoint_of,
+    folder_names,
     located,
     region,
     uri_of,
 )
-from sluice.declare.stores import S3, scheme_of, store_of
+from sluice.declare.stores import GOOGLE, S3, scheme_of, store_of
 
 __all__ = [
     "endpoint_of",
     "files_below",
+    "folder_names",
     "is_table",
     "keeps_versions",
     "located",
@@ -40,12 +44,21 @@ def options(uri: str) -> dict[str, str] | None:
     if scheme in ("", "file"):
         return None
     asked = {**RETRIES, **(store.options if store else {})}
+    endpoint = endpoint_of(uri)
+    if scheme in GOOGLE.schemes:
+        return {**asked, **_emulated(endpoint)} if endpoint else asked
     if scheme not in (*S3.schemes, *AZURE):
         return asked
-    endpoint = endpoint_of(uri)
     named = {"endpoint_url": endpoint, "region": region()} if scheme in S3.schemes else {}
     is_plain = endpoint.startswith("http://")
     return {**asked, **{k: v for k, v in named.items() if v}, "allow_http": str(is_plain).lower()}
+
+
+def _emulated(endpoint: str) -> dict[str, str]:
+    """Return the key that names an emulator of Google's store; no option spares a login there."""
+    key = {"gcs_base_url": endpoint.rstrip("/"), "disable_oauth": True}
+    nobody = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+    return {"google_service_account_key": json.dumps({**key, **nobody})}
 
 
 def open_table(uri: str, version: int | None = None) -> DeltaTable:
@@ -63,7 +76,8 @@ def stored_mark(uri: str) -> tuple[object, ...] | None:
     files, path = located(uri)
     try:
         with files.open_input_file(path) as file:
-            tag = file.metadata().get("ETag")
+            known = file.metadata()
+            tag = known.get("ETag") or known.get("generation")
     except FileNotFoundError:
         return None
     return (tag, hash(tuple(sorted(access().items())))) if tag else None

@@ -57,16 +57,16 @@ def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
     """
     try:
         return tuple(list_files(path))
-    except PermissionError as error:
+    except OSError as error:
+        if fault := store_fault(error):
+            raise fault from error
+        if not isinstance(error, PermissionError):
+            raise Retryable(f"{reader}: {path} can't be listed now: {error}") from error
         raise UsageError(
             f"{reader}: the folder {error.filename or path} may not be read, so nobody knows what "
             "was delivered there",
             hint="let the user of the job list it, and run again; nothing was committed",
         ) from error
-    except OSError as error:
-        if fault := store_fault(error):
-            raise fault from error
-        raise Retryable(f"{reader}: {path} can't be listed now: {error}") from error
 
 
 def marks(files: Sequence[LandedFile]) -> Mapping[str, object]:

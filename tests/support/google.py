@@ -1,0 +1,69 @@
+"""A store of the tests' own that speaks as Google's does: fake-gcs-server behind the XML API.
+
+Go's module proxy has it; it is built once, into `.cache`. It asks for no credentials.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyarrow.fs import GcsFileSystem
+from tests.support import relay
+from tests.support.installing import install
+from tests.support.stores import Store, serving
+
+from ports import free_port
+
+VERSION = "v1.56.1"
+BUILT = Path(__file__).parents[2] / ".cache" / "fake-gcs-server" / VERSION
+
+
+@dataclass
+class Google(Store):
+    """One server, as its emulators are named."""
+
+    def environ(self, endpoint: str = "", key: tuple[str, str] | None = None) -> dict[str, str]:
+        return {"STORAGE_EMULATOR_HOST": endpoint or self.endpoint}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
+    def uri(self, place: str) -> str:
+        return f"gs://{place}"
+
+    @property
+    def files(self) -> GcsFileSystem:
+        server = urlsplit(self.endpoint)
+        return GcsFileSystem(
+            anonymous=True,
+            scheme=server.scheme,
+            endpoint_override=server.netloc,
+            project_id="tests",
+        )
+
+
+@contextmanager
+def running() -> Iterator[Google]:
+    """A store with an empty bucket."""
+    behind = free_port()
+    command = [
+        *(str(_program()), "-backend", "memory", "-scheme", "http", "-log-level", "error"),
+        *("-host", "127.0.0.1", "-port", str(behind)),
+    ]
+    folder = Path(tempfile.mkdtemp(prefix="sluice-store-"))
+    with relay.process("tests.support.xml_api", f"http://127.0.0.1:{behind}") as port:
+        store = Google(folder, {"s3.port": port})
+        with serving(store, command):
+            yield store
+
+
+def _program() -> Path:
+    program = BUILT / "fake-gcs-server"
+    if not program.is_file():
+        what = f"github.com/fsouza/fake-gcs-server@{VERSION}"
+        install(["go", "install", what], BUILT, {"GOBIN": str(BUILT)})
+    return program
