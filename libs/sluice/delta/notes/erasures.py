@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.fs import FileInfo, FileSelector, FileType
+from pyarrow.fs import FileInfo, FileSelector, FileType, LocalFileSystem
 
 from sluice.delta.places.folders import remove
 from sluice.delta.places.lake import LakeLayout
@@ -48,7 +48,8 @@ class Unfinished:
         if self.subjects() is not None:
             return
         files, folder = located(f"{self.folder}/{self.name}")
-        files.create_dir(folder, recursive=True)
+        if isinstance(files, LocalFileSystem):  # in a store no file needs a folder
+            files.create_dir(folder, recursive=True)
         content = pa.BufferOutputStream()
         pq.write_table(subjects, content)
         replace_file(files, f"{folder}/subjects{ENDING}", content.getvalue().to_pybytes())

@@ -16,8 +16,8 @@ def move(uri: str, to: str) -> None:
     """Move a folder; on a local disk in one step, elsewhere it is copied first."""
     filesystem, path = located(uri)
     _, target = located(to)
-    filesystem.create_dir(target.rpartition("/")[0], recursive=True)
     if isinstance(filesystem, LocalFileSystem):
+        filesystem.create_dir(target.rpartition("/")[0], recursive=True)
         filesystem.move(path, target)
         return
     copy_files(path, target, source_filesystem=filesystem, destination_filesystem=filesystem)
