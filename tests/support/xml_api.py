@@ -58,19 +58,15 @@ class _Handler(Relay):
         if self.command == "PUT":
             return self._written(body)
         if self.command == "DELETE":
-            return self._plain(self.asked("DELETE", self._object(), {}, b""))
+            return _plain(self.asked("DELETE", self._object(), {}, b""))
         headers = {"Range": self.headers["Range"]} if "Range" in self.headers else {}
-        return self._plain(self.asked(self.command, f"/download{self._object()}", headers, b""))
+        return _plain(self.asked(self.command, f"/download{self._object()}", headers, b""))
 
     def _has(self, bucket: str) -> bool:
         return self.asked("GET", f"/storage/v1/b/{quote(bucket, safe='')}", {}, b"")[0] == 200
 
     def _object(self) -> str:
         return f"/storage/v1/b/{quote(self.bucket, safe='')}/o/{quote(self.key, safe='')}"
-
-    def _plain(self, answer: Answer) -> Answer:
-        """The same answer, where it is an error as XML."""
-        return answer if answer[0] < 400 else _error(answer[0])
 
     def _written(self, content: bytes) -> Answer:
         asked = {"uploadType": "media", "name": self.key}
@@ -135,10 +131,14 @@ def _item(one: dict[str, Any]) -> str:
     )
 
 
+def _plain(answer: Answer) -> Answer:
+    """The same answer, with an error in XML."""
+    return answer if answer[0] < 400 else _error(answer[0])
+
+
 def _error(status: int, code: str = "") -> Answer:
     code = code or CODES.get(status, responses[status].replace(" ", ""))
-    status, headers, text = _xml("Error", f"<Code>{code}</Code><Message>{code}</Message>", status)
-    return status, headers, text
+    return _xml("Error", f"<Code>{code}</Code><Message>{code}</Message>", status)
 
 
 def _xml(name: str, content: str, status: int = 200) -> Answer:
