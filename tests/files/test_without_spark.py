@@ -1,11 +1,14 @@
 """Broken files are read without Spark as by Spark: the same rows, reasons and texts."""
 
 from collections.abc import Iterator
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.files import documents
 from tests.files.chance import PARTS, seeds
@@ -172,6 +175,52 @@ def test_options_that_are_left_to_spark_are_named(
     (tmp_path / "a").write_text("t\n")
     with pytest.raises(NotHere, match=f"^{what}$"):
         _read_here(tmp_path, format_, "t STRING", **options)
+
+
+OLD = {"org.apache.spark.version": "2.4.8"}
+JULIAN = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyINT96": ""}
+
+
+@pytest.mark.parametrize(
+    ("notes", "written", "options", "what"),
+    [
+        (OLD, {}, {}, "times that an old Spark has written"),
+        (JULIAN, {}, {}, "times that an old Spark has written"),
+        ({}, {}, {"datetimeRebaseMode": "LEGACY"}, "Parquet with `datetimeRebaseMode`"),
+        ({}, {"compression": "brotli"}, {}, "Parquet with BROTLI or BYTE_STREAM_SPLIT"),
+        (
+            {},
+            {"use_dictionary": False, "column_encoding": {"f": "BYTE_STREAM_SPLIT"}},
+            {},
+            "Parquet with BROTLI or BYTE_STREAM_SPLIT",
+        ),
+    ],
+)
+def test_parquet_that_spark_reads_otherwise_or_not_at_all_is_left_to_it(
+    tmp_path: Path, notes: dict[str, str], written: Any, options: dict[str, str], what: str
+) -> None:
+    days = pa.array([date(1200, 1, 1), date(2024, 1, 1)])
+    table = pa.table({"d": days, "f": [0.5, 1.5]}).replace_schema_metadata(notes)
+    pq.write_table(table, tmp_path / "a.parquet", **written)
+    with pytest.raises(NotHere, match=f"^{what}$"):
+        _read_here(tmp_path, "parquet", "d DATE, f DOUBLE", **options)
+
+
+def test_numbers_that_an_old_spark_has_written_need_no_spark(tmp_path: Path) -> None:
+    table = pa.table({"n": [1, 2]}).replace_schema_metadata(OLD)
+    pq.write_table(table, tmp_path / "a.parquet")
+    _, found = _read_here(tmp_path, "parquet", "n BIGINT")
+    assert [row[0] for row in found] == ["1", "2"]
+
+
+def test_times_of_int96_far_away_are_read_alike(files: Files) -> None:
+    """Nanoseconds since 1970 have no room for them."""
+    days = [date(1600, 2, 29), date(2262, 4, 12), date(9999, 12, 31), None]
+    times = pa.table({"t": pa.array(days).cast(pa.timestamp("us"))})
+    pq.write_table(times, files.folder / "a.parquet", use_deprecated_int96_timestamps=True)
+    here = _read_here(files.folder, "parquet", "t TIMESTAMP")
+    assert here == _read(files, "parquet", "t TIMESTAMP")
+    assert len(here[1]) == len(days)
 
 
 def _put(folder: Path, *files: Mutant) -> None:

@@ -77,7 +77,7 @@ def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[Da
 def _plainly(
     session: SparkSession, spec: Declared, pairs: Sequence[tuple[str, str]]
 ) -> Callable[[Heads], DataFrame]:
-    return lambda heads: parquet_here(session, pairs, heads, spec.names)
+    return lambda heads: parquet_here(session, pairs, heads, spec.names, spec.options)
 
 
 def _origin(heads: Heads) -> str:

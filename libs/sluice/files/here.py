@@ -3,6 +3,7 @@
 A file that is not plain raises NotHere, and Spark reads the delivery.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,8 @@ from sluice.limits import Limits
 from sluice.spark.paths import sees_copies
 
 HANDED = Limits().handed_bytes
+SPARK, NEWEST = b"org.apache.spark.version", b"9"
+JULIAN = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
 PLACE = (
     StructField(FILE, StringType()),
     StructField(BLOCK, LongType()),
@@ -110,12 +113,15 @@ def parquet_here(
     pairs: Sequence[tuple[str, str]],
     heads: Iterable[FileHead],
     names: Mapping[str, str],
+    options: Mapping[str, str],
 ) -> DataFrame:
     """Return these columns of Parquet files, in the given types, and their place.
 
     `names`: those that the files give to columns, if they are others.
     Nanoseconds are cut to microseconds; CUT is the number of times of a row that lost digits.
     """
+    if options:
+        raise NotHere(f"Parquet with {', '.join(f'`{name}`' for name in sorted(options))}")
     nanos = tuple(name for name, type_ in pairs if type_ == NANOS)
     schema = ", ".join(f"`{n}` {'TIMESTAMP' if n in nanos else t}" for n, t in pairs)
     fields = session.createDataFrame([], schema).schema.fields if pairs else []
@@ -134,7 +140,10 @@ def _table(
     names: Mapping[str, str],
 ) -> pa.Table:
     stored = [names.get(f.name, f.name) for f in fields]
-    table = pq.read_table(pa.BufferReader(held(found)), columns=stored)
+    data = pa.BufferReader(held(found))
+    has_times = any(re.search("DATE|TIMESTAMP", f.dataType.simpleString().upper()) for f in fields)
+    _check_as_spark(pq.read_metadata(data), has_times=has_times)
+    table = pq.read_table(data, columns=stored, coerce_int96_timestamp_unit="us")
     table = table.select(stored).rename_columns([f.name for f in fields])
     cut: dict[str, pa.Array] = {}
     for name in nanos:
@@ -146,6 +155,21 @@ def _table(
     count = table.num_rows
     where = {FILE: [found.file.uri] * count, BLOCK: [0] * count, ROW: list(range(count))}
     return pa.table({**columns, **where, **cut})
+
+
+def _check_as_spark(footer: pq.FileMetaData, *, has_times: bool) -> None:
+    """Raise NotHere for a file that Spark can't read, or whose days it counts otherwise.
+
+    Spark before 3.1, and its legacy mode, wrote times in the Julian calendar.
+    """
+    notes = footer.metadata or {}
+    is_old = notes.get(SPARK, NEWEST) < b"3.1.0"
+    if has_times and (is_old or not JULIAN.isdisjoint(notes)):
+        raise NotHere("times that an old Spark has written")
+    groups = (footer.row_group(n) for n in range(footer.num_row_groups))
+    chunks = [group.column(n) for group in groups for n in range(footer.num_columns)]
+    if any(c.compression == "BROTLI" or "BYTE_STREAM_SPLIT" in c.encodings for c in chunks):
+        raise NotHere("Parquet with BROTLI or BYTE_STREAM_SPLIT")
 
 
 def _micros(times: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
