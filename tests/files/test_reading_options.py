@@ -35,6 +35,8 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
         ("csv", {"encoding": "windows-1252"}, "encoding 'WINDOWS-1252': Spark reads US-ASCII,"),
         ("json", {"encoding": "utf-16le"}, "lines of JSON are read in ISO-8859-1, UTF-8"),
         ("csv", {"quote": "''"}, "quote \"''\": one character is wanted, or none"),
+        ("csv", {"sep": "\\"}, "sep '\\\\': neither a backslash nor the quote is taken"),
+        ("csv", {"delimiter": "|", "quote": "|"}, "sep '|': neither a backslash nor the quote"),
         ("csv", {"comment": "//"}, "comment '//': one character is wanted, or none"),
         ("csv", {"multiLine": "false"}, "multiLine: false would cut texts at line breaks"),
         ("csv", {"locale": "de_DE"}, "locale 'de_DE': a language and a country are wanted"),

@@ -57,6 +57,7 @@ ODD_LINES = (
     *('{"t":["\\u001f\\u007f\\/\\b",1.50,{"x":1,"x":2}]}', '{"m":{"k":1,"k":2}}', "\ufeff\ufeff{}"),
     *('{"a":1.50}', '{"s":[1,2.50]}', '{"m":true,"a":{"b":"\\""}}', '{"t":"\u2028\U0001f600"}'),
     *('{"i":1}\r{"i":2}\r\n{"i":3}', '{"i":1,}', "{'i':1}", '{"t":"a\tb"}', '{"t":"\x7f"}', "\0"),
+    *('{"t":{"\U0001f600":"\U00010000"}}', '[{"t":"\U0001f600","i":1.5}]', '{"i":["\U0001f600"]}'),
     *('{"i":01}', '{"i":1.}', '{"i":-}', '{"i":+1}', '{"i":-Infinity}', '{"i":INF}', '{"é":1}'),
 )
 
@@ -98,8 +99,9 @@ def test_lines_of_json_without_nested_columns_are_read_alike(files: Files) -> No
 
 
 def test_files_of_csv_are_read_alike(files: Files) -> None:
+    odd = [f"i,t,u\n{end}" for end in ('1,2,"', '"', '1,2,"\r', '1,2," ', '1,2,"""')]
     for seed in seeds():
-        made = documents.tables(Random(seed), TABLES)
+        made = odd + documents.tables(Random(seed), TABLES)
         _compare(files, "csv", CSV_SCHEMA, _encoded(made, seed), seed)
 
 
@@ -161,6 +163,11 @@ def test_other_patterns_are_left_to_spark(tmp_path: Path, pattern: str) -> None:
             {"header": "true", "quote": "'", "escape": "'"},
             "CSV with `escape`, `quote`",
         ),
+        (
+            "csv",
+            {"header": "false"},
+            "CSV without a header that begins with a byte order mark",
+        ),
         ("csv", {"sep": "::"}, "CSV with a `sep` of several characters"),
         (
             "json",
@@ -172,9 +179,16 @@ def test_other_patterns_are_left_to_spark(tmp_path: Path, pattern: str) -> None:
 def test_options_that_are_left_to_spark_are_named(
     tmp_path: Path, format_: str, options: dict[str, str], what: str
 ) -> None:
-    (tmp_path / "a").write_text("t\n")
+    (tmp_path / "a").write_text("\ufefft\n")
     with pytest.raises(NotHere, match=f"^{what}$"):
         _read_here(tmp_path, format_, "t STRING", **options)
+
+
+def test_a_file_of_nothing_but_a_byte_order_mark_is_empty(tmp_path: Path) -> None:
+    """Spark makes a row of it, with a zero."""
+    (tmp_path / "a.csv").write_text("\ufeff")
+    _, found = _read_here(tmp_path, "csv", "t BINARY", header="false")
+    assert ["the file can't be read: it is empty" in row[0] for row in found] == [True]
 
 
 OLD = {"org.apache.spark.version": "2.4.8"}

@@ -101,6 +101,9 @@ def _of_csv(options: Mapping[str, str]) -> Iterator[str]:
     for name in ("quote", "escape", "comment"):
         if len(options.get(name, "")) > 1:
             yield f"{name} {options[name]!r}: one character is wanted, or none"
+    separator = options.get("sep", options.get("delimiter", ","))
+    if separator in ("\\", options.get("quote", '"')):
+        yield f"sep {separator!r}: neither a backslash nor the quote is taken; convert the files"
     if options.get("header", "true").lower() not in ("true", "false"):
         yield f"header {options['header']!r}: true or false is wanted"
     if options.get("unescapedQuoteHandling", "").upper() in ALTERING_QUOTES:

@@ -3,6 +3,7 @@
 Spark's parser decides what becomes of quotes that RFC 4180 does not allow; this one follows it.
 """
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,13 +48,18 @@ def cells_here(
     null = options.get("nullValue", "")
     rows: list[tuple[Any, ...]] = []
     for head in heads:
-        text = _decoded(held(head))
+        data = held(head)
+        if not has_header and data.startswith(codecs.BOM_UTF8):
+            raise NotHere("CSV without a header that begins with a byte order mark")
+        text = _decoded(data)
         table = _Table(separator, head.line_end, len(columns), head.has_odd_quotes, null)
         found = list(table.rows(text))[has_header:]
         if null and (head.is_cut or any(fault for _, fault, _ in found)):
             raise NotHere("a broken row of CSV with `nullValue`")
         if head.is_cut and found:
             cells, fault, raw = found[-1]
+            if text.endswith('"') and cells[-1] is None:  # Spark keeps a quote before nothing
+                cells = [*cells[:-1], '"']
             found[-1] = (cells, fault or CUT, raw)
         rows += ((*c, f, r, head.file.uri, 0, len(rows) + n) for n, (c, f, r) in enumerate(found))
     texts = [StructField(name, StringType()) for name in (*columns, FAULT, RAW)]

@@ -103,7 +103,7 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
     text = _first_text(file, "csv", _encoding(options))
     end = "\r" if "\r" in text and "\n" not in text else "\n"
     has_header = options.get("header", "true").lower() == "true"
-    found = FileHead(file, (), is_complete=False)
+    found = FileHead(file, (), is_complete=not text)
     if has_header:
         found = _header(file, _behind_comments(text, options.get("comment", ""), end), options)
     _check_line_ends(text)

@@ -41,6 +41,7 @@ _SPACE = " \t\r\n"
 _ALTERED, _UNPAIRED = re.compile(MAY_BE_ALTERED), re.compile(UNPAIRED)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _ESCAPED = {ord(c): f"\\{e}" for c, e in zip('"\\\b\t\n\f\r', '"\\btnfr', strict=True)}
 _ESCAPED = {**{n: f"\\u{n:04X}" for n in range(32)}, **_ESCAPED}
 
@@ -238,11 +239,17 @@ def _written(value: Any, mark: str = "") -> str:
         case _Number():
             return f'"{mark}{value}{mark}"' if mark else value
         case str():
-            return f'"{value.translate(_ESCAPED)}"'
+            return f'"{_BEYOND.sub(_pair, value.translate(_ESCAPED))}"'
         case _Object():
             pairs = (f"{_written(name)}:{_written(v, mark)}" for name, v in value)
             return f"{{{','.join(pairs)}}}"
     return f"[{','.join(_written(v, mark) for v in value)}]"
+
+
+def _pair(found: re.Match[str]) -> str:
+    """Return a letter of two units of UTF-16 as Java escapes it within JSON."""
+    high, low = divmod(ord(found[0]) - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:X}\\u{0xDC00 + low:X}"
 
 
 def _values(found: _Found, types: dict[str, DataType]) -> list[Any]:
