@@ -51,6 +51,7 @@ TYPES = (
     [
         ("a INTT", f"unknown type 'INTT'; did you mean 'INT'? {TYPES}"),
         ("a DECMAL(12,2)", f"unknown type 'DECMAL(12,2)'; did you mean 'DECIMAL'? {TYPES}"),
+        ("a ARRAY<STRUCT<b: INT, B: INT>>", "a STRUCT has the field 'b' twice; Spark ignores case"),
         ("a UUID", f"unknown type 'UUID'; {TYPES}"),
         (
             "a UUID, b",

@@ -86,6 +86,10 @@ def canonical(text: str) -> str:
     strange = [part for part in tree.find_all(exp.DataType) if part.this not in OF_SPARK]
     if strange:
         raise ValueError(_no_type(strange[0].this.name))
+    for struct in tree.find_all(exp.DataType):
+        names = [field.name.lower() for field in struct.expressions if struct.this == _TYPE.STRUCT]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"a STRUCT has the field {twice[0]!r} twice; Spark ignores case")
     rendered = syntax.render(tree)
     return {"DECIMAL": "DECIMAL(10, 0)"}.get(rendered, rendered)
 
