@@ -15,6 +15,7 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
+from sluice.declare.stores import store_of
 from sluice.delta.places.folders import remove
 from sluice.delta.places.small_files import SmallFiles
 from sluice.delta.places.stores import endpoint_of, open_table, options
@@ -42,10 +43,12 @@ def _check_lake(lake: str, endpoint: str) -> None:
     if notes.read(NOTE) == mark:
         return
     if (count := winners(f"{lake}/{FOLDER}/{uuid.uuid4().hex}")) != 1:
+        kind = store_of(lake)
+        exclusive = kind.exclusive if kind else "an exclusive write"
         raise StoreRefused(
             f"the store of {lake} let {count} of {RIVALS} commits of one version win: tables would "
             "lose rows",
-            hint="use a store, or a release of it, that keeps `If-None-Match: *` of PUT",
+            hint=f"use a store, or a release of it, that lets one of several win: {exclusive}",
         )
     notes.write(NOTE, mark)
 
