@@ -36,7 +36,6 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
 settings.load_profile("unhurried")
 
-FEW_LOGS = "-Ddelta.log.cacheSize=32"  # each test's lake is new: an hour's logs would fill the heap
 PORT = "spark.connect.grpc.binding.port"
 
 CONF = {
@@ -48,7 +47,7 @@ CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} {FEW_LOGS} -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} -XX:+UseSerialGC",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
 }

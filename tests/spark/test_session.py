@@ -1,5 +1,6 @@
 """Settings of a session follow the size of what is read."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,3 +71,10 @@ def test_expressions_ask_java_for_no_class_twice(
     column = F.transform(F.array(F.col("a"), F.lit(1)), lambda e: F.coalesce(e, F.lit(0)))
     assert "transform" in str(F.struct(column))
     assert [name for name in asked if "SparkSession" not in name] == []
+
+
+def test_spark_keeps_the_logs_of_few_tables(spark: "SparkSession", tmp_path: Path) -> None:
+    logs = getattr(getattr(spark._jvm.org.apache.spark.sql.delta, "DeltaLog$"), "MODULE$")
+    for number in range(60):
+        logs.forTable(spark._jsparkSession, str(tmp_path / f"table{number}"))
+    assert 0 < logs.cacheSize() <= 50

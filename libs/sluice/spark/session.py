@@ -54,6 +54,7 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.ui.retainedTasks": "500",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.sql.codegen.cache.maxEntries": "1000",  # a batch needs fifty
+    "spark.databricks.delta.delta.log.cacheSize": "50",  # tables; each takes 3 MB for an hour
     "spark.driver.memory": "2g",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
