@@ -86,6 +86,31 @@ def test_a_store_of_which_nothing_is_known_is_refused(tmp_path):
     assert "s3://, s3a://, abfs://, abfss://, gs://" in said
 
 
+@pytest.mark.parametrize("lake", ["s3://", "gs:///lake", "s3://b/x//lake", "s3://b/../lake"])
+def test_a_place_that_no_client_finds_is_refused(tmp_path, lake):
+    said = mistakes(tmp_path, f"lake: {lake}\n")
+    assert f"sluice.yaml:1: lake: {lake}: " in said
+    landed = f"}}\n  clicks: {{path: '{lake}/', format: json, schema: 'item STRING'"
+    said = mistakes(tmp_path, "lake: lake\n", f"{landed}, delivery: stream")
+    assert f"sources.clicks.path: {lake}/: " in said
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b", r"a\b"])
+@pytest.mark.parametrize("store", ["s3://b", "abfss://c@a.dfs.core.windows.net", "gs://b"])
+def test_a_name_that_delta_rs_reads_as_another_is_refused(tmp_path, store, name):
+    said = mistakes(tmp_path, f"lake: '{store}/{name}/lake'\n")
+    assert "would lead to another place; use a name without it" in said
+    followed = f"}}\n  clicks: {{delta: {{path: '{store}/{name}'}}, schema: 'item STRING'"
+    assert "would lead to another place" in mistakes(tmp_path, "lake: lake\n", followed)
+    landed = f"}}\n  clicks: {{path: '{store}/{name}/', format: json, schema: 'item STRING'"
+    assert loaded(tmp_path, "lake: lake\n", f"{landed}, delivery: stream")
+
+
+@pytest.mark.parametrize("name", ["50% ü & co", "a=b,c+d", "(日本)/.x", "a..b"])
+def test_other_names_are_not(tmp_path, name):
+    assert loaded(tmp_path, f"lake: 's3://b/{name}/lake/'\n")
+
+
 @pytest.mark.parametrize(
     "name", ["GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY"]
 )

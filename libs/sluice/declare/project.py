@@ -19,7 +19,7 @@ from sluice.declare.reading import Reading, find_files, read_file, read_tables
 from sluice.declare.recalled import keep, recalled
 from sluice.declare.resolution.scope import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
-from sluice.declare.stores import S3, faults, out_of_reach, scheme_of, store_of
+from sluice.declare.stores import S3, faults, misplaced, out_of_reach, scheme_of, store_of
 from sluice.declare.table_spec import TableSpec
 from sluice.declare.text.document import Document
 from sluice.declare.text.mistakes import Mistakes
@@ -219,6 +219,9 @@ def _check_store(
         for where, message in (*faults(project.lake, project.spark.commit, environ), *reach):
             mistakes.add(settings.document, where, message)
     for one in declared:
+        place, table = (one.spec.place, one.spec.announced) if one.spec else ("", "")
+        if why := misplaced(place, is_delta=bool(table)):
+            mistakes.add(one.document, (*one.where, "path"), why)
         if getattr(one.spec, "format", "") == "delta":
             is_whole = bool(getattr(one.spec, "IS_WHOLE", False))
             is_read_here = is_whole and not getattr(one.spec, "options", None)

@@ -7,6 +7,7 @@ by itself for S3 are a lock inside one JVM, which other processes don't see. Whe
 tested, Spark computes, and delta-rs reads and commits.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ from sluice.declare.roles import role_of_profile
 UNSAFE = ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER")
 Fault = tuple[tuple[str, ...], str]
 OFF = ("", "0", "false", "no", "off")
+_NO_PLACE = re.compile(r"^$|^/|//|(?<=/)\.{1,2}(?=/|$)")
+_ALTERED = re.compile(r"[?#\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,22 @@ def takes_spark(uri: str) -> bool:
     return store is None or store.takes_spark
 
 
+def misplaced(uri: str, *, is_delta: bool) -> str:
+    """Return why no client finds a place in a store, or only some do; '' if all do.
+
+    `is_delta`: a table or a lake lies there. delta-rs reads its place as a web address.
+    """
+    path = uri.partition("://")[2].rstrip("/")
+    if scheme_of(uri) in ("", "file"):
+        return ""
+    if found := _NO_PLACE.search(path):
+        what = f"{found[0]!r} is no part of a name in a store" if path else "it names no bucket"
+        return f"{uri}: {what}; write {scheme_of(uri)}://bucket/folder"
+    if is_delta and (found := _ALTERED.search(path)):
+        return f"{uri}: {found[0]!r} would lead to another place; use a name without it"
+    return ""
+
+
 def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fault]:
     """Yield what makes commits to a lake unsafe, each with the place of its setting."""
     store = store_of(lake)
@@ -105,6 +124,8 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
         message = f"nothing is known of commits to {scheme_of(lake)}://; write a path, or {known}"
         yield ("lake",), message
         return
+    if why := misplaced(lake, is_delta=True):
+        yield ("lake",), why
     if committer == "spark" and not store.takes_spark:
         why = store.why_not_spark
         message = f"`spark` is not safe on {store.name}: {why}; write `delta-rs`, or nothing"
