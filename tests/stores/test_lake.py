@@ -75,6 +75,17 @@ def test_a_long_list_is_read_in_pages(store: Store, proxied: Proxy) -> None:
     assert len(lists) <= 3
 
 
+def test_a_landing_folder_in_a_bucket_that_is_not_there_is_no_empty_delivery(
+    shop: StoredShop, store: Store
+) -> None:
+    shop.prefix = store.uri("nowhere/")
+    shop.define(shop.pipeline)
+    done = shop.sluice("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
+    assert done.code == 2
+    assert "bucket 'nowhere': there is no bucket of this name" in done.err
+    assert list_files(f"{store.uri(store.place())}/landing/") == []
+
+
 def test_an_interval_lists_its_own_folder_only(
     shop: StoredShop, store: Store, proxied: Proxy
 ) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
 
@@ -19,7 +20,7 @@ from sluice.delta.places import walk
 from sluice.delta.places.faults import store_fault
 from sluice.delta.places.stores import is_table, located, open_table, uri_of
 from sluice.delta.places.walk import LandedFile, local_path
-from sluice.errors import Retryable, UsageError
+from sluice.errors import Retryable, StoreRefused, UsageError
 from sluice.language.interval import Interval
 
 
@@ -115,7 +116,10 @@ def _listed(path: str) -> Iterator[LandedFile]:
         return (file for at, file in walk.files(root) if is_wanted(at))
     filesystem, base = located(path)
     root, is_wanted = _wanted(base)
-    found = (f for f in _objects(filesystem, root) if _is_data(f.path, root) and is_wanted(f.path))
+    objects = _objects(filesystem, root)
+    if not objects:
+        _check_bucket(uri_of(root.partition("/")[0], path))
+    found = (f for f in objects if _is_data(f.path, root) and is_wanted(f.path))
     return (LandedFile(uri_of(f.path, path), f.size, f.mtime_ns or 0) for f in found)
 
 
@@ -139,6 +143,24 @@ def _objects(filesystem: FileSystem, root: str) -> list[FileInfo]:
     below = filesystem.get_file_info(FileSelector(root, recursive=True, allow_not_found=True))
     found = below or [filesystem.get_file_info(root)]
     return [f for f in found if f.type == FileType.File]
+
+
+@lru_cache(maxsize=64)
+def _check_bucket(uri: str) -> None:
+    """Raise StoreRefused if a bucket does not exist; one that may not be looked at does.
+
+    A store lists no files in a bucket that it does not have. A name is asked for once.
+    """
+    filesystem, name = located(uri)
+    try:
+        is_missing = filesystem.get_file_info(name).type == FileType.NotFound
+    except OSError:
+        return
+    if is_missing:
+        raise StoreRefused(
+            f"bucket {name!r}: there is no bucket of this name",
+            hint="nothing was committed; make it, or mend the `path` of the source or dimension",
+        )
 
 
 def _is_data(path: str, root: str) -> bool:
