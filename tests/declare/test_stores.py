@@ -95,6 +95,12 @@ def test_a_place_that_no_client_finds_is_refused(tmp_path, lake):
     assert f"sources.clicks.path: {lake}/: " in said
 
 
+@pytest.mark.parametrize("place", ["c", "c@", "@a.dfs.core.windows.net"])
+def test_a_container_without_its_account_is_refused(tmp_path, place):
+    said = mistakes(tmp_path, f"lake: abfss://{place}/lake\n")
+    assert "no account is named; write abfss://container@account.dfs.core" in said
+
+
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b", r"a\b"])
 @pytest.mark.parametrize("store", ["s3://b", "abfss://c@a.dfs.core.windows.net", "gs://b"])
 def test_a_name_that_delta_rs_reads_as_another_is_refused(tmp_path, store, name):
@@ -139,7 +145,8 @@ def test_a_delta_table_is_followed_by_its_log_not_as_a_stream(tmp_path):
 def test_each_kind_of_store_has_an_operation_that_excludes_others(store):
     assert store.exclusive
     for scheme in store.schemes:
-        uri = f"{scheme}://b/lake" if scheme else "/lake"
+        bucket = "c@a.dfs.core.windows.net" if scheme.startswith("abfs") else "b"
+        uri = f"{scheme}://{bucket}/lake" if scheme else "/lake"
         assert store_of(uri) is store
         assert list(faults(uri, "auto", {})) == []
 

@@ -70,15 +70,17 @@ GOOGLE_KEYS = (
     "GOOGLE_SERVICE_ACCOUNT_PATH",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
+AZURE = Store(
+    "Azure",
+    ("abfs", "abfss"),
+    "PUT with If-None-Match: *",
+    why_not_spark="its connector to Azure is not tested with Sluice",
+)
+AZURE_PLACE = "abfss://container@account.dfs.core.windows.net/folder"
 STORES = (
     Store("a disk", ("", "file"), "a link or rename that replaces nothing"),
     S3,
-    Store(
-        "Azure",
-        ("abfs", "abfss"),
-        "PUT with If-None-Match: *",
-        why_not_spark="its connector to Azure is not tested with Sluice",
-    ),
+    AZURE,
     GOOGLE,
 )
 SCHEMES = {scheme: store for store in STORES for scheme in store.schemes}
@@ -111,6 +113,8 @@ def misplaced(uri: str, *, is_delta: bool) -> str:
     if found := _NO_PLACE.search(path):
         what = f"{found[0]!r} is no part of a name in a store" if path else "it names no bucket"
         return f"{uri}: {what}; write {scheme_of(uri)}://bucket/folder"
+    if store_of(uri) is AZURE and not re.match(r"[^/@]+@[^/@.]+", path):
+        return f"{uri}: no account is named; write {AZURE_PLACE}"
     if is_delta and (found := _ALTERED.search(path)):
         return f"{uri}: {found[0]!r} would lead to another place; use a name without it"
     return ""
