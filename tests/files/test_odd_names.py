@@ -141,6 +141,6 @@ def test_words_of_spark_name_the_files_that_it_was_given(tmp_path: Path) -> None
 
 
 def test_in_an_object_store_a_name_is_no_pattern_either() -> None:
-    assert spark_paths(["gs://shop/in/a[1]{b}*?\\ c:d.csv"]) == [
-        "gs://shop/in/a\\[1\\]\\{b\\}\\*\\?\\\\ c:d.csv"
+    assert spark_paths(["s3://shop/in/a[1]{b}*?\\ c:d.csv"]) == [
+        "s3://shop/in/a\\[1\\]\\{b\\}\\*\\?\\\\ c:d.csv"
     ]
