@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 from pyarrow.fs import GcsFileSystem
 from tests.support import relay
-from tests.support.installing import install
+from tests.support.installing import built_by_go
 from tests.support.stores import Store, serving
 
 from ports import free_port
 
+PACKAGE = "github.com/fsouza/fake-gcs-server"
 VERSION = "v1.56.1"
-BUILT = Path(__file__).parents[2] / ".cache" / "fake-gcs-server" / VERSION
 
 
 @dataclass
@@ -51,7 +51,8 @@ def running() -> Iterator[Google]:
     """A store with an empty bucket."""
     behind = free_port()
     command = [
-        *(str(_program()), "-backend", "memory", "-scheme", "http", "-log-level", "error"),
+        *(built_by_go(PACKAGE, VERSION), "-backend", "memory"),
+        *("-scheme", "http", "-log-level", "error"),
         *("-host", "127.0.0.1", "-port", str(behind)),
     ]
     folder = Path(tempfile.mkdtemp(prefix="sluice-store-"))
@@ -59,11 +60,3 @@ def running() -> Iterator[Google]:
         store = Google(folder, {"s3.port": port})
         with serving(store, command):
             yield store
-
-
-def _program() -> Path:
-    program = BUILT / "fake-gcs-server"
-    if not program.is_file():
-        what = f"github.com/fsouza/fake-gcs-server@{VERSION}"
-        install(["go", "install", what], BUILT, {"GOBIN": str(BUILT)})
-    return program

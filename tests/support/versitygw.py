@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.installing import install
+from tests.support.installing import built_by_go
 from tests.support.stores import Store, serving
 
 from ports import free_port
 
+PACKAGE = "github.com/versity/versitygw/cmd/versitygw"
 VERSION = "v1.8.0"
-BUILT = Path(__file__).parents[2] / ".cache" / "versitygw" / VERSION
 
 
 @contextmanager
@@ -23,15 +23,14 @@ def running() -> Iterator[Store]:
     store = Store(Path(tempfile.mkdtemp(prefix="sluice-store-")), {"s3.port": free_port()})
     (store.folder / "data").mkdir()
     address = store.endpoint.removeprefix("http://")
-    command = [str(_program()), "--quiet", "--port", address, "posix", str(store.folder / "data")]
+    command = [
+        built_by_go(PACKAGE, VERSION),
+        "--quiet",
+        "--port",
+        address,
+        "posix",
+        str(store.folder / "data"),
+    ]
     owner = dict(zip(("ROOT_ACCESS_KEY_ID", "ROOT_SECRET_ACCESS_KEY"), store.key, strict=True))
     with serving(store, command, owner):
         yield store
-
-
-def _program() -> Path:
-    program = BUILT / "versitygw"
-    if not program.is_file():
-        what = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
-        install(["go", "install", what], BUILT, {"GOBIN": str(BUILT)})
-    return program

@@ -24,12 +24,11 @@ from pyarrow.fs import (
 )
 
 from sluice.declare.roles import Keys, keys_of_role
-from sluice.declare.stores import GOOGLE, S3, scheme_of
+from sluice.declare.stores import AZURE, GOOGLE, S3, scheme_of
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 ATTEMPTS = 6  # of one request, with growing pauses: some ten seconds in all
-AZURE = ("abfs", "abfss")
 AZURE_KEYS = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY")
 AZURE_TOKENS = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
 AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
@@ -47,7 +46,7 @@ def located(uri: str) -> tuple[FileSystem, str]:
     if scheme in S3.schemes:
         files = _s3(tuple(sorted(access().items())), keys_of_role())
         return files, uri.partition("://")[2].rstrip("/")
-    if scheme in AZURE:
+    if scheme in AZURE.schemes:
         container, account, below = _azure_parts(uri)
         files = _azure(account, tuple(sorted(access().items())))
         return files, f"{container}/{below}".rstrip("/")
@@ -75,7 +74,7 @@ def folder_names(uri: str) -> list[str]:
 def uri_of(path: str, beside: str) -> str:
     """Return the URI of a path in the file system in which another URI lies."""
     scheme = beside.partition("://")[0]
-    if scheme.lower() not in AZURE:
+    if scheme.lower() not in AZURE.schemes:
         return f"{scheme}://{path}"
     container, _, below = path.partition("/")
     return f"{scheme}://{container}@{urlsplit(beside).netloc.rpartition('@')[2]}/{below}"
@@ -86,7 +85,7 @@ def endpoint_of(uri: str) -> str:
     scheme = scheme_of(uri)
     if scheme in GOOGLE.schemes:
         return _google_emulator()
-    return _azure_endpoint() if scheme in AZURE else _named(*ENDPOINTS)
+    return _azure_endpoint() if scheme in AZURE.schemes else _named(*ENDPOINTS)
 
 
 def access() -> Mapping[str, str]:

@@ -1,6 +1,6 @@
-"""Tables for files and pipes: what rich draws without a terminal, a hundred times as fast.
+"""Tables for files and pipes: what rich draws without a terminal, in a fifteenth of the time.
 
-rich wraps, styles and measures each cell, which takes a minute for a hundred thousand rows.
+rich wraps, styles and measures each cell, which takes 39 seconds for 92,000 rows.
 """
 
 import re

@@ -44,11 +44,11 @@ def _check_lake(lake: str, endpoint: str) -> None:
         return
     if (count := winners(f"{lake}/{FOLDER}/{uuid.uuid4().hex}")) != 1:
         kind = store_of(lake)
-        exclusive = kind.exclusive if kind else "an exclusive write"
+        assert kind, "a lake in an unknown store is refused when the project is loaded"
         raise StoreRefused(
             f"the store of {lake} let {count} of {RIVALS} commits of one version win: tables would "
             "lose rows",
-            hint=f"use a store, or a release of it, that lets one of several win: {exclusive}",
+            hint=f"use a store, or a release of it, that lets one of several win: {kind.exclusive}",
         )
     notes.write(NOTE, mark)
 

@@ -8,7 +8,6 @@ from pyarrow.fs import PyFileSystem
 
 from sluice.declare.filesystems import (
     ATTEMPTS,
-    AZURE,
     access,
     endpoint_of,
     folder_names,
@@ -16,7 +15,7 @@ from sluice.declare.filesystems import (
     region,
     uri_of,
 )
-from sluice.declare.stores import GOOGLE, S3, scheme_of, store_of
+from sluice.declare.stores import AZURE, GOOGLE, S3, scheme_of, store_of
 
 __all__ = [
     "endpoint_of",
@@ -47,7 +46,7 @@ def options(uri: str) -> dict[str, str] | None:
     endpoint = endpoint_of(uri)
     if scheme in GOOGLE.schemes:
         return {**asked, **_emulated(endpoint)} if endpoint else asked
-    if scheme not in (*S3.schemes, *AZURE):
+    if scheme not in (*S3.schemes, *AZURE.schemes):
         return asked
     named = {"endpoint_url": endpoint, "region": region()} if scheme in S3.schemes else {}
     is_plain = endpoint.startswith("http://")
