@@ -44,7 +44,7 @@ class Limits:
     """Files to read in a batch that runs in few tasks."""
 
     few_tasks_merge_bytes: int = 4_000_000
-    """Changes to read in few tasks, which a cogroup merges with as many rows of its state."""
+    """The same for changes that are merged with as many rows of a state."""
 
     uncounted_changelog_bytes: int = 8_000_000
     """Files read, of unknown row count, whose changelog comes to this process."""
@@ -58,40 +58,37 @@ class Limits:
     sampled_changelog_rows: int = 10_000
     """Changelog rows that are small at any width; a sample of as many shows the width of more."""
 
-    topk_feed_bytes: int = 64_000_000
-    """A top-k's feed that this process searches for the rows that matter."""
+    ranked_feed_bytes: int = 64_000_000
+    """A feed of ranked rows that this process searches for those that matter."""
 
-    topk_state_bytes: int = 128_000_000
-    """A top-k's kept rows that are searched here, and whose last rows are broadcast."""
+    ranked_state_bytes: int = 128_000_000
+    """Kept rows of a ranking that are searched here, and whose last rows are broadcast."""
 
-    topk_handed_rows: int = 50_000
-    """Rows of a top-k's feed that are passed to Spark."""
+    handed_rows: int = 50_000
+    """Rows of a feed, of a state or of one input that a batch reads here and passes to Spark."""
 
-    topk_full_bytes: int = 8_000_000
-    """A top-k's feed above which all of the input is read instead, if the feed is most of it."""
+    ranked_full_bytes: int = 8_000_000
+    """A feed of ranked rows; above it all of the input is read, if the feed is most of that."""
 
-    topk_full_share: float = 0.5
-    """Share of the input's bytes that a top-k's large feed may have before all of it is read."""
+    ranked_full_share: float = 0.5
+    """Share of the input's bytes that such a large feed may have before all of it is read."""
 
-    cogroup_feed_bytes: int = 16_000_000
-    """A cogroup's feeds that this process reads."""
-
-    cogroup_handed_rows: int = 50_000
-    """Rows of a cogroup's feeds, of its state, and of each input, that are passed to Spark."""
+    grouped_feed_bytes: int = 16_000_000
+    """Feeds of a batch, to be grouped, that this process reads."""
 
     spread_sample_rows: int = 50_000
-    """Sample of a cogroup's first batch, which shows whether groups have few rows each."""
+    """Sample of a state's first batch, which shows whether groups have few rows each."""
 
     least_ranges: int = 4
-    """Number of files at which a cogroup's first batch is shuffled in ranges."""
+    """Number of files at which a state's first batch is shuffled in ranges."""
 
-    lookup_uncounted_bytes: int = 4_000_000
-    """A lookup's feed that has few rows, if they are not counted."""
+    joined_uncounted_bytes: int = 4_000_000
+    """A feed to be joined that has few rows, if they are not counted."""
 
-    lookup_keys: int = 10_000
+    joined_keys: int = 10_000
     """Changed keys of a dimension whose facts this process looks for."""
 
-    lookup_changed_share: float = 0.25
+    joined_changed_share: float = 0.25
     """Share of a dimension's rows; if more have changed, all facts are joined again."""
 
     broadcast_memory_share: float = 0.5
@@ -137,7 +134,7 @@ class Limits:
     """Rows per file of a slice that is filed again."""
 
     slice_rows: int = 100_000
-    """Rows of a slice of a window store without retention, beyond which its time is cut finer."""
+    """Rows of a slice without retention, beyond which its time is cut finer."""
 
     unordered_rows: int = 5_000
     """Rows whose order in files makes no difference: the files are combined without Spark."""

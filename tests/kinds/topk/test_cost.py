@@ -26,7 +26,7 @@ def files_of(lake: Lake, name: str) -> set[Path]:
 
 def in_spark(lake: Lake) -> None:
     """Nothing is small enough to be read in this process."""
-    lake.limit(read_here_bytes=-1, topk_handed_rows=-1)
+    lake.limit(read_here_bytes=-1, handed_rows=-1)
 
 
 def jobs(lake: Lake) -> int:

@@ -50,7 +50,7 @@ class GroupReads:
         ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
         if (
             plan.pins.keys() != plan.recorded.keys()
-            or plan.size.bytes > limits.cogroup_feed_bytes
+            or plan.size.bytes > limits.grouped_feed_bytes
             or not place.may_search
             or not all(has_local_feed(uri, upto) for uri, (_, upto) in ranges.items())
         ):
@@ -58,7 +58,7 @@ class GroupReads:
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
         wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version))
         count = sum(feed.num_rows for feed in feeds.values())
-        most = limits.cogroup_handed_rows
+        most = limits.handed_rows
         if count > most or (wanted is None and place.is_large):
             return None
         rows = _rows(place, most, wanted, batch.horizon)
@@ -85,7 +85,7 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
         wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
         if wanted is None or not place.may_search:
             return None
-        few = place.few(wanted, limits.cogroup_handed_rows)
+        few = place.few(wanted, limits.handed_rows)
         if few is None:
             return None
         found[input_id] = handed_over(batch.session, uri, version, few).coalesce(1)

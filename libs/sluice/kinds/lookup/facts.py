@@ -50,9 +50,9 @@ class ConcernedFacts:
         whole = table_size(uri, self.batch.plan.pins[dimension].version)
         limits = self.batch.context.limits
         if keys is not None and whole.rows is not None:
-            return int(keys.num_rows) > limits.lookup_changed_share * whole.rows
+            return int(keys.num_rows) > limits.joined_changed_share * whole.rows
         changed = feed_size(uri, *self.batch.plan.ranges[dimension]).bytes
-        few = max(limits.lookup_changed_share * whole.bytes, limits.lookup_uncounted_bytes)
+        few = max(limits.joined_changed_share * whole.bytes, limits.joined_uncounted_bytes)
         return changed > few
 
     @property
@@ -89,7 +89,7 @@ class ConcernedFacts:
         size = feed_size(self.batch.context.lake.uri(table_id), *self.batch.plan.ranges[table_id])
         limits = self.batch.context.limits
         if size.rows is None:
-            return size.bytes <= limits.lookup_uncounted_bytes
+            return size.bytes <= limits.joined_uncounted_bytes
         return size.rows <= limits.matched_rows
 
     def _change(self, table_id: str) -> DataFrame:
@@ -109,7 +109,7 @@ class ConcernedFacts:
         if not keys:
             return None
         if here is None and self.place.is_large:
-            most = self.batch.context.limits.lookup_keys + 1
+            most = self.batch.context.limits.joined_keys + 1
             held = {join: to_arrow(rows.limit(most)) for join, rows in keys.items()}
             if found := self._found(held):
                 return found
@@ -141,7 +141,7 @@ class ConcernedFacts:
     def _found(self, keys: Mapping[Join, pa.Table]) -> FewFacts | None:
         """Find facts in this process, by their plain columns; None if there are too many."""
         columns = {join: self.columns(join) for join in keys}
-        if any(rows.num_rows > self.batch.context.limits.lookup_keys for rows in keys.values()):
+        if any(rows.num_rows > self.batch.context.limits.joined_keys for rows in keys.values()):
             return None
         wanted = [
             dict(zip(names, keys[join].columns, strict=True))

@@ -134,7 +134,7 @@ class TopKBatch(Batch):
         assert self.plan.before is not None
         last = self.state.last_rows(self.current())
         size = table_size(self.plan.uri, self.plan.before.version)
-        is_small = size.bytes <= self.context.limits.topk_state_bytes
+        is_small = size.bytes <= self.context.limits.ranked_state_bytes
         return F.broadcast(last) if is_small else last
 
     def _rows(self, changes: DataFrame) -> DataFrame:

@@ -30,7 +30,7 @@ class LocalReads:
         uri = batch.context.lake.uri(input_id)
         kept = table_size(plan.uri, plan.before.version).bytes
         limits, size = batch.context.limits, plan.size.bytes
-        if size > limits.topk_feed_bytes or kept > limits.topk_state_bytes:
+        if size > limits.ranked_feed_bytes or kept > limits.ranked_state_bytes:
             return None
         if not has_local_feed(uri, upto):
             return None
@@ -43,7 +43,7 @@ class LocalReads:
             kept_rows = read_rows(plan.uri, plan.before.version, short.of_state, touched)
             feed = short.competing(feed, kept_rows)
             where = short.groups(feed)
-        if not is_small and (short is None or feed.num_rows > limits.topk_handed_rows):
+        if not is_small and (short is None or feed.num_rows > limits.handed_rows):
             return None
         rows = read_rows(plan.uri, plan.before.version, where=where)
         return cls(

@@ -30,7 +30,7 @@ def chosen(
     if declared == TopKStrategy.FULL:
         return TopKStrategy.FULL, "declared"
     share = feed.bytes / max(table.bytes, 1)
-    is_most = feed.bytes > limits.topk_full_bytes and share > limits.topk_full_share
+    is_most = feed.bytes > limits.ranked_full_bytes and share > limits.ranked_full_share
     if not declared and is_most:
         because = f"the feed is {share:.0%} of the input: reading all of it is cheaper"
         return TopKStrategy.FULL, because
