@@ -136,15 +136,32 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Small files come last, so that no process waits for a large one of the other."""
-    items.sort(key=lambda item: item.nodeid.startswith(SMALL_FILES))
+    """Files that use Spark come first, small files in the middle, those of Airflow last."""
+    on_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: _place(item.nodeid, is_on_spark=item.path in on_spark))
+
+
+def _place(nodeid: str, *, is_on_spark: bool) -> int:
+    if is_on_spark:
+        return 0
+    if nodeid.startswith(SMALL_FILES):
+        return 1
+    return 3 if nodeid.startswith(LIVE) else 2
 
 
 class ByService(LoadFileScheduling):
-    """File by file, as xdist's own, but files that share an Airflow go to one process together."""
+    """File by file, as xdist's own, but files that share an Airflow go to one process together.
+
+    The last process takes files from the end, so that it needs no Spark, until it meets the others.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return LIVE if nodeid.startswith(LIVE) else str(super()._split_scope(nodeid))
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if len(self.nodes) > 1 and node is self.nodes[-1]:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByService | None:

@@ -79,8 +79,8 @@ class Table:
         kinds = {**dict.fromkeys(map(int, come), ""), **dict.fromkeys(map(int, gone), "delete")}
         for key, kind in kinds.items():
             kinds[key] = kind or ("update" if key in self.rows else "insert")
-        texts = (self.drawn.bytes(6).hex() for _ in kinds)
-        values = dict(zip(kinds, texts, strict=True))
+        drawn = self.drawn.bytes(6 * len(kinds)).hex()
+        values = {key: drawn[12 * n : 12 * n + 12] for n, key in enumerate(kinds)}
         ids = pa.array(list(kinds), pa.int32())
         rows = pa.table({"id": ids, "v": list(values.values()), CHANGE: list(kinds.values())})
         if self.parts > 1:

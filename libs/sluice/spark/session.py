@@ -70,6 +70,7 @@ LOOPBACK: Mapping[str, str] = {
 }
 SMALL: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",  # else a task per core, or per small file
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling takes longer than a few rows do
@@ -144,10 +145,12 @@ class Spark:
 
     def tune(self, *, small: bool) -> "SparkSession":
         """Return the session, set up for a small batch (few jobs) or a large one (many tasks)."""
-        session = self.session
-        for name, value in (SMALL if small else LARGE).items():
-            if name not in self.settings.conf:
-                session.conf.set(name, value)
+        session, chosen = self.session, SMALL if small else LARGE
+        for name in SMALL.keys() - self.settings.conf.keys():
+            if name in chosen:
+                session.conf.set(name, chosen[name])
+            else:
+                session.conf.unset(name)
         return session
 
     @cached_property
