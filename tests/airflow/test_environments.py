@@ -53,7 +53,7 @@ def test_a_small_project_runs_and_names_what_else_needs_to_be_installed(
     assert "pip install 'sluice[quality]'" in said
     assert "oat" in run(sluice, "read", "sales", cwd=tmp_path)
     broken = run(sluice, "read", "sales__quarantine", "--format", "csv", cwd=tmp_path)
-    assert "column id: x is no BIGINT" in broken
+    assert "column id: x is not a valid BIGINT" in broken
     assert "does not parse as 3 values" in broken
 
 

@@ -140,7 +140,7 @@ def test_people_see_the_tables_and_then_the_rows(project: Here, remote: str) -> 
         (("--against", "--output=stolen"), "'--output=stolen' is neither a folder nor a revision"),
         (("--against", "main", "--sql", "SELECT 1"), "give either --sql or --against"),
         (("late", "--sql", "SELECT id FROM trips"), "give either --sql or a TABLE"),
-        (("--sql", ""), "one SELECT is wanted"),
+        (("--sql", ""), "one SELECT is expected"),
         (("--preview",), "--preview of a plan goes with --against"),
     ],
 )

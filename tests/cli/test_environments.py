@@ -331,7 +331,7 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     said = run.communicate()[1]
     assert promoted.code == 0, promoted.err
     assert run.returncode == 2, said
-    assert "trips.late was filled by another definition" in said
+    assert "trips.late was built by another definition" in said
     late = load(project.folder / "config", environ=of_base()).graph.table("late")
     at = head(layout(load(project.folder / "config", environ=of_base())).uri(late.id))
     assert at is not None

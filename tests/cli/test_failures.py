@@ -94,7 +94,7 @@ def test_failures_stay_visible_until_a_batch_of_the_table_succeeds(
     told = project.sluice("status").out.splitlines()
     at = next(n for n, line in enumerate(told) if line.startswith("failed: trips.weather at "))
     assert "(exit code 4): trips.weather: column wind: not one of 20 values" in told[at]
-    assert told[at + 1].startswith("hint: nothing was committed; mend what was delivered")
+    assert told[at + 1].startswith("hint: nothing was committed; fix the delivery")
     report = (project.folder / "lake" / "__quality" / "report" / "index.html").read_text("utf-8")
     assert '3</b> <span class="soft small">tables stopped' in report
     assert "column wind: not one of 20 values" in report

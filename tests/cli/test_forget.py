@@ -238,7 +238,7 @@ def test_a_killed_attempt_by_a_condition_is_finished_though_no_row_meets_it_any_
         ),
         (("sales", "--key", "1"), 2, "trips.sales has no `key` that names one of its rows"),
         (("visits", "--key", "1"), 2, "the key of trips.visits is (id, shop), and 1 of its 2"),
-        (("people", "--key", "Anna"), 2, "'Anna' is no value of column 'id' (BIGINT)"),
+        (("people", "--key", "Anna"), 2, "'Anna' is not a value of column 'id' (BIGINT)"),
         (("people", "--key", "99"), 2, "has no such row, and no file of the lake names it"),
         (("people",), 2, "name the subject by --key, or its rows by --where"),
         (("people", "--where", "ide = 1"), 2, "unknown column 'ide'"),
@@ -267,12 +267,12 @@ def test_two_at_once_and_a_preview_at_work_are_named(project: Here) -> None:
     lake = project.folder / "lake"
     held = lock(lake)
     refused = project.sluice("forget", "people", "--key", "4711")
-    assert (refused.code, "another `sluice forget` is at work" in refused.err) == (3, True)
+    assert (refused.code, "another `sluice forget` is running" in refused.err) == (3, True)
     os.close(held or 0)
     (lake / "__preview" / "a").mkdir(parents=True)
     held = lock(lake / "__preview" / "a")
     refused = project.sluice("forget", "people", "--key", "4711")
-    assert (refused.code, "a preview is at work" in refused.err) == (3, True)
+    assert (refused.code, "a preview is running" in refused.err) == (3, True)
     os.close(held or 0)
     assert forgotten(project, "people", "--key", "4711")["is_proven"]
 

@@ -61,7 +61,7 @@ def test_get_reads_key_values_by_their_types(sluice):
     assert row == {"department": "DELI", "product_id": 2, "total": 5.0}
     wrong = sluice("get", "totals", "DELI", "two")
     assert wrong.exit_code == 2
-    assert "'two' is no value of column 'product_id' (INT)" in wrong.stderr
+    assert "'two' is not a value of column 'product_id' (INT)" in wrong.stderr
 
 
 def test_a_float_has_the_fewest_digits_that_are_that_float(tmp_path):
@@ -137,7 +137,7 @@ def test_fetch_reads_newest_first_and_hides_what_expired(sluice):
     )
     assert len(rows(some)) == 2
     refused = sluice("fetch", "visits", "--time-from", "soon").stderr
-    assert "'soon' is no value of column 'window_start' (TIMESTAMP)" in refused
+    assert "'soon' is not a value of column 'window_start' (TIMESTAMP)" in refused
 
 
 def test_a_page_ends_with_the_cursor_of_the_next(sluice):
@@ -158,15 +158,15 @@ def test_a_page_ends_with_the_cursor_of_the_next(sluice):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--key", "anna"), "'anna' is no value of column 'user_id' (INT)"),
+        (("--key", "anna"), "'anna' is not a value of column 'user_id' (INT)"),
         (("--key", "1", "--key", "2"), "the key of 'visits' is (user_id): 2 values don't fit it"),
         (("--key", "99999999999"), "99999999999 does not fit column 'user_id' (INT)"),
-        (("--time-to", "31-01-2017"), "'31-01-2017' is no value of column 'window_start'"),
+        (("--time-to", "31-01-2017"), "'31-01-2017' is not a value of column 'window_start'"),
         (("--limit", "-1"), "limit must be 0 or more, not -1"),
         (("--where", "nobody = 1"), "unknown column 'nobody'"),
         (("--where", "upper(what) = 'X'"), "where can't take"),
         (("--columns", "whta"), "did you mean 'what'?"),
-        (("--after", "here"), "'here' is no cursor of this read"),
+        (("--after", "here"), "'here' is not a cursor of this read"),
         (("--overlapping", "--time-from", "2017-01-01"), "the windows of 'visits' have no end"),
     ],
 )

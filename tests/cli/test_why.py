@@ -117,7 +117,7 @@ def test_it_names_the_deliveries_that_the_commit_was_the_first_to_reflect(projec
 def test_mistakes_are_named(project: Here) -> None:
     for arguments, code, told in (
         (("delays", "nobody"), 1, "delays never had a row with the key nobody"),
-        (("flights", "x"), 2, "'x' is no value of column 'flight' (INT)"),
+        (("flights", "x"), 2, "'x' is not a value of column 'flight' (INT)"),
         (("flights", "1", "2"), 2, "the key of 'flights' is (flight): 2 values don't fit it"),
         (("worst", "A 0"), 2, "1 value doesn't fit it"),
         (("weather", "1"), 2, "have no key that can be named"),

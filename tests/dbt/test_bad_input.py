@@ -18,8 +18,8 @@ def test_a_missing_manifest_is_named_with_the_command_that_writes_it(tmp_path: P
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "is no JSON"),
-        ("[]", "is no manifest of dbt"),
+        ("{", "is not JSON"),
+        ("[]", "is not a dbt manifest"),
         ('{"metadata": {"dbt_schema_version": "https://x/dbt/catalog/v1.json"}}', "another file"),
         (
             '{"metadata": {"dbt_schema_version": "https://x/dbt/manifest/v99.json"}}',

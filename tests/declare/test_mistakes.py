@@ -16,7 +16,8 @@ Mistakes = Callable[..., list[str]]
             "pipeline: p\nschedule: sometimes\nstart_date: 2017-01-01\n",
             (
                 "2: schedule: 'sometimes' "
-                "is no schedule; write a cron expression, @hourly, @daily, @weekly, @monthly, @yearly or "
+                "is not a schedule; write a cron expression, @hourly, @daily, @weekly, @monthly, "
+                "@yearly or "
                 "assets"
             ),
         ),
@@ -49,7 +50,8 @@ Mistakes = Callable[..., list[str]]
         (
             "pipeline: p\nschedule: 5\n",
             (
-                "2: schedule: 5 is no schedule; write a cron expression, @hourly, @daily, @weekly, "
+                "2: schedule: 5 is not a schedule; write a cron expression, @hourly, @daily, "
+                "@weekly, "
                 "@monthly, @yearly or assets"
             ),
         ),
@@ -80,7 +82,7 @@ Mistakes = Callable[..., list[str]]
         ),
         (
             "pipeline: p\nschedule: assets\nviews: [a]\n",
-            ("3: views: a mapping of names to tables is wanted"),
+            ("3: views: a mapping of names to tables is expected"),
         ),
         (
             (
@@ -130,7 +132,7 @@ def test_a_pipeline(wrong: Mistakes, text: str, message: str) -> None:
                 "default; write ${NOWHERE:-default}"
             ),
         ),
-        ("spark: 3\n", "1: spark: a mapping is wanted, not 3"),
+        ("spark: 3\n", "1: spark: a mapping is expected, not 3"),
     ],
 )
 def test_the_project(wrong: Mistakes, text: str, message: str) -> None:
@@ -154,7 +156,7 @@ def test_all_mistakes_of_all_files_are_reported_at_once_in_their_order(wrong: Mi
 
 
 def test_a_folder_that_is_not_there_is_named(wrong: Mistakes) -> None:
-    assert wrong({}) == ["pipelines: there is no pipeline's file (*.yaml)"]
+    assert wrong({}) == ["pipelines: there is no pipeline file (*.yaml)"]
 
 
 def test_bounds_off_the_schedule_are_refused_with_the_nearest_local_ones(wrong: Mistakes) -> None:

@@ -105,10 +105,10 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
                     ".a: column b is read from 'B' already",
                 ),
                 ('schema: "a INT", names: {a: ""}', ".a: '' can't be the name of a file's column"),
-                ('schema: "a INT", names: {a: 1}', ".a: a text is wanted, not 1"),
+                ('schema: "a INT", names: {a: 1}', ".a: a text is expected, not 1"),
                 (
                     'schema: "a INT", names: {a: A}, format: csv, options: {header: false}',
-                    ": a file without a header has no names: its columns go by their order",
+                    ": a file without a header has no names: its columns are read in order",
                 ),
             )
         ),
@@ -168,7 +168,7 @@ def test_a_source(wrong: Mistakes, source: str, message: str) -> None:
     ("dimension", "message"),
     [
         ("{path: x/, schema: id INT}", "x: `key` is missing"),
-        ("{path: x/, schema: id INT, key: []}", "x.key: at least one is wanted"),
+        ("{path: x/, schema: id INT, key: []}", "x.key: at least one is expected"),
         (
             "{path: x/, schema: id INT, key: [id], valid_from: id}",
             ("x: `valid_from` says since when a version holds: it needs history: true"),

@@ -71,8 +71,8 @@ bills:
             "dimension: items, on: item = items.item",
             "dimension: sales, on: item = sales.item",
             (
-                "14: views.bills.join[0].dimension: sales is no dimension: a lookup joins only what "
-                "stands under `dimensions:` (declare the table there as well, with format: delta)"
+                "14: views.bills.join[0].dimension: sales is not a dimension: a lookup joins only "
+                "tables under `dimensions:` (declare the table there as well, with format: delta)"
             ),
         ),
         (
@@ -87,8 +87,8 @@ bills:
             "dimension: items, on: item = items.item",
             "dimension: sales, on: item = items.item",
             (
-                "14: views.bills.join[0].dimension: sales is no dimension: a lookup joins only what "
-                "stands under `dimensions:` (declare the table there as well, with format: delta)"
+                "14: views.bills.join[0].dimension: sales is not a dimension: a lookup joins only "
+                "tables under `dimensions:` (declare the table there as well, with format: delta)"
             ),
         ),
         (
@@ -141,7 +141,7 @@ def test_a_lookup(mistakes: Mistakes, old: str, new: str, message: str) -> None:
         ),
         (
             "{kind: window_store, from: sales, key: [at], time: at}",
-            ("11: views.s.key: at is the event time already: drop it from the key"),
+            ("11: views.s.key: at is already the event time: drop it from the key"),
         ),
         (
             "{kind: window_store, from: sales, key: [window_start], time: at}",
@@ -156,7 +156,7 @@ def test_a_lookup(mistakes: Mistakes, old: str, new: str, message: str) -> None:
         ),
         (
             "{kind: window_store, from: sales, key: [item], time: at, select: {item: id}}",
-            "11: views.s.select.item: item is the store's key as it is; name this otherwise",
+            "11: views.s.select.item: item is the store's key as it is; use another name",
         ),
     ],
 )
@@ -170,7 +170,7 @@ def test_a_window_stores_key_is_not_nested(mistakes: Mistakes) -> None:
         f"g: {groups}, kind: cogroup, key: [item]}}\n"
         "s: {kind: window_store, from: g, key: [ids], time: last}"
     )
-    assert told == ["12: views.s.key: ids is ARRAY; reads order by plain values: select those"]
+    assert told == ["12: views.s.key: ids is ARRAY; reads sort by plain values: select those"]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_an_order_among_rows_that_all_stay_is_refused(mistakes: Mistakes) -> Non
     view = "s: {kind: window_store, from: sales, key: [item], time: at, duplicates: true, sequence: [id]}"
     assert mistakes(view) == [
         (
-            "11: views.s.sequence: `sequence` says which of two rows stands; with `duplicates` both do: "
-            "drop one"
+            "11: views.s.sequence: `sequence` chooses one of two rows; with `duplicates` both are "
+            "kept: drop one"
         )
     ]

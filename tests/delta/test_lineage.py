@@ -69,7 +69,7 @@ def test_upkeep_and_settings_have_a_past_of_their_own(table: Small) -> None:
 def test_a_table_of_another_id_is_another_table(table: Small) -> None:
     with pytest.raises(InputReplaced):
         check_input("totals", "sales", table.head, Pin("another", 1))
-    with pytest.raises(InputReplaced, match="not there any more"):
+    with pytest.raises(InputReplaced, match="does not exist any more"):
         check_input("totals", "sales", None, table.head.pin)
     check_input("totals", "sales", None, None)
 

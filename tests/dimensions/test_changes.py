@@ -101,7 +101,7 @@ def test_without_its_state_all_files_are_read_again(lake: Landed) -> None:
     shutil.rmtree(lake.uri("things__state"))
     put(lake, "b", change(2, 20))
     report = lake.load()
-    assert ["all of it is read again" in w for w in report.warnings] == [True]
+    assert ["everything is read again" in w for w in report.warnings] == [True]
     assert (report.rows_in, values(lake)) == (6, {1: 1, 2: 20})
 
 

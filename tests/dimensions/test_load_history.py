@@ -87,7 +87,7 @@ def test_two_rows_of_a_key_from_one_day_are_one_too_many(
     assert sorted(r["valid_from"].month for r in lake.rows("things")) == [1, 2]
     assert [q["reason"] for q in lake.quarantine("things")] == [
         "another row has the same key (id, since)",
-        "column since is null: since when the row holds is not known",
+        "column since is null: the start of the row's validity is unknown",
     ]
 
 

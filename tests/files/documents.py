@@ -80,7 +80,7 @@ def of_line(line: str) -> list[Row | None]:
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> Row:
     if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a field stands twice")
+        raise ValueError("a field is repeated")
     return dict(pairs)
 
 

@@ -36,7 +36,10 @@ def test_a_decimal_keeps_its_places_or_is_quarantined(
     assert lake.load().quarantined == len(TEXTS) - len(fitting)
     assert {r["id"]: str(r["v"]) for r in lake.rows("things")} == fitting
     reasons = {q["reason"] for q in lake.quarantine("things")}
-    assert {"column v: 1.005 is no DECIMAL(6, 2)", "column v: -0.001 is no DECIMAL(6, 2)"} < reasons
+    assert {
+        "column v: 1.005 is not a valid DECIMAL(6, 2)",
+        "column v: -0.001 is not a valid DECIMAL(6, 2)",
+    } < reasons
 
 
 def test_binary_fractions_are_rounded_which_is_what_declaring_a_decimal_means(

@@ -78,9 +78,9 @@ def test_without_spark_the_same_rows_reasons_and_texts_are_read(files: Files, fo
     assert here.warnings == by_spark.warnings
     reasons = {r["_sluice_reason"]: json.loads(r["_sluice_raw"] or "null") for r in rows}
     found = "123456.7" if format_ == "parquet" else "far"
-    raw = reasons[f"column sepal_length: {found} is no DECIMAL(4, 1)"]
+    raw = reasons[f"column sepal_length: {found} is not a valid DECIMAL(4, 1)"]
     assert ("Sepal.Length" if format_ == "json" else "sepal_length") in raw
-    assert format_ != "json" or "column tags: no list is no ARRAY<INT>" in reasons
+    assert format_ != "json" or "column tags: no list is not a valid ARRAY<INT>" in reasons
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet"])

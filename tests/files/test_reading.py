@@ -52,11 +52,11 @@ def test_csv_values_of_a_wrong_type_are_named_in_the_reason(files: Files) -> Non
     rows, bad = files.rows("csv")
     assert rows == [(4, "f", None)]
     assert [reason for reason, _ in bad] == [
-        "column d: 1,5 is no DECIMAL(6, 2)",
-        "column d: 12345.67 is no DECIMAL(6, 2)",
-        "column d: NaN is no DECIMAL(6, 2)",
-        "column id: 99999999999 is no INT",
-        "column id: x is no INT",
+        "column d: 1,5 is not a valid DECIMAL(6, 2)",
+        "column d: 12345.67 is not a valid DECIMAL(6, 2)",
+        "column d: NaN is not a valid DECIMAL(6, 2)",
+        "column id: 99999999999 is not a valid INT",
+        "column id: x is not a valid INT",
     ]
     assert '{"id":"x","t":"a","d":"1"}' in [raw for _, raw in bad]
 
@@ -76,7 +76,7 @@ def test_dates_and_times_of_csv_have_a_day_of_the_calendar_and_a_year_of_four_di
         (date(2024, 2, 29), None),
     ]
     assert len(bad) == len(days) + len(times) - 3
-    assert ("column at: 04:05 is no TIMESTAMP", '{"on":null,"at":"04:05"}') in bad
+    assert ("column at: 04:05 is not a valid TIMESTAMP", '{"on":null,"at":"04:05"}') in bad
 
 
 def test_a_format_of_dates_may_be_given(files: Files) -> None:
@@ -160,10 +160,10 @@ def test_json_values_of_a_wrong_type_are_named_in_the_reason(files: Files) -> No
     texts = ['{"id":"x"}', '{"id":1.5}', '{"d":12345.67}', '{"t":"a","id":[1]}']
     files.put(a_json="\n".join(texts) + "\n")
     assert files.bad("json") == [
-        ("column d: 12345.67 is no DECIMAL(6, 2)", '{"d":12345.67}'),
-        ("column id: 1.5 is no INT", '{"id":1.5}'),
-        ("column id: [1] is no INT", '{"t":"a","id":[1]}'),
-        ("column id: x is no INT", '{"id":"x"}'),
+        ("column d: 12345.67 is not a valid DECIMAL(6, 2)", '{"d":12345.67}'),
+        ("column id: 1.5 is not a valid INT", '{"id":1.5}'),
+        ("column id: [1] is not a valid INT", '{"t":"a","id":[1]}'),
+        ("column id: x is not a valid INT", '{"id":"x"}'),
     ]
 
 
@@ -173,7 +173,7 @@ def test_an_array_on_a_line_is_its_objects_each_judged_by_itself(files: Files) -
     rows, bad = files.rows("json")
     assert [r[0] for r in rows] == [1, 2, 3]
     assert bad == [
-        ("column id: x is no INT", '{"id":"x"}'),
+        ("column id: x is not a valid INT", '{"id":"x"}'),
         ("does not parse as the declared schema", '["{\\"id\\":6}"]'),
         ("does not parse as the declared schema", '[{"id":4},5]'),
     ]
@@ -191,9 +191,9 @@ def test_a_line_that_goes_on_behind_its_first_object_goes_to_quarantine(files: F
 def test_what_stands_beside_a_null_is_shown_as_it_was_written(files: Files) -> None:
     files.put(a_json='[null,{"id":"x"}]\n', b_json='{"l":[null,{"a":1.50}]}\n{"l":[2.50,null]}\n')
     assert files.bad("json", "id INT, l ARRAY<INT>") == [
-        ("column id: x is no INT", '{"id":"x"}'),
-        ("column l: [2.50,null] is no ARRAY<INT>", '{"l":[2.50,null]}'),
-        ('column l: [null,"{\\"a\\":1.50}"] is no ARRAY<INT>', '{"l":[null,{"a":1.50}]}'),
+        ("column id: x is not a valid INT", '{"id":"x"}'),
+        ("column l: [2.50,null] is not a valid ARRAY<INT>", '{"l":[2.50,null]}'),
+        ('column l: [null,"{\\"a\\":1.50}"] is not a valid ARRAY<INT>', '{"l":[null,{"a":1.50}]}'),
         ("does not parse as the declared schema", "null"),
     ]
 

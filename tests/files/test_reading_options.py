@@ -34,10 +34,10 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
     [
         ("csv", {"encoding": "windows-1252"}, "encoding 'WINDOWS-1252': Spark reads US-ASCII,"),
         ("json", {"encoding": "utf-16le"}, "lines of JSON are read in ISO-8859-1, UTF-8"),
-        ("csv", {"quote": "''"}, "quote \"''\": one character is wanted, or none"),
+        ("csv", {"quote": "''"}, "quote \"''\": one character is expected, or none"),
         ("csv", {"sep": "\\"}, "sep '\\\\': neither a backslash nor the quote is taken"),
         ("csv", {"delimiter": "|", "quote": "|"}, "sep '|': neither a backslash nor the quote"),
-        ("csv", {"comment": "//"}, "comment '//': one character is wanted, or none"),
+        ("csv", {"comment": "//"}, "comment '//': one character is expected, or none"),
         ("csv", {"multiLine": "false"}, "multiLine: false would cut texts at line breaks"),
         ("csv", {"locale": "de_DE"}, "locale 'de_DE': a language and a country are wanted"),
         ("json", {"locale": "german"}, "such as de-DE"),
@@ -49,15 +49,15 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
         ("csv", {"timestampFormat": "yyyy-MM-dd'T HH:mm"}, "a quote is not closed"),
         ("csv", {"timestampFormat": "yyyy-MM-dd HH:mm VV"}, "with V or z, Spark would move a time"),
         ("json", {"timestampFormat": "yyyy-MM-dd HH:mm z"}, "read EST in July as EDT"),
-        ("parquet", {"pathGlobFilter": "*.csv"}, "pathGlobFilter: files would be passed over"),
-        ("csv", {"modifiedafter": "2024-01-01"}, "modifiedAfter: files would be passed over"),
+        ("parquet", {"pathGlobFilter": "*.csv"}, "pathGlobFilter: files would be skipped"),
+        ("csv", {"modifiedafter": "2024-01-01"}, "modifiedAfter: files would be skipped"),
         ("parquet", {"ignoreCorruptFiles": "true"}, "name them in `path`"),
         ("csv", {"unescapedQuoteHandling": "SKIP_VALUE"}, "rows would be lost or altered"),
         ("json", {"allowBackslashEscapingAnyCharacter": "true"}, "leave it out"),
         ("json", {"encoding": "ascii"}, "lines of JSON are read in ISO-8859-1, UTF-8 only"),
         ("csv", {"timeZone": "Mars/Phobos"}, "timeZone 'Mars/Phobos': a region such as"),
-        ("csv", {"timeZone": "PST"}, "or an offset is wanted"),
-        ("csv", {"header": "yes"}, "header 'yes': true or false is wanted"),
+        ("csv", {"timeZone": "PST"}, "or an offset is expected"),
+        ("csv", {"header": "yes"}, "header 'yes': true or false is expected"),
         ("json", {"allowComments": "true"}, "allowComments: numbers in such JSON would not arrive"),
         ("json", {"ALLOWSINGLEQUOTES": "true"}, "allowSingleQuotes: numbers in such JSON"),
     ],
@@ -98,7 +98,7 @@ def test_a_locale_groups_every_number(files: Files) -> None:
     options = {"sep": ";", "locale": "de-DE"}
     rows, bad = files.rows("csv", "n INT, f DOUBLE, d FLOAT", options=options)
     assert [repr(row) for row in rows] == ["(1000, 1234.5, 1234.0)", "(2, nan, -inf)"]
-    assert [reason for reason, _ in bad] == ["column d: 1.5 is no FLOAT"]
+    assert [reason for reason, _ in bad] == ["column d: 1.5 is not a valid FLOAT"]
 
 
 def test_one_option_has_one_spelling() -> None:
@@ -148,7 +148,7 @@ def test_a_time_that_the_zone_skips_has_no_pattern_either(files: Files, format_:
         "2024-03-31T01:30:00+00:00",
         "2024-10-27T00:30:00+00:00",
     ]
-    assert [reason for reason, _ in bad] == [f"column t: {times[0]} is no TIMESTAMP"]
+    assert [reason for reason, _ in bad] == [f"column t: {times[0]} is not a valid TIMESTAMP"]
 
 
 def test_a_text_that_is_too_long_for_the_parser_goes_to_quarantine(files: Files) -> None:

@@ -54,10 +54,10 @@ def test_values_of_parquet_that_the_declared_type_can_not_hold_are_quarantined(
         (6, "f", Decimal("6.00"), date(2024, 1, 2)),
     ]
     assert [reason for reason, _ in bad] == [
-        "column id: 1.5 is no INT",
-        "column id: 1099511627776 is no INT",
-        "column on: 2024-01-01 12:00:00 is no DATE",
-        "column t: FF is no STRING",
+        "column id: 1.5 is not a valid INT",
+        "column id: 1099511627776 is not a valid INT",
+        "column on: 2024-01-01 12:00:00 is not a valid DATE",
+        "column t: FF is not a valid STRING",
     ]
 
 

@@ -87,7 +87,7 @@ def _agree(one: Stored, found: Any, reason: str | None) -> bool:
     wanted = strict(one)
     if wanted is LOST:
         said = reason is not None and reason.startswith(f"column {one.column}: ")
-        return found is None and said and str(reason).endswith(f" is no {one.declared}")
+        return found is None and said and str(reason).endswith(f" is not a valid {one.declared}")
     if reason is not None or type(found) is not type(wanted):
         return False
     if isinstance(wanted, float):

@@ -80,7 +80,7 @@ def _strict(cell: Cell, format_: str) -> Any:
 def _agree(cell: Cell, told: dict[str, Any], wanted: Any) -> bool:
     if wanted is LOST:
         reason = told["reason"] or ""
-        plain = f"column {cell.column}: {cell.text[:80]} is no {cell.type}"
+        plain = f"column {cell.column}: {cell.text[:80]} is not a valid {cell.type}"
         is_named = reason.startswith(f"column {cell.column}: ") if cell.nested else reason == plain
         return told["value"] is None and is_named
     if wanted is None:
@@ -129,7 +129,7 @@ def test_a_text_that_is_no_value_of_its_type_goes_to_quarantine(
     (files.folder / "a.csv").unlink()
     lines = [f'{{"id":1,"v":{token}}}' for token in tokens]
     files.put(a_json="\n".join(lines))
-    reason = f"column v: {one} is no {type_}"
+    reason = f"column v: {one} is not a valid {type_}"
     assert files.rows("json", f"id INT, v {type_}") == ([], sorted((reason, x) for x in lines))
 
 
@@ -141,7 +141,7 @@ def test_values_inside_nested_ones_go_to_quarantine_as_well(files: Files) -> Non
     day = datetime.combine(date(2024, 3, 5), clock())
     assert rows == [({"a": [Decimal("1.50"), Decimal("2.00")], "b": [("k", day)]},)]
     assert [raw for _, raw in aside] == bad
-    assert aside[0][0].startswith('column v: {"a":[1.50,1.005]} is no STRUCT<')
+    assert aside[0][0].startswith('column v: {"a":[1.50,1.005]} is not a valid STRUCT<')
 
 
 def test_reasons_show_nested_values_as_they_were_written_without_spark_too(files: Files) -> None:
@@ -150,7 +150,7 @@ def test_reasons_show_nested_values_as_they_were_written_without_spark_too(files
     good = '{"v":{"a":[1.50],"b":{"k":7.0}},"t":1.50}'
     files.put(a_json="\n".join([*(f'{{"v":{v},"t":"#1.5#"}}' for v in values), good]))
     read = files.rows("json", declared)
-    assert [reason.split(" is no ")[0] for reason, _ in read[1]] == [
+    assert [reason.split(" is not a valid ")[0] for reason, _ in read[1]] == [
         'column v: {"a":["1,5"],"b":{"k":1e0}}',
         'column v: {"a":[1.50,1.005]}',
         'column v: {"b":{"k":300}}',
@@ -169,7 +169,10 @@ def test_nested_values_of_another_shape_or_with_a_field_twice_go_to_quarantine(
         files.put(a_json=f'{{"v":{token}}}\n')
         ((reason, raw),) = files.bad("json", f"v {type_}")
         shown = token.strip('"')
-        assert (reason, raw) == (f"column v: {shown} is no {type_.upper()}", f'{{"v":{token}}}')
+        assert (reason, raw) == (
+            f"column v: {shown} is not a valid {type_.upper()}",
+            f'{{"v":{token}}}',
+        )
     files.put(a_json='{"v":{"a":1,"a":2}}\n')
     for type_ in ("STRUCT<a: INT>", "MAP<STRING, INT>"):
         ((reason, _),) = files.bad("json", f"v {type_}")
@@ -202,9 +205,9 @@ def test_a_field_that_stands_twice_goes_to_quarantine(files: Files) -> None:
     lines = ['{"id":1,"id":2}', '{"id":1,"\\u0069d":2}', '{"id":1,"x":0,"x":0}']
     files.put(a_json="\n".join(lines))
     assert files.bad("json") == [
-        ("field id stands twice", lines[1]),
-        ("field id stands twice", lines[0]),
-        ("field x stands twice", lines[2]),
+        ("field id is repeated", lines[1]),
+        ("field id is repeated", lines[0]),
+        ("field x is repeated", lines[2]),
     ]
 
 
@@ -234,7 +237,7 @@ def test_integral_numbers_with_a_point_are_integers(files: Files) -> None:
     files.put(a_json='{"n":240.0}\n{"n":"2.4e2"}\n{"n":240.5}\n')
     rows, bad = files.rows("json", "n INT")
     assert rows == [(240,), (240,)]
-    assert bad == [("column n: 240.5 is no INT", '{"n":240.5}')]
+    assert bad == [("column n: 240.5 is not a valid INT", '{"n":240.5}')]
 
 
 def test_a_locale_gives_the_point_of_a_decimal_in_csv(files: Files) -> None:
@@ -261,6 +264,6 @@ def test_formats_and_zones_of_times_may_be_given(files: Files) -> None:
     rows, bad = files.rows("csv", "d DATE, t TIMESTAMP", options=options)
     assert rows == [(date(2024, 2, 1), datetime(2024, 7, 1, 8, tzinfo=UTC))]
     assert [reason for reason, _ in bad] == [
-        "column d: 01.02.2024x is no DATE",
-        "column t: 2024-03-31 02:30 is no TIMESTAMP",
+        "column d: 01.02.2024x is not a valid DATE",
+        "column t: 2024-03-31 02:30 is not a valid TIMESTAMP",
     ]

@@ -138,8 +138,8 @@ def test_dates_and_times_of_a_pattern_need_no_spark(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\n".join(["d", *days]))
     _, found = _read_here(tmp_path, "csv", "d DATE", dateFormat="dd.MM.yyyy")
     assert "datetime.date(2024, 2, 29)" in found[-1][0]
-    reasons = sorted(cell for row in found for cell in row if " is no " in cell)
-    assert reasons == [f"'column d: {day} is no DATE'" for day in sorted(days[1:])]
+    reasons = sorted(cell for row in found for cell in row if " is not a valid " in cell)
+    assert reasons == [f"'column d: {day} is not a valid DATE'" for day in sorted(days[1:])]
 
 
 def test_a_broken_line_is_kept_without_the_carriage_return_that_ends_it(tmp_path: Path) -> None:

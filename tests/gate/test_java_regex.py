@@ -67,11 +67,11 @@ def test_a_right_pattern_passes(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", WRONG)
 def test_a_wrong_pattern_is_refused(pattern: str) -> None:
-    assert problem(pattern).startswith(f"{pattern!r} is no regular expression: ")
+    assert problem(pattern).startswith(f"{pattern!r} is not a regular expression: ")
 
 
 def test_a_difference_from_python_is_reported_in_javas_words() -> None:
-    assert problem("(?P<year>x)").endswith("named by (?<name>...) and meant again by \\k<name>")
+    assert problem("(?P<year>x)").endswith("named by (?<name>...) and referenced by \\k<name>")
     assert problem("a{x").endswith("a brace that counts nothing is written \\{")
 
 

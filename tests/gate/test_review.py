@@ -80,7 +80,7 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
         ),
         (
             expect("column_values_to_match_regex", column="department", regex="[A-Z"),
-            "regex: '[A-Z' is no regular expression: a character class [ is not closed",
+            "regex: '[A-Z' is not a regular expression: a character class [ is not closed",
         ),
         (
             expect("column_values_to_match_regex_list", column="department", regex_list=["a", "("]),
@@ -94,7 +94,7 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
         ),
         (
             expect("column_max_to_be_between", column="at", min_value="now - 3 hours"),
-            "min_value: only a rule with over: table may speak of now",
+            "min_value: only a rule with over: table may use now",
         ),
         (
             expect("table_row_count_to_equal_other_table", other_table_name="sales"),
@@ -119,7 +119,7 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
         ),
         (
             expect("table_row_count_to_be_between", min_value="abc"),
-            "min_value: a time or a whole number is wanted, and 'abc' is none of these",
+            "min_value: a time or a whole number is expected, and 'abc' is none of these",
         ),
         (
             expect("column_values_to_be_between", column="price", min_value=10**400),

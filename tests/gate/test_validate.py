@@ -45,8 +45,8 @@ def test_every_mistake_is_reported_at_once_each_with_its_line(tmp_path: Path) ->
     without_stop = SHOP.replace("over: table, on_failure: stop", "over: table")
     starts = (
         "9: sources.sales.expect: unknown expectation 'expect_column_values_to_not_be_nul'; did",
-        "10: sources.sales.expect: regex: '[A-Z' is no regular expression: a character class",
-        "13: sources.sales.expect: expect_column_values_to_be_unique is no rule about single",
+        "10: sources.sales.expect: regex: '[A-Z' is not a regular expression: a character class",
+        "13: sources.sales.expect: expect_column_values_to_be_unique is not a rule for single",
         "16: views.top.partition_by: unknown column 'itm'; did you mean 'item'?",
         "18: views.lost.expect: unknown expectation 'expect_no'",
         "18: views.lost.from: unknown table 'nowhere'",

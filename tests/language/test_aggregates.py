@@ -84,15 +84,15 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         ("max_by(a)", "max_by takes two arguments: a value, and what decides: max_by(a, b)"),
         (
             "percentile(x, 2)",
-            "percentile: 2 is no rank; a rank is a number from 0 to 1, such as 0.5",
+            "percentile: 2 is not a rank; a rank is a number from 0 to 1, such as 0.5",
         ),
         (
             "count_if(x > 1)",
-            "count_if is no aggregate here; write e.g. count(*) FILTER (WHERE x > 1)",
+            "count_if is not an aggregate here; write e.g. count(*) FILTER (WHERE x > 1)",
         ),
         (
             "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
-            "percentile_cont is no aggregate here; write e.g. percentile(x, 0.5)",
+            "percentile_cont is not an aggregate here; write e.g. percentile(x, 0.5)",
         ),
         ("percentile(x)", "percentile takes 1 parameter after its argument"),
         ("sum(*)", "'*' is not allowed; name the columns"),
@@ -119,7 +119,7 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         ),
         (
             "approx_percentile(x, array(0.5, 1.5))",
-            "approx_percentile: 1.5 is no rank; a rank is a number from 0 to 1, such as 0.5",
+            "approx_percentile: 1.5 is not a rank; a rank is a number from 0 to 1, such as 0.5",
         ),
         (
             "approx_percentile(x, array())",
@@ -127,18 +127,18 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         ),
         (
             "approx_percentile(x, 0.5, 0)",
-            "approx_percentile: 0 is no accuracy; it is a whole number from 1 to 20000",
+            "approx_percentile: 0 is not an accuracy; it is a whole number from 1 to 20000",
         ),
         (
             "approx_count_distinct(x, 0)",
             (
-                "approx_count_distinct: 0 is no relative standard deviation; "
-                "it is a number from 0.0008 up to 1, such as 0.05"
+                "approx_count_distinct: 0 is not a relative standard deviation; it is a number "
+                "from 0.0008 up to 1, such as 0.05"
             ),
         ),
         (
             "approx_top_k(x, -1)",
-            "approx_top_k: -1 is no number of values; it is a whole number from 1 on",
+            "approx_top_k: -1 is not a number of values; it is a whole number from 1 on",
         ),
         (
             "approx_top_k(x, 5, 3)",

@@ -48,7 +48,7 @@ def test_months_follow_the_calendar() -> None:
         ),
         ("soon", "'soon' is not a duration; write e.g. '30 minutes' or '1 month'"),
         ("-1 day", "'-1 day' is not a duration; write e.g. '30 minutes' or '1 month'"),
-        ("0 days", "'0 days': a duration must be longer than nothing"),
+        ("0 days", "'0 days': a duration must be longer than zero"),
     ],
 )
 def test_what_is_no_duration_is_refused(refusal: Refusal, text: str, message: str) -> None:

@@ -146,7 +146,9 @@ def test_times_of_parquet_in_nanoseconds_need_no_spark(
     times = {r["id"]: r["at"] for r in lake.rows("events")}
     assert times == {1: datetime(2024, 3, 5, 5, tzinfo=UTC), 2: EPOCH - timedelta(microseconds=1)}
     assert report.warnings[0].startswith("shop.events: 2 time(s) had digits beyond a microsecond")
-    assert [r["reason"] for r in lake.quarantine()] == ["column price: 1.005 is no DECIMAL(10, 2)"]
+    assert [r["reason"] for r in lake.quarantine()] == [
+        "column price: 1.005 is not a valid DECIMAL(10, 2)"
+    ]
 
 
 def test_what_it_keeps_is_what_spark_would_keep(lake: Landed, tmp_path: Path) -> None:
@@ -178,7 +180,7 @@ def test_a_file_with_a_fault_of_form_needs_no_spark(lake: Landed) -> None:
     assert not lake.spark.is_started
     assert [r["reason"] for r in lake.quarantine()] == [
         "does not parse as the declared schema",
-        "field id stands twice",
+        "field id is repeated",
     ]
 
 

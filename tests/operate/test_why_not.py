@@ -207,7 +207,7 @@ def test_people_and_programs_see_the_reason(world: Repeating, lake: Lake, truth:
     assert reason["rows"] == [{"flight": flight, "delay": truth.flights[flight]["delay"]}]
     for arguments, words in (
         (("late",), "no row is named"),
-        (("late", "x"), "'x' is no value of column 'flight' (INT)"),
+        (("late", "x"), "'x' is not a value of column 'flight' (INT)"),
         (("late", "--partition", "nothing=1"), "nothing"),
         (("both", "1"), "hint: name them by any of their columns: --partition COLUMN=VALUE"),
         (("hours", "2017-01-31"), "1 value doesn't fit it"),

@@ -122,7 +122,7 @@ def test_a_dimension_view_has_no_changelog(project):
 
     write_table(project, "products", products([(1, "a", 1)]))
     write_table(project, "brands", brands([(1, "b")]))
-    with pytest.raises(UsageError, match="resolved when it is read"):
+    with pytest.raises(UsageError, match="computed when it is read"):
         Changelog.open(Lake(project), "catalogue")
 
 

@@ -191,7 +191,7 @@ def test_the_job_and_the_command_look_at_whole_tables(tmp_path: Path) -> None:
     told = "shop.sales: expected that row count is 3, over the whole table: 1"
     assert report == {"table": "shop.sales", "expectations": 1, "unmet": [told]}
     said = CliRunner().invoke(main, ["sweep", *asked])
-    assert said.output.splitlines() == [told, "1 expectation of whole tables looked at, 1 not met"]
+    assert said.output.splitlines() == [told, "1 expectation of whole tables checked, 1 not met"]
     kept = read_rows(f"{layout(project).root}/{TABLE}")
     assert sorted(row["run"] for row in kept) == ["night", "sweep"]
 

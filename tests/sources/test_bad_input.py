@@ -76,7 +76,7 @@ def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(
     assert lake.rows("events") == [{"id": 1, "v": 1}]
     assert lake.noted() == {day(0): (6, 1, 5)}
     assert [(q["reason"], q["raw"]) for q in lake.quarantine()] == [
-        ("column id: x is no INT", '{"id":"x"}'),
+        ("column id: x is not a valid INT", '{"id":"x"}'),
         ("does not parse as the declared schema", "nonsense"),
         ("expected that v is not null", '{"id":4,"v":null}'),
         ("has bytes that are not of the encoding", '{"id":5,"v":"\ufffd"}'),

@@ -121,7 +121,7 @@ def test_a_column_of_which_no_value_fits_stops_instead_of_emptying_the_interval(
     lake.deliver()
     assert lake.noted() != {}
     lake.land(folder_of(0), a_json=[{**GOOD, "v": "one"}] * 20 + [{"id": 3}])
-    told = r"column v: not one of 20 values .*a\.json: column v: one is no INT"
+    told = r"column v: not one of 20 values .*a\.json: column v: one is not a valid INT"
     with pytest.raises(QualityStop, match=told):
         lake.deliver()
     assert [row["id"] for row in lake.rows("events")] == [3]

@@ -49,7 +49,7 @@ def test_the_last_stands_and_is_reported_with_the_count_and_a_key(lakes: Lakes) 
         (
             "shop.events [2024-01-01, 2024-01-02): 5 rows of 2 keys differ within the delivery, "
             'e.g. of {"id":1,"g":"a"}; '
-            "the last of each is taken (`on_conflict` has other ways)"
+            "the last of each is taken (`on_conflict` can change this)"
         ),
     )
     assert values(lake) == {1: 3, 2: 5, 3: 7}

@@ -100,7 +100,7 @@ def test_files_of_differing_columns_stream_too(spark: "SparkSession", tmp_path: 
     lake.arrive(a_csv="id,v\n1,1\n", b_csv="v,id,w\n2,2,x\n", c_csv_gz="id,v\n3,x\n")
     lake.take()
     assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
-    assert [q["reason"] for q in lake.quarantine()] == ["column v: x is no INT"]
+    assert [q["reason"] for q in lake.quarantine()] == ["column v: x is not a valid INT"]
     parquet = Streamed(tmp_path / "p", declared(format_="parquet"), spark)
     parquet.arrive(a_parquet=pa.table({"v": [1.0], "id": [1]}), b_parquet=b"junk")
     parquet.take()
@@ -294,7 +294,7 @@ def test_a_stream_is_not_judged_again_without_its_other_files(
     lake.arrive(a_json=[{"id": 2}], b_json=[{"id": 3, "v": 3}])
     lake.take()
     (lake.landing / "in" / "b.json").unlink()
-    with pytest.raises(UsageError, match=r"in/b\.json came together with what is in quarantine"):
+    with pytest.raises(UsageError, match=r"in/b\.json arrived together with quarantined rows"):
         replayed(lake)
     assert len(lake.values()) == 1
 
@@ -306,7 +306,7 @@ def test_an_empty_file_of_a_stream_is_reported_and_read_once_it_has_rows(
     lake.arrive(a_csv="", b_csv="id,v\n1,2\n")
     (report,) = lake.take()
     assert [w.partition("/in/")[2] for w in report.warnings] == [
-        "a.csv is empty and is passed by until it has rows"
+        "a.csv is empty and is skipped until it has rows"
     ]
     assert lake.values() == [{"id": 1, "v": 2}]
     lake.arrive(a_csv="id,v\n3,4\n")

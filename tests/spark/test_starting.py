@@ -111,13 +111,13 @@ def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() 
     work = THEN_KILLED.replace("os.kill(java.pid, signal.SIGKILL)\n    java.wait()", ENDED)
     assert work != THEN_KILLED
     done = run(work, "SELECT 1")
-    assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
+    assert "Retryable: Spark's Java process ended during the work" in done.stderr
     assert "Py4JJavaError" not in done.stderr.rpartition("Retryable: ")[2]
 
 
 def test_memory_that_does_not_suffice_and_a_java_that_is_killed_at_work_are_named() -> None:
     done = run(THEN_KILLED, SHORT)
-    assert done.stdout.startswith("Spark's memory did not suffice\nhint: nothing is half-written")
+    assert done.stdout.startswith("Spark ran out of memory\nhint: nothing is half-written")
     assert "raise spark.driver.memory under spark: conf: in sluice.yaml" in done.stdout
-    assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
+    assert "Retryable: Spark's Java process ended during the work" in done.stderr
     assert done.stderr.rstrip().endswith("in sluice.yaml")

@@ -327,7 +327,7 @@ def test_a_delta_table_is_followed_and_its_key_holds_in_every_row(
 def test_what_can_not_be_begun_is_refused_and_nothing_written(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:
-    with pytest.raises(UsageError, match="no data to begin with"):
+    with pytest.raises(UsageError, match="no data to start with"):
         start(tmp_path, [], "{}")
     with pytest.raises(UsageError, match=r"no data file at nowhere"):
         start(tmp_path, ["nowhere"], "{}")

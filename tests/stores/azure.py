@@ -39,6 +39,6 @@ def test_the_command_says_it_in_one_line(shop: StoredShop, store: Store) -> None
     with using({**store.environ(), "AZURE_STORAGE_ACCOUNT_KEY": OTHER_KEY}):
         done = shop.sluice("status")
     assert done.code == 2
-    assert "the store on Azure: the store does not take the account's key" in done.err
+    assert "the store on Azure: the store rejects the account's key" in done.err
     assert "Traceback" not in done.err
     assert OTHER_KEY not in done.err

@@ -121,7 +121,7 @@ def test_the_command_says_it_in_one_line(shop: StoredShop, store: Store, proxied
     with using(store.environ(proxied.endpoint)), proxied.harming(Rule(Harm.UNKNOWN)):
         done = shop.sluice("status")
     assert done.code == 2
-    assert "the store does not take the credentials" in done.err
+    assert "the store rejects the credentials" in done.err
     assert "Traceback" not in done.err
 
 

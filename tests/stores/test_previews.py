@@ -63,7 +63,7 @@ def test_what_a_kill_has_left_goes_a_day_later_and_stops_an_erasure(
     lake = layout(shop.project)
     assert len(previews(lake)) == 1
     refused = shop.sluice("forget", "sales", "--where", "item = 'tea'")
-    assert (refused.code, "a preview is at work" in refused.err) == (3, True), refused.err
+    assert (refused.code, "a preview is running" in refused.err) == (3, True), refused.err
     assert shop.sluice(*RUN, "--preview").code == 0
     assert len(previews(lake)) == 1
     monkeypatch.setattr(copied, "LEFT_AFTER", timedelta())

@@ -72,7 +72,7 @@ def test_secrets_are_in_no_text_of_the_keys(known: Roles, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "kind", "said"),
     [
-        ({"AWS_ROLE_ARN": f"{ARN}s"}, StoreRefused, "gives out no keys for .*/lakes: role not f"),
+        ({"AWS_ROLE_ARN": f"{ARN}s"}, StoreRefused, "refuses keys for .*/lakes: role not f"),
         ({"AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere"}, StoreRefused, "No such file .*: /nowhere"),
         ({"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:9"}, Retryable, ":9 does not answer: .*refus"),
     ],

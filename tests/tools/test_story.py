@@ -97,8 +97,8 @@ def test_what_the_gate_kept_out_comes_in_once_its_file_is_mended(
     said = python("-c", GATE)
     reasons = [cells(line)[0] for line in said.splitlines() if '"campaign_id"' in line]
     assert reasons[:2] == [
-        "column campaign_id: n/a is no INT",
-        "column redemption_date: 2017-02-30 is no DATE",
+        "column campaign_id: n/a is not a valid INT",
+        "column redemption_date: 2017-02-30 is not a valid DATE",
     ]
     assert reasons[2].endswith("household_id is not null")
     came = {cells(line)[0]: cells(line)[1] for line in said.splitlines() if line.count("│") == 5}

@@ -39,7 +39,7 @@ def dags(config: Path) -> Iterator[DAG]:
 def maintenance(config: Path) -> DAG:
     """Return one daily DAG for the upkeep of all tables; it meets batches only at the fence."""
     whole = site(config)
-    about = "Puts many small files together, looks at whole tables. Changes no row."
+    about = "Merges small files and checks whole tables. Changes no row."
     made = _of_all(whole, "sluice_maintenance", "30 3 * * *", about)
     with made:
         for pipeline in whole.pipelines:

@@ -64,7 +64,7 @@ def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
     if outcome is None and isinstance(cause, AirflowFailException):
         raise cause  # it was never started
     if outcome is None:
-        raise AirflowException(f"the job ended without a word: {cause}") from cause
+        raise AirflowException(f"the job ended without a message: {cause}") from cause
     if outcome.error:
         kind = JobRefused if outcome.exit_code in FINAL else JobFailed
         raise kind(outcome) from None

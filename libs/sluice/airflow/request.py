@@ -53,15 +53,15 @@ START = {
 END = {"title": "Until", "description": "The instant after the last one to deliver."}
 FULL_REFRESH = {
     "title": "Full refresh",
-    "description": "Read files again although they are unchanged, and recompute views from their "
-    "inputs as they are now (lookups take today's dimensions). Only differences are committed.",
+    "description": "Read unchanged files again, and recompute views from their current inputs "
+    "(lookups use today's dimensions). Only differences are committed.",
 }
 
 
 ALLOW_EMPTY = {
     "title": "Allow empty",
-    "description": "Let an interval that had rows become empty: where it has no files any more, or "
-    "none of their rows can be used. Such a delivery stops otherwise.",
+    "description": "Let an interval with rows become empty if its files are missing or none of "
+    "their rows can be used. Otherwise such a delivery stops.",
 }
 
 PREVIEW = {

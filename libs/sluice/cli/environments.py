@@ -65,7 +65,7 @@ def env() -> None:
     """
 
 
-@env.command(short_help="Make one, with all tables of the lake as they are now.")
+@env.command(short_help="Create an environment with all tables of the lake.")
 @click.argument("name")
 @expires_option(KEPT)
 @config_option
@@ -80,7 +80,7 @@ def create(name: str, expires: datetime, config: str) -> None:
         click.echo(f"next: `sluice --env {name} rebuild --changed` brings {names}")
 
 
-@env.command("list", short_help="Show all: times, own tables, the lake's later ones.")
+@env.command("list", short_help="Show environments, their times and changed tables.")
 @format_option
 @config_option
 def list_(format_: Format, config: str) -> None:
@@ -93,7 +93,7 @@ def list_(format_: Format, config: str) -> None:
         click.echo(f"{project.lake} has no environments; `sluice env create NAME` makes one")
 
 
-@env.command(short_help="Let one expire at another time.")
+@env.command(short_help="Change when an environment expires.")
 @click.argument("name")
 @expires_option(None)
 @config_option
@@ -103,7 +103,7 @@ def keep(name: str, expires: datetime, config: str) -> None:
     click.echo(f"environment {name} expires {show_time(expires)}")
 
 
-@env.command(short_help="Compare its tables with the lake's, row by row.")
+@env.command(short_help="Compare its tables with their first versions.")
 @click.argument("name")
 @click.argument("tables", nargs=-1)
 @changes_options("to show", "the difference")
@@ -132,7 +132,7 @@ def diff(
     show_changes(heading, found, COLUMNS, asked.html, format_)
 
 
-@env.command(short_help="Rebuild the lake's tables as it has them.")
+@env.command(short_help="Rebuild the lake's tables as in the environment.")
 @click.argument("name")
 @preview_option
 @format_option
@@ -157,7 +157,7 @@ def promote(name: str, preview: Asked | None, format_: Format, config: str) -> N
         _show_agreements(beside, compared, format_)
 
 
-@env.command(short_help="Remove one at once.")
+@env.command(short_help="Remove an environment.")
 @click.argument("name")
 @config_option
 def drop(name: str, config: str) -> None:

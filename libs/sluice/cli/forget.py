@@ -18,13 +18,13 @@ from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted, print_table, write_json
 
 WARNING = (
-    "warning: the tables above have no past any more: earlier versions and feeds can't be read, "
-    "and readers that had them open must open them again"
+    "warning: the past of the tables above was removed: earlier versions and feeds can't be read, "
+    "and readers must open them again"
 )
 
 IN_VERSIONS = (
-    "warning: the lake's bucket keeps earlier versions of objects, and the subject in them; "
-    "delete these by a rule of the bucket for noncurrent versions"
+    "warning: the lake's bucket keeps earlier versions of objects, with the subject; delete these "
+    "by a lifecycle rule for noncurrent versions"
 )
 
 

@@ -139,10 +139,10 @@ def command_of(work: Work, about: str | None, *, keeps_failures: bool = True) ->
     @start_option
     @end_option
     @pin_option
-    @click.option("--full-refresh", is_flag=True, help="Do what is done already, too.")
+    @click.option("--full-refresh", is_flag=True, help="Repeat work that is already done.")
     @empty_option
     @click.option("--backfill", is_flag=True, help="Read a topic's messages of that time again.")
-    @click.option("--report", type=Path, metavar="FILE", help="Where to write the report, too.")
+    @click.option("--report", type=Path, metavar="FILE", help="Also write the report to this file.")
     def main(names: Sequence[str], report: Path | None, **asked: Any) -> None:
         _hear()
         done = _done(work, partial(_job, names, keeps_failures=keeps_failures, **asked))

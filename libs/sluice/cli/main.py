@@ -20,8 +20,8 @@ from sluice.terminal.program import run
 
 # A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("sluice.cli.project:init", "Begin a project, with tables for the data that is there."),
-    "import": ("sluice.cli.importing:import_", "Take over a project of another tool: dbt."),
+    "init": ("sluice.cli.project:init", "Create a project with tables for existing data."),
+    "import": ("sluice.cli.importing:import_", "Import a project of another tool: dbt."),
     "validate": ("sluice.cli.project:validate", "Check the configuration: every mistake at once."),
     "schema": ("sluice.cli.project:schema", "Print the configuration's JSON Schema, for editors."),
     "plan": ("sluice.cli.views:plan", "Show what a run would read, and how; nothing is run."),
@@ -29,14 +29,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("sluice.cli.runs:ingest", "Read a source's intervals."),
     "load": ("sluice.cli.runs:load", "Load a dimension."),
     "advance": ("sluice.cli.runs:advance", "Bring views up to their inputs."),
-    "replay": ("sluice.cli.quality:replay", "Read again what has rows in quarantine."),
-    "sweep": ("sluice.cli.quality:sweep", "Look at what is expected of whole tables."),
+    "replay": ("sluice.cli.quality:replay", "Read intervals with quarantined rows again."),
+    "sweep": ("sluice.cli.quality:sweep", "Check expectations of whole tables."),
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
-    "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
-    "maintain": ("sluice.cli.views:maintain", "Put many small files together; no row changes."),
+    "rebuild": ("sluice.cli.views:rebuild", "Recompute a table and commit the difference."),
+    "maintain": ("sluice.cli.views:maintain", "Merge small files; no row changes."),
     "forget": ("sluice.cli.forget:forget", "Remove a subject's rows from a source and all views."),
-    "drop": ("sluice.cli.tables:drop", "Take a table out of the lake; kept for a week."),
-    "env": ("sluice.cli.environments:env", "Environments: make, compare, promote and drop them."),
+    "drop": ("sluice.cli.tables:drop", "Remove a table from the lake; kept for a week."),
+    "env": ("sluice.cli.environments:env", "Create, compare, promote and drop environments."),
     "rename": ("sluice.cli.tables:rename", "Give a table another name; its history stays."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
     "changes": ("sluice.cli.changes:changes", "Show a table's changelog, or one run's part."),
@@ -50,8 +50,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show what keeps a row out, such as a condition or a rank.",
     ),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
-    "doctor": ("sluice.cli.doctor:doctor", "Look tables over: logs, files, positions, retention."),
-    "cost": ("sluice.cli.cost:cost", "Sum up what the batches took: seconds, CPU, bytes."),
+    "doctor": ("sluice.cli.doctor:doctor", "Check tables: logs, files, positions, retention."),
+    "cost": ("sluice.cli.cost:cost", "Add up the cost of batches: seconds, CPU, bytes."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
 READING = frozenset(

@@ -15,7 +15,7 @@ end_option = click.option("--end", metavar="T", help="The instant after the last
 empty_option = click.option(
     "--allow-empty",
     is_flag=True,
-    help="Let an interval that had rows become empty: no files, or no row of use.",
+    help="Let an interval with rows become empty: no files, or no usable row.",
 )
 pin_option = click.option(
     "--pin",

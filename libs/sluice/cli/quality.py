@@ -83,4 +83,4 @@ def sweep(tables: tuple[str, ...], format_: Format, config: str) -> None:
     for unmet in (unmet for swept in found for unmet in swept.unmet):
         click.echo(unmet)
     looked_at = counted(sum(swept.expectations for swept in found), "expectation")
-    click.echo(f"{looked_at} of whole tables looked at, {sum(len(s.unmet) for s in found)} not met")
+    click.echo(f"{looked_at} of whole tables checked, {sum(len(s.unmet) for s in found)} not met")

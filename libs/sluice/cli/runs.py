@@ -45,9 +45,7 @@ from sluice.terminal.stopping import stopping
 @click.argument("pipeline")
 @start_option
 @end_option
-@click.option(
-    "--changed", is_flag=True, help="Take the intervals whose files changed, too; no bounds."
-)
+@click.option("--changed", is_flag=True, help="Deliver due intervals and changed files; no bounds.")
 @empty_option
 @preview_option
 @format_option
@@ -289,7 +287,7 @@ def _intervals(
     if is_read_as_it_comes and not start and not end:
         return []
     if is_read_as_it_comes and not is_topic(table):
-        raise UsageError(f"{table.id} is a stream: it is read as things arrive, without bounds")
+        raise UsageError(f"{table.id} is a stream: it is read as data arrives, without bounds")
     if not start or not end:
         raise UsageError(
             f"{table.id} is delivered by interval: give --start and --end",

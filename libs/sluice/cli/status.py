@@ -76,7 +76,7 @@ def troubles(one: TableStatus) -> Iterator[str]:
         yield f"hint: run `sluice run {pipeline} {span.interval.options(span.timezone)}`"
     for begun in one.forgetting:
         yield f"forgetting: {one.table} since {_second(begun)}, and rows may be left"
-        yield f"hint: repeat that `sluice forget {one.table}`, which goes on where it was"
+        yield f"hint: repeat that `sluice forget {one.table}`, which continues where it stopped"
 
 
 def _unread(one: TableStatus) -> Iterator[str]:

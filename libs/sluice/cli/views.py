@@ -45,7 +45,7 @@ from sluice.terminal.output import Format, print_table, write_rows
 @click.option(
     "--against",
     metavar="REVISION|DIR",
-    help="Show what the configuration would change of tables made by another one instead.",
+    help="Show instead what changes from another configuration.",
 )
 @preview_option
 @format_option
@@ -113,7 +113,7 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
 @click.option(
     "--as-landed",
     is_flag=True,
-    help="Take a source's files that were corrected since; of a topic, what it still has.",
+    help="Also read a source's corrected files; for a topic, the messages it still has.",
 )
 @click.option(
     "--from",
@@ -159,7 +159,7 @@ def rebuild(
     if chosen:
         do(project, chosen, run, step, format_, preview=preview)
     elif format_ is Format.TABLE:
-        click.echo("no table was filled by another definition than the configuration has now")
+        click.echo("every table was built by the configuration's definition")
     else:
         summary([], format_)
 

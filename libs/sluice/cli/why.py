@@ -150,7 +150,7 @@ def _print(sources: "list[Source]", most: int) -> None:
         rows = source.rows.slice(0, most)
         print_table(rows.column_names, zip(*rows.to_pydict().values(), strict=True))
         if source.untraced:
-            click.echo(f"what these come from can't be said: {source.untraced}")
+            click.echo(f"their origin is unknown: {source.untraced}")
     if delivered := [line for source in sources for line in _delivered(source, most)]:
         click.echo("delivered by")
         print_table(DELIVERED, delivered)

@@ -120,10 +120,10 @@ def _parsed(path: Path, parse: Any, kind: str) -> Any:
     except OSError as error:
         raise UsageError(f"can't read {path}: {error.strerror}", hint=COMPILE) from None
     except ValueError:
-        raise UsageError(f"{path} is no JSON", hint=COMPILE) from None
+        raise UsageError(f"{path} is not JSON", hint=COMPILE) from None
     schema = _schema(data)
     if f"/dbt/{kind}/" not in schema:
-        what = f"is no {kind} of dbt" if not schema else f"is another file of dbt: {schema}"
+        what = f"is not a dbt {kind}" if not schema else f"is another file of dbt: {schema}"
         raise UsageError(f"{path} {what}", hint=COMPILE)
     try:
         return parse(data)

@@ -128,11 +128,11 @@ def _problem(
         return ""
     if reference.is_dimension and spec.SECTION != "dimensions":
         return (
-            f"{reference.name} is no dimension: a lookup joins only what stands under "
-            "`dimensions:` (declare the table there as well, with format: delta)"
+            f"{reference.name} is not a dimension: a lookup joins only tables under `dimensions:` "
+            f"(declare the table there as well, with format: delta)"
         )
     if not (reference.is_dimension or spec.IS_STORED):
-        return f"{reference.name} is resolved at a lookup: it has no rows of its own to read"
+        return f"{reference.name} is computed in lookups: it has no stored rows to read"
     return ""
 
 

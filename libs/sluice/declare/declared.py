@@ -81,7 +81,7 @@ class Declared(TableSpec):
     @classmethod
     def _has_columns(cls, key: tuple[str, ...]) -> tuple[str, ...]:
         if not key:
-            raise ValueError("at least one column is wanted; leave `key` out where there is none")
+            raise ValueError("at least one column is expected; without a key, leave `key` out")
         return key
 
     @field_validator("columns", mode="before")

@@ -76,7 +76,7 @@ class Expectation(Model):
         if self.on_failure != "quarantine" or self.type in ROW_RULES:
             return ""
         return (
-            f"{self.type} is no rule about single rows, so it can't send rows to quarantine;"
+            f"{self.type} is not a rule for single rows, so it can't send rows to quarantine;"
             f" use stop or warn. accepted with quarantine: {', '.join(ROW_RULES)}"
         )
 

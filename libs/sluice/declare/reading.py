@@ -38,7 +38,7 @@ def find_files(folder: Path) -> list[Path]:
         raise ConfigError([f"{folder}: there is no such folder"], hint="give it by --config")
     pipelines = sorted((folder / "pipelines").glob("*.y*ml"))
     if not pipelines:
-        raise ConfigError([f"{folder / 'pipelines'}: there is no pipeline's file (*.yaml)"])
+        raise ConfigError([f"{folder / 'pipelines'}: there is no pipeline file (*.yaml)"])
     return [folder / "sluice.yaml", *pipelines]
 
 
@@ -75,7 +75,7 @@ def _tables(document: Document, pipeline: str, mistakes: Mistakes) -> Iterator[D
     for section in SECTIONS:
         tables = document.data.get(section) or {}
         if not isinstance(tables, dict):
-            mistakes.add(document, (section,), "a mapping of names to tables is wanted")
+            mistakes.add(document, (section,), "a mapping of names to tables is expected")
             continue
         for name, data in tables.items():
             where = (section, name)
@@ -111,7 +111,7 @@ def _model(
     data: Any, document: Document, where: tuple[Section, str], mistakes: Mistakes
 ) -> type[TableSpec] | None:
     if not isinstance(data, dict):
-        mistakes.add(document, where, "a mapping is wanted")
+        mistakes.add(document, where, "a mapping is expected")
         return None
     known = {kind.name: kind.model for kind in kinds(where[0])}
     meant = next((model for model in known.values() if model.is_meant_by(data)), None)

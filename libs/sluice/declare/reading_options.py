@@ -70,7 +70,7 @@ def problems(format_: str, options: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with canonical options of files."""
     for name in PASSING_OVER:
         if options.get(name, "false").lower() != "false":
-            yield f"{name}: files would be passed over without a word; name them in `path`"
+            yield f"{name}: files would be skipped silently; name them in `path`"
     if format_ not in ("csv", "json"):
         return
     is_of_lines = format_ == "json" and not _is_set(options, "multiLine")
@@ -91,7 +91,7 @@ def _of_culture(options: Mapping[str, str]) -> Iterator[str]:
     if not LANGUAGE.fullmatch(locale := options.get("locale", "en")):
         yield f"locale {locale!r}: a language and a country are wanted, such as de-DE"
     if not _is_zone(given := options.get("timeZone", "UTC")):
-        yield f"timeZone {given!r}: a region such as Europe/Berlin or an offset is wanted"
+        yield f"timeZone {given!r}: a region such as Europe/Berlin or an offset is expected"
     for name in time_patterns.OPTIONS:
         for problem in time_patterns.problems(options[name]) if name in options else ():
             yield f"{name} {options[name]!r}: {problem}"
@@ -100,12 +100,12 @@ def _of_culture(options: Mapping[str, str]) -> Iterator[str]:
 def _of_csv(options: Mapping[str, str]) -> Iterator[str]:
     for name in ("quote", "escape", "comment"):
         if len(options.get(name, "")) > 1:
-            yield f"{name} {options[name]!r}: one character is wanted, or none"
+            yield f"{name} {options[name]!r}: one character is expected, or none"
     separator = options.get("sep", options.get("delimiter", ","))
     if separator in ("\\", options.get("quote", '"')):
         yield f"sep {separator!r}: neither a backslash nor the quote is taken; convert the files"
     if options.get("header", "true").lower() not in ("true", "false"):
-        yield f"header {options['header']!r}: true or false is wanted"
+        yield f"header {options['header']!r}: true or false is expected"
     if options.get("unescapedQuoteHandling", "").upper() in ALTERING_QUOTES:
         yield "unescapedQuoteHandling: rows would be lost or altered; leave it out"
     if options.get("multiLine", "true").lower() == "false":

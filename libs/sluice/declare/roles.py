@@ -123,7 +123,7 @@ def _asked(role: _Role) -> tuple[float, Keys]:
             ) from None
         raise Retryable(
             f"the token service at {role.server} does not answer: {error}",
-            hint="nothing is lost; run again when it does, or mend AWS_ENDPOINT_URL_STS",
+            hint="nothing is lost; run again when it does, or correct AWS_ENDPOINT_URL_STS",
         ) from None
     ends = datetime.fromisoformat(_in(said, "Expiration")).timestamp()
     return ends, Keys(*(_in(said, n) for n in ("AccessKeyId", "SecretAccessKey", "SessionToken")))
@@ -131,11 +131,11 @@ def _asked(role: _Role) -> tuple[float, Keys]:
 
 def _refusal(role: _Role, error: HTTPError) -> StoreRefused | Retryable:
     said = _in(error.read().decode(errors="replace"), "Message") or str(error.reason)
-    message = f"the token service at {role.server} gives out no keys for {role.arn}: {said}"
+    message = f"the token service at {role.server} refuses keys for {role.arn}: {said}"
     if error.code >= 500:
         return Retryable(message, hint="nothing is lost; run again")
     return StoreRefused(
-        message, hint="nothing was committed; mend AWS_ROLE_ARN, or whom the role trusts"
+        message, hint="nothing was committed; correct AWS_ROLE_ARN, or the role's trust policy"
     )
 
 

@@ -88,7 +88,7 @@ class AirflowSettings(Model):
     @classmethod
     def _is_address(cls, webhook: str) -> str:
         if webhook and not webhook.startswith(("https://", "http://")):
-            raise ValueError("it is no address; write https://...")
+            raise ValueError("it is not an address; write https://...")
         return webhook
 
 

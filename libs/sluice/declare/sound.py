@@ -49,4 +49,4 @@ def _error(mistakes: tuple[str, ...], left_out: Collection[str]) -> ConfigError 
     if not mistakes:
         return None
     files = ", ".join(sorted(Path(file).name for file in left_out))
-    return ConfigError(mistakes, hint=f"until that is mended, these are left out: {files}")
+    return ConfigError(mistakes, hint=f"until this is fixed, these are left out: {files}")

@@ -136,16 +136,16 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
         yield ("spark", "commit"), message
     for name in store.unsafe:
         if environ.get(name, "").lower() not in OFF:
-            why = "commits could overwrite each other; unset it, conditional writes need no help"
+            why = "commits could overwrite each other; unset it, conditional writes don't need it"
             yield ("lake",), f"{name} is set in the environment: {why}"
 
 
 def out_of_reach(lake: str, environ: Mapping[str, str]) -> Iterator[Fault]:
     """Yield why this process could not read files of a lake, with the place of its setting."""
     if store_of(lake) is S3 and (profile := role_of_profile(environ)):
-        why = "which reads of files do not follow: set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"
+        why = "which pyarrow does not support: set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"
         yield ("lake",), f"the profile {profile!r} names a role by `role_arn`, {why}, or keys"
     named = [name for name in GOOGLE_KEYS if environ.get(name)]
     if store_of(lake) is GOOGLE and named:
-        why = "which reads of files do not follow: set GOOGLE_APPLICATION_CREDENTIALS in its place"
+        why = "which pyarrow does not support: set GOOGLE_APPLICATION_CREDENTIALS instead"
         yield ("lake",), f"{named[0]} is set in the environment, {why}"

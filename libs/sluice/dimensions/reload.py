@@ -91,7 +91,7 @@ def _check_types(table: Table, old: DataFrame, kept: dict[str, str]) -> None:
         if name in COLUMNS or old.schema[name].dataType.simpleString() == type_.lower():
             continue
         if bad := old.where(value.isNotNull() & value.try_cast(type_).isNull()).count():
-            raise _lost(table, f"{bad} versions have a {name} that is no {type_}")
+            raise _lost(table, f"{bad} versions have a {name} that is not a valid {type_}")
 
 
 def _lost(table: Table, why: str) -> HistoryLost:

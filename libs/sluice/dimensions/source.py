@@ -95,8 +95,8 @@ def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
     if not files:
         raise UsageError(
             f"{table.id}: there are no files at {path}",
-            hint="a dimension must be there before facts are joined; an empty one is a file "
-            "without rows",
+            hint="a dimension must be loaded before facts are joined; for an empty one, deliver a "
+            "file without rows",
         )
     return files
 
@@ -107,15 +107,17 @@ def due(found: Found, before: Head | None, *, again: bool = False) -> Due:
         return Due(found.files)
     noted = _noted(found)
     if noted is None or not _has(before, noted):
-        return _whole(found, "there is no record of what was loaded last; all of it is read again")
+        return _whole(found, "the record of the last load is missing; everything is read again")
     if not found.spec.is_log:
         return Due(found.files)
     if (state := _state(found, before)) is None:
-        return _whole(found, "its state is not the one that was kept last; all of it is read again")
+        return _whole(found, "its state is not the one last stored; everything is read again")
     fresh = not_noted(found.files, found.made, noted.files)
     if fresh is None:
         count = len(found.files)
-        return _whole(found, f"a file that was read has changed or gone: all {count} are read")
+        return _whole(
+            found, f"a file that was read has changed or disappeared: all {count} are read"
+        )
     return Due(fresh, state, noted)
 
 

@@ -102,5 +102,5 @@ def _repeated(spec: Dimension, fits: str) -> Column:
 def _without_beginning(spec: Dimension) -> list[Column]:
     if not spec.valid_from:
         return []
-    unknown = f"column {spec.valid_from} is null: since when the row holds is not known"
+    unknown = f"column {spec.valid_from} is null: the start of the row's validity is unknown"
     return [F.when(F.col(f"`{spec.valid_from}`").isNull(), unknown)]

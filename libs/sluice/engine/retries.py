@@ -86,12 +86,12 @@ def naming_faults(table: str) -> Iterator[None]:
             hint = "name it in config/sluice.yaml, as `spark: {drivers: [postgresql]}`"
             raise MissingDependency(f"{table}: Spark has no driver for it", hint=hint) from None
         if refused := _REFUSED.search(message):
-            hint = "nothing was committed; a later attempt will meet the same"
+            hint = "nothing was committed; a retry would fail in the same way"
             raise UsageError(f"{table}: the database says: {refused[1]}", hint=hint) from None
         if _AWAY in message:
             raise Retryable(f"{table}: {line}") from error
         if _BROKEN in message:
-            hint = "nothing of this delivery was committed; mend the file, or take it away"
+            hint = "nothing of this delivery was committed; fix the file, or remove it"
             raise QualityStop(f"{table}: {line}", hint=hint) from error
         raise
 

@@ -169,7 +169,7 @@ class _Conversion:
         shown = f"left({value}(`{self.name}`), {SHOWN})"
         if isinstance(self.stored, DecimalType) and self.stored.scale > 0:
             shown = f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM string(`{self.name}`)))"
-        before, after = text(f"column {self.name}: "), text(f" is no {self.written}")
+        before, after = text(f"column {self.name}: "), text(f" is not a valid {self.written}")
         return f"concat({before}, {shown}, {after})"
 
 

@@ -184,11 +184,11 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
 def _fault(found: _Object, nested: Fields) -> str | None:
     """Return what is wrong with an object, whatever the types of its scalars."""
     if twice := _twice(found):
-        return f"field {twice[:SHOWN]} stands twice"
+        return f"field {twice[:SHOWN]} is repeated"
     fields = dict(found)
     for name, f in nested.items():
         if (value := fields.get(name)) is not None and not _has_shape(value, f.dataType):
-            return f"column {f.name}: {_plain(value)[:SHOWN]} is no {_type(f.dataType)}"
+            return f"column {f.name}: {_plain(value)[:SHOWN]} is not a valid {_type(f.dataType)}"
     if nested and _repeats(found):
         return TWICE_WITHIN
     return None

@@ -174,7 +174,7 @@ def _fault_of_object(declared: list[StructField], syntax: _Syntax, names: Mappin
     return (
         f"CASE WHEN {NAMES} IS NULL THEN {text(NO_OBJECT)} "
         f"WHEN size(array_distinct({NAMES})) < size({NAMES}) "
-        f"THEN concat('field ', left(element_at({again}, 1), {SHOWN}), ' stands twice') "
+        f"THEN concat('field ', left(element_at({again}, 1), {SHOWN}), ' is repeated') "
         f"{_fault_of_nested(declared, syntax, names)}END"
     )
 
@@ -190,7 +190,7 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax, names: Mappin
     wrong = " ".join(
         f"WHEN _sluice_texts.{field[f.name]} IS NULL AND {plain}.{field[f.name]} IS NOT NULL THEN "
         f"concat({text(f'column {f.name}: ')}, left({written[f.name]}, {SHOWN}), "
-        f"{text(f' is no {f.dataType.simpleString().upper()}')})"
+        f"{text(f' is not a valid {f.dataType.simpleString().upper()}')})"
         for f in nested
     )
     return (

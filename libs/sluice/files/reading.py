@@ -120,7 +120,7 @@ def _check_whole(spec: Declared, broken: Sequence[tuple[LandedFile, str]]) -> No
         raise QualityStop(
             f"{_id(spec)}: {file.shown} can't be read: {why}",
             hint="nothing was committed: without that file's rows the dimension would not be "
-            "whole; mend the file, or take it away",
+            "whole; fix the file, or remove it",
         )
 
 
@@ -141,7 +141,7 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
     )
     raise QualityStop(
         f"{_id(spec)}: file {head.file.shown} {what}",
-        hint="nothing was committed; mend the file, or the source's `schema`, `names` or `options`",
+        hint="nothing was committed; fix the file or the source's `schema`, `names` or `options`",
     )
 
 

@@ -46,7 +46,7 @@ def check_types(
     if wrong:
         raise QualityStop(
             f"{table}: {origin}: {'; '.join(wrong)}",
-            hint="nothing was committed; mend what was delivered, or the source's `schema`",
+            hint="nothing was committed; fix the delivery or the source's `schema`",
         )
 
 

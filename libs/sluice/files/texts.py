@@ -75,7 +75,7 @@ def _says(field: StructField, written: str, texts: Texts) -> str:
         return ""
     is_lost = f"{column} IS NOT NULL AND {VALUE}{field.name} IS NULL"
     shown = f"left({_written(field, texts)}, {SHOWN})"
-    before, after = text(f"column {field.name}: "), text(f" is no {written}")
+    before, after = text(f"column {field.name}: "), text(f" is not a valid {written}")
     return f"CASE WHEN {is_lost} THEN concat({before}, {shown}, {after}) END"
 
 

@@ -137,7 +137,7 @@ def _explained(
 
 
 def _none_of(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Return `a date, a time or a number is wanted`."""
+    """Return `a date, a time or a number is expected`."""
     messages = [error["msg"] for error in errors]
     kinds = [
         kind
@@ -145,7 +145,7 @@ def _none_of(errors: Sequence[Mapping[str, Any]]) -> str:
         if any(word in message.replace("datetime", "moment") for message in messages)
     ]
     *most, last = kinds or ["another type"]
-    return f"{', '.join(most)} or {last} is wanted" if most else f"{last} is wanted"
+    return f"{', '.join(most)} or {last} is expected" if most else f"{last} is expected"
 
 
 def _explain(kind: str, error: Mapping[str, Any], accepted: Sequence[str]) -> str:

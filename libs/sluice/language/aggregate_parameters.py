@@ -26,8 +26,8 @@ def parameter_problem(function: str, parameters: Sequence[Any]) -> str:
 def _of_distinct(deviation: Any = 0.05) -> Iterator[str]:
     if not (_is_number(deviation) and SMALLEST_DEVIATION <= deviation < 1):
         yield (
-            f"{deviation!r} is no relative standard deviation; "
-            f"it is a number from {SMALLEST_DEVIATION} up to 1, such as 0.05"
+            f"{deviation!r} is not a relative standard deviation; it is a number from "
+            f"{SMALLEST_DEVIATION} up to 1, such as 0.05"
         )
 
 
@@ -37,14 +37,14 @@ def _of_percentile(ranks: Any, accuracy: Any = 1000) -> Iterator[str]:
         yield "the array names no rank; a rank is a number from 0 to 1"
     for rank in each:
         if not (_is_number(rank) and 0 <= rank <= 1):
-            yield f"{rank!r} is no rank; a rank is a number from 0 to 1, such as 0.5"
+            yield f"{rank!r} is not a rank; a rank is a number from 0 to 1, such as 0.5"
     if not (_is_count(accuracy) and accuracy <= MOST_ACCURATE):
-        yield f"{accuracy!r} is no accuracy; it is a whole number from 1 to {MOST_ACCURATE}"
+        yield f"{accuracy!r} is not an accuracy; it is a whole number from 1 to {MOST_ACCURATE}"
 
 
 def _of_top_k(most: Any = 5, tracked: Any = 10_000) -> Iterator[str]:
     if not _is_count(most):
-        yield f"{most!r} is no number of values; it is a whole number from 1 on"
+        yield f"{most!r} is not a number of values; it is a whole number from 1 on"
     elif not (_is_count(tracked) and tracked >= most):
         yield f"{tracked!r} values can't be tracked; it is a whole number from {most} on"
 

@@ -96,14 +96,14 @@ def _call(tree: syntax.Tree, text: str) -> tuple[str, list[syntax.Tree]]:
         raise ValueError(syntax.WHY_NOT[exp.Window])
     _refuse_by_another_name(text.partition("(")[0].strip().lower())
     raise ValueError(
-        f"{syntax.shorten(text)!r} is no aggregate; write e.g. sum(x); "
+        f"{syntax.shorten(text)!r} is not an aggregate; write e.g. sum(x); "
         f"aggregates are: {', '.join(ACCEPTED)}"
     )
 
 
 def _refuse_by_another_name(name: str) -> None:
     if instead := INSTEAD.get(name):
-        raise ValueError(f"{name} is no aggregate here; write e.g. {instead}")
+        raise ValueError(f"{name} is not an aggregate here; write e.g. {instead}")
 
 
 def _both(one: syntax.Tree | None, other: syntax.Tree | None) -> syntax.Tree | None:

@@ -7,7 +7,7 @@ def beside(folder: Path, name: str) -> Path:
     """Return the path of a file in that folder. Raises ValueError if its name leads elsewhere."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"{name!r} does not lie in the folder of the pipeline's file")
+        raise ValueError(f"{name!r} is not in the folder of the pipeline's file")
     return Path(folder, path)
 
 

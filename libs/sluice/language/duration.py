@@ -40,7 +40,7 @@ class Duration:
                 f"{self.text!r} is not a duration{hint} write e.g. '30 minutes' or '1 month'"
             )
         if int(match[1]) == 0:
-            raise ValueError(f"{self.text!r}: a duration must be longer than nothing")
+            raise ValueError(f"{self.text!r}: a duration must be longer than zero")
 
     @property
     def count(self) -> int:

@@ -73,7 +73,7 @@ class Interval:
         if self.start >= self.end:
             raise IntervalError(
                 f"interval start {show(self.start)} is not before its end {show(self.end)}",
-                hint="the end is the instant after the last: of one day, the next day",
+                hint="the end is exclusive: for one day, give the next day",
             )
 
     @classmethod
@@ -139,8 +139,8 @@ class Schedule(Model):
 
     @classmethod
     def refusal(cls, found: object) -> str:
-        """Return the message for something that is no schedule."""
-        what = "it is empty" if found is None else f"{found!r} is no schedule"
+        """Return the message for something that is not a schedule."""
+        what = "it is empty" if found is None else f"{found!r} is not a schedule"
         return f"{what}; write a cron expression, {', '.join(cls.PRESETS)} or assets"
 
     @property

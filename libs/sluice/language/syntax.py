@@ -98,7 +98,7 @@ WHY_NOT: dict[type[Tree], str] = {
     exp.CurrentTimestamp: CLOCK,
     exp.Array: "write get(array(...), 0) for an element of a new array",
     exp.Concat: "write one text; a quote inside it as \\'",
-    exp.Block: "one expression is wanted: ';' is not allowed",
+    exp.Block: "one expression is expected: ';' is not allowed",
     exp.Tuple: "a list in parentheses is only allowed after IN",
 }
 
@@ -129,7 +129,7 @@ def _parsed(text: str, into: type[Tree] | None) -> Tree:
     except (SqlglotError, RecursionError) as error:
         raise ValueError(f"can't read {shorten(text)!r}: {reason_of(error)}") from None
     if len(trees) != 1 or trees[0] is None:
-        raise ValueError(f"one expression is wanted, not {shorten(text)!r}")
+        raise ValueError(f"one expression is expected, not {shorten(text)!r}")
     return _lower_columns(trees[0])
 
 
@@ -146,7 +146,7 @@ def _check_tokens(text: str) -> None:
     if any(ord(character) < 32 and not character.isspace() for character in text):
         raise ValueError("a control character is not allowed in an expression")
     if not text.strip():
-        raise ValueError("an expression is wanted, this is empty")
+        raise ValueError("an expression is expected, but this is empty")
     if len(text) > LONGEST:
         raise ValueError(f"an expression of {len(text)} characters is longer than {LONGEST}")
     for token in Verbatim().tokenize(text):

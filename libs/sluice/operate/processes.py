@@ -87,7 +87,7 @@ class Process:
             raise Retryable(
                 f"{table.id}: the process that computed it has ended (exit code "
                 f"{self._process.exitcode})",
-                hint="nothing is half-written; run it again to go on. A process that is killed "
+                hint="nothing is half-written; run it again to continue. A process that is killed "
                 "(-9) may have had too little memory",
             ) from None
         if isinstance(found, SluiceError):

@@ -45,7 +45,7 @@ class AsOf:
         then = parse_time(moment)
         if then > datetime.now(UTC):
             raise UsageError(
-                f"{show(then)} is still to come: nobody knows the tables of then",
+                f"{show(then)} is in the future: the tables of that time are unknown",
                 hint="a time without a zone is in UTC",
             )
         found = cls(lake, then)

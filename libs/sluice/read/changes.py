@@ -72,7 +72,7 @@ class Changelog:
         opened = lake.table(name, version=to_version)
         if not isinstance(opened, KeyedTable):
             raise UsageError(
-                f"{name!r} is resolved when it is read: it has no changelog of its own",
+                f"{name!r} is computed when it is read: it has no changelog of its own",
                 hint=f"read those of its dimensions: {', '.join(opened.stored)}",
             )
         return cls(lake, name, opened)

@@ -133,8 +133,8 @@ def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFil
     if not files and spec.missing == "fail":
         raise UsageError(
             f"{table.id}: nothing was delivered at {path}",
-            hint="deliver its files and run it again; `missing: warn` takes it for no rows, "
-            "and --allow-empty does so once",
+            hint="deliver its files and run it again; with `missing: warn` it has no rows, and "
+            "with --allow-empty once",
         )
 
 

@@ -17,9 +17,9 @@ from sluice.errors import QualityStop
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.sources.delivery import Delivery
 
-MENDING = "mend what was delivered"
-MOUNTING = "look whether the landing folder is there, and deliver the files again"
-ALLOWED = "if it is to be empty, run it with --allow-empty (in Airflow: `Allow empty` of the form)"
+MENDING = "fix the delivery"
+MOUNTING = "check the landing folder, and deliver the files again"
+ALLOWED = "if it should be empty, run it with --allow-empty (in Airflow: `Allow empty` in the form)"
 DECLARED = f"{ALLOWED}, or declare `missing: empty`"
 
 

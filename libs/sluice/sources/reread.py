@@ -75,7 +75,7 @@ def reread(
         if is_topic(table) and not as_landed:
             raise HistoryLost(
                 f"{table.id}: a topic read again gives only what it still has",
-                hint=f"`sluice rebuild {table.id} --as-landed` takes that in place of the rows",
+                hint=f"`sluice rebuild {table.id} --as-landed` replaces the rows by these",
             )
         with _lake_beside(project, table) as beside:
             with clock.phase("read"):
@@ -223,8 +223,8 @@ def _check_usable(
         raise QualityStop(
             f"{table.id} can't be rebuilt: {_shown(emptied, zone)} had rows, and of those that are "
             f"read now none can be used ({counts} rows)",
-            hint="nothing was changed; mend the files or the source's `schema`; if these intervals "
-            "are to be empty, run it with --allow-empty",
+            hint="nothing was changed; fix the files or the source's `schema`; if these intervals "
+            "should be empty, run it with --allow-empty",
         )
 
 

@@ -79,7 +79,7 @@ class Source(Declared):
         if taken := sorted(NOT_OF_TOPICS & self.model_fields_set):
             raise ValueError(f"a topic takes no {', '.join(f'`{name}`' for name in taken)}")
         if self.value.is_debezium and self.change:
-            raise ValueError("`change` is for messages that name it; Debezium's say it by `op`")
+            raise ValueError("`change` is for messages with such a column; Debezium's have `op`")
         return self
 
     @model_validator(mode="after")

@@ -128,7 +128,7 @@ def _passed_by(stream: Stream, files: Iterable[LandedFile]) -> Iterator[str]:
         if file.fault:
             yield f"{stream.table.id}: {file.shown} can't be read: {file.fault}"
         elif not file.size:
-            yield f"{stream.table.id}: {file.shown} is empty and is passed by until it has rows"
+            yield f"{stream.table.id}: {file.shown} is empty and is skipped until it has rows"
 
 
 def _stream(project: Project, table: Table) -> Stream:
@@ -145,9 +145,9 @@ def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
     gone = [f.uri for a in arrivals for f in a.files if f.uri not in there]
     if gone:
         raise UsageError(
-            f"{stream.table.id}: {', '.join(gone)} came together with what is in quarantine, and is"
-            " not there any more",
-            hint="bring the files of that time back: they are read again together",
+            f"{stream.table.id}: {', '.join(gone)} arrived together with quarantined rows, and "
+            f"does not exist any more",
+            hint="bring the files of that time back: they are read together again",
         )
     return [replace(a, files=tuple(there[f.uri] for f in a.files)) for a in arrivals]
 

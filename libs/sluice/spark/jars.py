@@ -131,7 +131,7 @@ def check(file: Path, jar: Jar) -> None:
     if digest != jar.sha256:
         raise MissingDependency(
             f"the file fetched for {jar.file} is another: SHA-256 {digest}, not {jar.sha256}",
-            hint="ask who runs the repository that it came from; nothing of it was kept",
+            hint="ask the operator of that repository; the file was not kept",
         )
 
 

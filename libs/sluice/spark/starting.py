@@ -66,7 +66,7 @@ def started(start: Callable[[], T], java: Path) -> T:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Raise Retryable if Spark's memory did not suffice, or if its Java had ended."""
+    """Raise Retryable if Spark ran out of memory, or if its Java had ended."""
     try:
         yield
     except SluiceError:
@@ -77,10 +77,10 @@ def lasting() -> Iterator[None]:
         code = _java_ended(ENDING if _is_cut_off(error, said) else 0)
         if code is None and not is_short:
             raise
-        ended = f"Spark's Java process ended in the middle of the work (exit code {code})"
+        ended = f"Spark's Java process ended during the work (exit code {code})"
         raise Retryable(
-            "Spark's memory did not suffice" if is_short else ended,
-            hint="nothing is half-written; run it again to go on. Where the log reports "
+            "Spark ran out of memory" if is_short else ended,
+            hint="nothing is half-written; run it again to continue. Where the log reports "
             "OutOfMemoryError, raise spark.driver.memory under spark: conf: in sluice.yaml",
         ) from error
 

@@ -53,7 +53,7 @@ def start(folder: Path, patterns: Iterable[str], schema: str) -> list[Path]:
     wanted = list(patterns) or [place for place in PLACES if (folder / place).is_dir()]
     if not wanted:
         raise UsageError(
-            "there is no data to begin with", hint="`sluice init --from FILES` names some"
+            "there is no data to start with", hint="`sluice init --from FILES` names some"
         )
     name = _pipeline_name(folder)
     guesses, today = [guess(found) for found in find(wanted, folder)], datetime.now(UTC).date()
@@ -73,7 +73,7 @@ def start_example(folder: Path, name: str, schema: str) -> list[Path]:
 
 def _check_free(folder: Path) -> None:
     if (folder / "config").exists():
-        raise UsageError(f"{folder / 'config'} exists already", hint="begin in another folder")
+        raise UsageError(f"{folder / 'config'} exists already", hint="start in another folder")
 
 
 def _around(own: Mapping[str, str], schema: str) -> dict[str, str]:

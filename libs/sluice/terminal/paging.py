@@ -12,13 +12,13 @@ from sluice.terminal.output import Format
 if TYPE_CHECKING:
     from sluice.read.ordered.rows import Rows
 
-limit_option = click.option("--limit", type=int, help="At most so many rows.")
+limit_option = click.option("--limit", type=int, help="Largest number of rows.")
 reverse_option = click.option("--reverse", is_flag=True, help="Last first.")
-where_option = click.option("--where", metavar="E", help="Only rows for which this holds.")
+where_option = click.option("--where", metavar="E", help="Only rows that meet this condition.")
 after_option = click.option(
     "--after",
     metavar="CURSOR",
-    help="Go on behind the last row of a page, by what it said.",
+    help="Continue after a page, by the cursor it printed.",
 )
 key_from_option = click.option(
     "--key-from", multiple=True, metavar="K", help="First key; once for each key column."

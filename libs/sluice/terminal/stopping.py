@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 STDERR = 2
-SAID = "stopping: the batches at work end first; press Ctrl-C again to end at once\n"
+SAID = "stopping: running batches end first; press Ctrl-C again to end at once\n"
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def test_a_task_that_was_overtaken_loses_at_the_fence_and_says_so(
     assert lake.table(HITS).version == version
     told = log_of(client, DUEL, run, "advance.hits")
     assert "another writer committed" in told, told
-    assert "this attempt was thrown away" in told
+    assert "this attempt was discarded" in told
     assert f"{HITS}: unchanged" in told
     events = [e["name"] for e in client.asset_events() if e["source_run_id"] == run]
     assert events == ["duel.shots"]

@@ -100,7 +100,7 @@ def test_an_undefined_variable_is_a_mistake_at_its_place(tmp_path: Path) -> None
             "but got '{'; in a value without quotes, { begins a mapping: quote one that has braces",
         ),
         ("a: {x: f(a, 'b')}\n", 1, "can't read this as YAML: expected ',' or '}', but got"),
-        ("- a\n- b\n", 1, "a mapping of keys to values is wanted"),
+        ("- a\n- b\n", 1, "a mapping of keys to values is expected"),
         ("a: 1\n---\nb: 2\n", 2, "can't read this as YAML: but found another document"),
         ("? {a: [1]}\n: 2\n", 1, "can't read this as YAML"),
         ("a: *nowhere\n", 1, "can't read this as YAML: found undefined alias 'nowhere'"),

@@ -182,7 +182,7 @@ def test_streams_of_any_number_are_shuffled_once(tmp_path: Path, spark: "SparkSe
 def test_strategy_and_reason_are_reported(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(tmp_path, spark, "n: sum(v), high: max(v)")
     lake.put("sales", gone=[{"id": 3}])
-    reason = "groups are recomputed that lose what is kept for max(v)"
+    reason = "groups are recomputed if they lose a value kept for max(v)"
     step, _ = explain(lake.project, lake.table("found"))
     assert (step.next, step.reason) == ("merge", reason)
     state, _ = lake.advance()

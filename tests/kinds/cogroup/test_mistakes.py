@@ -173,7 +173,7 @@ def test_an_initial_value_is_of_its_aggregates_type(
     mistakes: Mistakes, aggregate: str, value: str, type_: str
 ) -> None:
     found = mistakes(over_sales(f"aggregates: {{x: '{aggregate}'}}, initial: {{x: {value}}}"))
-    assert [f"is no {type_}, which the aggregate is" in m for m in found] == [True]
+    assert [f"is not a valid {type_}, the aggregate's type" in m for m in found] == [True]
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def test_an_initial_value_that_fits_is_taken(table: OfViews, aggregate: str, val
 @pytest.mark.parametrize(
     ("select", "message"),
     [
-        ("{item: upper(item)}", "the column 'item' is that of the key or the window"),
-        ("{window_start: n}", "the column 'window_start' is that of the key or the window"),
+        ("{item: upper(item)}", "the column 'item' already belongs to the key or the window"),
+        ("{window_start: n}", "the column 'window_start' already belongs to the key or the window"),
     ],
 )
 def test_a_selected_column_is_not_another_one_of_the_key(

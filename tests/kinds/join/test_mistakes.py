@@ -31,7 +31,10 @@ def timed(left: str, right: str, more: str = ", within: 2 hours") -> str:
         ),
         (
             of("sales.item < clicks.item"),
-            "v.on: 'sales.item < clicks.item' is no equality: every row might match every other; write `on: left.a = right.b`, and further conditions in `where`",
+            (
+                "v.on: 'sales.item < clicks.item' is not an equality: every row might match every "
+                "other; write `on: left.a = right.b`, and further conditions in `where`"
+            ),
         ),
         (
             of("sales.item = sales.item"),
@@ -52,10 +55,13 @@ def timed(left: str, right: str, more: str = ", within: 2 hours") -> str:
         ),
         (of("[]"), NO_CROSS_JOIN),
         (f"v: {{kind: join, left: sales, right: clicks, {SHOWN}}}", NO_CROSS_JOIN),
-        (of("true"), "v.on: True is no equality; write `on: left.a = right.b`"),
+        (of("true"), "v.on: True is not an equality; write `on: left.a = right.b`"),
         (
             of("sales.item = clicks.item or sales.id = 1"),
-            "v.on: 'sales.item = clicks.item OR sales.id = 1' is no equality: every row might match every other; write `on: left.a = right.b`, and further conditions in `where`",
+            (
+                "v.on: 'sales.item = clicks.item OR sales.id = 1' is not an equality: every row might "
+                "match every other; write `on: left.a = right.b`, and further conditions in `where`"
+            ),
         ),
         (
             of("sales.item = item"),
@@ -71,7 +77,7 @@ def timed(left: str, right: str, more: str = ", within: 2 hours") -> str:
         ),
         (
             of("[item]", "type: inner"),
-            "v: both sides have at: `select` what is wanted, e.g. {at: sales.at}",
+            "v: both sides have at: `select` the wanted columns, e.g. {at: sales.at}",
         ),
         (
             of("[item]", "select: {id: id}"),
@@ -115,7 +121,10 @@ def timed(left: str, right: str, more: str = ", within: 2 hours") -> str:
         ),
         (
             "v: {kind: join, left: sales, right: sales, on: [item]}",
-            "v: both sides are called 'sales': give one another name, as in `right: {table: sales, as: other}`",
+            (
+                "v: both sides are named 'sales': give one another name, as in `right: "
+                "{table: sales, as: other}`"
+            ),
         ),
         (
             "v: {kind: join, left: sales, right: click, on: [item]}",
@@ -124,7 +133,10 @@ def timed(left: str, right: str, more: str = ", within: 2 hours") -> str:
         ("v: {kind: join, left: sales, right: v, on: [item]}", "v: a cycle: v -> v"),
         (
             "v: {kind: join, left: {table: sales, as: a}, right: {table: sales, as: b}, on: [id]}",
-            "v: both sides have item, price, at, tags: `select` what is wanted, e.g. {item: a.item}",
+            (
+                "v: both sides have item, price, at, tags: `select` the wanted columns, e.g. "
+                "{item: a.item}"
+            ),
         ),
         (
             "v: {kind: join, left: {tabel: sales, table: sales}, right: clicks, on: [item]}",

@@ -38,13 +38,16 @@ def of(expression: str, more: str = "order_by: [at]") -> str:
         ),
         (
             of("median(id) OVER w"),
-            f".select.x: 'MEDIAN(id) OVER w' is no window function here; these are: {KNOWN}",
+            (
+                f".select.x: 'MEDIAN(id) OVER w' is not a supported window function; these are: "
+                f"{KNOWN}"
+            ),
         ),
         (
             of("lag(idd) OVER w"),
             ".select.x: unknown column 'idd'; did you mean 'id'? columns are: id, item, price, at, tags",
         ),
-        (of("lag(id, id) OVER w"), ".select.x: 'LAG(id, id) OVER w': id is no number of rows"),
+        (of("lag(id, id) OVER w"), ".select.x: 'LAG(id, id) OVER w': id is not a number of rows"),
         (of("lag() OVER w"), ".select.x: 'LAG() OVER w': lag takes 1 to 3 arguments"),
         (of("rank(id) OVER w"), ".select.x: 'RANK(id) OVER w': rank takes no argument"),
         (
@@ -53,15 +56,24 @@ def of(expression: str, more: str = "order_by: [at]") -> str:
         ),
         (
             of("sum(double(id)) OVER w"),
-            ".select.x: SUM(DOUBLE(id)) of DOUBLE depends on the order of rows that tie; write OVER (w ROWS UNBOUNDED PRECEDING)",
+            (
+                ".select.x: SUM(DOUBLE(id)) of DOUBLE depends on the order of ties; write OVER (w "
+                "ROWS UNBOUNDED PRECEDING)"
+            ),
         ),
         (
             of("sum(double(id)) over (w range unbounded preceding)"),
-            ".select.x: SUM(DOUBLE(id)) of DOUBLE depends on the order of rows that tie; write OVER (w ROWS UNBOUNDED PRECEDING)",
+            (
+                ".select.x: SUM(DOUBLE(id)) of DOUBLE depends on the order of ties; write OVER (w "
+                "ROWS UNBOUNDED PRECEDING)"
+            ),
         ),
         (
             of("last_value(id) over (w range unbounded preceding)"),
-            ".select.x: 'LAST_VALUE(id) OVER (w range BETWEEN UNBOUNDED preceding AND CURRENT ROW)': which of the rows that tie is meant? Write ROWS",
+            (
+                ".select.x: 'LAST_VALUE(id) OVER (w range BETWEEN UNBOUNDED preceding AND CURRENT "
+                "ROW)': the result would depend on the order of ties; write ROWS"
+            ),
         ),
         (
             of("count(distinct id) OVER p"),
@@ -77,7 +89,7 @@ def of(expression: str, more: str = "order_by: [at]") -> str:
             ),
             ".select.x: 'SUM(id) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)': a frame is of ROWS or RANGE; EXCLUDE is not allowed",
         ),
-        (of("ntile(0) OVER w"), ".select.x: 'NTILE(0) OVER w': 0 is no number of rows"),
+        (of("ntile(0) OVER w"), ".select.x: 'NTILE(0) OVER w': 0 is not a number of rows"),
         (
             of("lag(id, 1, item) OVER w"),
             ".select.x: LAG(id, 1, item): its default is STRING, not INT",
@@ -125,11 +137,14 @@ def of(expression: str, more: str = "order_by: [at]") -> str:
         ),
         (
             of("sum(id) OVER (w RANGE at PRECEDING)"),
-            ".select.x: 'SUM(id) OVER (w RANGE BETWEEN at PRECEDING AND CURRENT ROW)': at is no number and no INTERVAL '7' DAYS",
+            ".select.x: 'SUM(id) OVER (w RANGE BETWEEN at PRECEDING AND CURRENT ROW)': at is neither a number nor INTERVAL '7' DAYS",
         ),
         (
             of("stddev(id) OVER w"),
-            ".select.x: STDDEV(id) depends on the order of rows that tie; write OVER (w ROWS UNBOUNDED PRECEDING)",
+            (
+                ".select.x: STDDEV(id) depends on the order of ties; write OVER (w ROWS UNBOUNDED "
+                "PRECEDING)"
+            ),
         ),
         (of("corr(id, at) OVER p"), ".select.x: CORR(id, at): 'at' is TIMESTAMP, not a number"),
         (of("corr(id) OVER p"), ".select.x: 'CORR(id) OVER p': corr takes 2 argument(s)"),

@@ -20,14 +20,14 @@ REFUSED = {
     "SELECT k FROM orders, people": "line 1: column 'k' is unknown, or more than one table has it",
     "SELECT id, n\nFROM orders, people": "line 2: a join without an equality",
     "SELECT o.id\nFROM orders o JOIN people p ON o.k < p.k": "line 2: a join without an equality",
-    "SELECT id FROM orders LIMIT 3": "LIMIT without ORDER BY takes any rows",
+    "SELECT id FROM orders LIMIT 3": "LIMIT without ORDER BY takes arbitrary rows",
     "SELECT id FROM orders ORDER BY id OFFSET 3": "OFFSET without LIMIT",
     "SELECT id, rand() AS r FROM orders": "the function 'rand' is not allowed",
     "SELECT id, now() AS t FROM orders": "the time of running is not allowed",
     "SELECT id, current_date AS t FROM orders": "the time of running is not allowed",
     "SELECT id FROM orders WHERE at > timestamp 'today'": "the time of running is not allowed",
     "SELECT g, v FROM orders GROUP BY g": "orders.v is neither in GROUP BY nor in an aggregate",
-    "SELECT id AS a, v AS a FROM orders": "two columns have one name",
+    "SELECT id AS a, v AS a FROM orders": "two columns have the same name",
     "SELECT id AS `a b` FROM orders": "'a b' is not a name",
     "SELECT 1 AS one": "the query names no table",
     "WITH RECURSIVE q AS (SELECT id FROM orders) SELECT id FROM q": "WITH RECURSIVE",
@@ -52,7 +52,7 @@ REFUSED = {
     "SELECT id FROM orders o WHERE (k, v) NOT IN (SELECT k, n FROM people p WHERE p.w = o.g)": (
         "NOT IN of several columns that is tied: write NOT EXISTS"
     ),
-    "SELECT id FROM orders WHERE v > ALL (SELECT n FROM people)": "ALL (subquery) is no Spark SQL",
+    "SELECT id FROM orders WHERE v > ALL (SELECT n FROM people)": "ALL (subquery) is not Spark SQL",
     "SELECT k, listagg(g, ',') AS l FROM orders GROUP BY k": "add WITHIN GROUP (ORDER BY ...)",
     "SELECT k, any_value(g) AS l FROM orders GROUP BY k": "write min(x), or group by its columns",
     "SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) AS p FROM orders GROUP BY k": (
@@ -88,11 +88,11 @@ REFUSED = {
     "WITH RECURSIVE q AS (SELECT 1 AS n FROM orders UNION ALL SELECT n + 1 FROM q WHERE n < 3) "
     "SELECT n FROM q": "WITH RECURSIVE",
     "SELECT o.id FROM orders o ASOF LEFT JOIN people p ON o.k >= p.k": "ASOF LEFT JOIN",
-    "SELECT * FROM orders, range(k)": "range(...) wants one to three whole numbers",
+    "SELECT * FROM orders, range(k)": "range(...) takes one to three whole numbers",
     "SELECT * FROM orders, range(2, 1)": "has no rows",
     "SELECT * FROM orders, stack(1, 2)": "stack(...) in FROM",
     "SELECT n FROM explode(sequence(1, 3)) AS r(n)": "the query names no table",
-    "SELECT * FROM orders o JOIN orders p ON o.id = p.id": "two columns have one name",
+    "SELECT * FROM orders o JOIN orders p ON o.id = p.id": "two columns have the same name",
     "SELECT g FROM orders UNION ALL SELECT n FROM people": "g is INT here and STRING in orders",
     "SELECT sum(g) AS s FROM orders": "sum",
     "SELECT first(v) AS f FROM orders GROUP BY k": "first depends on the order of the rows",
@@ -109,8 +109,8 @@ REFUSED = {
     "SELECT o.id FROM orders o LEFT JOIN people p ON p.k = o.k AND EXISTS (SELECT 1 FROM events)": (
         "a subquery in ON"
     ),
-    "SELECT id FROM orders; SELECT id FROM orders": "one SELECT is wanted",
-    "DELETE FROM orders": "one SELECT is wanted",
+    "SELECT id FROM orders; SELECT id FROM orders": "one SELECT is expected",
+    "DELETE FROM orders": "one SELECT is expected",
     "SELECT id, (SELECT max(n + o.v)\nFROM people p WHERE p.k = o.k) AS m FROM orders o": (
         "line 1: o.v of the outer query in the value of a subquery"
     ),
@@ -121,7 +121,7 @@ REFUSED = {
     "SELECT id FROM where": "Expected table name but got 'where' at column",
     "SELECT FROM WHERE": "can't read the query",
     "SELECT id\nFROM orders\nWHERE (v > 1": "line 3: can't read the query: Expecting ) at column",
-    "": "one SELECT is wanted",
+    "": "one SELECT is expected",
 }
 
 
@@ -160,8 +160,8 @@ def test_a_query_may_lie_in_a_file_beside_its_pipeline(tmp_path: Path) -> None:
     ("path", "problem"),
     [
         ("nowhere.sql", "can't read 'nowhere.sql': No such file or directory"),
-        ("../secret.sql", "does not lie in the folder"),
-        ("/etc/passwd", "does not lie in the folder"),
+        ("../secret.sql", "is not in the folder"),
+        ("/etc/passwd", "is not in the folder"),
     ],
 )
 def test_a_file_that_is_no_query_is_named(path: str, problem: str, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from sluice.read.changes import Changelog
 from sluice.read.lake import Lake as Reader
 from sluice.read.status import status
 
-APPENDED = "rows were only added: the best of them meet the kept ones"
-CHANGED = "rows were changed: kept ones make good what falls"
+APPENDED = "rows were only added: the best are ranked with the kept rows"
+CHANGED = "rows were changed: kept rows replace those that leave"
 
 
 def test_the_state_keeps_a_few_rows_past_the_last_rank(lakes: Lakes) -> None:
@@ -53,7 +53,7 @@ def test_a_declared_strategy_that_does_not_hold_is_reported_and_not_followed(lak
     lake.put("sales", gone=[sale(9, 9)])
     state, _ = advanced(lake)
     assert state.strategy == "retract"
-    assert "strategy 'append' is declared, but kept rows went or fell" in state.warnings[0]
+    assert "strategy 'append' is declared, but kept rows left or fell" in state.warnings[0]
     assert top(lake) == [8, 7]
 
 

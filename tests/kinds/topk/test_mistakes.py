@@ -20,8 +20,8 @@ ORDER = "11: views.top.order_by: "
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("limit: 10", "limit: 0", LIMIT + "0 is too small: at least 1 is wanted"),
-        ("limit: 10", "limit: 2.5", LIMIT + "a number of rows or a column is wanted, not 2.5"),
+        ("limit: 10", "limit: 0", LIMIT + "0 is too small: at least 1 is expected"),
+        ("limit: 10", "limit: 2.5", LIMIT + "a number of rows or a column is expected, not 2.5"),
         ("limit: 10", "limit: item", LIMIT + "item is STRING; a limit is a whole number"),
         (
             "limit: 10",
@@ -47,12 +47,12 @@ ORDER = "11: views.top.order_by: "
         (
             "limit: 10",
             "limit: 10, offset: -1",
-            "11: views.top.offset: -1 is too small: at least 0 is wanted",
+            "11: views.top.offset: -1 is too small: at least 0 is expected",
         ),
         (
             "limit: 10",
             "limit: 10, headroom: -1",
-            "11: views.top.headroom: -1 is too small: at least 0 is wanted",
+            "11: views.top.headroom: -1 is too small: at least 0 is expected",
         ),
         (
             "limit: 10",
@@ -140,11 +140,11 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
                 "11: views.top: `kind` is missing: topk, cogroup, lookup, window_store, join, select, union, over, sql"
             ),
         ),
-        ("limit: 10", "limit: 0", "11: views.top.limit: 0 is too small: at least 1 is wanted"),
+        ("limit: 10", "limit: 0", "11: views.top.limit: 0 is too small: at least 1 is expected"),
         (
             "limit: 10",
             "limit: 1.5",
-            ("11: views.top.limit: a number of rows or a column is wanted, not 1.5"),
+            ("11: views.top.limit: a number of rows or a column is expected, not 1.5"),
         ),
         (
             "limit: 10",
@@ -159,7 +159,7 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
         (
             "limit: 10",
             "limit: 10, offset: -1",
-            ("11: views.top.offset: -1 is too small: at least 0 is wanted"),
+            ("11: views.top.offset: -1 is too small: at least 0 is expected"),
         ),
         ("limit: 10", "limit: 10, name: x", "11: views.top.name: unknown key 'name'"),
         (
@@ -173,9 +173,9 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
         (
             "[price desc]",
             "price desc",
-            ("11: views.top.order_by: a list is wanted, e.g. [price desc]"),
+            ("11: views.top.order_by: a list is expected, e.g. [price desc]"),
         ),
-        ("[price desc]", "[]", "11: views.top.order_by: at least one is wanted"),
+        ("[price desc]", "[]", "11: views.top.order_by: at least one is expected"),
         (
             "price desc",
             "tags",
@@ -294,7 +294,7 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
                 "write 'upper(item) as <name>'"
             ),
         ),
-        (TOP, "top: 3", "11: views.top: a mapping is wanted"),
+        (TOP, "top: 3", "11: views.top: a mapping is expected"),
         (
             TOP,
             "top: {kind: topk, sql: SELECT * FROM sales LIMIT 3}",

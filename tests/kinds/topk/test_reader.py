@@ -63,7 +63,7 @@ def test_a_partition_that_is_not_there_is_empty(lake):
 def test_an_unknown_partition_column_is_named(lake):
     with pytest.raises(UsageError, match="unknown partition column 'departmnt'; did you mean"):
         lake.top("leaders", partition={"departmnt": "DELI"})
-    with pytest.raises(UsageError, match="7 is no value of column 'department'"):
+    with pytest.raises(UsageError, match="7 is not a value of column 'department'"):
         lake.top("leaders", partition={"department": 7})
 
 

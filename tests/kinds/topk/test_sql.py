@@ -201,7 +201,7 @@ def test_what_a_topk_can_not_do_is_refused_by_name(refusal: Refusal, sql: str, p
 
 
 def test_what_the_sql_says_is_not_said_again() -> None:
-    with pytest.raises(ValueError, match="`sql` says it already: drop limit, order_by"):
+    with pytest.raises(ValueError, match="`sql` already defines this: drop limit, order_by"):
         declared(sql="SELECT * FROM x", limit=1, order_by=["a"])
 
 

@@ -38,7 +38,7 @@ OfViews = Callable[[str], Table]
         ),
         (
             "[{table: sales, select: {i: item}}, {table: clicks, select: {i: item}}], tag: i",
-            ["tag: the inputs have a column 'i' already; name it otherwise"],
+            ["tag: the inputs have a column 'i' already; use another name"],
         ),
         (
             "[{table: sales, where: id, select: {i: item}}, {table: clicks, select: {i: item}}]",

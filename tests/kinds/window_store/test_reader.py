@@ -258,11 +258,11 @@ def test_a_row_lives_while_its_start_is_after_the_horizon_less_the_retention():
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda s: s.fetch(key="x"), "'x' is no value of column 'user'"),
+        (lambda s: s.fetch(key="x"), "'x' is not a value of column 'user'"),
         (lambda s: s.fetch(key=1, key_from=1), "either key, or key_from and key_to"),
         (
             lambda s: s.fetch(time_from="yesterday"),
-            "'yesterday' is no value of column 'window_start'",
+            "'yesterday' is not a value of column 'window_start'",
         ),
         (lambda s: s.fetch(limit=-1), "limit must be 0 or more"),
         (lambda s: s.fetch(limit="5"), "limit must be 0 or more, not '5'"),
@@ -271,7 +271,7 @@ def test_a_row_lives_while_its_start_is_after_the_horizon_less_the_retention():
         (lambda s: s.all(revers=True), "did you mean 'reverse'"),
         (
             lambda s: s.fetch(time_from="0001-01-01T00:00:00+05:00"),
-            "is no value of column 'window_start'",
+            "is not a value of column 'window_start'",
         ),
         (lambda s: s.fetch_one(1, None), "a key and a time"),
         (lambda s: s.fetch(where="total > 1"), "unknown column 'total'"),

@@ -68,7 +68,7 @@ TYPES = (
         ("a", f"'a': {WRITTEN}"),
         ("a INT, a STRING", "column 'a' is declared twice"),
         ("a INT, a INT, b UUID", f"unknown type 'UUID'; {TYPES}; column 'a' is declared twice"),
-        (" ", "a schema is wanted, e.g. 'id INT, name STRING'"),
+        (" ", "a schema is expected, e.g. 'id INT, name STRING'"),
     ],
 )
 def test_what_is_no_schema_is_refused(refusal: Refusal, ddl: str, message: str) -> None:

@@ -232,7 +232,7 @@ def test_what_the_new_definition_rejects_is_in_quarantine(lake: Landed) -> None:
     lake.declare(HEAD + events("id INT, v INT, s INT, w INT") + TOTALS)
     lake.rebuild()
     assert [q["reason"] for q in lake.quarantine()] == [
-        "column w: x is no INT"
+        "column w: x is not a valid INT"
     ] or lake.quarantine()
     assert 3 not in {r["id"] for r in lake.rows("events")}
     assert lake.noted()[day(0)] == (3, 2, 1)

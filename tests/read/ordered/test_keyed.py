@@ -245,7 +245,7 @@ def _field(name):
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda t: t.get("7"), "'7' is no value of column 'k'"),
+        (lambda t: t.get("7"), "'7' is not a value of column 'k'"),
         (lambda t: t.get(True), "True is no value"),
         (lambda t: t.get(1, 2), "2 values don't fit"),
         (lambda t: t.get(2**70), "does not fit"),
@@ -321,6 +321,8 @@ def test_column_mapping_by_the_old_protocol_is_refused(tmp_path):
 def test_a_time_of_a_key_that_is_none_is_refused_with_its_column() -> None:
     moment = pa.timestamp("us", tz="UTC")
     key = KeyColumns("days", ("window_start", "city"), (moment, pa.string()))
-    with pytest.raises(UsageError, match=r"'bern' is no value of column 'window_start'") as raised:
+    with pytest.raises(
+        UsageError, match=r"'bern' is not a value of column 'window_start'"
+    ) as raised:
         key.parse(["bern", "2024-01-01"])
     assert "write 2017-01-31" in raised.value.hint

@@ -90,7 +90,7 @@ def test_key_value_reads_have_pages_too(tmp_path):
 @pytest.mark.parametrize("cursor", ["", "???", "bm8", "eyJ3aG8iOiAiMSJ9", "WzFd"])
 def test_what_is_no_cursor_of_the_read_is_refused(tmp_path, cursor):
     write(tmp_path / "t", table_of([(1, day(1), "a")]))
-    with pytest.raises(UsageError, match="no cursor of this read"):
+    with pytest.raises(UsageError, match="not a cursor of this read"):
         store_at(tmp_path / "t").all(after=cursor)
 
 

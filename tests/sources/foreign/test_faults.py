@@ -91,7 +91,7 @@ def test_a_table_made_again_is_named_and_can_be_read_as_it_is(following: Made) -
     lake = _filled(following, extra=KEYED)
     shutil.rmtree(lake.crm.path)
     lake.crm.create({"id": 1, "v": 1}, {"id": 9, "v": 9})
-    refused = _refused(lake, InputReplaced, "another one: it was dropped and made again")
+    refused = _refused(lake, InputReplaced, "another one: it was dropped and created again")
     assert re.search("--as-landed.*--from latest", refused.hint)
     reports = lake.rebuild(as_landed=True)
     assert (reports["events"].inserted, reports["events"].deleted) == (1, 1)
@@ -123,12 +123,12 @@ def test_an_operator_may_follow_on_from_the_newest_version(following: Made) -> N
         Path(lake.crm.path, "_delta_log", f"{version:020}.json").unlink()
     _refused(lake, LogCleaned, "was read up to version 0, but its log begins at 2 now")
     report = resume(lake.project, lake.table("events"), RUN, latest=True)
-    assert report.warnings == ("shop.events: the changes of versions 1 to 2 are passed over",)
+    assert report.warnings == ("shop.events: the changes of versions 1 to 2 are skipped",)
     lake.crm.append({"id": 5, "v": 5})
     lake.take()
     assert lake.values() == {(1, 1): 1, (2, 2): 1, (5, 5): 1}
     assert lake.place().gaps == ((0, 2),)
-    with pytest.raises(UsageError, match="oldest version is no beginning"):
+    with pytest.raises(UsageError, match="oldest version is not a start"):
         resume(lake.project, lake.table("events"), RUN, latest=False)
 
 

@@ -27,7 +27,7 @@ def test_retention_that_passed_the_recorded_offset_is_named(topical: Made) -> No
     assert lake.versions("events") == before
     report = resume(lake.project, lake.table("events"), RUN, latest=False)
     assert report.warnings == (
-        "shop.events: partition 0: the messages from offset 3 to 6 are passed over",
+        "shop.events: partition 0: the messages from offset 3 to 6 are skipped",
     )
     lake.take()
     assert [r["id"] for r in lake.values()] == [0, 1, 2, 6, 7, 8]
@@ -55,7 +55,7 @@ def test_a_topic_that_was_made_again_is_named(topical: Made) -> None:
         lake.take()
     lake.broker.topic(lake.topic)
     lake.send(*({"id": n} for n in range(5)))
-    with pytest.raises(InputReplaced, match="was deleted and made again"):
+    with pytest.raises(InputReplaced, match="was deleted and created again"):
         lake.take()
 
 

@@ -30,7 +30,7 @@ sources:
     schema: id INT
     key: [id]
 """
-NO_LOGIN = "error: trips.events: no login to the brokers of the connection 'shop_kafka': "
+NO_LOGIN = "error: trips.events: can't log in to the brokers of the connection 'shop_kafka': "
 
 
 class Setting:
@@ -139,7 +139,7 @@ def test_a_connection_that_is_refused_is_named_at_once(
     assert REFUSED[what] in ended.lines[0]
     assert ended.lines[1].startswith("hint: correct its login and password, or the settings of")
     status = shop.sluice("status")
-    assert "lag: trips.events is not known: no login to the brokers of the" in status.out
+    assert "lag: trips.events is not known: can't log in to the brokers of the" in status.out
     assert not (shop.folder / "lake/trips/events").exists()
     printed = ended.out + ended.err + status.out + status.err + "".join(capfd.readouterr())
     assert leaks(shop.folder, printed, setting) == []

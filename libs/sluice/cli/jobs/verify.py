@@ -15,7 +15,7 @@ def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
     for verdict in verify(spark, job.project, table):
         if not verdict.is_equal:
             raise Differs(
-                f"{verdict.table} is not what its query gives at version {verdict.version}: "
+                f"{verdict.table} differs from its query at version {verdict.version}: "
                 f"{verdict.missing} rows missing, {verdict.extra} extra, {verdict.different} wrong",
                 hint=f"`sluice verify {table.id}` shows them; keep that, then `sluice rebuild "
                 f"{table.id}`",

@@ -19,10 +19,14 @@ def check_columns(spec: Declared, report: Report) -> None:
 
 def _check_change_column(column: str, spec: Declared, report: Report) -> None:
     if column in (*spec.key, *spec.sequence):
-        report.add(("change", "column"), f"{column} says what a row does: it can't be a key too")
+        report.add(
+            ("change", "column"), f"{column} holds the row's operation, so it can't be a key"
+        )
     if head(spec.types.get(column, "STRING")) not in ("STRING", "CHAR", "VARCHAR"):
         type_ = spec.types[column]
-        report.add(("change", "column"), f"{column} is {type_}; the words of a change are a STRING")
+        report.add(
+            ("change", "column"), f"{column} is {type_}; the column of `change` must be a STRING"
+        )
 
 
 def _check_names(spec: Declared, report: Report) -> None:
@@ -39,7 +43,7 @@ def _check_names(spec: Declared, report: Report) -> None:
             report.add(("names", column), f"column {other} is read from {theirs!r} already")
     if spec.names and spec.format == "csv" and not _has_header(spec):
         report.add(
-            ("names",), "a file without a header has no names: its columns go by their order"
+            ("names",), "a file without a header has no names: its columns are read in order"
         )
 
 

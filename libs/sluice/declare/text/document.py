@@ -118,7 +118,7 @@ def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
     except FAILURES as error:
         raise BrokenDocument(1, f"can't read this as YAML: {str(error).splitlines()[0]}") from None
     if tree is not None and not isinstance(tree, CommentedMap):
-        raise BrokenDocument(1, "a mapping of keys to values is wanted")
+        raise BrokenDocument(1, "a mapping of keys to values is expected")
     document = Document(shown)
     reader = _Reader(document, environ, text.splitlines())
     document.data = reader.plain(tree or CommentedMap(), (), 1, ())

@@ -127,14 +127,14 @@ def _words(problem: ErrorDetails) -> str:
             expected = re.findall(r"'([^']*)'", context["expected"])
             return unknown("value", str(found), expected)
         case "tuple_type" if isinstance(found, str):
-            return f"a list is wanted, e.g. [{found}]"
+            return f"a list is expected, e.g. [{found}]"
         case "too_short":
-            return "at least one is wanted"
+            return "at least one is expected"
         case "greater_than_equal":
-            return f"{found} is too small: at least {context['ge']} is wanted"
+            return f"{found} is too small: at least {context['ge']} is expected"
     wanted = next((w for kind, w in WANTED.items() if problem["type"].startswith(kind)), None)
     text = wanted or problem["msg"].removeprefix("Input should be ")
-    return f"{text} is wanted, not {shorten(repr(found))}"
+    return f"{text} is expected, not {shorten(repr(found))}"
 
 
 def accepted_keys(model: type[BaseModel], where: Where) -> list[str]:

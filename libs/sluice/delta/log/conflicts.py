@@ -65,6 +65,6 @@ def _version(uri: str) -> int:
 def lost(uri: str, version: int) -> LostRace:
     """Return the error for a writer that was not first."""
     return LostRace(
-        f"another writer committed to {uri} after version {version}: this attempt was thrown away",
+        f"another writer committed to {uri} after version {version}: this attempt was discarded",
         hint="nothing is lost; the next attempt starts from the new head",
     )

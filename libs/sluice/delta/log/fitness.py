@@ -16,7 +16,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {  # Delta treats an unset one as fals
     "delta.appendOnly": ("true", "no row of it can be corrected"),
 }
 FEATURES: Mapping[str, str] = {
-    "columnMapping": "readers without Spark read nulls in silence",
+    "columnMapping": "readers without Spark silently read nulls",
 }
 MAPPING = "delta.columnMapping.mode"
 
@@ -32,7 +32,7 @@ def faults(table: DeltaTable, uri: str) -> Iterator[Fault]:
     if settings.get(MAPPING, "none").lower() != "none":
         features.add("columnMapping")
     for name in FEATURES.keys() & features:
-        repair = f"{moved_away(uri)}: Delta does not take such a feature back"
+        repair = f"{moved_away(uri)}: Delta can't remove such a feature"
         yield f"{name} was switched on: {FEATURES[name]}", repair
 
 

@@ -35,16 +35,15 @@ class Foreign:
         except TableNotFoundError:
             raise UsageError(
                 f"{reader}: there is no Delta table at {uri}, or it may not be read",
-                hint="write the folder that has its `_delta_log`, and let the user of the job "
-                "read it",
+                hint="give the folder with its `_delta_log`, and let the job's user read it",
             ) from None
         except (DeltaError, OSError) as error:
             if fault := store_fault(error):
                 raise fault from error
             raise UsageError(
                 f"{reader}: the Delta table at {uri} can't be opened: {error}",
-                hint="its owner may have switched on a feature that is not known here, or taken "
-                "the right to read it",
+                hint="its owner may have switched on an unsupported feature, or revoked read "
+                "access",
             ) from None
         return cls(uri, str(found.metadata().id), found.version())
 

@@ -81,7 +81,7 @@ def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> Non
     hint = f"run `sluice rebuild {reader}`: it recomputes and commits what differs"
     if at is None:
         raise InputReplaced(
-            f"{reader} was built from {name}, which is not there any more",
+            f"{reader} was built from {name}, which does not exist any more",
             hint=f"bring it back; or rebuild it, and then {hint}",
         )
     if pin.table != at.table:
@@ -105,6 +105,6 @@ def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> Non
         )
     raise InputRewritten(
         f"{reader} reflects version {pin.version} of {name}, which is another commit now: "
-        "an older state was put back, as from a backup, and written again",
+        "an older state was restored, as from a backup, and written again",
         hint=hint,
     )

@@ -248,7 +248,7 @@ def readable_head(uri: str) -> Head | None:
         return head_as_found(uri)
     except DeltaError as error:
         raise HistoryLost(
-            f"the log of {uri} can't be read, so nobody knows what it was made from: {error}",
+            f"the log of {uri} can't be read, so its inputs are unknown: {error}",
             hint=f"`sluice doctor` says what is wrong with it; or drop {table_at(uri)} first",
         ) from None
 
@@ -316,7 +316,7 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
     gone = log.missing_commits(later)
     if gone or (found is None and not later):
         raise LogCleaned(
-            f"the log of {uri} names no position any more: {max(gone)} is gone",
+            f"the log of {uri} has no position any more: {max(gone)} is gone",
             hint=_anew(uri),
         )
     for foreign in later:
@@ -346,6 +346,6 @@ def _has_same_columns(uri: str, *versions: int) -> bool:
 
 def _anew(uri: str) -> str:
     return (
-        f"run `sluice rebuild {table_at(uri)}`: it makes the table again from its inputs or files, "
-        "and commits only what differs"
+        f"run `sluice rebuild {table_at(uri)}`: it recomputes the table from its inputs or files, "
+        f"and commits only what differs"
     )

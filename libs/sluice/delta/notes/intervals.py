@@ -120,8 +120,8 @@ def check_kept(source: str, noted: Sequence[Delivery], at: Head | None) -> None:
     if newest > now:
         raise DeliveriesLost(
             f"batch {newest} was delivered to {source}, but its table is only at batch {now}: an "
-            "older state of it was put back alone",
-            hint=f"run `sluice rebuild {source}`: it reads again all that was delivered",
+            f"older state of it was restored alone",
+            hint=f"run `sluice rebuild {source}`: it reads all delivered files again",
         )
 
 
@@ -138,7 +138,7 @@ def replaced_by(
             raise UsageError(
                 f"{source}: the interval {interval.shown(timezone)} overlaps only a part of "
                 f"{delivery.interval.shown(timezone)}, which was delivered before",
-                hint="run an interval that contains the earlier one whole; its rows are replaced",
+                hint="run an interval that contains the whole earlier one; its rows are replaced",
             )
     return inside
 

@@ -41,8 +41,8 @@ _LASTING = (
         r"(?:open|decode) service account file|Cannot open credentials file|"
         r"INVALID_ARGUMENT.*OAuth2 access token",
         "the file of credentials can't be read",
-        "name the file of a service account's key in GOOGLE_APPLICATION_CREDENTIALS; of a "
-        "workload's identity it is not read",
+        "name the file of a service account's key in GOOGLE_APPLICATION_CREDENTIALS; a workload "
+        "identity file is not supported",
     ),
     _Known(
         r"169\.254\.169\.254/computeMetadata|OAuth2 access token.*CURL error \[6\]",
@@ -51,8 +51,8 @@ _LASTING = (
     ),
     _Known(
         r"AuthenticationRequired|UNAUTHENTICATED|invalid_(?:grant|client)",
-        "the store does not take the credentials",
-        "set GOOGLE_APPLICATION_CREDENTIALS again, and the clock",
+        "the store rejects the credentials",
+        "check GOOGLE_APPLICATION_CREDENTIALS and the clock",
     ),
     _Known(
         r"PERMISSION_DENIED|does not have storage\.",
@@ -63,13 +63,13 @@ _LASTING = (
     _Known(
         r"ContainerNotFound|container does not exist",
         "there is no container of this name",
-        "make it, or mend `lake`, or the source's `path`",
+        "create it, or correct `lake` or the source's `path`",
     ),
     _Known(
         r"AuthenticationFailed|AuthorizationFailure|failed to authenticate|Invalid Access Key|"
         r"Base64 encoded string",
-        "the store does not take the account's key or token",
-        "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN again, and the clock",
+        "the store rejects the account's key or token",
+        "check AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, and the clock",
     ),
     _Known(
         r"AuthorizationPermissionMismatch|InsufficientAccountPermissions",
@@ -80,7 +80,7 @@ _LASTING = (
     _Known(
         r"NoSuchBucket|NO_SUCH_BUCKET|bucket does not exist|UnknownStoreException",
         "there is no bucket of this name",
-        "make it, or mend `lake`, the source's `path`, or AWS_ENDPOINT_URL",
+        "create it, or correct `lake`, the source's `path` or AWS_ENDPOINT_URL",
     ),
     _Known(
         r"InvalidAccessKeyId|INVALID_ACCESS_KEY_ID|UNRECOGNIZED_CLIENT",

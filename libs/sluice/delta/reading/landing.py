@@ -64,8 +64,8 @@ def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
         if not isinstance(error, PermissionError):
             raise Retryable(f"{reader}: {path} can't be listed now: {error}") from error
         raise UsageError(
-            f"{reader}: the folder {error.filename or path} may not be read, so nobody knows what "
-            "was delivered there",
+            f"{reader}: the folder {error.filename or path} may not be read, so the delivery is "
+            f"unknown",
             hint="let the user of the job list it, and run again; nothing was committed",
         ) from error
 
@@ -86,7 +86,7 @@ def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], r
         raise Retryable(
             f"{reader}: {changed[0]}{more} changed while it was read",
             hint="nothing was committed; deliver a file under a name that begins with `_` or `.`, "
-            "and rename it when it is whole",
+            "and rename it when it is complete",
         )
 
 
@@ -159,7 +159,8 @@ def _check_bucket(uri: str) -> None:
     if is_missing:
         raise StoreRefused(
             f"bucket {name!r}: there is no bucket of this name",
-            hint="nothing was committed; make it, or mend the `path` of the source or dimension",
+            hint="nothing was committed; create it, or correct the `path` of the source or "
+            "dimension",
         )
 
 

@@ -129,8 +129,8 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
         is_altered = log.changes_schema(version)
         if is_altered and not is_wider(uri, after, upto):
             raise ColumnsChanged(
-                f"{reader!r} last read {name!r} at version {after}, but version {version} took "
-                "columns away or changed their types, or can't be compared any more",
+                f"{reader!r} last read {name!r} at version {after}, but version {version} removed "
+                f"columns or changed their types, or can't be compared any more",
                 hint=f"run `sluice rebuild {reader}`",
             )
         if is_altered and log.ends_feed(version):
@@ -143,8 +143,8 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
             raise FeedVacuumed(
                 f"{reader!r} last read {name!r} at version {after}, but version {version} can't be "
                 f"read any more: {len(deleted)} of its files were deleted ({deleted[0]})",
-                hint=f"run `sluice rebuild {reader}`; don't vacuum files that a consumer has still "
-                "to read",
+                hint=f"run `sluice rebuild {reader}`; don't vacuum files that a consumer still "
+                f"has to read",
             )
 
 

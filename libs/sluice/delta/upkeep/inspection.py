@@ -44,7 +44,7 @@ def log_faults(uri: str) -> Iterator[Found]:
 
 def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
     storage = _storage(uri)
-    mend = "delete it and `_last_checkpoint`: the log is whole, and the next one is made from it"
+    mend = "delete it and `_last_checkpoint`: the log is whole, and yields the next one"
     for name in names:
         if name.endswith(".checkpoint.parquet"):
             try:
@@ -58,7 +58,7 @@ def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
         with storage.open_input_stream(LAST) as stream:
             version = int(json.loads(stream.read())["version"])
     except (ValueError, KeyError, TypeError):
-        yield "broken-checkpoint", f"{LAST} can't be read", "delete it: it is found without it"
+        yield "broken-checkpoint", f"{LAST} can't be read", "delete it: Delta works without it"
         return
     if not any(name.startswith(f"{version:020d}.checkpoint") for name in names):
         yield "broken-checkpoint", f"{LAST} names version {version}, which is not there", mend

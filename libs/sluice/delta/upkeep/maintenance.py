@@ -88,6 +88,6 @@ def unfenced(position: Position) -> CommitProperties:
 
 def upkeep(before: Head, kind: str) -> Position:
     """Return the table's position as carried on by an upkeep commit, which changes no row."""
-    assert before.position is not None, "only tables with a position are looked after"
+    assert before.position is not None, "only tables with a position are maintained"
     mine = replace(before.position, kind=kind, attempt=uuid.uuid4().hex, run=UPKEEP_RUN)
     return replace(mine, after=before.version).without_change(before.data_version)

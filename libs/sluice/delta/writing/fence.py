@@ -92,6 +92,6 @@ def _has_landed(before: Head, position: Position, error: Exception) -> bool:
         return _version_of(before, position) is not None
     except OSError:
         raise Retryable(
-            f"{before.uri}: the store failed in the middle of a commit, and can't say if it landed",
-            hint="the next run finds it out from the log, and goes on from there",
+            f"{before.uri}: the store failed during a commit, whose outcome is unknown",
+            hint="the next run reads the outcome from the log, and continues from there",
         ) from error

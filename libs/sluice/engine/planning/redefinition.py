@@ -25,7 +25,7 @@ def check_definition(
     check_fit(table.id, before)
     if what := redefined(before, current or meaning(table)):
         raise ConfigError(
-            [f"{table.id} was filled by another definition than the configuration has now: {what}"],
+            [f"{table.id} was built by another definition than the configuration's: {what}"],
             hint=f"run `sluice rebuild {table.id}`, or `sluice rebuild --changed` for every such "
             "table; or take the change back",
         )

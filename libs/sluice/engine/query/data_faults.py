@@ -24,8 +24,8 @@ WIDEN = (
     "DECIMAL of 38 digits (20 before the point, of FLOAT and DOUBLE): cast to a wider type, use "
     "approx_sum or approx_avg, or quarantine such rows at their source"
 )
-MEND = "mend the expression in the configuration; nothing was committed"
-OWN = "nothing was committed; mend the Python code, or what it is given"
+MEND = "correct the expression in the configuration; nothing was committed"
+OWN = "nothing was committed; correct the Python code or its arguments"
 ADVICE = re.compile(  # Spark's, to switch off what keeps tables right
     r"\s*(If necessary set .* to bypass this error|Use 'try_\w+' to tolerate overflow)[^.]*\."
 )

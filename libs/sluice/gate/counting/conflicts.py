@@ -32,13 +32,13 @@ class Conflicts:
         """Return the warning for a report."""
         if on_conflict == "quarantine":
             return f"{table}: {self}; they are in quarantine"
-        return f"{table}: {self}; the last of each is taken (`on_conflict` has other ways)"
+        return f"{table}: {self}; the last of each is taken (`on_conflict` can change this)"
 
     def stop(self, table: str) -> QualityStop:
         """Return the error of a source that accepts no conflicts."""
         return QualityStop(
             f"{table}: {self}",
-            hint="nothing of this delivery was committed. Mend the files; or name in `sequence` "
+            hint="nothing of this delivery was committed. Fix the files; or name in `sequence` "
             "a column that shows the later row; or declare `on_conflict: quarantine`, or `last`",
         )
 

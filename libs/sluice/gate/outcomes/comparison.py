@@ -27,7 +27,7 @@ def mistakes(expectation: Expectation) -> list[str]:
     """Return the wrong arguments of an expectation whose type is in `COMPILED`."""
     given, known = set(expectation.kwargs), ARGUMENTS[expectation.type]
     if expectation.over != "table":
-        return [f"{expectation.type}: a batch can't be held against a table; write over: table"]
+        return [f"{expectation.type}: a batch can't be compared with a table; write over: table"]
     missing = [a for a in known if a not in given and a not in OPTIONAL]
     extra = sorted(given - set(known) - COMMON)
     return [

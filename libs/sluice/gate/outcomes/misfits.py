@@ -33,5 +33,5 @@ def check_misfits(split: DataFrame, verdict: Verdict) -> None:
             raise QualityStop(
                 f"{verdict.table}: {row['what']}: not one of {row['n']:,} values is of the"
                 f" declared type; e.g. in {first[FILE]}: {first[REASON]}",
-                hint="nothing was committed; mend what was delivered, or the source's `schema`",
+                hint="nothing was committed; fix the delivery or the source's `schema`",
             )

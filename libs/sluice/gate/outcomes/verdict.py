@@ -51,7 +51,7 @@ class Verdict:
 
 
 STOP_HINT = (
-    "nothing of this batch was committed. Mend the input and run the interval again,"
+    "nothing of this batch was committed. Fix the input and run the interval again,"
     " or change the expectation's on_failure"
 )
 

@@ -25,7 +25,7 @@ _SPELLINGS = (
     (re.compile(r"\\.", re.DOTALL), r"\g<0>"),
 )
 _REFUSED = (
-    (re.compile(r"\(\?P"), "a group is named by (?<name>...) and meant again by \\k<name>"),
+    (re.compile(r"\(\?P"), "a group is named by (?<name>...) and referenced by \\k<name>"),
     (re.compile(r"\(\?#"), "Java knows no comments (?#...)"),
     (re.compile(r"\(\?\("), "Java knows no conditions (?(1)...)"),
     (re.compile(r"\(\?[A-Za-z-]*[^idmsuxU\W-][A-Za-z-]*[:)]"), "the flags are i, d, m, s, u, x, U"),
@@ -42,7 +42,7 @@ def problem(pattern: str) -> str:
             warnings.simplefilter("ignore", FutureWarning)
             re.compile(translated)
     except (ValueError, OverflowError, re.error) as error:
-        return f"{pattern!r} is no regular expression: {str(error).split(' at position')[0]}"
+        return f"{pattern!r} is not a regular expression: {str(error).split(' at position')[0]}"
     return ""
 
 

@@ -30,7 +30,7 @@ def at(expectation: Expectation, now: dt.datetime) -> Expectation:
     if not moving:
         return expectation
     if expectation.over != "table":
-        raise ValueError(f"{next(iter(moving))}: only a rule with over: table may speak of now")
+        raise ValueError(f"{next(iter(moving))}: only a rule with over: table may use now")
     fixed = {bound: _moment(value, now).isoformat() for bound, value in moving.items()}
     return expectation.model_copy(update={"kwargs": {**expectation.kwargs, **fixed}})
 

@@ -273,7 +273,7 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> nodes.Boun
         return sign * int(end.name)
     if isinstance(end, exp.Interval):
         return _span(end, sign)
-    raise NotHere("a frame's bound that is no number of rows")
+    raise NotHere("a frame's bound that is not a number of rows")
 
 
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}

@@ -50,7 +50,7 @@ def _moment(value: Value) -> Value:
 
 def _date(value: Value) -> Value:
     if isinstance(value.type, T.StringType):
-        raise NotHere("a text where a date is wanted")
+        raise NotHere("a text where a date is expected")
     return cast(value, DATE)
 
 

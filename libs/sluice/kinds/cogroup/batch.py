@@ -52,11 +52,11 @@ class CogroupBatch(Batch):
         state = plan.node.operator
         assert isinstance(state, CogroupState)
         if not state.is_mergeable:
-            return Strategy.RECOMPUTE, "what comes and goes moves the bounds of sessions"
+            return Strategy.RECOMPUTE, "added and removed rows move the bounds of sessions"
         if breaking := ", ".join(state.breaking):
-            why = f"groups are recomputed that lose what is kept for {breaking}"
+            why = f"groups are recomputed if they lose a value kept for {breaking}"
             return CogroupStrategy.MERGE, why
-        return CogroupStrategy.ADDITIVE, "all aggregates take in what comes and what goes"
+        return CogroupStrategy.ADDITIVE, "all aggregates can add and remove rows"
 
     @classmethod
     def extension(cls, node: Maintained, lake: LakeLayout) -> Extension | None:

@@ -21,7 +21,7 @@ def initial_problem(value: Any, type_: str) -> str:
     """Return why the value doesn't suit an aggregate of that type; '' if it does or may."""
     if value is None or not family(type_) or _fits(value, type_):
         return ""
-    return f"{value!r} is no {type_}, which the aggregate is"
+    return f"{value!r} is not a valid {type_}, the aggregate's type"
 
 
 def _fits(value: Any, type_: str) -> bool:  # noqa: PLR0911 - one per family

@@ -104,7 +104,7 @@ def _check_selected_names(select: Select, head: Collection[str], report: Report)
     """
     for name, expression in select.items():
         if name in head and expression.plain_column != name:
-            why = f"the column {name!r} is that of the key or the window already; name it otherwise"
+            why = f"the column {name!r} already belongs to the key or the window; use another name"
             report.add(("select", name), why)
 
 

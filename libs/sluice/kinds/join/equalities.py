@@ -27,7 +27,7 @@ def _read(data: Any) -> Iterator[Equality]:
     elif isinstance(data, str):
         yield from _equalities(data)
     else:
-        raise ValueError(f"{data!r} is no equality; write {WANTED}")
+        raise ValueError(f"{data!r} is not an equality; write {WANTED}")
 
 
 def _equalities(text: str) -> Iterator[Equality]:
@@ -38,7 +38,7 @@ def _equalities(text: str) -> Iterator[Equality]:
             yield _expression(part.this), _expression(part.expression)
         else:
             raise ValueError(
-                f"{syntax.render(part)!r} is no equality: every row might match every other; "
+                f"{syntax.render(part)!r} is not an equality: every row might match every other; "
                 f"write {WANTED}, and further conditions in `where`"
             )
 

@@ -90,6 +90,6 @@ def _check_names(shape: Shape, report: Report) -> None:
         names = f"{shape.spec.left.as_}.{both[0]}"
         report.add(
             (),
-            f"both sides have {', '.join(both)}: `select` what is wanted, e.g. "
+            f"both sides have {', '.join(both)}: `select` the wanted columns, e.g. "
             f"{{{both[0]}: {names}}}",
         )

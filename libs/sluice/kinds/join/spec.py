@@ -72,7 +72,7 @@ class EquiJoin(View):
     def _sides_have_names(self) -> Self:
         if self.left.as_ == self.right.as_:
             raise ValueError(
-                f"both sides are called {self.left.as_!r}: give one another name, "
+                f"both sides are named {self.left.as_!r}: give one another name, "
                 f"as in `right: {{table: {self.right.table}, as: other}}`"
             )
         return self

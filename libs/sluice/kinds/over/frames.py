@@ -62,8 +62,10 @@ def _bound(spec: exp.Expression, which: str, text: str, kind: str) -> tuple[floa
         return sign * math.inf, f"UNBOUNDED {side}"
     distance = _rows(value) if kind == "ROWS" else _distance(value)
     if distance is None:
-        what = "number of rows" if kind == "ROWS" else "number and no INTERVAL '7' DAYS"
-        raise ValueError(f"{text!r}: {syntax.render(value)} is no {what}")
+        what = (
+            "not a number of rows" if kind == "ROWS" else "neither a number nor INTERVAL '7' DAYS"
+        )
+        raise ValueError(f"{text!r}: {syntax.render(value)} is {what}")
     return sign * distance, f"{syntax.render(value)} {side}"
 
 

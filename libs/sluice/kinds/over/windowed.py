@@ -141,7 +141,9 @@ def _called(node: syntax.Tree, text: str) -> exp.Anonymous:
     inner = node.this if is_told else node
     function = inner.name.lower()
     if not isinstance(inner, exp.Anonymous) or function not in FUNCTIONS:
-        raise ValueError(f"{text!r} is no window function here; these are: {', '.join(FUNCTIONS)}")
+        raise ValueError(
+            f"{text!r} is not a supported window function; these are: {', '.join(FUNCTIONS)}"
+        )
     if is_told and function not in IGNORES_NULLS:
         which = ", ".join(sorted(IGNORES_NULLS))
         raise ValueError(f"{text!r}: {function} has no IGNORE NULLS; these have: {which}")
@@ -167,7 +169,7 @@ def _arguments(call: exp.Anonymous, text: str) -> Iterator[Expression]:
     for nth, tree in enumerate(call.expressions):
         is_number = isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit()
         if nth == counted and not (is_number and LEAST.get(function, 1) <= int(tree.name) <= MOST):
-            raise ValueError(f"{text!r}: {syntax.render(tree)} is no number of rows")
+            raise ValueError(f"{text!r}: {syntax.render(tree)} is not a number of rows")
         syntax.check(tree)
         yield Expression.of(tree, syntax.render(tree))
 
@@ -184,4 +186,4 @@ def _check_frame(function: str, window: str, frame: str, text: str) -> None:
     if frame and (function in RANKS or function in OTHER_ROWS):
         raise ValueError(f"{text!r}: {function} has no frame")
     if frame.startswith("RANGE") and function in ROWS_OF_FRAME:
-        raise ValueError(f"{text!r}: which of the rows that tie is meant? Write ROWS")
+        raise ValueError(f"{text!r}: the result would depend on the order of ties; write ROWS")

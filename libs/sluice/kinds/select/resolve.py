@@ -53,7 +53,7 @@ def _exploded(spec: Selection, source: Table, report: Report) -> dict[str, str]:
     for name in found:
         if name in source.columns:
             report.add(
-                ("explode",), f"{source.name} has a column {name!r} already; name it otherwise"
+                ("explode",), f"{source.name} has a column {name!r} already; use another name"
             )
     return found
 

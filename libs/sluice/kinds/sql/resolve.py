@@ -93,7 +93,7 @@ def _instead(facts: Facts) -> str:
     known = sorted(sorted(one) for one in facts.unique)
     if not known:
         return (
-            "nothing that it shows is known to be unique; show all keys of GROUP BY or of the "
+            "no selected columns are known to be unique; select all keys of GROUP BY or of the "
             "input, or use DISTINCT"
         )
     each = " or ".join(f"({', '.join(one)})" for one in known)

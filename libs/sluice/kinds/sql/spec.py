@@ -54,7 +54,7 @@ class Sql(View):
         try:
             return path.read_text("utf-8") if info.context else ""
         except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             raise ValueError(f"can't read {data['file']!r}: {reason}") from None
 
     @field_validator("sql")

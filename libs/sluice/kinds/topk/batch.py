@@ -173,8 +173,8 @@ class TopKBatch(Batch):
         declared = self.state.ranking.spec.strategy
         if declared in ("append", "update") and found == TopKStrategy.RETRACT:
             yield (
-                f"{self.plan.node.table.id}: strategy {declared!r} is declared, but kept rows went "
-                "or fell: the batch was done by 'retract'"
+                f"{self.plan.node.table.id}: strategy {declared!r} is declared, but kept rows "
+                f"left or fell: the batch used 'retract'"
             )
 
     def _without_limit(self, inputs: dict[str, DataFrame]) -> tuple[str, ...]:

@@ -31,9 +31,9 @@ def read_limit(data: Any) -> int | str:
     if isinstance(data, str) and not data.isdigit():
         return check_name(data)
     if isinstance(data, bool) or not isinstance(data, int | str):
-        raise ValueError(f"a number of rows or a column is wanted, not {data!r}")
+        raise ValueError(f"a number of rows or a column is expected, not {data!r}")
     if int(data) < 1:
-        raise ValueError(f"{data} is too small: at least 1 is wanted")
+        raise ValueError(f"{data} is too small: at least 1 is expected")
     return int(data)
 
 
@@ -79,7 +79,7 @@ class TopK(View):
             return data
         said = sorted(SAID_BY_SQL & data.keys())
         if said:
-            raise ValueError(f"`sql` says it already: drop {', '.join(said)}")
+            raise ValueError(f"`sql` already defines this: drop {', '.join(said)}")
         return {**data, **read_topk(data["sql"])}
 
     @field_validator("rank", mode="before")

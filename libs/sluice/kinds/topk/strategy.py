@@ -35,7 +35,7 @@ def chosen(
         because = f"the feed is {share:.0%} of the input: reading all of it is cheaper"
         return TopKStrategy.FULL, because
     if only_inserts and declared in (None, TopKStrategy.APPEND):
-        return TopKStrategy.APPEND, "rows were only added: the best of them meet the kept ones"
-    why = "" if only_inserts else "rows were changed: kept ones make good what falls"
+        return TopKStrategy.APPEND, "rows were only added: the best are ranked with the kept rows"
+    why = "" if only_inserts else "rows were changed: kept rows replace those that leave"
     because = f"declared {declared}" if declared else ""
     return TopKStrategy.RETRACT, "; ".join(filter(None, (because, why)))

@@ -24,7 +24,7 @@ def resolve(spec: Union, inputs: Mapping[Where, Table], report: Report) -> Table
     ]
     tag = {spec.tag: "STRING"} if spec.tag else {}
     if spec.tag in found[0]:
-        report.add(("tag",), f"the inputs have a column {spec.tag!r} already; name it otherwise")
+        report.add(("tag",), f"the inputs have a column {spec.tag!r} already; use another name")
     columns = {**tag, **_together(spec, found, report)}
     keys = {NUMBER: "INT"}
     for part, source in zip(keys_of(spec, sources), sources, strict=True):

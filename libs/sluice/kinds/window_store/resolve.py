@@ -9,7 +9,7 @@ from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.typed.types import head
 
 NESTED = ("ARRAY", "STRUCT")
-USELESS = "`sequence` says which of two rows stands; with `duplicates` both do: drop one"
+USELESS = "`sequence` chooses one of two rows; with `duplicates` both are kept: drop one"
 
 
 def resolve(spec: WindowStore, inputs: Mapping[Where, Table], report: Report) -> Table:
@@ -38,15 +38,15 @@ def _check(spec: WindowStore, scope: Scope, report: Report) -> None:
     scope.check_condition(spec.where, report, "where")
     for name in spec.key:
         if (nested := head(scope.columns.get(name, ""))) in NESTED:
-            report.add(("key",), f"{name} is {nested}; reads order by plain values: select those")
+            report.add(("key",), f"{name} is {nested}; reads sort by plain values: select those")
     if spec.time in spec.key:
-        report.add(("key",), f"{spec.time} is the event time already: drop it from the key")
+        report.add(("key",), f"{spec.time} is already the event time: drop it from the key")
 
 
 def _check_rest(spec: WindowStore, rest: dict[str, str], report: Report) -> None:
     selected = spec.select or {}
     for name in sorted({*spec.key} & selected.keys() - plain_columns(selected)):
-        report.add(("select", name), f"{name} is the store's key as it is; name this otherwise")
+        report.add(("select", name), f"{name} is the store's key as it is; use another name")
     own = {"window_start"} | ({"window_end"} if spec.window else set())
     for name in sorted(own & rest.keys()):
         at = ("select", name) if spec.select else ()

@@ -56,7 +56,7 @@ def family(type_: str) -> str:
 
 
 def fits(type_: str, kind: str) -> bool:
-    """Return whether a value of that type is accepted where that kind is wanted."""
+    """Return whether a value of that type is accepted where that kind is expected."""
     found = family(type_)
     return not found or kind == "any" or found in KINDS[kind][0]
 

@@ -41,7 +41,7 @@ def read_columns(ddl: str) -> list[tuple[str, str]]:
     if problems:
         raise ValueError("; ".join(listed_once(problems)))
     if not pairs:
-        raise ValueError("a schema is wanted, e.g. 'id INT, name STRING'")
+        raise ValueError("a schema is expected, e.g. 'id INT, name STRING'")
     return pairs
 
 

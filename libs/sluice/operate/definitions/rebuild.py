@@ -71,10 +71,10 @@ def rebuild(
 def check_asked(table: Table, *, as_landed: bool) -> None:
     """Raise UsageError for a table that is not stored or, with `as_landed`, is no source."""
     if not table.is_stored:
-        raise UsageError(f"{table.id} is resolved when it is read: there is nothing to rebuild")
+        raise UsageError(f"{table.id} is computed when it is read: there is nothing to rebuild")
     if as_landed and not table.is_source:
         raise UsageError(
-            f"{table.id} is no source: no interval of it was delivered as files",
+            f"{table.id} is not a source: no interval of it was delivered as files",
             hint=f"`sluice rebuild {table.id}`, without --as-landed",
         )
 

@@ -70,7 +70,8 @@ def _check(project: Project, old: str, table: Table) -> None:
         raise UsageError(
             f"{old} can't be renamed: an earlier {table.id} has left subjects that were forgotten "
             f"({internal(table.id, FORGOTTEN)}), and would withhold rows of this one",
-            hint="choose another name; or delete that folder of the lake, which ends this",
+            hint="choose another name; or delete that folder of the lake, which ends the "
+            "withholding",
         )
     twice = set(_targets(old, table, folders_of(lake, old)).values())
     if there := sorted(twice & {*folders_of(lake, table.id)}):

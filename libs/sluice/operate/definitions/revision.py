@@ -63,7 +63,7 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
         done = subprocess.run(command, capture_output=True, check=False)
     except FileNotFoundError:
         raise MissingDependency(
-            "git is not installed, which finds the revision of --against",
+            "git, which finds the revision of --against, is not installed",
             hint="install git, or give --against a folder of configuration",
         ) from None
     return done.stdout if done.returncode == 0 else None

@@ -44,7 +44,7 @@ from sluice.read.stored.snapshot import Snapshot
 from sluice.spark.session import Spark
 
 NOWHERE = "and no file of the lake names it"
-LOOK = "look for it by `sluice read`, with --where"
+LOOK = "look for it with `sluice read --where`"
 KEYS = "only --key, or a condition on the key alone, also finds rows of earlier versions"
 
 
@@ -108,7 +108,7 @@ def _alone(project: Project) -> Iterator[None]:
     held = lock(root) if root.is_dir() else -1
     if held is None:
         raise Retryable(
-            f"another `sluice forget` is at work in {root}",
+            f"another `sluice forget` is running in {root}",
             hint="wait until it has ended, and run this again",
         )
     try:
@@ -166,7 +166,7 @@ def _check_previews(lake: LakeLayout) -> None:
         if "://" in lake.root:
             hint += ". If it was killed, remove the folder, or wait until it is a day old"
         raise Retryable(
-            f"a preview is at work in {lake.root}/{going_on[0]}, which has the tables' files, too",
+            f"a preview is running in {lake.root}/{going_on[0]}, which has the tables' files, too",
             hint=hint,
         )
 

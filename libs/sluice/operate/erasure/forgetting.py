@@ -155,7 +155,7 @@ class Forgetting:
         if report.outcome == "waiting":
             raise Retryable(
                 f"{self.table.id}: {'; '.join(report.warnings)}",
-                hint="run its pipeline; then run this again: it goes on from here",
+                hint="run its pipeline; then run this again: it continues from here",
             )
         if report.outcome == "committed":
             others = {"inserted": report.inserted, "updated": report.updated}

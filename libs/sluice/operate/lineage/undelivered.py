@@ -41,7 +41,7 @@ def _forgotten(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Rea
             subject = pa.table([[given[f.name]] for f in fields], schema=pa.schema(fields))
             if note.has(walk.session, subject):
                 when = f"at {note.ended_at}" if note.ended_at else f"since {note.begun_at}"
-                what = f"its subject was forgotten {when}; what comes of it is withheld"
+                what = f"its subject was forgotten {when}; its rows are withheld"
                 yield Reason(table.id, "forgotten", what)
 
 
@@ -96,9 +96,7 @@ def _withdrawn(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Rea
     if found and found.before is not None and found.after is None:
         made = found.commit.position
         run = f" by the run {made.run}" if made and made.run else ""
-        what = (
-            f"a delivery took it back in version {found.commit.version}, at {found.commit.at}{run}"
-        )
+        what = f"a delivery removed it in version {found.commit.version}, at {found.commit.at}{run}"
         yield Reason(table.id, "withdrawn", what, pa.Table.from_pylist([found.before]))
 
 

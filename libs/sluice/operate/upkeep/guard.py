@@ -33,7 +33,7 @@ def oldest_logged(project: Project, table_id: str, at: Head) -> int:
     A batch was computed from an earlier version, and the log shows what came between. A table whose
     rows keep dimension versions needs the commits of all batches since it was rebuilt.
     """
-    assert at.position is not None, "only tables with a position are looked after"
+    assert at.position is not None, "only tables with a position are maintained"
     own = at.position.after or 0
     if at.position.references:
         rebuilt = (v for v, position in positions(at.uri) if position.kind == REBUILD)

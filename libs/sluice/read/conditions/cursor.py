@@ -68,6 +68,6 @@ def _text(value: Any) -> str | None:
 
 def _refused(cursor: str) -> UsageError:
     return UsageError(
-        f"{cursor!r} is no cursor of this read",
-        hint="give `after` what the page before said: `rows.cursor`, or the command's last line",
+        f"{cursor!r} is not a cursor of this read",
+        hint="give `after` the previous page's cursor: `rows.cursor`, or the command's last line",
     )

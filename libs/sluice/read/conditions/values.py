@@ -60,7 +60,9 @@ def from_text(text: str, kind: pa.DataType, column: str) -> Any:
     try:
         return check(_reader(kind)(text), kind, column)
     except (ValueError, InvalidOperation):
-        raise UsageError(f"{text!r} is no value of column {column!r} ({type_name(kind)})") from None
+        raise UsageError(
+            f"{text!r} is not a value of column {column!r} ({type_name(kind)})"
+        ) from None
 
 
 def check(value: Any, kind: pa.DataType, column: str) -> Any:
@@ -70,7 +72,7 @@ def check(value: Any, kind: pa.DataType, column: str) -> Any:
     if pa.types.is_timestamp(kind) and isinstance(value, str | date):
         value = _time(value, kind, column)
     if not _fits(value, kind):
-        raise UsageError(f"{value!r} is no value of column {column!r} ({type_name(kind)})")
+        raise UsageError(f"{value!r} is not a value of column {column!r} ({type_name(kind)})")
     try:
         return pa.scalar(value, kind).as_py()
     except (pa.ArrowException, OverflowError, ValueError):
@@ -82,7 +84,7 @@ def _time(value: str | date, kind: pa.DataType, column: str) -> datetime:
         found = parse_time(value)
     except IntervalError as error:
         raise UsageError(
-            f"{value!r} is no value of column {column!r} ({type_name(kind)})", hint=error.hint
+            f"{value!r} is not a value of column {column!r} ({type_name(kind)})", hint=error.hint
         ) from None
     return found if kind.tz else found.replace(tzinfo=None)
 

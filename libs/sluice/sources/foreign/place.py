@@ -81,14 +81,14 @@ class Place:
         known = found.digest(self.upto) if self.upto <= found.version else ""
         is_other = self.table_id != found.table_id if not known else known != self.commit
         if is_other and self.table_id != found.table_id:
-            what = f"the table at {found.uri} is another one: it was dropped and made again"
+            what = f"the table at {found.uri} is another one: it was dropped and created again"
             return InputReplaced, what
         if found.version < self.upto:
             what = f"{found.uri} was read up to version {self.upto}, but ends at {found.version}"
-            return InputBehind, f"{what}: an older state was brought back"
+            return InputBehind, f"{what}: an older state was restored"
         if is_other:
             what = f"version {self.upto} of {found.uri} is not the one that was read"
-            return InputReplaced, f"{what}: an older state was brought back, and written on"
+            return InputReplaced, f"{what}: an older state was restored and written again"
         later = range(self.upto + 1, found.version + 1)
         if cleaned := found.log.missing_commits(later):
             what = f"{found.uri} was read up to version {self.upto}, but its log begins at"

@@ -10,7 +10,7 @@ from sluice.errors import UsageError
 from sluice.sources.foreign.place import Place
 from sluice.sources.foreign.read import Read
 
-GAP = "the changes of versions {} to {} are passed over"
+GAP = "the changes of versions {} to {} are skipped"
 
 
 def moved(
@@ -19,7 +19,7 @@ def moved(
     """Return the place at the newest version, and what is passed over, in words."""
     if not latest:
         raise UsageError(
-            f"{table.id} follows a Delta table, whose oldest version is no beginning",
+            f"{table.id} follows a Delta table, whose oldest version is not a start",
             hint=f"`sluice rebuild {table.id} --as-landed` reads the table as it is now",
         )
     source, place = Read.of(project, table), Place.of(before, table.id)

@@ -65,7 +65,7 @@ def _again(
         what = f"{source.topic.topic} has no delivered message of {span.shown()} any more"
         raise HistoryLost(
             f"{source.table.id}: {what}; {gone[0]}",
-            hint="what arrived since was delivered; what those messages gave stays as it is",
+            hint="newer messages were delivered; the rows of those messages stay",
         )
 
 
@@ -91,6 +91,6 @@ def _gone(source: Read, found: Found, since: Offsets) -> Iterator[str]:
     for p, first in sorted(found.first.items()):
         if first > 0 and since[p] <= first:
             yield (
-                f"{source.table.id}: partition {p} begins at offset {first} now; what older "
-                "messages gave stays as it is"
+                f"{source.table.id}: partition {p} begins at offset {first} now; the rows of "
+                f"older messages stay"
             )

@@ -9,7 +9,7 @@ from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.place import Place
 from sluice.sources.kafka.messages import Read
 
-GAP = "partition {}: the messages from offset {} to {} are passed over"
+GAP = "partition {}: the messages from offset {} to {} are skipped"
 
 
 def moved(

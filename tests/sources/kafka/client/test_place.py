@@ -15,7 +15,7 @@ FEWER = {"first": {0: 0}, "following": {0: 9}}
 @pytest.mark.parametrize(
     ("there", "fault", "says"),
     [
-        (Found("cluster", "t", "other", **FEWER), InputReplaced, "deleted and made again"),
+        (Found("cluster", "t", "other", **FEWER), InputReplaced, "deleted and created again"),
         (Found("other", "t", "other", **FEWER), InputReplaced, "brokers are of the cluster other"),
         (Found("cluster", "t", "id", **FEWER), InputBehind, "partition 1 of t was read up to"),
     ],

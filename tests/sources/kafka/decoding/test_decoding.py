@@ -79,7 +79,7 @@ def test_a_message_gives_all_of_its_rows_or_none() -> None:
     assert [(r["v"], r["l"], r["_sluice_id"], r[FAULT]) for r in found] == [
         ("1", ["2"], "3-0", None),
         (str(2**70), None, "3-0-1", None),
-        (None, None, "3-1", 'column l: "no list" is no ARRAY<BIGINT>'),
+        (None, None, "3-1", 'column l: "no list" is not a valid ARRAY<BIGINT>'),
     ]
 
 

@@ -134,7 +134,7 @@ def test_a_registry_that_does_not_answer_is_named(
 @pytest.mark.parametrize(
     ("id_", "error", "says"),
     [
-        (90, UsageError, "answers 404 without the code of an error"),
+        (90, UsageError, "answers 404 without an error code"),
         (91, UsageError, "'shop_registry' refuses with 401"),
         (92, Retryable, "'shop_registry' answers with 500"),
     ],

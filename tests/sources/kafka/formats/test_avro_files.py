@@ -115,7 +115,7 @@ def test_a_container_gives_all_of_its_rows_in_order(tmp_path: Path) -> None:
     columns = [Column("id", LongType(), StringType())]
     read = reader(tmp_path, encoding="container")
     rows = decoded_all("t", columns, in_columns(map(message, sent)), read).to_pylist()
-    assert "no container of Avro" in rows.pop()[FAULT]
+    assert "not a container of Avro" in rows.pop()[FAULT]
     assert [row["id"] for row in sorted(rows, key=lambda row: row[ID])] == [*range(120)]
 
 
@@ -152,7 +152,7 @@ def test_a_broken_key_is_unusable(tmp_path: Path, key: bytes) -> None:
     [
         ({}, "`value.registry` is missing: .* or `value.files`"),
         ({"files": ["x.avsc"]}, "can't read 'x.avsc': No such file"),
-        ({"files": ["../x.avsc"]}, "does not lie in the folder"),
+        ({"files": ["../x.avsc"]}, "is not in the folder"),
         ({"files": ["a.avsc"], "registry": "r"}, "in the registry: leave `files` out"),
         ({"encoding": "single-object", "registry": "r"}, "in the registry: leave `encoding` out"),
         ({"encoding": "container", "registry": "r"}, "a container brings its schema"),
@@ -184,7 +184,7 @@ sources:
 @pytest.mark.parametrize(
     ("file", "how", "says"),
     [
-        ("{", "", "orders.value.files: order.avsc is no schema of Avro"),
+        ("{", "", "orders.value.files: order.avsc is not a schema of Avro"),
         ('"nope"', "", "order.avsc: type nope is not defined before it is used"),
         ('"long"', "", "order.avsc: the schema of a message must be a record"),
         (

@@ -184,7 +184,7 @@ def test_an_envelope_that_says_nothing_is_quarantined(topical: Made) -> None:
         "op None is none of c, r, u, d",
         "op c without the row after it",
         "op t is none of c, r, u, d",
-        "the message is no object",
+        "the message is not an object",
         "the message's `schema` is none of Connect's",
     ]
 

@@ -84,13 +84,13 @@ def test_bad_messages_are_kept_whole_in_quarantine_and_replayed_once_they_fit(
     (deliveries, _) = lake.take()
     assert (deliveries.rows_in, deliveries.quarantined) == (6, 5)
     assert [q["reason"] for q in lake.quarantine()] == [
-        "column v: x is no INT",
+        "column v: x is not a valid INT",
         "key column id is null",
-        "the message is no JSON",
-        "the message is no object",
+        "the message is not JSON",
+        "the message is not an object",
         "the message is not in UTF-8",
     ]
-    kept = next(q for q in lake.quarantine() if q["reason"] == "the message is no JSON")
+    kept = next(q for q in lake.quarantine() if q["reason"] == "the message is not JSON")
     assert kept["file"] == f"{lake.topic}/0"
     assert kept["raw"] == (
         f'{{"topic": "{lake.topic}", "partition": 0, "offset": 1, "timestamp": 1700000000000, '

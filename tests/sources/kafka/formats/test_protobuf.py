@@ -38,7 +38,7 @@ def test_messages_that_are_none_are_unusable(tmp_path: Path) -> None:
     read = reader_of(declared(tmp_path, ITEM, ORDER), (), "shop.orders")
     bad_text = CLASS(a_string="abc").SerializeToString().replace(b"abc", b"\xff\xfeb")
     for broken in (b"\xff", b'{"id": 1}', CLASS(a_string="abc").SerializeToString()[:-1], bad_text):
-        with pytest.raises(Unusable, match=r"the message is no shop\.Order"):
+        with pytest.raises(Unusable, match=r"the message is not a shop\.Order"):
             read(sent(broken))
     late = CLASS()
     late.at.seconds = 10**15
@@ -164,4 +164,4 @@ def test_messages_become_rows_of_the_declared_types(
     reasons = sorted(q["reason"] for q in lake.quarantine())
     assert len(reasons) == 2
     assert "a_int32" in reasons[0]
-    assert reasons[1] == "the message is no shop.Order"
+    assert reasons[1] == "the message is not a shop.Order"

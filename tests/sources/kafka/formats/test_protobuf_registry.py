@@ -94,7 +94,7 @@ def test_the_key_of_a_tombstone_may_be_a_message_or_a_text(registered: Reader, k
         (framed(1, b"\x02\x01", b""), "type has the number -1"),
         (framed(1, b"\x04\x02", b""), "ends within the numbers of its type"),
         (framed(1, b"\xff" * 12, b""), "ends within the numbers of its type"),
-        (framed(1, b"\x02\x02", b"\xff"), r"the message is no shop\.Order"),
+        (framed(1, b"\x02\x02", b"\xff"), r"the message is not a shop\.Order"),
     ],
 )
 def test_messages_without_a_type_are_unusable(registered: Reader, data: bytes, says: str) -> None:

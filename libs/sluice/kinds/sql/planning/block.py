@@ -67,7 +67,7 @@ class Queries(Planner):
         with_windows_inlined(select)
         items = {item.alias_or_name: item.unalias() for item in select.expressions}
         if len(items) < len(select.expressions):
-            raise Refused(select, "two columns have one name: give one of them another by AS")
+            raise Refused(select, "two columns have the same name: rename one of them by AS")
         order = select.args.get("order")
         keys = [key.copy() for key in order.expressions] if order and _is_limited(select) else []
         having = select.args.get("having")
@@ -116,7 +116,7 @@ class Queries(Planner):
 
     def _distinct(self, select: exp.Select, relation: AnyRows, keys: list[Tree]) -> AnyRows:
         if select.args["distinct"].args.get("on"):
-            raise Refused(select, "DISTINCT ON is no Spark SQL")
+            raise Refused(select, "DISTINCT ON is not Spark SQL")
         if keys:
             shown = {sql(t): n for n, t in relation.columns.items() if not n.startswith("order ")}
             order = {n: t for n, t in relation.columns.items() if n.startswith("order ")}
@@ -141,7 +141,7 @@ class Queries(Planner):
     ) -> AnyRows:
         """Return the rows that ORDER BY and LIMIT leave."""
         if not keys:
-            raise Refused(select, "LIMIT without ORDER BY takes any rows: say which by ORDER BY")
+            raise Refused(select, "LIMIT without ORDER BY takes arbitrary rows: add an ORDER BY")
         stored = self.chain.stored(relation)
         order = []
         for i, key in enumerate(keys):

@@ -61,7 +61,7 @@ class Query:
         except (SqlglotError, RecursionError) as error:
             raise ValueError(_unreadable(error)) from None
         if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-            raise ValueError("one SELECT is wanted")
+            raise ValueError("one SELECT is expected")
         tree = _in_lower_case(trees[0])
         _name_columns(tree)
         _name_by_place(tree)
@@ -145,7 +145,7 @@ def _check_shared(tree: exp.Query) -> None:
         for table in cte.this.find_all(exp.Table):
             if table.name == cte.alias and not table.db:
                 raise Refused(
-                    table, f"{cte.alias!r} of WITH reads a table of its own name: name it otherwise"
+                    table, f"{cte.alias!r} of WITH reads a table of its own name: use another name"
                 )
 
 

@@ -62,7 +62,7 @@ def _select_from_function(table: exp.Table, call: exp.Anonymous) -> None:
 def _range(call: exp.Anonymous) -> Tree:
     """Return `range(first, end, step)` as an array, whose end is part of it."""
     if not 1 <= len(call.expressions) <= 3 or not all(n.is_int for n in call.expressions):
-        raise Refused(call, "range(...) wants one to three whole numbers")
+        raise Refused(call, "range(...) takes one to three whole numbers")
     numbers = [int(n.to_py()) for n in call.expressions]
     first, end, step = ([0, *numbers, 1] if len(numbers) == 1 else [*numbers, 1])[:3]
     each = range(first, end, step) if step else range(0)
@@ -78,7 +78,7 @@ def _compare_with_each(node: Tree) -> None:
     """Write `x LIKE ANY (...)` as alternatives, and `x LIKE ALL (...)` as conditions."""
     each = node.expression
     if each.find(exp.Select, exp.SetOperation) or not isinstance(node, exp.Like | exp.ILike):
-        what = f"{type(each).__name__.upper()} (subquery) is no Spark SQL"
+        what = f"{type(each).__name__.upper()} (subquery) is not Spark SQL"
         raise Refused(node, f"{what}: write IN or NOT IN, or compare with its min or max")
     listed = each.this.expressions if isinstance(each.this, exp.Tuple) else [each.this.unnest()]
     tests = []

@@ -56,7 +56,8 @@ class Answers:
         if not REFUSED.search(why) or "Local:" in why:
             return  # the connection may only have broken off
         raise UsageError(
-            f"{self.table}: no login to the brokers of the connection {self.topic.connection!r}: "
+            f"{self.table}: can't log in to the brokers of the connection "
+            f"{self.topic.connection!r}: "
             f"{why}",
             hint="correct its login and password, or the settings of SASL and TLS among its "
             "extra fields",

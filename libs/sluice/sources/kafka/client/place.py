@@ -1,6 +1,6 @@
 """Place in a topic that a source has reached; the commit of its rows holds it.
 
-It names the cluster and the topic by their ids, because a topic that was deleted and made again
+It names the cluster and the topic by their ids, because a topic that was deleted and created again
 counts its offsets from zero. `following` is each partition's first offset that was not read.
 """
 
@@ -115,7 +115,7 @@ class Place:
             what = f"its brokers are of the cluster {found.cluster}, and {self.cluster} was read"
             return InputReplaced, what
         if (self.topic, self.topic_id) != (found.topic, found.topic_id):
-            return InputReplaced, f"the topic {found.topic} was deleted and made again"
+            return InputReplaced, f"the topic {found.topic} was deleted and created again"
         return None
 
     def _behind(self, found: Found) -> tuple[type[HistoryLost], str] | None:
@@ -130,7 +130,7 @@ class Place:
         for p, offset in sorted(self.following.items()):
             if offset < (first := found.first[p]):
                 what = f"partition {p} of {self.topic} was read up to offset {offset}, but begins"
-                return HistoryLost, f"{what} at {first} now: retention has passed over the rest"
+                return HistoryLost, f"{what} at {first} now: retention has deleted the rest"
         return None
 
 

@@ -61,7 +61,7 @@ def _shaped(value: Any, type_: DataType, name: str) -> Any:
             return {f.name: None if v is None else _shaped(v, f.dataType, name) for f, v in parts}
         case ArrayType() | MapType() | StructType():
             shape = type_.simpleString().upper()
-            raise Unusable(f"column {name}: {written(value)[:80]} is no {shape}")
+            raise Unusable(f"column {name}: {written(value)[:80]} is not a valid {shape}")
     return _text(value, type_)
 
 

@@ -135,5 +135,5 @@ def _deleted(message: Message, of_key: Callable[[bytes], Any], key: tuple[str, .
 
 def _object(found: Any) -> Fields:
     if not isinstance(found, dict):
-        raise Unusable("the message is no object")
+        raise Unusable("the message is not an object")
     return found

@@ -101,7 +101,7 @@ def _refusal(refused: HTTPError, name: str, what: str) -> Exception:
         if _is_of_registry(refused):
             return Unusable(f"the schema registry has no {what}")
         return UsageError(
-            f"{name} answers 404 without the code of an error, as if its address were another's",
+            f"{name} answers 404 without an error code, so its address may be wrong",
             hint="correct the connection: its address ends before `/schemas` and `/subjects`",
         )
     if refused.code in REFUSED:

@@ -132,7 +132,7 @@ def _envelope(schemas: Schemas, data: bytes) -> Envelope:
     parsed = schemas[data[:PREFIX]]
     found = _decoded(parsed, data)
     if not isinstance(found, dict):
-        raise Unusable("the message is no object")
+        raise Unusable("the message is not an object")
     return Envelope(found, parsed.after)
 
 

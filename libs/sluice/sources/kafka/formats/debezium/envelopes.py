@@ -3,7 +3,7 @@
 With a key, a row is written by snapshots (`r`), creates and updates, and deleted by deletes; the
 key's columns come from the message's key where the row lacks them. Without one, an update and a
 delete need the row as it was before. Tombstones, messages of the outbox (`m`) and transaction
-metadata are passed over.
+metadata are skipped.
 """
 
 from base64 import b64decode
@@ -134,7 +134,9 @@ def _value(name: str, value: Any, meaning: Meaning | None) -> Any:
     try:
         return VALUES[meaning.name](value, meaning.parameters)
     except (ValueError, TypeError, ArithmeticError, KeyError):
-        raise Unusable(f"column {name}: {str(value)[:SHOWN]} is no {meaning.name}") from None
+        raise Unusable(
+            f"column {name}: {str(value)[:SHOWN]} is not a valid {meaning.name}"
+        ) from None
 
 
 def _after(unit: timedelta) -> Callable[[Any, Mapping[str, str]], str]:

@@ -1,6 +1,6 @@
 """Messages of JSON read into columns by Arrow, which keeps numbers as they were written.
 
-Arrow refuses what is no JSON, a field that stands twice, and a value of another type than the
+Arrow refuses what is no JSON, a field that is repeated, and a value of another type than the
 column is read as. Any refusal leaves the messages to the slower ways.
 """
 

@@ -81,7 +81,7 @@ def _checked(data: bytes) -> Any:
     except UnicodeDecodeError:
         raise Unusable("the message is not in UTF-8") from None
     except (ValueError, RecursionError):
-        raise Unusable("the message is no JSON") from None
+        raise Unusable("the message is not JSON") from None
     return found
 
 
@@ -108,7 +108,7 @@ def envelope(data: bytes) -> Envelope:
     """Return a change, with or without its schema beside it."""
     found = of_json(data)
     if not isinstance(found, dict):
-        raise Unusable("the message is no object")
+        raise Unusable("the message is not an object")
     if not _has_schema(found):
         return Envelope(found, {})
     if not isinstance(found["payload"], dict):
@@ -184,7 +184,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise Unusable(f"field {twice[:SHOWN]} stands twice")
+        raise Unusable(f"field {twice[:SHOWN]} is repeated")
     return found
 
 

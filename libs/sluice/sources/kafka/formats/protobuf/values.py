@@ -27,10 +27,10 @@ def value_of(made: type[Message], data: bytes) -> Mapping[str, Any]:
     try:
         message = made.FromString(data)
     except DecodeError:
-        raise Unusable(f"the message is no {name}") from None
+        raise Unusable(f"the message is not a {name}") from None
     if not message.IsInitialized():
         lacking = ", ".join(message.FindInitializationErrors())
-        raise Unusable(f"the message is no {name}: it lacks {lacking}")
+        raise Unusable(f"the message is not a {name}: it lacks {lacking}")
     return _fields(message)
 
 
