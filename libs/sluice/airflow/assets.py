@@ -1,4 +1,4 @@
-"""Tables as Airflow knows them: one asset each, and the facts that the event of a change carries.
+"""Tables as Airflow assets, and the facts in the event of a change.
 
 A pipeline with `schedule: assets` runs when a table of another pipeline changes. So a task records
 an event only for the tables that its run changed.

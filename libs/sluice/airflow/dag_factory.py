@@ -1,7 +1,7 @@
 """Airflow's DAGs, one per pipeline, made from the configuration.
 
 A task that writes a table runs once at a time over all runs (`max_active_tis_per_dag`). This keeps
-the runs of a backfill apart; the commit's fence has the last word. A skipped task does not stop
+the runs of a backfill apart; the commit's fence decides in the end. A skipped task does not stop
 those that follow.
 """
 

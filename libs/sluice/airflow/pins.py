@@ -1,7 +1,7 @@
 """Dimension versions of a run, the same for all of its tasks and all of their attempts.
 
 A dimension of the run's own pipeline has the version that its load left, even if there was nothing
-to load. One of another pipeline has its version of when the run started.
+to load. A dimension of another pipeline has the version that it had when the run started.
 """
 
 from collections.abc import Iterable, Mapping

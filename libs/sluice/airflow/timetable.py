@@ -1,7 +1,7 @@
-"""Airflow's timetable of data intervals, on the grid along which `sluice run` cuts time.
+"""Airflow's timetable of data intervals, on the grid of `sluice run`.
 
 Airflow's own differs only where clocks are set: it leaves out bounds in the skipped hour. It also
-does not get past a change of half an hour.
+fails at a change of half an hour.
 """
 
 from typing import TYPE_CHECKING

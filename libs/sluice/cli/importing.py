@@ -1,4 +1,4 @@
-"""Command that takes over what another tool has."""
+"""Command `import`: take over a project of another tool."""
 
 from pathlib import Path
 

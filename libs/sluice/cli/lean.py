@@ -1,7 +1,7 @@
 """Reads without pandas, whose import takes longer than most of them.
 
 At its first scalar, PyArrow imports pandas to find out whether it is there. In a process that only
-reads, it hears so beforehand. It still imports pandas for whoever converts rows to it.
+reads, it learns that in advance. It still imports pandas if rows are converted to it.
 """
 
 import sys

@@ -30,9 +30,9 @@ COLUMNS = (
 def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     """Show where every table stands, and how far behind its inputs it is.
 
-    Below: what failed and no batch has mended since, what that blocks, intervals that are missing,
-    an unfinished `forget`, the lag behind topics, tables that no declaration names, and those that
-    changed queries have left behind.
+    Lines below show failures since the last successful batch, the tables that these block, missing
+    intervals and an unfinished `forget`. They also show the lag behind topics, undeclared tables,
+    and tables that changed queries have left behind.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None

@@ -90,8 +90,8 @@ def plan(
 def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
     """Recompute VIEWS (or all) at the versions they reflect and compare. Exit 1 if one differs.
 
-    Of every table, sources too: its change feed adds up to its rows, the versions that it read
-    never went back, and what was read of each delivery was accepted or quarantined.
+    For every table, sources too, its change feed must add up to its rows, and the versions that it
+    read must never go back. Each row read in a delivery must have been accepted or quarantined.
     """
     project = load_project(config)
     tables = [project.graph.table(name) for name in views] or _computed(project)

@@ -1,8 +1,8 @@
 """Environments of a lake: lakes of their own beside it, below `<lake>/__env/<name>`.
 
-`SLUICE_ENV` chooses one. Whatever is read and written then lies there. On a disk the folder is the
-lake, and a file in it notes what it began with; without that file it is none. In an object store
-its name belongs to the lake that the only commit of the table `claim` names.
+`SLUICE_ENV` chooses one. All reads and writes then go there. On a disk the folder is the lake, and
+must contain a file that records its first versions. In an object store, the only commit of the
+table `claim` names the lake that owns the name.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Files that keep the result of reading a configuration, as long as it would be the same.
 
 A result is valid for the same files of the configuration and of this package, and for the same
-values of the environment variables that were read. Of those, which may be secret, only digests are
-kept.
+values of the environment variables that were read. Only digests of these values are kept, because
+they may be secret.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
-"""Keys of a role on S3: a token service gives them out for a while, for the machine's own token.
+"""Keys of a role on S3, issued for a limited time by a token service for the machine's own token.
 
-delta-rs and Spark ask that service by themselves. pyarrow asks Amazon's, and no other. So its keys
-are fetched here wherever a server is named. They are held in memory, and renewed when half of their
-time has passed. A role that a profile names by `role_arn` is one that pyarrow never takes.
+delta-rs and Spark request them themselves. pyarrow can only use Amazon's service, so its keys are
+fetched here if another one is configured. They are held in memory, and renewed after half of their
+lifetime. pyarrow never takes a role that a profile names by `role_arn`.
 """
 
 import os

@@ -1,10 +1,10 @@
 """Kinds of stores, and what a committer needs so that several may meet on one table in each.
 
-A commit of Delta creates the file of the next version. Two committers may meet only if both create
-it by an operation of the store that fails when the file is there, in every process and on every
-machine. delta-rs is asked for it by options. Spark is asked by settings: those that Delta's jar has
-by itself for S3 are a lock inside one JVM, which other processes don't see. Where that is not
-tested, Spark computes, and delta-rs reads and commits.
+A commit of Delta creates the file of the next version. Two committers are safe only if both create
+it by an operation of the store that fails if the file exists, in every process and on every
+machine. Options select it for delta-rs, and settings for Spark, because the default of Delta's jar
+for S3 is a lock within one JVM. Where this is not tested, Spark computes, and delta-rs reads and
+commits.
 """
 
 import re

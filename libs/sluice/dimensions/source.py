@@ -3,7 +3,7 @@
 Only listings and logs are read; no Spark is started. A snapshot is read whole. Of a log of changes,
 the files that arrived since the last load are read. All files are read if one that was read before
 has changed or is missing, or if it is unknown which were read. This is necessary because the rows
-that such a file's rows had hidden are kept nowhere.
+that its rows had replaced are not kept.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Answers of Great Expectations about expectations, kept from one command to the next.
 
-Asking it means importing it, which takes seconds, so what is plain is not asked. What it finds
-wrong depends on the expectation and on its version alone. Kept is which questions found nothing.
-The file can be deleted any time. Where the library is not installed, nothing is asked: a project
-can be read and planned there, but no batch be judged.
+Asking it means importing it, which takes seconds, so it is not asked about plain expectations. What
+it finds wrong depends on the expectation and on its version alone. Only questions without a finding
+are kept. The file can be deleted any time. Where the library is not installed, nothing is asked: a
+project can be read and planned there, but no batch be judged.
 """
 
 import hashlib

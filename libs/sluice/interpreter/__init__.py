@@ -3,7 +3,7 @@
 PySpark's own client builds plans of Spark Connect's protocol. `channel` hands them to `service`,
 which computes them here instead of sending them to a server. No JVM runs and nothing listens.
 
-It answers only what it surely answers as Spark does. Everything else raises `NotHere` before any
-answer: an unknown function, a rare type, and also every error of a value. The caller then asks
+It computes only what certainly equals Spark's result. Everything else raises `NotHere` before any
+result: an unknown function, a rare type, and also every error in a value. The caller then asks
 Spark, whose answer or error counts.
 """

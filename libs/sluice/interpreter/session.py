@@ -1,7 +1,7 @@
 """A session of PySpark's own client whose plans are computed in this process.
 
-The client's channel builder is where users may plug in a channel of their own. Ours hands each
-request to `Service` as it is: no socket, no thread, no server.
+Users may pass their own channel builder to the client. Ours hands each request to `Service`
+unchanged: no socket, no thread, no server.
 """
 
 import uuid

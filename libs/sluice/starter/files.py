@@ -1,7 +1,7 @@
 """Data in the groups that become tables: files of the same columns in one place, Delta tables.
 
-A date in the name of a file or of a folder above it stands for the interval that the file belongs
-to: such files are one table, whose path has a placeholder there.
+A date in the name of a file, or of a folder above it, is the interval of the file. Such files are
+one table, whose path has a placeholder there.
 """
 
 import csv

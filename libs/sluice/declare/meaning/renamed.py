@@ -1,6 +1,6 @@
 """Meaning that a table would have if one of the tables that it reads still had its old name.
 
-It equals the meaning that a table was filled by exactly if nothing but that name has changed since.
+It equals the meaning by which a table was built exactly if only that name has changed since.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
-"""Check whether a table is still the one that was read: a number alone does not make a version.
+"""Check whether a table is still the one that was read, which a version number does not prove.
 
-A table restored from a backup and written again gives the numbers after the backup to other
-commits. A reader of the earlier ones would skip these. So a pin also names the attempt that made
-its version. If the log no longer shows the attempt, nothing is proven. Pins older than this record
-are compared by number alone. Cost: for an input that moved on, one commit of the log.
+A table restored from a backup and then written reuses version numbers for other commits. A reader
+of the earlier commits would skip these. So a pin also names the attempt that made its version. If
+the log no longer shows the attempt, nothing is proven. Pins older than this record are compared by
+number alone. Cost: for an input that moved on, one commit of the log.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """Delta tables opened for reading, each version once in a process.
 
-Opening a table replays its log, which costs a batch of a few rows more than its rows do. A version
-never changes, but a folder may be replaced by another table: a version is known by the file of its
+Opening a table replays its log, which costs more than the rows of a small batch. A version never
+changes, but a folder may be replaced by another table: a version is known by the file of its
 commit. In a store, two requests for such files replace the listing and reading of the log.
 """
 

@@ -1,7 +1,7 @@
 """Spans of a log's commits, and what each did to the table's rows.
 
-A commit with change data is read from that. Of other commits, added files bring rows and removed
-ones take rows away. Files that come and go within a span cancel out, so they need not exist any
+A commit with change data is read from that. For other commits, added files add rows and removed
+files remove them. Files added and removed within a span cancel out, so they need not exist any
 more. A commit that only moves rows, such as OPTIMIZE, does nothing to them.
 """
 

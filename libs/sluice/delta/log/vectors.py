@@ -1,7 +1,7 @@
-"""Deletion vectors: rows of a file that a commit took away without a new file.
+"""Deletion vectors: rows that a commit removed from a file without rewriting it.
 
-The vector of a file numbers its rows that are no longer there. Sluice writes them into the log
-itself. A vector in a file of its own, which other writers make, is read alike.
+A file's vector lists the numbers of its removed rows. Sluice writes vectors into the log itself.
+Vectors in separate files, which other writers make, are read in the same way.
 """
 
 import base64

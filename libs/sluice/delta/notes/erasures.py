@@ -1,7 +1,7 @@
-"""Subjects of an erasure until it has ended, so that the same command finishes one that was killed.
+"""Subjects of an unfinished erasure, so that the same command can finish it after a kill.
 
-A condition finds nothing any more once the rows that met it are deleted. So what it found is kept
-in `<source>__forgetting`, until nothing else in the lake has it.
+Once a condition's rows are deleted, it finds nothing. So what it found is kept in
+`<source>__forgetting` until nothing else in the lake has it.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Environments in an object store: whole copies of a lake's tables, which claim a name.
 
-A store renames no folder. So each copy has a place of its own, and a name belongs to the one that
-the first commit of the table `claim` names, which the store lets only one of several writers make.
-A copy that no name belongs to is being made, or was left by a process that was killed.
+A store can't rename folders. So each copy has its own folder, and the first commit of the table
+`claim` names the copy that owns a name; the store lets only one writer make this commit. A copy
+without a name is being created, or was left by a killed process.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """Tables of a lake in an object store, copied by the store itself into a folder of their own.
 
-A store has no links and no locks. A copy costs two requests for each file, and no byte passes
-through this process. What a killed process has left is removed a day after it began.
+A store has no links and no locks. A copy costs two requests for each file, and no data passes
+through this process. The copies of a killed process are removed a day after it began.
 """
 
 import re

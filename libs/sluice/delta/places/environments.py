@@ -1,7 +1,7 @@
 """Environments: a lake's tables, shared at the versions that they have now.
 
-An environment is an overlay that is kept: its files are links, in a store copies, so nothing that
-happens to the lake takes them away. A file in it notes its times and the tables that it began with.
+An environment is a permanent overlay: its files are links, or copies in a store, so changes of the
+lake can't remove them. A file in it records its times and its tables' first versions.
 """
 
 import json

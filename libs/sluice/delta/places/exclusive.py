@@ -1,8 +1,8 @@
 """A test that a store lets only one of several commits of a number win, as Delta requires.
 
-Servers that speak S3 differ in whether they keep `If-None-Match`. One that ignores it would let
-commits overwrite each other in silence. So before the first commit to a lake RIVALS commits of one
-version race. A note in the lake spares later processes the race.
+Not every server that speaks S3 respects `If-None-Match`. With others, commits would silently
+overwrite each other. So before the first commit to a lake RIVALS commits of one version race. A
+note in the lake spares later processes the race.
 """
 
 import hashlib

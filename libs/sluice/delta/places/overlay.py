@@ -2,8 +2,8 @@
 
 Data files and commits are hard links, so the cost is one name per file. No writer changes these in
 place: new rows are new files, and upkeep removes names. Checkpoints and notes are copied. The
-folder belongs to its process as long as that holds a lock on it. What a killed process left is
-removed by the next one. In an object store all files are copied.
+folder belongs to its process while the process holds a lock on it. The next process removes the
+folder of a killed one. In an object store all files are copied.
 """
 
 import fcntl

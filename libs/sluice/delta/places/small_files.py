@@ -1,7 +1,7 @@
 """Small files beside the tables: each is read, written and deleted whole.
 
-Object stores can do no more. A reader never meets half a file. Of two writers at once, the last one
-wins, so only notes whose loss alters no table are kept like this.
+Object stores can do no more. A reader never sees half a file. If two processes write at once, the
+last one wins, so only notes whose loss alters no table are stored like this.
 """
 
 from contextlib import suppress

@@ -1,6 +1,6 @@
 """Tables read as if they had no rows: their columns are known from the log, no file is opened.
 
-So a plan sees what would be computed of them, without reading anything.
+So a plan can compile a batch over them without reading anything.
 """
 
 from collections.abc import Iterator

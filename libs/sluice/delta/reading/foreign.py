@@ -1,7 +1,7 @@
-"""Rows of somebody else's table: a version whole, some files of it, or a commit's change data.
+"""Rows of somebody else's table: a whole version, some of its files, or a commit's change data.
 
-Few rows are read here as Arrow. Many, and those of a table with features that only Spark knows, are
-Spark's. Nothing is ever written.
+Few rows are read here as Arrow. Spark reads many rows, and tables with features that only it
+supports. Nothing is ever written.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Rows that a batch has found in a large table, kept until its commit.
 
-The commit marks those that the batch changes, and its feed shows their values: they need not be
-looked for again.
+The commit marks those that the batch changes, and its feed shows their values, without a second
+search.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Delete commits of a log that nobody needs any more: behind every consumer, a month old.
+"""Delete month-old commits of a log that every consumer has read.
 
 Consumers read the feeds from the versions that they name, and those versions' commits prove that a
 table is still the same. So the log keeps a checkpoint at or before the oldest named version, and

@@ -2,8 +2,8 @@
 
 No row changes. Upkeep commits carry the table's position on, so the next batch begins where it
 would have begun. They mark their files as no change of data, so the feed does not show them. If a
-batch commits in between, either the upkeep waits for the next time, or both land and the batch's
-position holds.
+batch commits in between, either the upkeep waits for the next time, or both are committed and the
+batch's position is valid.
 """
 
 import uuid

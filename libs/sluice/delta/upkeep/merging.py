@@ -1,9 +1,8 @@
 """File a table on a disk again in pieces, each in a commit of its own, without Spark.
 
 A piece reads a bounded number of bytes: files, or the part of files that lies between two keys. It
-goes onto exactly the version that it was read from: if a batch was first, only this piece is
-dropped. Killed between two pieces, upkeep leaves a whole table, and the next goes on with what is
-still worn.
+is committed only onto the version that it was read from: if a batch was first, only this piece is
+dropped. After a kill between two pieces, the table is whole, and the next upkeep continues.
 """
 
 from collections.abc import Sequence

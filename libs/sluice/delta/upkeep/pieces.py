@@ -1,10 +1,10 @@
 """Pieces in which upkeep files a table again: which files are worn, and where it may be cut.
 
-The files with most rows for the keys that they span, and no other's keys between, are the table's
-ground. All others are covers, which batches have added over many keys. The ground is cut into
+The table's ground consists of the files that have the most rows for their key range and don't
+overlap. All others are covers, which batches have added over many keys. The ground is cut into
 segments at its files. A segment is due if enough of its rows were marked or lie in covers, or if
-its file is small. Segments that are due are put together up to a number of bytes, each with the
-part of the covers that lies between its keys. Files of other segments are left alone.
+its file is small. Segments that are due are combined up to a number of bytes, each with the part of
+the covers in its key range. Files of other segments are left alone.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,7 +1,7 @@
 """Write one piece of a table on a disk again, in a commit of its own, without Spark.
 
-A piece's rows are written in order. A file is removed once all its rows lie elsewhere; until then
-those that do are marked in it. No row changes, so the change feed does not show it.
+A piece's rows are written in order. A file is removed once all its rows have been moved; until
+then, moved rows are marked in it. No row changes, so the change feed does not show it.
 """
 
 from collections import defaultdict

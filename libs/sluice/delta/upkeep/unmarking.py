@@ -1,7 +1,7 @@
 """Write files again in which rows are only marked, in pieces: before a commit removes them.
 
-Of a marked file that a commit removes, delta-rs' feed shows the marked rows, not the others. Files
-whose marked rows must be forgotten are written again as well. No step starts Spark.
+For a marked file that a commit removes, delta-rs' feed shows the marked rows, not the live ones.
+Files whose marked rows must be forgotten are written again as well. No step starts Spark.
 """
 
 from collections.abc import Sequence

@@ -30,8 +30,8 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
     """Delete files and return how many. `oldest`: the oldest version that a consumer names.
 
     Nothing is deleted if the log no longer dates that version, or one after it. In a table with
-    vectors, delta-rs lists also files that it should keep: one whose rows were marked long ago, as
-    if it had gone then, and vectors that another writer has put into files of their own.
+    vectors, delta-rs also lists files that it should keep: files whose rows were marked long ago,
+    as if they had been removed then, and other writers' separate files of vectors.
     """
     every = range(oldest, max(oldest, before.version) + 1)
     made = [committed_at(before.uri, version) for version in every]

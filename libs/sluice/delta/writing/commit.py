@@ -3,7 +3,7 @@
 Two committers serve one contract: delta-rs here for small changelogs, Spark (`by_spark`) for large
 ones, which takes a second or more instead of a tenth. Both number their commits as the table's
 batches in Delta's `txn` action. Each commit is followed by a look at the log: the attempt that it
-names has won. A diff is thrown away after a lost race, because it was made from an outdated head.
+names has won. A diff is discarded after a lost race, because it was made from an outdated head.
 """
 
 from collections import Counter

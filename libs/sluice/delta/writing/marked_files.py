@@ -1,7 +1,7 @@
 """Files of a table from which a changelog takes rows, and the actions that say so.
 
-A file is marked, or it is put together with the new rows: small files that earlier commits have
-left would otherwise make each read open many.
+A file is marked or, if it is small, combined with the new rows, so that reads don't open many small
+files.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
-"""Commit a small changelog to a large table by marking the rows that go; no file is rewritten.
+"""Commit a small changelog to a large table by marking removed rows; no file is rewritten.
 
-Changed keys from everywhere are in every file, and a MERGE would write the whole table. So rows
-that go are marked in deletion vectors, which lie in the log, and new rows are added in one file.
-The change data lies beside it, where every reader of the feed finds it.
+Scattered keys are in every file, and a MERGE would write the whole table. So removed rows are
+marked in deletion vectors in the log, and new rows are added in one file. The change data lies
+beside it, where every reader of the feed finds it.
 """
 
 from collections import Counter

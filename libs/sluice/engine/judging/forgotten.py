@@ -1,4 +1,4 @@
-"""Subjects whose rows were removed from a source; rows of theirs that come later are withheld.
+"""Subjects whose rows were removed from a source; their later rows are withheld.
 
 `<source>__forgotten` notes each by a salted hash of some columns' values, never by the values. So
 whoever knows a value can check it, and short numbers can be guessed. The note is made first:

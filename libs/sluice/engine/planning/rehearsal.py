@@ -1,7 +1,7 @@
-"""Engine of a batch before it runs: what it would compute is compiled, over tables without rows.
+"""Engine of a batch before it runs, found by compiling the batch over tables without rows.
 
-A plan does this, so it opens no file of a table and starts no Spark. What only values decide stays
-open: an overflow, say, or more rows than this process takes may still send the batch to Spark.
+A plan does this, so it opens no file of a table and starts no Spark. Values may still send the
+batch to Spark, such as an overflow or more rows than this process takes.
 """
 
 from functools import partial

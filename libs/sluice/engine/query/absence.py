@@ -1,7 +1,7 @@
 """Conditions that keep rows out of a table; each can be left out of its declaration.
 
-So the table can be computed with some of them, and the first one that a row does not get past is
-why the row is absent. `where` and `having` are found wherever they are declared. A kind's module
+So the table can be computed with only some of them, and the first condition that a row fails is the
+reason for its absence. `where` and `having` are found wherever they are declared. A kind's module
 `absence` names further conditions, and rows without a match.
 """
 

@@ -1,4 +1,4 @@
-"""Functions over arrays, but those that take a lambda."""
+"""Functions over arrays, except those that take a lambda."""
 
 import operator
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Functions over maps, but those that take a lambda."""
+"""Functions over maps, except those that take a lambda."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Rows that a join's row comes from: those of its pair; of a semi join, also all that it meets."""
+"""Rows that a join's row comes from: those of its pair; for a semi join, also all matching rows."""
 
 from functools import reduce
 

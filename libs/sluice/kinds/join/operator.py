@@ -1,6 +1,6 @@
 """Join: two tables on equal values, as SQL joins them; null equals nothing.
 
-Both sides drive the result. The groups are the values that rows of either side have or had; both
+Both sides drive the result. The groups are the values that rows of either side have or had. Both
 sides' rows of a touched group are joined again at the batch's versions, and the difference is the
 change. So both sides may change in one batch. If only one has, its changed rows are joined with the
 other side's, as long as no other row depends on them.

@@ -1,4 +1,4 @@
-"""Declaration of `kind: join`: rows of two tables that belong together."""
+"""Declaration of `kind: join`: pairs of matching rows of two tables."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self

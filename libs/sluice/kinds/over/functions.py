@@ -1,6 +1,6 @@
-"""Window functions: what each takes and gives, and whether rows that tie change its result.
+"""Window functions: arguments and result of each, and whether ties change its result.
 
-All of Spark's are here that give the same for the same rows. Approximations are not, nor is
+All of Spark's that give the same result for the same rows are here. Approximations are not, nor is
 `collect_set`, whose elements have no order.
 """
 

@@ -1,8 +1,8 @@
 """Over: SQL's window functions, by partition.
 
-A change concerns the partitions that its rows are or were in. Each is computed again whole, and
-compared; rows that stay equal are not written. The input's key ends the order wherever rows that
-tie must have places, so that two runs agree.
+A change touches the partitions that contain or contained its rows. Each is recomputed whole and
+compared; unchanged rows are not written. The input's key ends the order where ties must be ordered,
+so that two runs agree.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Select: the WHERE and SELECT [DISTINCT] of SQL over one table.
 
 Without `distinct` each output row comes from one input row and has its identity, with the number of
-its element if an array is exploded. With it, a row is there while any input row gives it, so the
-group of a row are all of its columns.
+its element if an array is exploded. With it, a row exists while any input row yields it, so a row's
+group consists of all its columns.
 """
 
 from collections.abc import Mapping, Sequence

@@ -27,9 +27,9 @@ class TopKState(Operator):
     """Each group's rows up to some rank; COMPLETE if it surely has no others.
 
     If limits are a column, NEEDED is the greatest limit of any row seen in the group, and at least
-    1: a group with no kept rows would be taken for a new one. Rows past those kept are never looked
-    at. So the number of kept rows depends on the table's past, and COMPLETE may be false although
-    the group's other rows have been removed since.
+    1, because a group without kept rows would look like a new one. Rows past those kept are never
+    looked at. So the number of kept rows depends on the table's past, and COMPLETE may be false
+    although the group's other rows have been removed since.
     """
 
     has_slack = True

@@ -1,8 +1,8 @@
 """A window store: rows by key and event time, read oldest or newest first, without Spark.
 
 Rows are ordered by window start, and within one start by key; reverse is the exact mirror. Bounds
-are inclusive. A store with a retention shows a row only while its window start is later than the
-horizon less the retention, even before its file is dropped.
+are inclusive. A store with a retention shows a row only while its window start is after the horizon
+− the retention, even before its file is dropped.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,7 @@
 """Place in somebody else's table that a source has reached; the commit of its rows holds it.
 
-It names the table by its id, and the last commit that was read by a digest: a table that was
-dropped, made again or brought back from a backup gives the same numbers to other commits.
+It has the table's id and a digest of the last commit that was read, because a table that was
+created again or restored from a backup reuses version numbers.
 """
 
 import json

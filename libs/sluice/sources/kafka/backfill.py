@@ -33,8 +33,8 @@ def backfill_topic(
 ) -> tuple[BatchReport, ...]:
     """Take what has arrived, then read the earlier messages of a time again. Safe to repeat.
 
-    Raises HistoryLost if the topic has no message of that time, though it had some,
-    DeliveriesLost if the notes of an earlier Sluice don't say what was read.
+    Raises HistoryLost if the topic no longer has any message of that time, and DeliveriesLost if
+    the notes of an earlier release lack the offsets.
     """
     source = Read.of(project, table)
     before = head(source.uri)

@@ -1,7 +1,7 @@
 """Rows that the query itself writes: VALUES, and a SELECT without FROM.
 
-Constants need a table to hang on: the one group of no rows of a table that the query names. A join
-takes them up without it.
+Constants need a table: the single, empty group of a table that the query names. A join absorbs them
+without it.
 """
 
 from collections.abc import Sequence

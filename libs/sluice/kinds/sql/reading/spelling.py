@@ -1,4 +1,4 @@
-"""Spellings of SQL that mean what others say, turned into these when a query is read."""
+"""SQL spellings that are replaced by equivalent ones when a query is read."""
 
 from sqlglot import exp
 

@@ -1,7 +1,7 @@
 """Sources of a part of a query: a stored table, or a part that is not finished yet.
 
-A part that is not finished takes up what follows it (expressions, conditions) as far as its kind
-can say it. So `SELECT ... WHERE ... GROUP BY ... HAVING` is one table.
+An unfinished part absorbs what follows it (expressions, conditions) as far as its kind can express
+it. So `SELECT ... WHERE ... GROUP BY ... HAVING` is one table.
 """
 
 from collections.abc import Iterable, Mapping

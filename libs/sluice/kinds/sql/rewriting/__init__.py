@@ -1,1 +1,1 @@
-"""Parts of a query written as others that mean the same: trees in, trees out."""
+"""Parts of a query rewritten as equivalent ones: trees in, trees out."""

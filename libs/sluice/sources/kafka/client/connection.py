@@ -1,8 +1,8 @@
 """Settings of clients, read from the environment alone.
 
-A source names a connection. `AIRFLOW_CONN_<ID>` holds it as Airflow has it. Of a Kafka connection
-the extra fields are the client's own settings, such as `security.protocol`; host and port stand in
-for `bootstrap.servers`, login and password for those of SASL.
+A source names a connection. `AIRFLOW_CONN_<ID>` holds it as Airflow has it. The extra fields of a
+Kafka connection are the client's own settings, such as `security.protocol`. Host and port may
+replace `bootstrap.servers`, login and password those of SASL.
 """
 
 import json
