@@ -36,6 +36,7 @@ def why_not(
     table: str, given: Given, rows: int, version: int | None, format_: Format, lake: Lake
 ) -> None:
     """Show why TABLE has no row with that KEY: what keeps it out, from the table down to its files.
+
     With --partition alone, rows are named by any columns; with --rank, by their place in a ranking.
     Exit 1 if the row is there.
     """
