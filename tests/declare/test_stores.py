@@ -123,7 +123,7 @@ def test_other_names_are_not(tmp_path, name):
 def test_credentials_that_only_delta_rs_reads_are_refused(tmp_path, name):
     said = mistakes(tmp_path, "lake: gs://b/lake\n", **{name: "key.json"})
     assert f"sluice.yaml:1: lake: {name} is set" in said
-    assert "set GOOGLE_APPLICATION_CREDENTIALS in its place" in said
+    assert "set GOOGLE_APPLICATION_CREDENTIALS instead" in said
     loaded(tmp_path, "lake: s3://b/lake\n", **{name: "key.json"})
     loaded(tmp_path, "lake: gs://b/lake\n", GOOGLE_APPLICATION_CREDENTIALS="key.json")
 

@@ -84,7 +84,7 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
         ),
         (
             expect("column_values_to_match_regex_list", column="department", regex_list=["a", "("]),
-            "regex_list: '(' is no regular expression",
+            "regex_list: '(' is not a regular expression",
         ),
         (
             expect(
