@@ -40,7 +40,7 @@ def test_what_a_retry_may_help_is_retried(exit_code: int) -> None:
 
 
 def test_a_job_that_was_killed_is_retried() -> None:
-    with pytest.raises(AirflowException, match="without a word: exited with -9") as raised:
+    with pytest.raises(AirflowException, match="without a message: exited with -9") as raised:
         check(None, AirflowException("exited with -9"))
     assert not isinstance(raised.value, AirflowFailException)
 

@@ -246,7 +246,7 @@ def _field(name):
     ("ask", "message"),
     [
         (lambda t: t.get("7"), "'7' is not a value of column 'k'"),
-        (lambda t: t.get(True), "True is no value"),
+        (lambda t: t.get(True), "True is not a value"),
         (lambda t: t.get(1, 2), "2 values don't fit"),
         (lambda t: t.get(2**70), "does not fit"),
         (lambda t: t.range(key_from=("a", 1)), "2 values don't fit"),
@@ -257,7 +257,7 @@ def _field(name):
         (lambda t: t.all(where=""), "where '' does not parse"),
         (lambda t: t.all(columns=5), "columns must be names, not 5"),
         (lambda t: t.all(columns=[5]), "unknown column '5'"),
-        (lambda t: t.all(after=5), "5 is no cursor"),
+        (lambda t: t.all(after=5), "5 is not a cursor"),
     ],
 )
 def test_what_can_not_be_asked_is_said_at_once(tmp_path, ask, message):

@@ -213,7 +213,7 @@ def test_rows_that_came_another_way_are_not_continued(
     lake.take()
     lake.declare(now)
     for _ in range(2):
-        with pytest.raises(ConfigError, match="came another way") as refused:
+        with pytest.raises(ConfigError, match="arrived in another way") as refused:
             lake.take()
     assert lake.values() == Counter([(1, 1)])
     if was_followed:
