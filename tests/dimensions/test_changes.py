@@ -92,7 +92,7 @@ def test_all_files_are_read_again_where_one_is_not_what_it_was(lake: Landed, is_
     else:
         put(lake, "b", change(2, 3))
     report = lake.load()
-    assert ["has changed or gone" in w for w in report.warnings] == [True]
+    assert ["has changed or disappeared" in w for w in report.warnings] == [True]
     assert values(lake) == {1: 1, 2: 2 if is_gone else 3}
     assert len(lake.quarantine("things")) == 1
 

@@ -57,7 +57,7 @@ def test_types_that_only_spark_could_know_are_a_mistake_of_the_configuration(
         spark.range(1).selectExpr("id + DATE'2017-01-01'")
     assert refused.value.message.startswith("shop.best: ")
     assert "due to data type mismatch" in refused.value.message
-    assert "mend the expression" in refused.value.hint
+    assert "correct the expression" in refused.value.hint
 
 
 def test_other_errors_stay_what_they_are() -> None:

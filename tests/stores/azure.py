@@ -15,8 +15,8 @@ OTHER_KEY = base64.b64encode(b"of another account").decode()
 @pytest.mark.parametrize(
     ("changed", "kind", "said"),
     [
-        ({"AZURE_STORAGE_ACCOUNT_KEY": OTHER_KEY}, StoreRefused, "does not take the account's key"),
-        ({"AZURE_STORAGE_ACCOUNT_KEY": "no key!"}, StoreRefused, "does not take the account's key"),
+        ({"AZURE_STORAGE_ACCOUNT_KEY": OTHER_KEY}, StoreRefused, "rejects the account's key"),
+        ({"AZURE_STORAGE_ACCOUNT_KEY": "no key!"}, StoreRefused, "rejects the account's key"),
         ({"AZURITE_BLOB_STORAGE_URL": "http://127.0.0.1:9"}, Retryable, "does not answer"),
     ],
 )

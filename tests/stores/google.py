@@ -53,7 +53,7 @@ def run(shop: StoredShop) -> None:
 @pytest.mark.parametrize(
     ("harm", "kind", "said"),
     [
-        (Harm.UNKNOWN, StoreRefused, "does not take the credentials"),
+        (Harm.UNKNOWN, StoreRefused, "rejects the credentials"),
         (Harm.FORBIDDEN, StoreRefused, "may not (?:read|list) there"),
         (Harm.MANY, Retryable, "does not answer as it should"),
         (Harm.BUSY, Retryable, "does not answer as it should"),
