@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
+from sluice.declare.registry import Kind, kinds
 from sluice.declare.schema import json_schema
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -44,6 +45,12 @@ def test_our_project_fits_its_schema() -> None:
 def test_a_wrong_view_is_seen(view: dict[str, Any]) -> None:
     data = {"pipeline": "p", "schedule": "assets", "views": {"v": view}}
     assert problems(data, "pipeline") != []
+
+
+@pytest.mark.parametrize("of", kinds(), ids=lambda of: of.name)
+def test_a_field_that_loading_fills_in_is_no_key(of: Kind) -> None:
+    shown = json_schema()["$defs"][of.model.__name__]
+    assert not of.model.LOADED & {*shown["properties"], *shown["required"]}
 
 
 def test_variables_may_stand_for_words_and_numbers() -> None:

@@ -1,36 +1,24 @@
 """Pages lead somewhere, and leave nothing out that users can set or call."""
 
+import json
+import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from click import Context, Option
-from pydantic import BaseModel
 from tests.docs.pages import INLINE, PAGES, ROOT, anchors, links, prose, shown
 
 from sluice.cli.main import main
-from sluice.declare.declared import Change
-from sluice.declare.project import Pipeline, Project
-from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
-from sluice.declare.window import Window
-from sluice.dimension_views.spec import DimensionView
-from sluice.dimensions.spec import Dimension
+from sluice.declare.registry import Kind, kinds
+from sluice.declare.schema import JsonSchema, json_schema
 from sluice.errors import ExitCode
-from sluice.kinds.cogroup.spec import Cogroup, Stream
-from sluice.kinds.lookup.spec import Join, Lookup
-from sluice.kinds.topk.spec import TopK
-from sluice.kinds.window_store.spec import WindowStore
-from sluice.sources.spec import Source
 
 DOCS = ROOT / "docs"
 SHARED = frozenset({"help", "config", "debug", "format_", "version", "as_of"})
-DECLARED: tuple[type[BaseModel], ...] = (
-    *(Project, SparkSettings, QualitySettings, AirflowSettings, Pipeline),
-    *(Source, Change, Dimension, DimensionView),
-    *(TopK, Cogroup, Stream, Lookup, Join, WindowStore, Window),
-)
-LOADED = frozenset(
-    {"name", "pipelines", "root", "graph", "limits", "environment"}
-)  # set by the loader
+VIEWS = kinds("views")
+OF_EVERY_VIEW = frozenset({"kind", "description", "expect", "retention"})
+SHARED_PARTS = frozenset({"Expectation", "Window"})  # described once for all kinds of views
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
@@ -53,12 +41,19 @@ def test_every_page_can_be_found(page: Path) -> None:
     assert page == index or page in found, f"{shown(index)} lacks {page.name}"
 
 
-@pytest.mark.parametrize("model", DECLARED, ids=lambda model: model.__name__)
-def test_every_setting_is_described(model: type[BaseModel]) -> None:
-    words = " ".join(INLINE.findall(prose(DOCS / "configuration.md")))
-    known = set(words.replace(".", " ").replace(":", " ").replace(",", " ").split())
-    names = {field.alias or name for name, field in model.model_fields.items()}
-    assert names - known - LOADED == set()
+@pytest.mark.parametrize("of", ["pipeline", "project"])
+def test_every_key_is_described(of: Literal["pipeline", "project"]) -> None:
+    schema = json_schema(of)
+    parts = [schema, *schema["$defs"].values()]
+    written = {key for part in parts for key in part.get("properties", {})}
+    assert written - _words(prose(DOCS / "configuration.md")) == set()
+
+
+@pytest.mark.parametrize("of", VIEWS, ids=lambda of: of.name)
+def test_every_key_of_a_view_is_in_the_row_of_its_kind(of: Kind) -> None:
+    lines = prose(DOCS / "configuration.md").splitlines()
+    (row,) = [line for line in lines if line.startswith(f"| [`{of.name}`]({of.name}.md) |")]
+    assert _keys(of.model.__name__, json_schema()["$defs"]) - OF_EVERY_VIEW - _words(row) == set()
 
 
 @pytest.mark.parametrize("name", main.list_commands(Context(main)))
@@ -77,6 +72,17 @@ def test_options_of_many_commands_are_described_before_them(option: str) -> None
 def test_every_exit_code_is_described() -> None:
     told = prose(DOCS / "commands.md")
     assert all(f"\n| {int(code)} | " in told for code in ExitCode)
+
+
+def _words(text: str) -> set[str]:
+    """Return the words that a text shows as code."""
+    return {*re.split(r"[\s.:,]+", " ".join(INLINE.findall(text)))}
+
+
+def _keys(name: str, parts: JsonSchema) -> set[str]:
+    """Return the keys of a part of a declaration, and of the parts that it refers to."""
+    below = {*re.findall(r"#/\$defs/(\w+)", json.dumps(parts[name]))} - SHARED_PARTS
+    return {*parts[name].get("properties", {})}.union(*(_keys(part, parts) for part in below))
 
 
 def _options(name: str) -> list[str]:

@@ -99,7 +99,7 @@ def _declaration(
         model = None
     if model is None:
         return Declaration(table_id, None, document, where)
-    for key in sorted({"name", "pipeline"} & data.keys()):
+    for key in sorted(model.LOADED & data.keys()):
         mistakes.add(document, (*where, key), unknown("key", key, ()).split(";")[0])
     for at, problem in misplaced(data, document, where):
         mistakes.add(document, at, problem)

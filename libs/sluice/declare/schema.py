@@ -46,7 +46,7 @@ def _pipeline() -> JsonSchema:
     _, generated = models_json_schema([(model, "validation") for model in models], by_alias=True)
     definitions = generated["$defs"]
     for model in tables:
-        _as_written(definitions[model.__name__], is_view=model.SECTION == "views")
+        _as_written(model, definitions[model.__name__])
     sections = {s: _named(*(kind.model for kind in kinds(s))) for s in SECTIONS}
     return _closed(_header() | sections, ["pipeline", "schedule"]) | {"$defs": definitions}
 
@@ -70,12 +70,12 @@ def _named(*models: type[TableSpec]) -> JsonSchema:
     return {"type": "object", "additionalProperties": one}
 
 
-def _as_written(schema: JsonSchema, *, is_view: bool) -> None:
+def _as_written(model: type[TableSpec], schema: JsonSchema) -> None:
     """Remove fields that are not written in the file: a table's name is its key."""
-    for name in ("name", "pipeline"):
+    for name in model.LOADED:
         schema["properties"].pop(name)
-    required = [name for name in schema.get("required", []) if name not in ("name", "pipeline")]
-    schema["required"] = [*required, "kind"] if is_view else required
+    required = [name for name in schema.get("required", []) if name not in model.LOADED]
+    schema["required"] = [*required, "kind"] if model.SECTION == "views" else required
 
 
 def _closed(properties: JsonSchema, required: list[str]) -> JsonSchema:

@@ -144,6 +144,15 @@ def test_a_view_over_a_query_and_a_query_over_views_resolve(tmp_path: Path) -> N
     assert not problems_of(chain, tmp_path)
 
 
+def test_a_field_that_loading_fills_in_is_no_key(tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "pipelines"
+    folder.mkdir(parents=True)
+    views = "  v: {kind: sql, sql: SELECT id FROM orders, refusal: none}\n"
+    (folder / "shop.yaml").write_text(HEAD + SOURCES + views)
+    with pytest.raises(ConfigError, match=r"views\.v\.refusal: unknown key 'refusal'"):
+        load(tmp_path / "config")
+
+
 def test_a_query_may_lie_in_a_file_beside_its_pipeline(tmp_path: Path) -> None:
     folder = tmp_path / "config" / "pipelines"
     (folder / "queries").mkdir(parents=True)
