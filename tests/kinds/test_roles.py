@@ -19,7 +19,7 @@ from sluice.engine.query.lineage import Lineage
 from sluice.kinds.lookup.references import Unstored
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
-from sluice.read.pending import Landed
+from sluice.read.pending import Lagging, Landed
 
 PROTOCOLS: dict[str, type] = {
     "resolve": Resolver,
@@ -31,6 +31,7 @@ PROTOCOLS: dict[str, type] = {
     "reader": Reader,
     "naming": Naming,
     "pending": Landed,
+    "lag": Lagging,
     "commands": Commands,
     "page": Block,
 }
@@ -55,8 +56,12 @@ def lacking(module: ModuleType, protocol: type) -> Iterator[str]:
 def test_a_module_has_what_its_role_asks_for(of: Kind, role: str) -> None:
     module = of.part(role)
     assert module is not None
-    if role in PROTOCOLS:
+    if role != "spec":
         assert list(lacking(module, PROTOCOLS[role])) == []
+
+
+def test_every_role_says_what_it_asks_for() -> None:
+    assert {"spec", *PROTOCOLS} == {*ROLES}
 
 
 def test_a_module_that_lacks_something_is_seen() -> None:
