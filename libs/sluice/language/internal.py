@@ -1,4 +1,4 @@
-"""Tables that Sluice keeps beside a declared one, such as `<table>__state`."""
+"""Names of what Sluice keeps: tables beside a declared one, such as `<table>__state`, and folders."""
 
 STATE = "state"  # what a kind must remember beyond the visible rows
 DELIVERIES = "deliveries"  # every delivered row, by interval
@@ -9,6 +9,7 @@ FORGOTTEN = "forgotten"  # subjects whose rows are withheld, as salted hashes
 FORGETTING = "forgetting"  # subjects of an erasure that has not ended, in files
 NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FORGOTTEN)  # tables without a position
 MARK = "__"
+QUALITY = "__quality"  # folder of a lake with results, reports and counts
 
 
 def internal(name: str, suffix: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.declare.project import Project
-from sluice.language.internal import declared, internal
+from sluice.language.internal import QUALITY, declared, internal
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class LakeLayout:
     @property
     def quality_uri(self) -> str:
         """Folder of quality results and reports."""
-        return f"{self.root}/__quality"
+        return f"{self.root}/{QUALITY}"
 
 
 def layout(project: Project) -> LakeLayout:

@@ -19,6 +19,7 @@ from sluice.delta.places import copied
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake import LakeLayout
 from sluice.errors import Retryable, UsageError
+from sluice.language.internal import QUALITY
 
 FOLDER = "__preview"  # of the lake
 LOG, LAST = "_delta_log", "_last_checkpoint"
@@ -127,7 +128,7 @@ def _share(lake: LakeLayout, root: Path, table_ids: list[str]) -> bool:
             pipeline = table_id.partition(".")[0]
             for name in folders_of(lake, table_id):
                 _share_folder(Path(lake.root, pipeline, name), root / pipeline / name)
-        _share_folder(Path(lake.quality_uri, "facts"), root / "__quality" / "facts")
+        _share_folder(Path(lake.quality_uri, "facts"), root / QUALITY / "facts")
     except FileNotFoundError:  # vacuumed or replaced meanwhile
         return False
     return _heads(lake, table_ids) == before

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.language.internal import QUALITY
+
 if TYPE_CHECKING:
     from sluice.gate.outcomes.results import Outcome
     from sluice.gate.outcomes.verdict import Verdict
 
-TABLE = "__quality/results"
+TABLE = f"{QUALITY}/results"
 KEY = ("pipeline", "table", "expectation", "says")
 KEPT, MANY_FILES = 120, 64
 SAMPLES = ("unexpected_rows", "partial_unexpected_list", "partial_unexpected_counts")

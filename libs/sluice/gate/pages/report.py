@@ -20,8 +20,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from sluice.gate.pages.charts import bars, curve, strip
 from sluice.gate.pages.checks import State, moment_text
 from sluice.gate.pages.digest import TableDigest, TableFacts, digest
+from sluice.language.internal import QUALITY
 
-FOLDER = "__quality/report"
+FOLDER = f"{QUALITY}/report"
 INDEX = "index.html"
 
 

@@ -31,6 +31,7 @@ from sluice.engine.report import BatchReport
 from sluice.errors import Retryable
 from sluice.files.marks import INTERVAL
 from sluice.gate.outcomes import history
+from sluice.gate.pages.report import FOLDER as REPORT
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.operate.definitions.dependents import dropped_from, looks_up
 from sluice.operate.definitions.rebuild import rebuild
@@ -177,7 +178,7 @@ class Forgetting:
         if (folder := report_folder(self.project)).is_dir():
             remove(str(folder))
             publish(self.project)
-            yield self._done("__quality/report", "report written again", None)
+            yield self._done(REPORT, "report written again", None)
 
     def _dropped(self) -> Iterator[Done]:
         """Delete dropped tables that were made from the source's rows."""

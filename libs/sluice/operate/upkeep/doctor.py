@@ -24,7 +24,7 @@ from sluice.delta.upkeep.vacuum import committed_at
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import SluiceError
-from sluice.language.internal import INTERVALS
+from sluice.language.internal import INTERVALS, declared
 from sluice.operate.upkeep.guard import consumers
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.read.pending import unread
@@ -172,7 +172,7 @@ def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Fi
                 "short-retention",
                 f"{consumer} has read it up to version {version}; the next one is "
                 f"{_days(now - next_one)} old, and a VACUUM leaves deleted files for {_days(keep)}",
-                f"`sluice advance {consumer.split('__')[0]}`; VACUUM by `sluice maintain` alone",
+                f"`sluice advance {declared(consumer)}`; VACUUM by `sluice maintain` alone",
             )
 
 
