@@ -7,7 +7,7 @@ gives each table a task where tasks are cheap, with Spark Connect. Either way `q
 A table read from another pipeline is a trigger here, not a task.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -121,20 +121,13 @@ def _halves(tables: Sequence["Table"], graph: "Graph") -> list[Task]:
 def _task(tables: Sequence["Table"], graph: "Graph") -> Task:
     """Return a task that writes these tables; its id names the first."""
     first, written = tables[0], tuple(table.id for table in tables)
-    read = dict.fromkeys(r for table in tables for r in _read(table, graph) if r not in written)
+    read = dict.fromkeys(r for table in tables for r in graph.stored(table.inputs) if r not in written)
     kind = _kind(first)
     return Task(f"{kind.value}.{first.name}", kind, first.pipeline, written, tuple(read))
 
 
 def _kind(table: "Table") -> TaskKind:
     return TaskKind(table.spec.STEP)
-
-
-def _read(table: "Table", graph: "Graph") -> Iterator[str]:
-    """Yield the stored tables a table is made from; a dimension view counts as its dimensions."""
-    for name in table.inputs:
-        read = graph.tables[name]
-        yield from (name,) if read.is_stored else _read(read, graph)
 
 
 def _above(task: Task, own: Mapping[str, str]) -> tuple[str, ...]:

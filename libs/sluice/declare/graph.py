@@ -1,6 +1,6 @@
 """The graph of tables: inputs before the views over them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sluice.declare.table import Table
@@ -36,6 +36,14 @@ class Graph:
     def inputs(self, table_id: str) -> tuple[Table, ...]:
         """Return the inputs of that table."""
         return tuple(self.tables[input_] for input_ in self.tables[table_id].inputs)
+
+    def stored(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Return the stored tables behind these; one that is not stored stands for its inputs."""
+        found: list[str] = []
+        for table_id in ids:
+            table = self.tables[table_id]
+            found += [table_id] if table.is_stored else self.stored(table.inputs)
+        return tuple(dict.fromkeys(found))
 
     def consumers(self, table_id: str) -> tuple[Table, ...]:
         """Return the views that read that table."""

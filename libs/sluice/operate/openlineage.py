@@ -109,13 +109,10 @@ def _nominal(report: BatchReport) -> dict[str, Any]:
     return {"nominalTime": facets.nominal_time_run.NominalTimeRunFacet(*report.interval)}
 
 
-def _stored(project: Project, table: Table) -> list[str]:
+def _stored(project: Project, table: Table) -> tuple[str, ...]:
     """Return the ids of the stored tables that a table reads, also through others."""
-    graph, found = project.graph, list[str]()
     names = {*table.inputs, *(table.reference(r.name) for r in table.spec.references())}
-    for one in (graph.tables[name] for name in sorted(names & graph.tables.keys())):
-        found += [one.id] if one.is_stored else _stored(project, one)
-    return list(dict.fromkeys(found))
+    return project.graph.stored(sorted(names & project.graph.tables.keys()))
 
 
 def _inputs(

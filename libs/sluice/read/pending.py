@@ -121,30 +121,16 @@ def _unread(project: Project, table: Table, heads: Heads) -> dict[str, Range]:
     """Return everything, once all that the table reads is there."""
     if any(not_filled(project, table, heads)):
         return {}
-    found = {i: heads.of(i) for i in _read(project, table)}
+    found = {i: heads.of(i) for i in project.graph.stored(table.inputs)}
     return {i: (None, h.version) for i, h in found.items() if h}
 
 
 def not_filled(project: Project, table: Table, heads: Heads) -> Iterator[str]:
     """Yield the stored tables that it reads and that no batch has filled yet."""
-    for input_id in _read(project, table):
+    for input_id in project.graph.stored(table.inputs):
         at = heads.of(input_id)
         if at is None or not at.is_filled:
             yield input_id
-
-
-def _read(project: Project, table: Table) -> list[str]:
-    return list(dict.fromkeys(t for i in table.inputs for t in _stored(project, i)))
-
-
-def _stored(project: Project, table_id: str) -> Iterator[str]:
-    """Yield the stored tables behind an input; a dimension view stands for those that it joins."""
-    table = project.graph.tables[table_id]
-    if table.is_stored:
-        yield table_id
-    else:
-        for input_id in table.inputs:
-            yield from _stored(project, input_id)
 
 
 def _behind(table_id: str, at: Head, heads: Heads) -> Iterator[tuple[str, Range]]:

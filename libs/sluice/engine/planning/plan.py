@@ -126,13 +126,13 @@ def _at_most(at: Head, pinned: int | None, recorded: Pin | None) -> Head:
 def driving(node: Node, graph: Graph) -> tuple[str, ...]:
     """Return the stored tables besides the inputs whose changes also drive the output."""
     operator = node.operator
-    return stored_references(operator.references, graph) if operator.follows_references else ()
+    return graph.stored(operator.references) if operator.follows_references else ()
 
 
 def only_looked_up(node: Node, graph: Graph) -> tuple[str, ...]:
     """Return the stored tables that are read but drive nothing."""
     driven = driving(node, graph)
-    every = stored_references(node.operator.references, graph)
+    every = graph.stored(node.operator.references)
     return tuple(i for i in every if i not in driven)
 
 
@@ -194,12 +194,3 @@ def is_computed_here(limits: Limits, plan: BatchPlan) -> bool:
 
 def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
     return BatchPlan(node, uri, before, Strategy.RECOMPUTE, "", waiting_for=what)
-
-
-def stored_references(ids: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
-    """Return the stored tables behind references; a dimension view stands for those it joins."""
-    stored: list[str] = []
-    for table_id in ids:
-        table = graph.tables[table_id]
-        stored += [table_id] if table.is_stored else stored_references(table.inputs, graph)
-    return tuple(dict.fromkeys(stored))

@@ -13,7 +13,6 @@ from sluice.declare.settings import SparkSettings
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import Pin
 from sluice.engine.context import Context
-from sluice.engine.planning.plan import stored_references
 from sluice.spark.session import STATIC_CONF
 
 IN_MEMORY = 8 * 2  # bytes of memory per byte of files
@@ -40,7 +39,7 @@ class Broadcast:
 
 def broadcast_of(context: Context, table_id: str, pins: Mapping[str, Pin]) -> Broadcast:
     """Decide how a dimension, or a view over dimensions, is joined. Reads logs only."""
-    stored = stored_references((table_id,), context.graph)
+    stored = context.graph.stored([table_id])
     size = sum(table_size(context.lake.uri(i), pins[i].version).bytes for i in stored)
     share = context.limits.broadcast_memory_share
     return Broadcast(size, int(memory_bytes(context.settings) * share / IN_MEMORY))

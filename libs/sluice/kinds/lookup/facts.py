@@ -19,7 +19,6 @@ from sluice.delta.reading.matches import Place
 from sluice.delta.reading.table import feed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import few_of
-from sluice.engine.planning.plan import stored_references
 from sluice.kinds.lookup.few import Facts, FewFacts
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import dimension_at
@@ -38,9 +37,7 @@ class ConcernedFacts:
         return self.place.is_large and any(
             self._has_mostly_changed(table_id, None if keys is None else keys.get(join))
             for join in self.join.spec.join
-            for table_id in stored_references(
-                (self.join.dimension(join).id,), self.batch.context.graph
-            )
+            for table_id in self.batch.context.graph.stored([self.join.dimension(join).id])
         )
 
     def _has_mostly_changed(self, dimension: str, keys: pa.Table | None) -> bool:
@@ -122,7 +119,7 @@ class ConcernedFacts:
         found = {}
         for join in self.join.spec.join:
             table = self.join.dimension(join)
-            stored = stored_references((table.id,), self.batch.context.graph)
+            stored = self.batch.context.graph.stored([table.id])
             if not self.batch.plan.ranges.keys() & set(stored):
                 continue
             uri = self.batch.context.lake.uri(table.id)
@@ -179,7 +176,7 @@ class ConcernedFacts:
         """
         found = {}
         for reference in self.join.references:
-            stored = stored_references((reference,), self.batch.context.graph)
+            stored = self.batch.context.graph.stored([reference])
             if reference in self.batch.plan.ranges:
                 found[reference] = self._change(reference)
             elif self.batch.plan.ranges.keys() & set(stored):
