@@ -27,11 +27,11 @@ STEPS = {
     "": ("tests/declare", "tests/read", "tests/delta/test_protocol.py"),
     "spark": (
         *("tests/language/test_type_rules.py", "tests/language/test_expressions.py"),
-        *("tests/interpreter", "tests/delta/test_commit.py", "tests/kinds/test_chains.py"),
+        *("tests/interpreter", "tests/delta/writing/test_commit.py", "tests/kinds/test_chains.py"),
     ),
     "quality": (
         *("tests/gate/test_against_great_expectations.py", "tests/gate/test_gate.py"),
-        *("tests/gate/test_quarantine.py", "tests/docs/test_readme.py"),
+        *("tests/gate/outcomes/test_quarantine.py", "tests/docs/test_readme.py"),
     ),
     "airflow": (
         *("tests/airflow/test_dag_factory.py", "tests/airflow/test_imports.py"),

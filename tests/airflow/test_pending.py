@@ -62,7 +62,7 @@ def deliver(project: Project, name: str, path: str, interval: Interval) -> None:
     table, lake = project.graph.tables[name], layout(project)
     files = landing.list_files(project.resolve(path))
     print_ = landing.fingerprint(files, definition(table))
-    intervals.record(lake.uri(name, "intervals"), intervals.Delivery(interval, print_, 1, 1, 0))
+    intervals.record(lake.uri(name, "intervals"), intervals.Note(interval, print_, 1, 1, 0))
     position = Position(batch=1, attempt="a", kind="ingest", definition=definition(table), run="r0")
     said = CommitProperties(custom_metadata={"userMetadata": position.to_json()})
     write_deltalake(lake.uri(name), pa.table({"id": [1]}), commit_properties=said)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from sluice.airflow.page.facts import pipeline, table
+from sluice.airflow.page.contents import pipeline, table
 from sluice.airflow.page.rendering import ago, render
 from sluice.declare.project import load
 from sluice.delta.notes.failures import Failure, keep

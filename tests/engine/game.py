@@ -19,7 +19,7 @@ from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, head_a
 from sluice.delta.places.lake import layout
 from sluice.delta.upkeep.invariants import position_faults
 from sluice.engine.advance import Run, next_position
-from sluice.engine.computing.plan import BatchPlan, Strategy
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.errors import ConfigError, ForeignCommit, HistoryLost, LostRace
 from sluice.limits import Limits

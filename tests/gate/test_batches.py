@@ -21,7 +21,7 @@ def replayed(shop: Shop) -> list[str]:
 
 
 def test_an_unusual_batch_is_named_in_its_report_and_kept(shop: Shop) -> None:
-    past = [facts.Kept(facts.Facts(5000, 5000), nth, "r", DAY) for nth in range(8)]
+    past = [facts.KeptFacts(facts.Facts(5000, 5000), nth, "r", DAY) for nth in range(8)]
     for nth in range(8):
         facts.keep(layout(shop.project), "shop.sales", past[nth], past[:nth])
     shop.land(1, GOOD)

@@ -9,7 +9,7 @@ from sluice.declare.registry import BUILT_IN
 ROOT = Path(str(sluice.__file__)).parent
 ROOMS = tuple(name.replace("sluice.", "", 1).replace(".", "/") for name in BUILT_IN)
 NAMES = re.compile(
-    r"top-?k|cogroup|(?<!File)(?<![a-z])lookup(?!error)|window_?stores?|dimension_?view",
+    r"top-?k|cogroup|(?<!File)(?<![a-z])lookup(?!error)|window[ _]?store|dimension[ _]?view",
     re.IGNORECASE,
 )
 # Messages that send a user to a kind of view, and the view that `sluice init` proposes.
@@ -18,7 +18,6 @@ ADVICE = {
     "declare/building.py",
     "language/join_syntax.py",
     "language/syntax.py",
-    "read/conditions/engine_sql.py",
     "starter/project.py",
 }
 

@@ -16,7 +16,7 @@ from sluice.declare.table_spec import TableSpec
 from sluice.engine.planning.nodes import Maker
 from sluice.engine.query.absence import Absence
 from sluice.engine.query.lineage import Lineage
-from sluice.kinds.lookup.references import Unstored
+from sluice.engine.query.unstored import Unstored
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.support.lake import Lake
 
 from sluice.airflow.graph import task_graph
-from sluice.airflow.page.facts import table
+from sluice.airflow.page.contents import table
 from sluice.airflow.page.rendering import render
 from sluice.cli.main import main
 from sluice.declare import registry

@@ -8,7 +8,7 @@ import pytest
 from tests.read.tables import position, project_at, write_table
 
 from sluice.declare.project import Project, load
-from sluice.delta.notes.intervals import Delivery, record
+from sluice.delta.notes.intervals import Note, record
 from sluice.delta.places.lake import layout
 from sluice.language.interval import Interval
 from sluice.limits import Limits
@@ -30,7 +30,7 @@ def steps(project: Project, name: str) -> list[tuple[str, str, str]]:
 
 def deliver(project: Project, name: str) -> None:
     uri = layout(project).uri(f"shop.{name}", "intervals")
-    record(uri, Delivery(DAY, "files", 1, 1, 0, 1))
+    record(uri, Note(DAY, "files", 1, 1, 0, 1))
 
 
 def test_a_source_that_was_never_delivered_is_one_step(project: Project) -> None:

@@ -13,7 +13,7 @@ from tests.read.tables import day, pin, position, project_at, write_table
 from sluice.declare.meaning.definition import definition
 from sluice.delta.log.position import Pin
 from sluice.delta.notes.failures import Failure, clear, keep
-from sluice.delta.notes.intervals import Delivery, record
+from sluice.delta.notes.intervals import Note, record
 from sluice.delta.places.lake import layout
 from sluice.language.interval import Interval
 from sluice.read.pending import pending
@@ -141,7 +141,7 @@ def deliver(project, quarantined):
     """Note deliveries of sales: a day of January, and how many rows of it were quarantined."""
     for first, aside in quarantined.items():
         interval = Interval(day(first), day(first + 1))
-        record(layout(project).uri("shop.sales", "intervals"), Delivery(interval, "", 9, 9, aside))
+        record(layout(project).uri("shop.sales", "intervals"), Note(interval, "", 9, 9, aside))
 
 
 def test_intervals_that_are_missing_between_delivered_ones_are_named(project):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
-from sluice.delta.notes.intervals import Delivery, deliveries
+from sluice.delta.notes.intervals import Note, deliveries
 from sluice.delta.places.lake import layout
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run
@@ -88,9 +88,7 @@ class Landed(Lake):
 
     def noted(self, name: str = "events") -> dict[Interval, tuple[int, int, int]]:
         """Rows read, accepted and quarantined of each interval."""
-        found: Iterable[Delivery] = deliveries(
-            layout(self.project).uri(f"shop.{name}", "intervals")
-        )
+        found: Iterable[Note] = deliveries(layout(self.project).uri(f"shop.{name}", "intervals"))
         return {d.interval: (d.rows_read, d.rows_accepted, d.rows_quarantined) for d in found}
 
 

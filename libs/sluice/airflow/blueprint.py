@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from sluice.airflow.graph import Task, TaskGraph, proof, sweep, task_graph, upkeep
 from sluice.airflow.projects import loaded
 from sluice.declare.environment import of_base
-from sluice.declare.kept import Kept, Noting, kept_in
+from sluice.declare.kept import KeptResult, Noting, kept_in
 from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ def _folder() -> Path:
     return Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "sluice"
 
 
-def _kept(kept: Kept) -> Site | None:
+def _kept(kept: KeptResult) -> Site | None:
     with suppress(ValueError):
         content = kept.read(of_base())
         return TypeAdapter(Site).validate_json(content) if content else None
     return None
 
 
-def _made(config: Path, kept: Kept) -> Site:
+def _made(config: Path, kept: KeptResult) -> Site:
     environ = Noting(of_base())  # DAGs are the same in every environment
     made = _site(*loaded(config, environ))
     if ";" not in made.remote:  # parameters, such as a token

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.changes.diff import CHANGE
-from sluice.changes.net import CHANGE_TYPE, WEIGHT
+from sluice.changes.feed import CHANGE_TYPE, COMES
+from sluice.changes.net import WEIGHT
 
 _OLD, _NEW = "_old", "_new"
 
@@ -43,7 +44,7 @@ def arrow_net(feed: pa.Table, columns: Sequence[str]) -> pa.Table | None:
     rows = feed.select(list(columns))
     if not all(map(_is_plain, rows.schema.types)):
         return None
-    comes = pc.is_in(feed[CHANGE_TYPE], pa.array(["insert", "update_postimage"]))
+    comes = pc.is_in(feed[CHANGE_TYPE], pa.array(COMES))
     rows = rows.append_column(WEIGHT, pc.if_else(comes, 1, -1))
     sums = rows.group_by(list(columns)).aggregate([(WEIGHT, "sum")])
     sums = sums.rename_columns({f"{WEIGHT}_sum": WEIGHT})

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from sluice.changes.feed import CHANGE_TYPE, COMES
+
 WEIGHT = "_sluice_weight"
-CHANGE_TYPE = "_change_type"
 
 
 def net(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -25,7 +26,7 @@ def net(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 def weighted(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Return `columns` and WEIGHT (1 or -1) of each row of a feed, not summed."""
-    comes = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+    comes = F.col(CHANGE_TYPE).isin(*COMES)
     return feed.select(*_quoted(columns), F.when(comes, 1).otherwise(-1).alias(WEIGHT))
 
 

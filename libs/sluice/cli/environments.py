@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import click
 
-from sluice.cli.preview import SAMPLE, Asked, changes_options, preview_option, show_changes
+from sluice.cli.preview import SAMPLE, PreviewOptions, changes_options, preview_option, show_changes
 from sluice.cli.runs import do
 from sluice.declare.environment import of_base
 from sluice.declare.project import Project, load
@@ -121,7 +121,7 @@ def diff(
     project = _base(config)
     beside, graph = Beside.of(project, name), project.graph
     chosen = [graph.table(table) for table in tables] or list(graph.tables.values())
-    asked = Asked(SAMPLE if sample is None else sample, html)
+    asked = PreviewOptions(SAMPLE if sample is None else sample, html)
     found = with_spark(
         project.spark, lambda spark: list(beside.standings(spark, chosen, asked.sample))
     )
@@ -137,7 +137,7 @@ def diff(
 @preview_option
 @format_option
 @config_option
-def promote(name: str, preview: Asked | None, format_: Format, config: str) -> None:
+def promote(name: str, preview: PreviewOptions | None, format_: Format, config: str) -> None:
     """Rebuild the lake's tables as the environment NAME has them; only differences are committed.
 
     The definitions are those of the configuration. Both are then compared, table by table.

@@ -27,7 +27,7 @@ SAMPLE = 3
 
 
 @dataclass(frozen=True)
-class Asked:
+class PreviewOptions:
     """Options of a preview: up to `sample` changed rows of a table, and `html`, a file."""
 
     sample: int = SAMPLE
@@ -35,7 +35,7 @@ class Asked:
 
 
 def preview_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--preview`, `--sample` and `--html`, as the argument `preview`: Asked, or None."""
+    """Add `--preview`, `--sample` and `--html` as argument `preview`; None without the first."""
 
     @click.option("--preview", is_flag=True, help="Show what would change; commit nothing.")
     @changes_options("that --preview shows", "what --preview shows")
@@ -43,7 +43,7 @@ def preview_option(command: Callable[..., Any]) -> Callable[..., Any]:
     def asking(preview: bool, sample: int | None, html: Path | None, **others: Any) -> Any:
         if not preview and (sample is not None or html):
             raise UsageError("--sample and --html go with --preview")
-        asked = Asked(SAMPLE if sample is None else sample, html) if preview else None
+        asked = PreviewOptions(SAMPLE if sample is None else sample, html) if preview else None
         return command(preview=asked, **others)
 
     return asking
@@ -68,7 +68,7 @@ def changes_options(rows: str, shown: str) -> Callable[[Callable[..., Any]], Cal
 
 @contextmanager
 def project_of(
-    project: Project, tables: Sequence[Table], preview: Asked | None, format_: Format
+    project: Project, tables: Sequence[Table], preview: PreviewOptions | None, format_: Format
 ) -> Iterator[tuple[Project, Show]]:
     """Yield the project to work on, and what shows the reports at the end.
 
@@ -81,7 +81,9 @@ def project_of(
         yield beside.project, partial(_show, beside, preview, format_)
 
 
-def _show(preview: Preview, asked: Asked, format_: Format, reports: Iterable[BatchReport]) -> None:
+def _show(
+    preview: Preview, asked: PreviewOptions, format_: Format, reports: Iterable[BatchReport]
+) -> None:
     done = list(reports)
     heading = Heading("Preview", preview.real, "Nothing of this was committed.", COUNTS)
     if format_ is Format.TABLE:

@@ -12,7 +12,7 @@ import click
 
 from sluice.cli.jobs.ingest import deliver
 from sluice.cli.options import empty_option, end_option, pin_option, read_pins, start_option
-from sluice.cli.preview import Asked, Show, preview_option, project_of
+from sluice.cli.preview import PreviewOptions, Show, preview_option, project_of
 from sluice.cli.progress import Steps, summary
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
@@ -56,7 +56,7 @@ def run(
     end: str | None,
     changed: bool,
     allow_empty: bool,
-    preview: Asked | None,
+    preview: PreviewOptions | None,
     format_: Format,
     config: str,
 ) -> None:
@@ -148,7 +148,7 @@ def ingest(
     start: str | None,
     end: str | None,
     allow_empty: bool,
-    preview: Asked | None,
+    preview: PreviewOptions | None,
     format_: Format,
     config: str,
 ) -> None:
@@ -177,7 +177,7 @@ def ingest(
 @preview_option
 @format_option
 @config_option
-def load(dimension: str, preview: Asked | None, format_: Format, config: str) -> None:
+def load(dimension: str, preview: PreviewOptions | None, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
     tables, this = [_table(project, dimension, "dimension")], _run("load")
@@ -193,7 +193,7 @@ def load(dimension: str, preview: Asked | None, format_: Format, config: str) ->
 def advance(
     views: tuple[str, ...],
     pin: tuple[str, ...],
-    preview: Asked | None,
+    preview: PreviewOptions | None,
     format_: Format,
     config: str,
 ) -> None:
@@ -216,7 +216,7 @@ def do(
     format_: Format,
     intervals: Sequence[Interval] = (),
     *,
-    preview: Asked | None = None,
+    preview: PreviewOptions | None = None,
 ) -> None:
     """Run the step of each table, sum up, and raise what failed. Each failure is kept.
 

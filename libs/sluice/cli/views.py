@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from sluice.cli.options import empty_option
-from sluice.cli.preview import Asked, preview_option
+from sluice.cli.preview import PreviewOptions, preview_option
 from sluice.cli.progress import summary
 from sluice.cli.runs import do
 from sluice.declare.project import Project
@@ -55,7 +55,7 @@ def plan(
     sql: str | None,
     pipeline: str | None,
     against: str | None,
-    preview: Asked | None,
+    preview: PreviewOptions | None,
     format_: Format,
     config: str,
 ) -> None:
@@ -131,7 +131,7 @@ def rebuild(
     as_landed: bool,
     start: str | None,
     allow_empty: bool,
-    preview: Asked | None,
+    preview: PreviewOptions | None,
     format_: Format,
     config: str,
 ) -> None:
@@ -198,7 +198,7 @@ def _show_compared(
     table: str | None,
     config: str,
     against: str,
-    preview: Asked | None,
+    preview: PreviewOptions | None,
     format_: Format,
 ) -> None:
     """Show what would become of the other configuration's tables, or how their rows would differ.

@@ -48,7 +48,7 @@ class Noting(Mapping[str, str]):
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptResult:
     """A file that keeps a result, and the state of what it came from."""
 
     file: Path
@@ -81,12 +81,12 @@ class Kept:
                 Path(draft).unlink()
 
 
-def kept_in(folder: Path, config: Path) -> Kept:
+def kept_in(folder: Path, config: Path) -> KeptResult:
     """Return the file in a folder that keeps a configuration's result."""
     shown = repr((str(config), str(config.absolute())))  # messages show paths as they were given
     state = repr((shown, str(config.resolve()), _made_by(), stamps(config)))
     name = hashlib.sha256(shown.encode()).hexdigest()[:16]
-    return Kept(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
+    return KeptResult(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
 
 
 @cache

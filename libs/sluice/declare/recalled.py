@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sluice.declare.kept import Kept, Noting
+from sluice.declare.kept import KeptResult, Noting
 from sluice.declare.registry import has_added
 from sluice.declare.text.document import Document, Where
 
@@ -21,7 +21,7 @@ PLAIN = {("lake",), ("start_date",), ("end_date",)}
 SECRETIVE = re.compile("[@?;&]")  # stand beside passwords and tokens in a URL
 
 
-def recalled(kept: Kept, environ: Mapping[str, str]) -> Any:
+def recalled(kept: KeptResult, environ: Mapping[str, str]) -> Any:
     """Return the project that is kept; None if there is none, or it is no longer valid."""
     content = None if has_added() else kept.read(environ)
     if content is None:
@@ -32,7 +32,7 @@ def recalled(kept: Kept, environ: Mapping[str, str]) -> Any:
         return None
 
 
-def keep(project: Any, documents: Iterable[Document], kept: Kept, noted: Noting) -> None:
+def keep(project: Any, documents: Iterable[Document], kept: KeptResult, noted: Noting) -> None:
     """Keep a project, unless it may hold a secret; forget those that were kept long ago."""
     if has_added() or any(map(_may_hold_secrets, documents)):
         return

@@ -6,7 +6,7 @@ The modules, called parts, are these:
     spec      `SPEC`: the model of the declaration (declare.table_spec)
     resolve   `resolve(spec, inputs, report)`: the table that it declares
     nodes     `nodes(table, graph)`: the stored tables, each with its operator and its batches
-    rows      `rows(table, inputs)`: rows of a table that is not stored (kinds.lookup.references)
+    rows      `rows(table, inputs)`: rows of a table that is not stored (engine.query.unstored)
     columns   `columns(table, inputs)`: what columns are made from (declare.meaning.column_lineage)
     lineage   `contributing(operator, groups)`: rows that rows come from (engine.query.lineage)
     absence   `conditions(spec, found)`, `unmatched(...)`: what rows lack (engine.query.absence)

@@ -17,8 +17,8 @@ HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ROW_ID: "STRING", BATCH: "BIGINT"}
 class Table:
     """One table of the graph.
 
-    `taken`: columns that its files brought beyond the declared ones. `through`: the dimension views
-    among its inputs. They have no state of their own, so their meaning is part of the table's.
+    `taken`: columns that its files brought beyond the declared ones. `through`: the tables
+    among its inputs that are not stored. They have no state, so their meaning is part of its own.
     `parts`: the tables of which it is made, each of a kind of its own, itself the last.
     """
 
@@ -46,7 +46,7 @@ class Table:
 
     @property
     def is_stored(self) -> bool:
-        """True if it is a table on disk; a dimension view is not."""
+        """True if it is a table on disk, and not resolved when it is read."""
         return self.spec.IS_STORED
 
     @property
@@ -93,8 +93,8 @@ class Table:
         return self.columns.get(column) or self.hidden.get(column) or HIDDEN_TYPES.get(column, "")
 
 
-def views_among(tables: Iterable[Table]) -> tuple[Table, ...]:
-    """Return the tables that are not stored: the dimension views."""
+def unstored(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """Return the tables that are not stored."""
     return tuple(table for table in tables if not table.is_stored)
 
 

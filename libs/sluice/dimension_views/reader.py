@@ -14,11 +14,11 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from sluice.declare.table import Table
+from sluice.dimension_views.engine_sql import translated, where_sql
 from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
 from sluice.read.conditions import where as predicates
-from sluice.read.conditions.cursor import Place, behind
-from sluice.read.conditions.engine_sql import translated, where_sql
+from sluice.read.conditions.cursor import Cursors, behind
 from sluice.read.conditions.keys import KeyColumns
 from sluice.read.conditions.order import Order, Span
 from sluice.read.conditions.values import check_columns
@@ -112,7 +112,7 @@ class JoinedTable(KeyValues):
         reader = self._query(f"{where_sql(spans)} ORDER BY {order}")
         found = _filtered(reader, self.schema, spans, condition, limit)
         schema = pa.schema([self.schema.field(column) for column in shown])
-        return Rows(found, schema, self.version, Touched(), Place(keys, after=after))
+        return Rows(found, schema, self.version, Touched(), Cursors(keys, after=after))
 
     def _query(self, rest: str = "") -> pa.RecordBatchReader:
         engine = QueryBuilder()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
 from sluice.declare.resolution.scope import Report, Scope
-from sluice.declare.table import Table, views_among
+from sluice.declare.table import Table, unstored
 from sluice.declare.text.document import Where
 from sluice.dimension_views.spec import DimensionView
 from sluice.language.expression import Expression
@@ -24,7 +24,7 @@ def resolve(spec: DimensionView, inputs: Mapping[Where, Table], report: Report) 
     columns = scope.types_of(spec.select)
     key = _key(spec, dimensions, report)
     ids = tuple(table.id for table in dimensions.values())
-    through = views_among(dimensions.values())
+    through = unstored(dimensions.values())
     return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, ids, through=through)
 
 

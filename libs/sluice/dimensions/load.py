@@ -30,7 +30,7 @@ from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
-from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.planning.redefinition import check_definition, replaceable
 from sluice.engine.report import BatchReport, Clock
 from sluice.engine.retries import naming_faults, tried
@@ -122,8 +122,8 @@ def _committed(
     if is_here(session):
         _compile(session, project, found, reading.rows, before)
     is_added = wanted.state is not None
-    delivered = Delivered(run.id, position.batch, None, None, is_added=is_added)
-    with clock.timed("check", gated(project, found.table, reading.rows, delivered)) as passed:
+    judged = JudgedBatch(run.id, position.batch, None, None, is_added=is_added)
+    with clock.timed("check", gated(project, found.table, reading.rows, judged)) as passed:
         landing.check_unchanged(wanted.files, marks, found.table.id)
         _check_usable(found, passed, before if wanted.state is None else None)
         intervals.withdraw(found.loads_uri, WHOLE)
@@ -235,7 +235,7 @@ def _record(found: Found, wanted: Due, passed: Passed, batch: int) -> None:
     if earlier:
         known = (earlier.rows_read, earlier.rows_accepted, earlier.rows_quarantined)
         counts = (counts[0] + known[0], counts[1] + known[1], counts[2] + known[2])
-    intervals.record(found.loads_uri, intervals.Delivery(WHOLE, found.note, *counts, batch))
+    intervals.record(found.loads_uri, intervals.Note(WHOLE, found.note, *counts, batch))
 
 
 def _report(found: Found, passed: Passed, done: Committed, clock: Clock) -> BatchReport:

@@ -64,7 +64,7 @@ class Due:
 
     files: tuple[LandedFile, ...]
     state: Head | None = None
-    noted: intervals.Delivery | None = None
+    noted: intervals.Note | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -130,11 +130,11 @@ def _state(found: Found, before: Head) -> Head | None:
     return at if used.version <= at.version else None
 
 
-def _noted(found: Found) -> intervals.Delivery | None:
+def _noted(found: Found) -> intervals.Note | None:
     return next(iter(intervals.deliveries(found.loads_uri)), None)
 
 
-def _has(at: Head, noted: intervals.Delivery) -> bool:
+def _has(at: Head, noted: intervals.Note) -> bool:
     """True if a table has the batch of a note, so no older state of the table was restored."""
     return noted.batch < at.next_batch
 

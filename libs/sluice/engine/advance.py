@@ -22,12 +22,12 @@ from sluice.delta.writing.fence import Committed
 from sluice.engine.committing.upkeep import tidy
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy
 from sluice.engine.computing.computed import Carried, Computed, settled
 from sluice.engine.computing.horizon import horizon_of
-from sluice.engine.computing.plan import BatchPlan, Strategy
 from sluice.engine.context import Context
 from sluice.engine.judging.checking import checked
-from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import is_computed_here, plan_batch, whole_size
@@ -146,8 +146,8 @@ class _Step:
             known = Computed(ready.changelog, Strategy.WITH_STATE) if ready else None
             computed = settled(session, known or batch.computed())
             position = replace(position, refills=position.refills + computed.refills)
-        delivered = Delivered(self.run.id, position.batch, None, None)
-        checking = checked(session, context.lake, self.node, computed.changelog, delivered)
+        judged = JudgedBatch(self.run.id, position.batch, None, None)
+        checking = checked(session, context.lake, self.node, computed.changelog, judged)
         target = _target(plan, computed, whole_size(context.lake, plan))
         is_projection = computed.is_projection
         with clock.timed("check", checking) as passed:

@@ -13,7 +13,7 @@ from typing import Any
 from sluice.declare.quality import Expectation
 from sluice.gate import asked
 from sluice.gate.outcomes import comparison
-from sluice.gate.rules import java_regex, moments
+from sluice.gate.rules import freshness, java_regex
 from sluice.gate.rules.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
 from sluice.language.names import unknown
@@ -33,7 +33,7 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
     If `columns` is empty, the table's columns are unknown.
     """
     try:
-        expectation = moments.at(expectation, NOW)
+        expectation = freshness.at(expectation, NOW)
     except ValueError as error:
         return [str(error)]
     if expectation.type in comparison.COMPILED:

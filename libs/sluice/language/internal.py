@@ -1,4 +1,4 @@
-"""Names of what Sluice keeps: tables beside a declared one, such as `<table>__state`, and folders."""
+"""Names of what Sluice keeps: tables beside a declared one, such as `<table>__state`; a folder."""
 
 STATE = "state"  # what a kind must remember beyond the visible rows
 DELIVERIES = "deliveries"  # every delivered row, by interval

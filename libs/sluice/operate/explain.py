@@ -16,7 +16,7 @@ from sluice.delta.writing.marking import most_marked
 from sluice.dimensions.load import engine_of_load
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
-from sluice.engine.computing.plan import BatchPlan
+from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of

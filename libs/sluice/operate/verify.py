@@ -17,8 +17,8 @@ from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, head
 from sluice.delta.reading.table import snapshot
 from sluice.delta.upkeep.invariants import row_count
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy
 from sluice.engine.computing.horizon import recorded_horizon
-from sluice.engine.computing.plan import BatchPlan, Strategy
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
+from sluice.changes.feed import CHANGE_TYPE, COMES, COMMIT_VERSION
+from sluice.delta.reading.feed import stream_feed
 from sluice.errors import HistoryLost, UsageError
 from sluice.read.conditions.order import Order
 from sluice.read.conditions.values import check_columns
@@ -23,12 +25,12 @@ from sluice.read.stored.commits import Commit, back_from
 from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import Snapshot, open_delta
 
-CHANGE_TYPE, COMMIT_VERSION, IS_NEW = "_change_type", "_commit_version", "_is_new"
+IS_NEW = "_is_new"
 LAST_RUNS = 5  # named if an unknown one was asked for
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
 
-class Whole(Protocol):
+class TouchedPart(Protocol):
     """Part of a view that a version touched, whole, as that view is read."""
 
     version: int
@@ -42,7 +44,7 @@ class Whole(Protocol):
         ...
 
 
-class Wholes(Protocol):
+class TouchedParts(Protocol):
     """Touched parts of several versions."""
 
     @property
@@ -55,7 +57,7 @@ class Wholes(Protocol):
         """Columns that people see first."""
         ...
 
-    def __iter__(self) -> Iterator[Whole]: ...
+    def __iter__(self) -> Iterator[TouchedPart]: ...
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,9 @@ class Changelog:
         tables = (self.feed(c.version).select(schema.names) for c in commits)
         return Rows(tables, schema, self.snapshot.version, Touched())
 
-    def maps(self, *, from_version: int | None = None, run: str | None = None) -> Wholes:
+    def maps(self, *, from_version: int | None = None, run: str | None = None) -> TouchedParts:
         """Return what each version touched, whole, as the view's own reader shows it."""
-        found: Wholes = self.lake.maps(self, from_version=from_version, run=run)
+        found: TouchedParts = self.lake.maps(self, from_version=from_version, run=run)
         return found
 
     def _too_late(self, first: int) -> UsageError:
@@ -145,8 +147,7 @@ class Changelog:
         """Return the changes of one version, in order, with hidden columns."""
         delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
         try:
-            stream = pa.RecordBatchReader.from_stream(delta.load_cdf(version, version))
-            feed = stream.read_all()
+            feed = stream_feed(delta, version - 1, version).read_all()
         except (DeltaError, pa.ArrowException) as error:
             raise self._lost(f"the changes of version {version} can't be read: {error}") from None
         names = [n for n in self.snapshot.schema.names if n in feed.column_names]
@@ -157,7 +158,7 @@ class Changelog:
 
     def _sorted(self, feed: pa.Table) -> pa.Table:
         kinds = feed[CHANGE_TYPE]
-        is_new = pc.or_(pc.equal(kinds, "insert"), pc.equal(kinds, "update_postimage"))
+        is_new = pc.is_in(kinds, pa.array(COMES))
         identity = [c for c in self.table.identity if c in feed.column_names]
         return Order((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice.changes.feed import CHANGE_TYPE, GOES
 from sluice.delta.log.position import REBUILD, Position
 from sluice.errors import HistoryLost
 from sluice.language.internal import declared
-from sluice.read.changes import CHANGE_TYPE, Changelog
+from sluice.read.changes import Changelog
 from sluice.read.conditions.order import Span
 from sluice.read.conditions.values import check_columns
 from sluice.read.stored.commits import Commit, back_from
 
-REMOVED = ("delete", "update_preimage")
 Row = dict[str, Any]
 
 
@@ -85,7 +85,7 @@ def _at(changelog: Changelog, commit: Commit, span: Span) -> tuple[Row | None, R
     before = after = None
     for row in rows.to_pylist():
         shown = {name: row[name] for name in changelog.snapshot.visible}
-        if row[CHANGE_TYPE] in REMOVED:
+        if row[CHANGE_TYPE] in GOES:
             before = shown
         else:
             after = shown

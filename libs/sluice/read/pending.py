@@ -12,7 +12,7 @@ from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.log.lineage import is_past
+from sluice.delta.log.continuity import is_past
 from sluice.delta.log.position import Head, head
 from sluice.delta.places.lake import LakeLayout, layout
 from sluice.language.internal import declared

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from sluice.declare.table import Table
+from sluice.delta.reading.feed import stream_feed
 from sluice.read.conditions.keys import KeyColumns
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
@@ -49,7 +48,7 @@ def _candidates(now: KeyedTable, after: int, most: int) -> Iterator[tuple[Any, .
     seen: set[tuple[Any, ...]] = set()
     delta = open_delta(now.name, now.snapshot.uri, now.version)
     for version in range(after + 1, now.version + 1):
-        for batch in pa.RecordBatchReader.from_stream(delta.load_cdf(version, version)):
+        for batch in stream_feed(delta, version - 1, version):
             names = [name for name in now.identity if name in batch.schema.names]
             for row in batch.select(names).to_pylist() if len(names) == len(now.identity) else ():
                 key = tuple(row[name] for name in now.identity)

@@ -21,8 +21,8 @@ from sluice.gate.counting import facts
 from sluice.gate.outcomes.history import MANY_FILES, newest
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.pages import data_docs
-from sluice.gate.pages.digest import TableFacts
 from sluice.gate.pages.report import FOLDER, render, write
+from sluice.gate.pages.summary import TableRecord
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.scan import Scan
@@ -46,7 +46,7 @@ def publish(project: Project) -> Path:
     docs = data_docs.pages(results) if project.quality.data_docs else {}
     states = {s.table: s for s in status(project)}
     tables = [t for t in project.graph.tables.values() if t.id in states]
-    gathered = [_facts(project, t, states[t.id], results[t.id]) for t in tables]
+    gathered = [_record(project, t, states[t.id], results[t.id]) for t in tables]
     linked = [replace(f, data_docs=_link(f, docs)) for f in gathered]
     pages = render(lake.root, linked, datetime.now(UTC))
     return write(report_folder(project), docs | pages)
@@ -60,7 +60,7 @@ def report_folder(project: Project) -> Path:
     return Path(root) / FOLDER
 
 
-def _link(table: TableFacts, docs: Mapping[str, str]) -> str:
+def _link(table: TableRecord, docs: Mapping[str, str]) -> str:
     file = data_docs.file_of(f"{table.pipeline}.{table.table}")
     return file if file in docs else ""
 
@@ -72,10 +72,10 @@ def _by_table(results: Iterable[Row]) -> defaultdict[str, list[Row]]:
     return found
 
 
-def _facts(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableFacts:
+def _record(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableRecord:
     lake = layout(project)
     noted = intervals.notes(lake.uri(table.id, INTERVALS)) if table.is_delivered else []
-    return TableFacts(
+    return TableRecord(
         pipeline=table.pipeline,
         table=table.name,
         kind=table.kind,

@@ -23,7 +23,7 @@ from sluice.gate.outcomes import comparison, history
 from sluice.gate.outcomes.results import WHOLE, Json, Outcome, measure_outcome, uniqueness_outcome
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.gate.pages.checks import is_whole
-from sluice.gate.rules import moments
+from sluice.gate.rules import freshness
 from sluice.gate.rules.measures import Measure
 from sluice.gate.rules.suite import COMPILERS
 from sluice.gate.rules.uniqueness import Repeats, Uniqueness
@@ -101,7 +101,7 @@ class _Checks:
         """Return the outcome if it takes no Spark."""
         if expectation.type in comparison.COMPILED:
             return self._compared(expectation)
-        fixed = moments.at(expectation, self.now)
+        fixed = freshness.at(expectation, self.now)
         compiler = COMPILERS.get(fixed.type)
         rule = compiler(fixed) if compiler else None
         outcome = self._answer(rule) if isinstance(rule, Measure | Uniqueness) else None
@@ -110,7 +110,7 @@ class _Checks:
     def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[Outcome]:
         """Return the outcomes that Arrow has no answer to: the table is judged like a batch."""
         asked = [e for e in expected if e.type not in comparison.COMPILED]
-        batch = [moments.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
+        batch = [freshness.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
         found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
         answers = (_as_written(o, e) for e, o in zip(asked, found, strict=True))
         return [_noted(o, {STATE: state(self.stored, None)}) for o in answers]

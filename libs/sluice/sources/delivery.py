@@ -48,10 +48,10 @@ class Delivery:
     path: str
     files: tuple[LandedFile, ...]
     fingerprint: str
-    replaced: tuple[intervals.Delivery, ...]
+    replaced: tuple[intervals.Note, ...]
     stored_as: str
     intervals_uri: str
-    noted: tuple[intervals.Delivery, ...] = ()
+    noted: tuple[intervals.Note, ...] = ()
     timezone: str = "UTC"
     topic: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)

@@ -28,7 +28,7 @@ from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
-from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.planning.redefinition import replaceable
 from sluice.engine.query.operator import names
 from sluice.engine.report import BatchReport, Clock
@@ -138,7 +138,7 @@ class Replacement:
         """Return the gate that the rows go through."""
         delivery, run, span = self.delivery, self.run, self.delivery.interval
         is_added = delivery.is_added
-        batch = Delivered(
+        batch = JudgedBatch(
             self.position.run,
             self.position.batch,
             span.start,
@@ -193,7 +193,7 @@ class Replacement:
         if delivery.is_added:
             accepted = self._count(session) + done.inserted - done.deleted
         counts = (accepted + bad, accepted, bad, batch)
-        noted = intervals.Delivery(span, delivery.fingerprint, *counts)
+        noted = intervals.Note(span, delivery.fingerprint, *counts)
         intervals.record(delivery.intervals_uri, noted)
         return replace(
             BatchReport.of(delivery.stored_as, "source", done, self.clock),

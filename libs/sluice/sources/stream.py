@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from sluice.changes.feed import CHANGE_TYPE, COMMIT_VERSION
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.lineage import as_of, is_past
+from sluice.delta.log.continuity import as_of, is_past
 from sluice.delta.log.position import Head, head
 from sluice.delta.places.lake import layout
 from sluice.delta.places.walk import LandedFile
@@ -87,7 +88,7 @@ def _deliver(
     check_feed(stream.uri, name, stream.table.id, after, now.version)
     session = spark.tune(small=True)
     rows = feed(session, stream.uri, after, now.version, project.limits).where(
-        "_change_type = 'insert'"
+        f"{CHANGE_TYPE} = 'insert'"
     )
     for arrival in _arrivals(rows):
         delivery = _delivery(project, stream, target, arrival)
@@ -113,7 +114,7 @@ def replay_stream(
     session, inputs = spark.tune(small=True), before.position.inputs
     rows = snapshot(session, stream.uri, now.version, project.limits)
     rows = rows.where(F.col(ARRIVED).isin(list(moments)))
-    rows = rows.withColumn("_commit_version", F.lit(now.version))
+    rows = rows.withColumn(COMMIT_VERSION, F.lit(now.version))
     arrivals = _as_now(stream, list(_arrivals(rows)))
     deliveries = [_delivery(project, stream, target, arrival) for arrival in arrivals]
     reports = [replace_interval(spark, project, d, run, inputs=inputs) for d in deliveries]
@@ -166,12 +167,12 @@ def _reflected(before: Head | None, target: str, name: str, now: Head | None) ->
 
 
 def _arrivals(rows: DataFrame) -> Iterator[_Arrival]:
-    listed = rows.select(ARRIVED, "_commit_version", "path", "length", "modified").toArrow()
+    listed = rows.select(ARRIVED, COMMIT_VERSION, "path", "length", "modified").toArrow()
     by_batch: dict[tuple[int, datetime], list[LandedFile]] = defaultdict(list)
     for row in listed.to_pylist():
         modified = round(row["modified"].timestamp())
         file = LandedFile(file_of(row["path"]), row["length"], modified)
-        by_batch[row["_commit_version"], row[ARRIVED]].append(file)
+        by_batch[row[COMMIT_VERSION], row[ARRIVED]].append(file)
     for (version, at), files in sorted(by_batch.items()):
         yield _Arrival(at, version, tuple(sorted(files, key=lambda f: f.uri)))
 

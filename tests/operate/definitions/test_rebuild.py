@@ -13,7 +13,7 @@ from tests.support.landed import ALLOWED, Landed, day, folder_of
 from sluice.engine.advance import Run
 from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, LostRace, UsageError
 from sluice.operate.definitions.rebuild import rebuild
-from sluice.sources import reread
+from sluice.sources import rebuild as again
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,14 +171,14 @@ def test_a_key_may_come_and_go(lake: Landed) -> None:
 def test_what_is_delivered_while_files_are_read_again_is_kept(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check = reread._check_rows
+    check = again._check_rows
 
     def beside(*given: Any, **named: Any) -> None:
         lake.land(folder_of(2), a_json=[{"id": 9, "v": 2, "s": 1}])
         lake.deliver(2)
         check(*given, **named)
 
-    monkeypatch.setattr(reread, "_check_rows", beside)
+    monkeypatch.setattr(again, "_check_rows", beside)
     with pytest.raises(LostRace, match="while its files were read again"):
         lake.rebuild(as_landed=True)
     monkeypatch.undo()

@@ -9,7 +9,7 @@ from pathlib import Path
 from click.testing import CliRunner
 from tests.sources.foreign.conftest import Following, Made
 
-from sluice.airflow.page.facts import table
+from sluice.airflow.page.contents import table
 from sluice.airflow.page.rendering import render
 from sluice.cli.main import main
 from sluice.errors import ExitCode
@@ -34,7 +34,7 @@ def test_plan_run_status_and_doctor_follow_a_table(following: Made) -> None:
     lake.crm.table.delete("id = 1")
     assert "lag: shop.events is behind, by 2 versions" in called(lake, "status")[1]
     shown = table(lake.project, lake.table("events"))
-    assert shown.facts.state == "behind"
+    assert shown.shown.state == "behind"
     page = render("table", table=shown, **AROUND)
     assert "<li>2 versions</li>" in page
     assert "the Delta table crm" in page
@@ -42,7 +42,7 @@ def test_plan_run_status_and_doctor_follow_a_table(following: Made) -> None:
     assert code == 0, said
     assert called(lake, "run", "shop")[0] == 0
     lake.check()
-    assert table(lake.project, lake.table("events")).facts.state == "fresh"
+    assert table(lake.project, lake.table("events")).shown.state == "fresh"
     code, said = called(lake, "cost", "--by", "table")
     assert (code, "events" in said) == (0, True), said
 

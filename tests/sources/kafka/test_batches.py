@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.delta.notes.intervals import Delivery
+from sluice.delta.notes.intervals import Note
 from sluice.errors import DeliveriesLost
 from sluice.language.interval import Interval
 from sluice.sources.kafka.batches import INSTANT, Batches
@@ -14,9 +14,9 @@ from sluice.sources.kafka.client.message import Message
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 
-def note(files: str, minute: int = 0) -> Delivery:
+def note(files: str, minute: int = 0) -> Note:
     at = NOON + timedelta(minutes=minute)
-    return Delivery(Interval(at, at + INSTANT), files, 1, 1, 0, 1)
+    return Note(Interval(at, at + INSTANT), files, 1, 1, 0, 1)
 
 
 def test_a_message_keeps_the_moment_of_the_batch_that_has_read_it() -> None:

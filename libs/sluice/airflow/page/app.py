@@ -17,7 +17,7 @@ from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Res
 from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
 from sluice.airflow.connections import lent
-from sluice.airflow.page.facts import Pipeline, pipeline, table
+from sluice.airflow.page.contents import ShownPipeline, pipeline, table
 from sluice.airflow.page.rendering import render
 from sluice.airflow.page.why import options, why
 from sluice.airflow.projects import airflows_config, mistakes, project
@@ -70,8 +70,8 @@ def one_table(request: Request, user: User, name: str) -> Response:
     declared = _project()
     found = _table(declared, user, name)
     with lent(declared, [found.id]):
-        facts = table(declared, found)
-    return _page(request, "table", table=facts)
+        contents = table(declared, found)
+    return _page(request, "table", table=contents)
 
 
 @app.get("/tables/{name}/why")
@@ -114,7 +114,7 @@ def _project() -> Project:
     return project(airflows_config())
 
 
-def _pipeline(declared: Project, name: str) -> Pipeline:
+def _pipeline(declared: Project, name: str) -> ShownPipeline:
     with lent(declared, [table.id for table in declared.graph.pipeline(name)]):
         return pipeline(declared, declared.pipelines[name])
 

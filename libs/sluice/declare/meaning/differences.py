@@ -30,7 +30,7 @@ def _differences(before: Meaning, now: Meaning) -> list[str]:
     said += _declared(before["declared"], now["declared"], named)
     for old, new in zip_longest(before.get("through", ()), now.get("through", ())):
         if old != new:
-            said += _differences(old, new) if old and new else ["dimension views"]
+            said += _differences(old, new) if old and new else ["views over dimensions"]
     pairs = ((name, _text(before[name]), _text(now[name])) for name in DERIVED)
     said = said or [f"{name} {_pair(old, new)}" for name, old, new in pairs if old != new]
     return said or ["the order of its parts"]

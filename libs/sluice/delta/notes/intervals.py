@@ -50,8 +50,8 @@ Counts = tuple[Mapping[datetime, int], Mapping[datetime, int] | None]
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """One delivered interval; `files` is the fingerprint of what was read.
+class Note:
+    """Note of one delivered interval; `files` is the fingerprint of what was read.
 
     `batch` is the number of the commit that put its rows into the table.
     """
@@ -64,10 +64,10 @@ class Delivery:
     batch: int = 0
 
 
-def deliveries(uri: str) -> list[Delivery]:
+def deliveries(uri: str) -> list[Note]:
     """Return every delivered interval, in order."""
     return [
-        Delivery(
+        Note(
             _interval(row),
             row["files"],
             row["rows_read"],
@@ -106,12 +106,12 @@ def is_delivered(uri: str, interval: Interval, files: str) -> bool:
     return any(d.interval == interval and d.files == files for d in deliveries(uri))
 
 
-def newest_batch(noted: Sequence[Delivery]) -> int:
+def newest_batch(noted: Sequence[Note]) -> int:
     """Return the number of the newest commit that a note names."""
     return max((d.batch for d in noted), default=0)
 
 
-def check_kept(source: str, noted: Sequence[Delivery], at: Head | None) -> None:
+def check_kept(source: str, noted: Sequence[Note], at: Head | None) -> None:
     """Raise DeliveriesLost if the table was restored to a state before a batch that a note names.
 
     The notes must be read before the head.
@@ -126,8 +126,8 @@ def check_kept(source: str, noted: Sequence[Delivery], at: Head | None) -> None:
 
 
 def replaced_by(
-    delivered: list[Delivery], interval: Interval, source: str, timezone: str = "UTC"
-) -> list[Delivery]:
+    delivered: list[Note], interval: Interval, source: str, timezone: str = "UTC"
+) -> list[Note]:
     """Return the deliveries that one of `interval` replaces: those that lie wholly inside it.
 
     Raises UsageError if one overlaps it only in part.
@@ -183,17 +183,17 @@ def _inside_of(interval: Interval, counted: Mapping[datetime, int]) -> int:
     return sum(n for at, n in counted.items() if interval.start <= at < interval.end)
 
 
-def record(uri: str, delivery: Delivery) -> None:
-    """Note a delivery. It stands until one of a later batch overlaps it, or it is withdrawn."""
+def record(uri: str, note: Note) -> None:
+    """Note a note. It stands until one of a later batch overlaps it, or it is withdrawn."""
     row = {
-        "interval_start": delivery.interval.start,
-        "interval_end": delivery.interval.end,
-        "files": delivery.files,
-        "rows_read": delivery.rows_read,
-        "rows_accepted": delivery.rows_accepted,
-        "rows_quarantined": delivery.rows_quarantined,
+        "interval_start": note.interval.start,
+        "interval_end": note.interval.end,
+        "files": note.files,
+        "rows_read": note.rows_read,
+        "rows_accepted": note.rows_accepted,
+        "rows_quarantined": note.rows_quarantined,
         "delivered_at": datetime.now(UTC),
-        "batch": delivery.batch,
+        "batch": note.batch,
     }
     append_rows(uri, pa.Table.from_pylist([row], schema=SCHEMA))
     passing("recorded", uri)

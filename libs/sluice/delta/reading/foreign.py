@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
-from sluice.changes.net import CHANGE_TYPE
+from sluice.changes.feed import CHANGE_TYPE
 from sluice.declare.stores import takes_spark
 from sluice.delta.log.active import active_files
 from sluice.delta.log.feed_size import table_size

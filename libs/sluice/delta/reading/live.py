@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
+from sluice.changes.feed import CHANGE_TYPE
 from sluice.delta.log.active import active_files
 from sluice.delta.log.added import partition_of
 from sluice.delta.log.vectors import file_name, has_vectors, kept_rows, mask_of
@@ -113,12 +114,12 @@ def rows_of_files(table: DeltaTable, uri: str, paths: Container[str]) -> LiveRow
 
 
 def change_data(table: DeltaTable, uri: str, files: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return the rows of files of change data, as the log names them, with `_change_type`."""
+    """Return the rows of files of change data, as the log names them, with CHANGE_TYPE."""
     schema = pa.schema(table.schema().to_arrow())
     parts = [partition_of(dict(file), schema).items() for file in files]
     typed = [{f"partition.{name}": value for name, value in part} for part in parts]
     named = [{"path": f["path"], **part} for f, part in zip(files, typed, strict=True)]
-    rows = _dataset(table, uri, named, schema.append(pa.field("_change_type", pa.string())))
+    rows = _dataset(table, uri, named, schema.append(pa.field(CHANGE_TYPE, pa.string())))
     return rows.to_table()
 
 

@@ -19,14 +19,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from sluice.delta.log.active import as_table
+from sluice.changes.feed import OF_FEED
 from sluice.delta.log.opened import commit_of, opened
 from sluice.delta.reading.bare import is_bare
+from sluice.delta.reading.feed import stream_feed
 from sluice.delta.reading.live import live_rows
 from sluice.interpreter.presence import is_here
 from sluice.limits import Limits
 
-_ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
+_ADDED = dict(zip(OF_FEED, ("string", "long", "timestamp"), strict=True))
 _ADDED_TYPES = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
 MESSAGE_BYTES = 32_000_000  # of Arrow; a task of Spark takes messages of up to 128 MiB
 KEPT_BYTES = 24_000_000  # of Arrow in all; as rows in Spark's heap they take seven times that
@@ -108,10 +109,7 @@ def read_feed(uri: str, after: int, upto: int) -> pa.Table:
     if is_bare():
         added = map(pa.field, _ADDED, _ADDED_TYPES)
         return pa.schema([*arrow_schema(uri, upto), *added]).empty_table()
-    reader = opened(uri, upto).load_cdf(
-        starting_version=after + 1, ending_version=upto, allow_out_of_range=True
-    )
-    return plain(as_table(reader))
+    return plain(stream_feed(opened(uri, upto), after, upto).read_all())
 
 
 def read_rows(

@@ -40,8 +40,8 @@ EXACT = (
 
 
 @dataclass(frozen=True)
-class Place:
-    """One version of a table, and the columns wanted from it; none means all."""
+class Searched:
+    """One version of a table that is searched, and the columns wanted from it; none means all."""
 
     uri: str
     version: int

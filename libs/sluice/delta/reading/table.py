@@ -81,7 +81,7 @@ def snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> D
 
 
 def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits) -> DataFrame:
-    """Return the change feed of versions (after, upto], with Delta's `_change_type` columns."""
+    """Return the change feed of versions (after, upto], with Delta's own columns."""
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
     most = limits.computed_here_bytes if is_here(session) else limits.read_here_bytes

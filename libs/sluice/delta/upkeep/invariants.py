@@ -12,18 +12,17 @@ from typing import Any
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from sluice.changes.feed import CHANGE_TYPE, COMES, OF_FEED
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import CREATE, REBUILD, UPKEEP, Position, positions
 from sluice.delta.notes.arrow import files_of
-from sluice.delta.notes.intervals import Delivery
+from sluice.delta.notes.intervals import Note
 from sluice.delta.places.stores import open_table
+from sluice.delta.reading.feed import stream_feed
 from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.table import is_wider
 from sluice.delta.upkeep.digest import Digest, digest_of
 from sluice.delta.writing.columns import GROW
-
-COMES = ("insert", "update_postimage")
-OF_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 def position_faults(uri: str) -> Iterator[str]:
@@ -107,14 +106,11 @@ def feed_digest(uri: str, after: int, upto: int) -> Digest:
     total = Digest()
     if after >= upto:
         return total
-    reader = open_table(uri, version=upto).load_cdf(
-        starting_version=after + 1, ending_version=upto, allow_out_of_range=True
-    )
-    for batch in pa.RecordBatchReader.from_stream(reader):
+    for batch in stream_feed(open_table(uri, version=upto), after, upto):
         came: list[dict[str, Any]] = []
         gone: list[dict[str, Any]] = []
         for change in batch.to_pylist():
-            side = came if change["_change_type"] in COMES else gone
+            side = came if change[CHANGE_TYPE] in COMES else gone
             side.append({c: v for c, v in change.items() if c not in OF_FEED})
         total = total + digest_of(came) - digest_of(gone)
     return total
@@ -130,7 +126,7 @@ def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -
 
 
 def count_faults(
-    noted: Iterable[Delivery], stored: Mapping[Any, int] | None = None, *, repeats: bool = False
+    noted: Iterable[Note], stored: Mapping[Any, int] | None = None, *, repeats: bool = False
 ) -> Iterator[str]:
     """Check that each delivery's rows read = accepted + quarantined, and accepted ones are stored.
 

@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from sluice.changes.diff import CHANGE
+from sluice.changes.feed import CHANGE_TYPE
 from sluice.delta.log.actions import Action
 from sluice.delta.log.added import Added
 from sluice.delta.log.vectors import file_name
 from sluice.delta.writing import file_actions
 from sluice.delta.writing.file_actions import Part, by_part, rows_of
 from sluice.delta.writing.filing import by_key
-from sluice.delta.writing.matching import Matched, Numbers, rows_at
+from sluice.delta.writing.keyed_rows import Matched, Numbers, rows_at
 from sluice.limits import Limits
 
 
@@ -116,7 +117,7 @@ class MarkedFiles:
     def _fed(self, rows: pa.Table, change: str, name: str) -> pa.Table:
         chosen = self._shown(rows.filter(pc.equal(rows[CHANGE], change)))
         names = pa.array([name] * chosen.num_rows, pa.string())
-        return chosen.append_column("_change_type", names)
+        return chosen.append_column(CHANGE_TYPE, names)
 
     def _shown(self, rows: pa.Table) -> pa.Table:
         return rows.select(self.schema.names).cast(self.schema)

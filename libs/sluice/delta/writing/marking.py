@@ -26,9 +26,9 @@ from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.matches import can_search, files_far, is_exact
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
 from sluice.delta.writing.file_actions import now
+from sluice.delta.writing.keyed_rows import Keys, Matched, matched
 from sluice.delta.writing.linked import commit_actions, info, is_plain, vectors_allowed
 from sluice.delta.writing.marked_files import MarkedFiles
-from sluice.delta.writing.matching import Keys, Matched, matched
 from sluice.delta.writing.merge import check_applied
 from sluice.limits import Limits
 

@@ -19,7 +19,7 @@ from sluice.delta.reading.table import create
 from sluice.delta.writing import commit
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.fence import Committed
-from sluice.engine.computing.computed import Changelog
+from sluice.engine.computing.computed import Changelog, as_rows
 from sluice.engine.context import Context
 from sluice.engine.report import Clock
 from sluice.interpreter.presence import is_here
@@ -113,7 +113,7 @@ def _replace(
         held = changelog if isinstance(changelog, pa.Table) else to_arrow(changelog)
         first = held.drop_columns([CHANGE])
         return commit.overwrite_arrow(replaced, first, position, target.partition_by)
-    rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
+    rows = as_rows(session, changelog)
     by_spark = SparkCommit(session, replaced, position)
     return by_spark.overwrite(rows.drop(CHANGE), target.partition_by)
 

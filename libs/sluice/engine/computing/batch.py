@@ -14,14 +14,15 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from sluice.changes.diff import diff, inserted
+from sluice.changes.feed import OF_FEED
 from sluice.changes.net import arrivals, as_inserts, departures, net, weighted
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading import table as delta
 from sluice.delta.writing.fence import Committed
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.computed import Computed, Whole
 from sluice.engine.computing.picking import Picked, picked
-from sluice.engine.computing.plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.pruning import bounds_of
 from sluice.engine.computing.rows import snapshots_at
 from sluice.engine.context import Context
@@ -31,8 +32,6 @@ from sluice.engine.query.operator import Operator, Rows, union, within
 from sluice.engine.query.retention import Horizon
 from sluice.limits import Limits
 from sluice.spark.session import Spark
-
-FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
 class Extension(Protocol):
@@ -185,7 +184,7 @@ class Batch:
             columns = operator.columns(input_id)
             if input_id in plan.ranges:
                 rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id], limits)
-                own = [c for c in rows.columns if c not in FEED_COLUMNS]
+                own = [c for c in rows.columns if c not in OF_FEED]
                 is_net = plan.strategy == Strategy.ROW_WISE and input_id in plan.growing
                 changes[input_id] = (weighted if is_net else net)(rows, columns or own)
             elif input_id not in plan.recorded:

@@ -9,10 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.writing.fence import Committed
-from sluice.engine.computing.plan import BatchPlan
+from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.interpreter.presence import is_here
 
 Changelog: TypeAlias = DataFrame | pa.Table
+
+
+def as_rows(session: SparkSession, changelog: Changelog) -> DataFrame:
+    """Return a changelog as rows of the session."""
+    return session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from sluice.delta.log.times import not_before
 from sluice.delta.places.lake import LakeLayout
-from sluice.engine.computing.plan import BatchPlan
+from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.computing.rows import snapshots_at
 from sluice.engine.context import Context
 from sluice.engine.query.retention import Horizon, latest_time

@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sluice.delta.reading.local import handed_over, to_arrow
-from sluice.delta.reading.matches import Place
+from sluice.delta.reading.matches import Searched
 from sluice.delta.reading.table import snapshot
-from sluice.engine.computing.plan import BatchPlan
+from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Operator, Rows, names
 
@@ -37,18 +37,18 @@ def picked(
 
     One small Spark job finds the groups.
     """
-    places = {i: _place(context, plan, i, operator) for i in operator.inputs}
+    inputs = {i: _searched(context, plan, i, operator) for i in operator.inputs}
     before = plan.before
     assert before is not None
-    current = Place(plan.uri, before.version, context.limits)
+    current = Searched(plan.uri, before.version, context.limits)
     named = {i: operator.named(i) for i in operator.inputs}
-    if not any(p.is_large for p in (*places.values(), current)) or not all(named.values()):
+    if not any(p.is_large for p in (*inputs.values(), current)) or not all(named.values()):
         return None
     most = context.limits.picked_groups
     groups = to_arrow(touched.limit(most + 1))
     if groups.num_rows > most:
         return None
-    reads = {i: _rows(place, groups, named[i], touched) for i, place in places.items()}
+    reads = {i: _rows(searched, groups, named[i], touched) for i, searched in inputs.items()}
     own = _rows(current, groups, [{c: c for c in operator.group}], touched)
     found = {i: rows for i, rows in reads.items() if rows is not None}
     if own is None or len(found) < len(reads):
@@ -61,27 +61,27 @@ def picked_of(
     context: Context, plan: BatchPlan, touched: DataFrame, operator: Operator, input_id: str
 ) -> DataFrame | None:
     """Pick the touched groups' rows of one large input, like `picked`."""
-    place, named = _place(context, plan, input_id, operator), operator.named(input_id)
-    if not place.is_large or not named:
+    searched, named = _searched(context, plan, input_id, operator), operator.named(input_id)
+    if not searched.is_large or not named:
         return None
     most = context.limits.picked_groups
     groups = to_arrow(touched.limit(most + 1))
-    return None if groups.num_rows > most else _rows(place, groups, named, touched)
+    return None if groups.num_rows > most else _rows(searched, groups, named, touched)
 
 
-def _place(context: Context, plan: BatchPlan, input_id: str, operator: Operator) -> Place:
+def _searched(context: Context, plan: BatchPlan, input_id: str, operator: Operator) -> Searched:
     uri, version = context.lake.uri(input_id), plan.pins[input_id].version
-    return Place(uri, version, context.limits, operator.columns(input_id))
+    return Searched(uri, version, context.limits, operator.columns(input_id))
 
 
 def _rows(
-    place: Place, groups: pa.Table, named: Iterable[Columns], touched: DataFrame
+    searched: Searched, groups: pa.Table, named: Iterable[Columns], touched: DataFrame
 ) -> DataFrame | None:
-    """Return the rows of a place that may be of the groups; all of them if there are few."""
+    """Return the rows of a table that may be of the groups; all of them if there are few."""
     session = touched.sparkSession
-    if not place.is_large:
-        whole = snapshot(session, place.uri, place.version, place.limits)
-        return whole.select(*names(tuple(place.columns))) if place.columns else whole
+    if not searched.is_large:
+        whole = snapshot(session, searched.uri, searched.version, searched.limits)
+        return whole.select(*names(tuple(searched.columns))) if searched.columns else whole
     wanted = [{c: groups[group] for c, group in columns.items()} for columns in named]
-    rows = place.rows(wanted)
-    return None if rows is None else handed_over(session, place.uri, place.version, rows)
+    rows = searched.rows(wanted)
+    return None if rows is None else handed_over(session, searched.uri, searched.version, rows)

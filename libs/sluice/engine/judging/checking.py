@@ -5,15 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.notes.arrow import append_rows
 from sluice.delta.places.lake import LakeLayout
-from sluice.engine.computing.computed import Changelog
-from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.computing.computed import Changelog, as_rows
+from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.query.maintained import Maintained
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes import history
@@ -34,7 +33,7 @@ def checked(
     lake: LakeLayout,
     node: Maintained,
     changelog: Changelog,
-    delivered: Delivered,
+    batch: JudgedBatch,
 ) -> Iterator[Checked]:
     """Yield a view's changelog whose new rows met the expectations, while the context is open.
 
@@ -43,11 +42,11 @@ def checked(
     if not node.expectations:
         yield Checked(changelog, ())
         return
-    rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
+    rows = as_rows(session, changelog)
     cached = rows.persist()
     try:
         verdict = judged(node, cached)
-        keep_results(lake, verdict, delivered)
+        keep_results(lake, verdict, batch)
         verdict.enforce()
         yield Checked(changelog if rows is not changelog else cached, verdict.warnings)
     finally:
@@ -60,13 +59,13 @@ def judged(node: Maintained, changelog: DataFrame) -> Verdict:
     return gate.check(gate.split(changelog.where(F.col(CHANGE) != "delete").drop(CHANGE)))
 
 
-def keep_results(lake: LakeLayout, verdict: Verdict, delivered: Delivered) -> None:
+def keep_results(lake: LakeLayout, verdict: Verdict, batch: JudgedBatch) -> None:
     """Add the outcomes of one check to the history of the lake."""
     rows = history.rows(
         verdict,
-        run=delivered.run,
-        batch=delivered.batch,
+        run=batch.run,
+        batch=batch.number,
         checked_at=datetime.now(UTC),
-        interval_start=delivered.start,
+        interval_start=batch.start,
     )
     append_rows(f"{lake.root}/{history.TABLE}", rows)

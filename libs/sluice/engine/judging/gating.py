@@ -16,7 +16,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.places.lake import layout
 from sluice.engine.judging.checking import keep_results
-from sluice.engine.judging.quarantining import Delivered, put_in_quarantine
+from sluice.engine.judging.quarantining import JudgedBatch, put_in_quarantine
 from sluice.gate.gate import Gate, accepted
 from sluice.gate.outcomes import anomalies
 from sluice.gate.outcomes.misfits import check_misfits
@@ -40,7 +40,7 @@ def gated(
     project: Project,
     table: Table,
     parsed: DataFrame,
-    delivered: Delivered,
+    batch: JudgedBatch,
     refuse: Refusal = lambda _split, _verdict: None,
     on_conflict: str = "last",
 ) -> Iterator[Passed]:
@@ -55,27 +55,27 @@ def gated(
     split = gate.split(parsed).persist()
     try:
         verdict = gate.check(split)
-        keep_results(layout(project), verdict, delivered)
+        keep_results(layout(project), verdict, batch)
         verdict.enforce()
         check_misfits(split, verdict)
         refuse(split, verdict)
-        name = _named(project, table, delivered)
+        name = _named(project, table, batch)
         conflicting = _conflicting(name, verdict, on_conflict)
-        if not delivered.is_replayed:
-            put_in_quarantine(project, table, split, verdict, delivered)
-        unusual = [f"{name}: {what}" for what in _unusual(project, verdict, delivered)]
+        if not batch.is_replayed:
+            put_in_quarantine(project, table, split, verdict, batch)
+        unusual = [f"{name}: {what}" for what in _unusual(project, verdict, batch)]
         yield Passed(accepted(split), replace(verdict, unusual=(*conflicting, *unusual)))
-        if delivered.is_replayed:
-            put_in_quarantine(project, table, split, verdict, delivered)
+        if batch.is_replayed:
+            put_in_quarantine(project, table, split, verdict, batch)
     finally:
         split.unpersist()
 
 
-def _named(project: Project, table: Table, delivered: Delivered) -> str:
+def _named(project: Project, table: Table, batch: JudgedBatch) -> str:
     """Return the table's name with the interval that is delivered."""
-    if delivered.start is None or delivered.end is None:
+    if batch.start is None or batch.end is None:
         return table.id
-    interval = Interval(start=delivered.start, end=delivered.end)
+    interval = Interval(start=batch.start, end=batch.end)
     return f"{table.id} {interval.shown(project.pipelines[table.pipeline].timezone)}"
 
 
@@ -88,13 +88,13 @@ def _conflicting(name: str, verdict: Verdict, on_conflict: str) -> tuple[str, ..
     return (verdict.conflicts.warning(name, on_conflict),)
 
 
-def _unusual(project: Project, verdict: Verdict, delivered: Delivered) -> tuple[str, ...]:
+def _unusual(project: Project, verdict: Verdict, batch: JudgedBatch) -> tuple[str, ...]:
     return anomalies.warnings(
         layout(project),
         verdict,
-        run=delivered.run,
-        batch=delivered.batch,
+        run=batch.run,
+        batch=batch.number,
         checked_at=datetime.now(UTC),
-        interval_start=delivered.start,
-        is_absent=delivered.is_absent,
+        interval_start=batch.start,
+        is_absent=batch.is_absent,
     )

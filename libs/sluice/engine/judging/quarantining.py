@@ -23,8 +23,8 @@ NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Delivered:
-    """Identity of a batch in results and quarantine.
+class JudgedBatch:
+    """Batch that is judged, as results and quarantine name it.
 
     `is_added`: its quarantined rows join those of earlier batches instead of replacing them.
     `is_replayed`: its rows come from the quarantine, which keeps them until the good ones are
@@ -32,7 +32,7 @@ class Delivered:
     """
 
     run: str
-    batch: int
+    number: int
     start: datetime | None
     end: datetime | None
     is_added: bool = False
@@ -44,35 +44,35 @@ class Delivered:
         """SQL condition for its rows in quarantine."""
         start, end = (time or NO_INTERVAL for time in (self.start, self.end))
         last = f"< '{end.isoformat()}'" if self.end else f"<= '{end.isoformat()}'"
-        own = f" AND batch = {self.batch}" if self.is_added else ""
+        own = f" AND batch = {self.number}" if self.is_added else ""
         return f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval {last}{own}"
 
 
 def put_in_quarantine(
-    project: Project, table: Table, split: DataFrame, verdict: Verdict, delivered: Delivered
+    project: Project, table: Table, split: DataFrame, verdict: Verdict, batch: JudgedBatch
 ) -> None:
     """Replace the quarantine of a delivery, and check that no row of the delivery is missing."""
     uri = layout(project).uri(table.id, QUARANTINE)
     if not verdict.rows_quarantined:
-        delete_rows(uri, delivered.within)
+        delete_rows(uri, batch.within)
         passing("quarantined", table.id)
         return
     bad = quarantine.rows(
         split,
-        interval_start=delivered.start or NO_INTERVAL,
-        batch=delivered.batch,
-        run=delivered.run,
+        interval_start=batch.start or NO_INTERVAL,
+        batch=batch.number,
+        run=batch.run,
         quarantined_at=datetime.now(UTC),
     )
     limits, size = project.limits, verdict.bytes_quarantined
     is_few = verdict.rows_quarantined <= limits.quarantined_rows
     if (is_few and size <= limits.quarantined_bytes) or not takes_spark(uri):
-        replace_rows(uri, bad.toArrow(), delivered.within)
+        replace_rows(uri, bad.toArrow(), batch.within)
     else:
         create_empty(uri, bad.limit(0).toArrow().schema)
-        replace_where(uri, bad, delivered.within)
+        replace_where(uri, bad, batch.within)
     passing("quarantined", table.id)
-    _check_balance(verdict, count_rows(uri, delivered.within))
+    _check_balance(verdict, count_rows(uri, batch.within))
 
 
 def _check_balance(verdict: Verdict, quarantined: int) -> None:

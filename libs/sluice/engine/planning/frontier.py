@@ -7,7 +7,7 @@ greatest versions of its inputs whose frontiers agree, found in the inputs' hist
 
 from collections.abc import Mapping
 
-from sluice.delta.log.lineage import as_of, is_past, last_with_rows_of
+from sluice.delta.log.continuity import as_of, is_past, last_with_rows_of
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, positions
 from sluice.delta.places.lake import LakeLayout
 

@@ -8,7 +8,7 @@ from typing import Any
 from sluice.declare.meaning.definition import fingerprint, meaning
 from sluice.declare.meaning.differences import differences
 from sluice.declare.table import Table
-from sluice.delta.log.lineage import check_fit
+from sluice.delta.log.continuity import check_fit
 from sluice.delta.log.position import Head
 from sluice.errors import ConfigError
 

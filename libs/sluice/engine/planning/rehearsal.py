@@ -6,12 +6,11 @@ batch to Spark, such as an overflow or more rows than this process takes.
 
 from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from sluice.engine.computing.computed import settled
+from sluice.engine.computing.batch_plan import BatchPlan
+from sluice.engine.computing.computed import as_rows, settled
 from sluice.engine.computing.horizon import recorded_horizon
-from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.judging.checking import judged
 from sluice.engine.planning.node import Node
@@ -32,8 +31,7 @@ def _compile(context: Context, node: Node, plan: BatchPlan, session: SparkSessio
     batch = node.batch(context, session, plan, number, _horizon(plan))
     changelog = settled(session, batch.computed()).changelog
     if node.expectations:
-        rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
-        judged(node, rows)
+        judged(node, as_rows(session, changelog))
 
 
 def _horizon(plan: BatchPlan) -> Horizon | None:

@@ -28,7 +28,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptFacts:
     """Facts of a batch as they were kept, with the warnings given then."""
 
     facts: Facts
@@ -43,25 +43,25 @@ class Kept:
         """Start of the batch's interval; for a dimension, the time when it was loaded."""
         return self.interval_start or self.checked_at
 
-    def replaces(self, other: "Kept") -> bool:
+    def replaces(self, other: "KeptFacts") -> bool:
         """True if the other is an earlier delivery of the same interval or batch."""
         if self.interval_start:
             return self.interval_start == other.interval_start
         return self.batch == other.batch
 
 
-def read(lake: LakeLayout, table_id: str) -> list[Kept]:
+def read(lake: LakeLayout, table_id: str) -> list[KeptFacts]:
     """Return the kept batches of a table, oldest first; none if there are none."""
     rows = json.loads(_files(lake).read(table_id) or b"[]")
     return sorted(map(_kept, rows), key=lambda kept: kept.moment)
 
 
-def newest(kept: Sequence[Kept]) -> Kept:
+def newest(kept: Sequence[KeptFacts]) -> KeptFacts:
     """Return the batch checked last, which may be a backfill of an old interval."""
     return max(kept, key=lambda one: one.checked_at)
 
 
-def keep(lake: LakeLayout, table_id: str, new: Kept, past: Sequence[Kept]) -> None:
+def keep(lake: LakeLayout, table_id: str, new: KeptFacts, past: Sequence[KeptFacts]) -> None:
     """Keep a batch's facts with those of the past. Safe to repeat."""
     together = [*(kept for kept in past if not new.replaces(kept)), new]
     last = sorted(together, key=lambda kept: kept.moment)[-KEPT:]
@@ -84,14 +84,14 @@ def _files(lake: LakeLayout) -> SmallFiles:
     return SmallFiles(f"{lake.quality_uri}/facts")
 
 
-def _row(kept: Kept) -> dict[str, Any]:
+def _row(kept: KeptFacts) -> dict[str, Any]:
     times = {"checked_at": kept.checked_at, "interval_start": kept.interval_start}
     return asdict(kept) | {name: at and at.isoformat() for name, at in times.items()}
 
 
-def _kept(row: Mapping[str, Any]) -> Kept:
+def _kept(row: Mapping[str, Any]) -> KeptFacts:
     start = row["interval_start"]
-    return Kept(
+    return KeptFacts(
         Facts(**row["facts"]),
         row["batch"],
         row["run"],

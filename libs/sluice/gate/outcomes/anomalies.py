@@ -21,7 +21,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from sluice.delta.places.lake import LakeLayout
-from sluice.gate.counting.facts import Facts, Kept, keep, read
+from sluice.gate.counting.facts import Facts, KeptFacts, keep, read
 
 if TYPE_CHECKING:
     from sluice.gate.outcomes.verdict import Verdict
@@ -65,7 +65,7 @@ def warnings(
     """
     if verdict.facts is None:
         return ()
-    new = Kept(verdict.facts, batch, run, checked_at, interval_start)
+    new = KeptFacts(verdict.facts, batch, run, checked_at, interval_start)
     past = read(lake, verdict.table)
     odd = [] if is_absent else unusual(new.facts, around(new, past))
     named = tuple(f"{verdict.table}: {what}" for what in odd)
@@ -73,7 +73,7 @@ def warnings(
     return tuple(odd)
 
 
-def around(new: Kept, past: Sequence[Kept]) -> list[Facts]:
+def around(new: KeptFacts, past: Sequence[KeptFacts]) -> list[Facts]:
     """Return the facts that a batch is compared with: its neighbours in time."""
     others = [kept for kept in past if not new.replaces(kept)]
     nearest = sorted(others, key=lambda kept: abs(kept.moment - new.moment))

@@ -1,1 +1,1 @@
-"""Pages: the quality report as HTML, its digests and its charts."""
+"""Pages: the quality report as HTML, its summaries and its charts."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sluice.gate.pages.checks import Check, State
-from sluice.gate.pages.digest import Interval
+from sluice.gate.pages.summary import IntervalCounts
 
 CELL, GAP, STRIP_HEIGHT = 7, 2, 22
 BAR_HEIGHT, LEAST_SEEN, MARK = 84, 2.5, 6
@@ -56,7 +56,9 @@ def _cell(nth: int, check: Check) -> Box:
     return Box(nth * (CELL + GAP), STRIP_HEIGHT - height, CELL, height, check.state.name, title)
 
 
-def bars(intervals: Sequence[Interval], width: float = 720, height: float = BAR_HEIGHT) -> Picture:
+def bars(
+    intervals: Sequence[IntervalCounts], width: float = 720, height: float = BAR_HEIGHT
+) -> Picture:
     """Return the rows per interval as bars, scaled to the largest."""
     most = max((i.read for i in intervals), default=0) or 1
     step = min(width / max(len(intervals), 1), 44)
@@ -68,7 +70,9 @@ def bars(intervals: Sequence[Interval], width: float = 720, height: float = BAR_
     return Picture(round(step * len(intervals), 1), height, tuple(boxes))
 
 
-def _bar(x: float, width: float, interval: Interval, scale: float, height: float) -> list[Box]:
+def _bar(
+    x: float, width: float, interval: IntervalCounts, scale: float, height: float
+) -> list[Box]:
     bad = interval.quarantined * scale
     bad = min(max(bad, LEAST_SEEN), height) if interval.quarantined else 0.0
     good = min(interval.accepted * scale, height - bad)

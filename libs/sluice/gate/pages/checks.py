@@ -43,7 +43,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class ExpectationDigest:
+class ExpectationSummary:
     """One expectation through time, with the rows that failed it last."""
 
     label: str
@@ -106,12 +106,12 @@ def key(row: Row) -> tuple[str, str]:
     return row["expectation"], row["says"]
 
 
-def expectation(rows: Sequence[Row]) -> ExpectationDigest:
-    """Return the digest of one expectation's standing results."""
+def expectation(rows: Sequence[Row]) -> ExpectationSummary:
+    """Return the summary of one expectation's standing results."""
     newest = rows[-1]
     failed = next((row for row in reversed(rows) if not row["success"]), newest)
     result = json.loads(failed["result"])
-    return ExpectationDigest(
+    return ExpectationSummary(
         newest["expectation"],
         newest["says"],
         newest["on_failure"],

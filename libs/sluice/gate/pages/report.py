@@ -19,26 +19,26 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sluice.gate.pages.charts import bars, curve, strip
 from sluice.gate.pages.checks import State, moment_text
-from sluice.gate.pages.digest import TableDigest, TableFacts, digest
+from sluice.gate.pages.summary import TableRecord, TableSummary, summary
 from sluice.language.internal import QUALITY
 
 FOLDER = f"{QUALITY}/report"
 INDEX = "index.html"
 
 
-def render(lake: str, tables: Sequence[TableFacts], now: dt.datetime) -> dict[str, str]:
+def render(lake: str, tables: Sequence[TableRecord], now: dt.datetime) -> dict[str, str]:
     """Return file names and their HTML: the overview, and one page per table."""
-    digests = [digest(facts) for facts in tables]
+    summaries = [summary(record) for record in tables]
     overview, page = (
         environment().get_template(f"{name}.html.j2") for name in ("overview", "table")
     )
     shown = {"lake": lake, "now": moment_text(now)}
-    pages = {page_name(d): page.render(shown, table=d) for d in digests}
+    pages = {page_name(s): page.render(shown, table=s) for s in summaries}
     by_pipeline = groupby(
-        sorted(digests, key=lambda d: d.facts.pipeline), lambda d: d.facts.pipeline
+        sorted(summaries, key=lambda s: s.record.pipeline), lambda s: s.record.pipeline
     )
     pipelines = [(name, list(members)) for name, members in by_pipeline]
-    return pages | {INDEX: overview.render(shown, tables=digests, pipelines=pipelines)}
+    return pages | {INDEX: overview.render(shown, tables=summaries, pipelines=pipelines)}
 
 
 def write(folder: Path, pages: Mapping[str, str]) -> Path:
@@ -49,7 +49,7 @@ def write(folder: Path, pages: Mapping[str, str]) -> Path:
     return folder / INDEX
 
 
-def page_name(table: TableDigest) -> str:
+def page_name(table: TableSummary) -> str:
     """Return the file of a table's page."""
     return re.sub(r"[^a-z0-9_.]", "-", table.name.lower()) + ".html"
 

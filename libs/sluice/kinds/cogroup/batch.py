@@ -16,9 +16,9 @@ from sluice.changes.net import net
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.places.lake import LakeLayout
 from sluice.engine.computing.batch import Batch, Extension, count_of
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.computed import Computed, Whole
 from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given
-from sluice.engine.computing.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.maintained import Maintained
 from sluice.engine.query.operator import Rows, names, union, within

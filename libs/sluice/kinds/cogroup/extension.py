@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from sluice.delta.log.continuity import check_input
 from sluice.delta.log.feed_size import FeedSize, table_size
-from sluice.delta.log.lineage import check_input
 from sluice.delta.log.position import Head, Pin, Position, head
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.table import check_feed, is_readable
 from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.plan import BatchPlan
+from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.planning.frontier import frontier_of, merge
 from sluice.engine.query.maintained import Maintained
 from sluice.engine.query.operator import names, same

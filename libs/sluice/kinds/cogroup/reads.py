@@ -21,7 +21,7 @@ from sluice.delta.reading.local import (
     read_feed,
     read_few,
 )
-from sluice.delta.reading.matches import Place, is_exact
+from sluice.delta.reading.matches import Searched, is_exact
 from sluice.delta.reading.table import snapshot
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query import windows
@@ -46,12 +46,12 @@ class GroupReads:
         """Read the feeds and the state; None if there is too much to read."""
         plan, lake, limits = batch.plan, batch.context.lake, batch.context.limits
         assert plan.before is not None
-        place = Place(plan.uri, plan.before.version, limits)
+        searched = Searched(plan.uri, plan.before.version, limits)
         ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
         if (
             plan.pins.keys() != plan.recorded.keys()
             or plan.size.bytes > limits.grouped_feed_bytes
-            or not place.may_search
+            or not searched.may_search
             or not all(has_local_feed(uri, upto) for uri, (_, upto) in ranges.items())
         ):
             return None
@@ -59,9 +59,9 @@ class GroupReads:
         wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version))
         count = sum(feed.num_rows for feed in feeds.values())
         most = limits.handed_rows
-        if count > most or (wanted is None and place.is_large):
+        if count > most or (wanted is None and searched.is_large):
             return None
-        rows = _rows(place, most, wanted, batch.horizon)
+        rows = _rows(searched, most, wanted, batch.horizon)
         if rows is None:
             return None
 
@@ -77,15 +77,15 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
     found, limits = {}, batch.context.limits
     for input_id in part.inputs:
         uri, version = batch.context.lake.uri(input_id), batch.plan.pins[input_id].version
-        place = Place(uri, version, limits, part.columns(input_id))
-        if not place.is_large:
+        searched = Searched(uri, version, limits, part.columns(input_id))
+        if not searched.is_large:
             rows = snapshot(batch.session, uri, version, limits)
-            found[input_id] = rows.select(*names(tuple(place.columns)))
+            found[input_id] = rows.select(*names(tuple(searched.columns)))
             continue
         wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
-        if wanted is None or not place.may_search:
+        if wanted is None or not searched.may_search:
             return None
-        few = place.few(wanted, limits.handed_rows)
+        few = searched.few(wanted, limits.handed_rows)
         if few is None:
             return None
         found[input_id] = handed_over(batch.session, uri, version, few).coalesce(1)
@@ -93,21 +93,21 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
 
 
 def _rows(
-    place: Place, most: int, wanted: Values | None, horizon: Horizon | None
+    searched: Searched, most: int, wanted: Values | None, horizon: Horizon | None
 ) -> pa.Table | None:
     """Return rows that include those of touched and expiring groups; None if they are many."""
     now = horizon.now if horizon else None
     if wanted is None:
-        return read_few(place.uri, place.version, most)
-    if place.is_large and now is None:
-        return place.few([wanted], most)
-    if place.bytes > place.limits.scanned_bytes:
+        return read_few(searched.uri, searched.version, most)
+    if searched.is_large and now is None:
+        return searched.few([wanted], most)
+    if searched.bytes > searched.limits.scanned_bytes:
         return None
     where, bounds = _among(wanted)
     if horizon and now is not None:
-        expired = _expired(horizon, now, arrow_schema(place.uri, place.version))
+        expired = _expired(horizon, now, arrow_schema(searched.uri, searched.version))
         where, bounds = where | expired, None if bounds is None else bounds | expired
-    return read_few(place.uri, place.version, most, where=where, bounds=bounds)
+    return read_few(searched.uri, searched.version, most, where=where, bounds=bounds)
 
 
 def _made_of(

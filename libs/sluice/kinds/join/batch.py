@@ -10,15 +10,16 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
+from sluice.changes.feed import CHANGE_TYPE
 from sluice.changes.net import arrivals, departures
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading import table as delta
 from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.computed import Computed
 from sluice.engine.computing.picking import picked_of
-from sluice.engine.computing.plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.rows import snapshot_at
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Rows, names, within
@@ -105,7 +106,9 @@ class JoinBatch(Batch):
             return ()
         span, limits = (done.version - 1, done.version), self.context.limits
         feed = delta.feed(self.session, self.plan.uri, *span, limits)
-        written = feed.where("_change_type != 'update_preimage'").dropna(subset=[*self.rows.group])
+        written = feed.where(f"{CHANGE_TYPE} != 'update_preimage'").dropna(
+            subset=[*self.rows.group]
+        )
         counts = written.groupBy(*names(self.rows.group)).agg(F.count(F.lit(1)).alias(COUNT))
         largest = counts.where(F.col(COUNT) > most).orderBy(F.desc(COUNT)).limit(NAMED)
         return tuple(map(self._warning, largest.collect()))

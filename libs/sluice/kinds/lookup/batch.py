@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.reading.matches import Place
+from sluice.delta.reading.matches import Searched
 from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.computing.computed import Changelog, Computed
-from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Rows
 from sluice.kinds.lookup.broadcast import Broadcast, broadcast_of
@@ -44,16 +44,16 @@ class LookupBatch(Batch):
         facts = ConcernedFacts(self, self.join)
         keys = facts.changed_keys()
         if facts.are_most(keys):
-            return self._compared_whole(facts.place)
+            return self._compared_whole(facts.searched)
         own, concerned = facts.own(), facts.concerned(keys)
         parts = [part for part in (own, concerned) if part]
         few = [part for part in parts if isinstance(part, FewFacts)]
         if len(few) == len(parts) and (found := self._here(facts, few)) is not None:
             return Computed(found)
-        many = [part.handed(self.session, facts.place) for part in few]
+        many = [part.handed(self.session, facts.searched) for part in few]
         many += [part for part in parts if isinstance(part, Facts)]
         rows = sum(_count(part) for part in many) if concerned else None
-        return Computed(ManyJoined(self, self.join, facts.place).changelog(many), rows=rows)
+        return Computed(ManyJoined(self, self.join, facts.searched).changelog(many), rows=rows)
 
     def expected(self, rows: DataFrame) -> DataFrame:
         if self.join.follows_references:
@@ -76,7 +76,7 @@ class LookupBatch(Batch):
         assert isinstance(operator, LookupJoin)
         return operator
 
-    def _compared_whole(self, facts: Place) -> Computed:
+    def _compared_whole(self, facts: Searched) -> Computed:
         """Join all facts again, and compare them with all rows of the view."""
         new = self.stored(self.query())
         changelog = diff(self.current(), new, self.operator.key)
@@ -90,22 +90,24 @@ class LookupBatch(Batch):
         most = self.context.settings.small_changelog
         if dimensions is None or together.came.num_rows > most:
             return None
-        view = Place(self.plan.uri, before.version, self.context.limits)
-        joined = FewJoined(self.session, self.join, facts.place, view, dimensions)
+        view = Searched(self.plan.uri, before.version, self.context.limits)
+        joined = FewJoined(self.session, self.join, facts.searched, view, dimensions)
         return joined.changelog(together, self.stored)
 
     def _dimensions(
         self, facts: ConcernedFacts
-    ) -> Mapping[Join, tuple[Place, Mapping[str, str]]] | None:
-        """Return the place that each join looks in, by plain fact columns; None if that fails."""
+    ) -> Mapping[Join, tuple[Searched, Mapping[str, str]]] | None:
+        """Return the table that each join searches, by plain fact columns; None if that fails."""
         pins, limits, found = self.plan.looked_up, self.context.limits, {}
         for join in self.join.spec.join:
             table, columns = self.join.dimension(join), facts.columns(join)
             if columns is None or not table.is_stored:
                 return None
             used = self.join.columns(table.id)
-            place = Place(self.context.lake.uri(table.id), pins[table.id].version, limits, used)
-            found[join] = place, dict(zip((c for _, c in join.on), columns, strict=True))
+            searched = Searched(
+                self.context.lake.uri(table.id), pins[table.id].version, limits, used
+            )
+            found[join] = searched, dict(zip((c for _, c in join.on), columns, strict=True))
         return None if self.join.spec.as_of == "event_time" else found
 
 

@@ -15,7 +15,7 @@ from sluice.changes.arrow import arrow_net
 from sluice.changes.net import WEIGHT, arrivals, between, net, weighted
 from sluice.delta.log.feed_size import feed_size, table_size
 from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arrow
-from sluice.delta.reading.matches import Place
+from sluice.delta.reading.matches import Searched
 from sluice.delta.reading.table import feed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import few_of
@@ -34,7 +34,7 @@ class ConcernedFacts:
 
     def are_most(self, keys: Mapping[Join, pa.Table] | None) -> bool:
         """True if so much of a dimension changed that joining all facts again is faster."""
-        return self.place.is_large and any(
+        return self.searched.is_large and any(
             self._has_mostly_changed(table_id, None if keys is None else keys.get(join))
             for join in self.join.spec.join
             for table_id in self.batch.context.graph.stored([self.join.dimension(join).id])
@@ -57,10 +57,10 @@ class ConcernedFacts:
         return self.join.facts.id
 
     @cached_property
-    def place(self) -> Place:
+    def searched(self) -> Searched:
         """The facts' table at its pinned version."""
         uri, version = self.batch.context.lake.uri(self._id), self.batch.plan.pins[self._id].version
-        return Place(uri, version, self.batch.context.limits, self.join.columns(self._id))
+        return Searched(uri, version, self.batch.context.limits, self.join.columns(self._id))
 
     def own(self) -> Facts | FewFacts | None:
         """Return the facts that were added and those that were removed; None if none were."""
@@ -68,11 +68,11 @@ class ConcernedFacts:
             return None
         range_ = self.batch.plan.ranges[self._id]
         are_few, have_grown = self._are_few(self._id), self._id in self.batch.plan.growing
-        if are_few and has_local_feed(self.place.uri, range_[1]):
-            rows = read_feed(self.place.uri, *range_)
+        if are_few and has_local_feed(self.searched.uri, range_[1]):
+            rows = read_feed(self.searched.uri, *range_)
             if have_grown:
-                return FewFacts(rows.select(self.place.columns))
-            if (changes := arrow_net(rows, self.place.columns)) is not None:
+                return FewFacts(rows.select(self.searched.columns))
+            if (changes := arrow_net(rows, self.searched.columns)) is not None:
                 return FewFacts.of(changes)
         own = self._change(self._id)
         if have_grown:
@@ -105,7 +105,7 @@ class ConcernedFacts:
         keys = self.join.changed_keys(self._reference_changes())
         if not keys:
             return None
-        if here is None and self.place.is_large:
+        if here is None and self.searched.is_large:
             most = self.batch.context.limits.joined_keys + 1
             held = {join: to_arrow(rows.limit(most)) for join, rows in keys.items()}
             if found := self._found(held):
@@ -145,18 +145,18 @@ class ConcernedFacts:
             for join, names in columns.items()
             if names is not None
         ]
-        found = self.place.rows(wanted) if len(wanted) == len(keys) else None
+        found = self.searched.rows(wanted) if len(wanted) == len(keys) else None
         return None if found is None else FewFacts(found, are_there=True)
 
     def columns(self, join: Join) -> list[str] | None:
         """Return the facts' columns that a join reads; None if it reads more than columns."""
         plain_ones = [fact.plain_column for fact, _ in join.on]
-        found = [name for name in plain_ones if name in self.place.columns]
+        found = [name for name in plain_ones if name in self.searched.columns]
         return [str(name) for name in found] if len(found) == len(plain_ones) else None
 
     def _scanned(self, keys: Mapping[Join, DataFrame]) -> Facts:
         rows = self.batch.snapshots()[self._id]
-        bounds = self._bounds(keys) if self.place.is_large else {}
+        bounds = self._bounds(keys) if self.searched.is_large else {}
         found = self.batch.hold(self.join.concerned(rows, keys, bounds))
         return Facts(found, found)
 

@@ -20,7 +20,7 @@ from sluice.changes.arrow import arrow_diff, has_plain_keys
 from sluice.changes.diff import inserted
 from sluice.changes.net import WEIGHT
 from sluice.delta.reading.local import handed_over, plain, to_arrow
-from sluice.delta.reading.matches import Place
+from sluice.delta.reading.matches import Searched
 from sluice.engine.computing.computed import Changelog
 from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.matching import matching
@@ -77,7 +77,7 @@ class FewFacts:
         went = pa.concat_tables(gone, promote_options="default") if gone else None
         return cls(came.take(first), went, any(part.are_there for part in parts))
 
-    def handed(self, session: SparkSession, facts: Place) -> Facts:
+    def handed(self, session: SparkSession, facts: Searched) -> Facts:
         """Return the facts as Spark's rows."""
         came = handed_over(session, facts.uri, facts.version, self.came)
         went = came if self.are_there else None
@@ -90,15 +90,15 @@ class FewFacts:
 class FewJoined:
     """Join of few facts into a view. `facts` and `view`: their tables, at one version each.
 
-    `dimensions`: the place in which each join looks, and its columns: column of the dimension ->
+    `dimensions`: the table that each join searches, and its columns: column of the dimension ->
     plain column of the facts.
     """
 
     session: SparkSession
     operator: LookupJoin
-    facts: Place
-    view: Place
-    dimensions: Mapping[Join, tuple[Place, Mapping[str, str]]]
+    facts: Searched
+    view: Searched
+    dimensions: Mapping[Join, tuple[Searched, Mapping[str, str]]]
 
     def changelog(self, few: FewFacts, numbered: Numbered) -> Changelog | None:
         """Compute the view's changelog; return None if this process can't decide it."""
@@ -119,8 +119,8 @@ class FewJoined:
     def _joined(self, facts: pa.Table) -> pa.Table | None:
         """Return each fact with a struct per dimension, null if the fact has no row there."""
         for join in self.operator.spec.join:
-            place, columns = self.dimensions[join]
-            rows = place.rows([{c: facts[fact] for c, fact in columns.items()}])
+            searched, columns = self.dimensions[join]
+            rows = searched.rows([{c: facts[fact] for c, fact in columns.items()}])
             if rows is None or join.qualifier in facts.column_names:
                 return None
             if self.operator.has_history(join):
@@ -140,9 +140,9 @@ class FewJoined:
     def _handed(self, joined: pa.Table) -> DataFrame:
         """Return the joined facts as Spark's rows, prepared."""
         own = self.facts.types.add(STANDS, BooleanType())
-        for join, (place, _) in self.dimensions.items():
-            types = place.types
-            own.add(join.qualifier, StructType([types[name] for name in place.columns]))
+        for join, (searched, _) in self.dimensions.items():
+            types = searched.types
+            own.add(join.qualifier, StructType([types[name] for name in searched.columns]))
         schema = StructType([own[name] for name in joined.column_names])
         rows = self.session.createDataFrame(plain(joined), schema)
         return self.operator.prepare(self.operator.facts.id, rows)

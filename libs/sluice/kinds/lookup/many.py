@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import diff, inserted
 from sluice.delta.reading.found import Values
 from sluice.delta.reading.local import handed_over, plain, to_arrow
-from sluice.delta.reading.matches import Place
+from sluice.delta.reading.matches import Searched
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import bounds_of, few_of
 from sluice.engine.query.operator import names, union, within
@@ -30,7 +30,7 @@ class ManyJoined:
 
     batch: Batch
     operator: LookupJoin
-    facts: Place
+    facts: Searched
 
     def changelog(self, parts: list[Facts]) -> DataFrame:
         """Compute the view's changelog; old rows are not read if facts were only added."""
@@ -49,22 +49,22 @@ class ManyJoined:
     def _references(self, rows: DataFrame, few: pa.Table | None) -> Mapping[str, DataFrame]:
         """Return the dimensions' rows; of large ones, only those that few facts may match."""
         found = {}
-        places = self._large_dimensions() if few is not None else {}
-        wanted = self._looked_up(rows, few) if places and few is not None else {}
-        for join, place in places.items():
-            some = place.rows([wanted[join]])
+        large = self._large_dimensions() if few is not None else {}
+        wanted = self._looked_up(rows, few) if large and few is not None else {}
+        for join, searched in large.items():
+            some = searched.rows([wanted[join]])
             if some is not None:
-                matched = handed_over(self.batch.session, place.uri, place.version, some)
+                matched = handed_over(self.batch.session, searched.uri, searched.version, some)
                 found[self.operator.dimension(join).id] = F.broadcast(matched)
         known = found.keys()
         context, pins = self.batch.context, self.batch.plan.looked_up
         others = references_at(self.batch.session, context, self.operator, pins, known)
         return {**others, **found}
 
-    def _large_dimensions(self) -> dict[Join, Place]:
+    def _large_dimensions(self) -> dict[Join, Searched]:
         lake, pins = self.batch.context.lake, self.batch.plan.looked_up
         stored = {
-            join: Place(
+            join: Searched(
                 lake.uri(table.id),
                 pins[table.id].version,
                 self.batch.context.limits,
@@ -73,7 +73,7 @@ class ManyJoined:
             for join in self.operator.spec.join
             if (table := self.operator.dimension(join)).is_stored
         }
-        return {join: place for join, place in stored.items() if place.is_large}
+        return {join: searched for join, searched in stored.items() if searched.is_large}
 
     def _looked_up(self, rows: DataFrame, few: pa.Table) -> dict[Join, Values]:
         """Return the values that facts look up in each dimension.
@@ -95,16 +95,16 @@ class ManyJoined:
         """Return the view's rows of the touched groups."""
         before, group = self.batch.plan.before, self.operator.group
         assert before is not None
-        place = Place(self.batch.plan.uri, before.version, self.batch.context.limits)
-        if are_few and place.is_large:
+        searched = Searched(self.batch.plan.uri, before.version, self.batch.context.limits)
+        if are_few and searched.is_large:
             held = plain(to_arrow(touched))
             touched = self.batch.session.createDataFrame(held, touched.schema)
-            found = place.rows([{name: held[name] for name in group}])
+            found = searched.rows([{name: held[name] for name in group}])
             if found is not None:
-                rows = handed_over(self.batch.session, place.uri, place.version, found)
+                rows = handed_over(self.batch.session, searched.uri, searched.version, found)
                 return within(rows, touched, group)
         rows = self.batch.current()
-        if place.is_large:
+        if searched.is_large:
             rows = rows.where(self._lies_in(touched))
         return within(rows, touched, group)
 

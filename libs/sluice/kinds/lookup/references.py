@@ -1,29 +1,19 @@
 """Rows of dimensions, and of views over dimensions, that a lookup joins to its facts."""
 
 from collections.abc import Collection, Mapping
-from typing import Protocol, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.declare.registry import kind
-from sluice.declare.table import Table
 from sluice.delta.log.position import Pin
 from sluice.delta.reading.table import snapshot
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Operator, names
+from sluice.engine.query.unstored import unstored_rows
 from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.broadcast import broadcast_of
 
 Pins = Mapping[str, Pin]
-
-
-class Unstored(Protocol):
-    """Module `rows` of a kind whose tables are not stored."""
-
-    def rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """Return a table's rows, given the rows of its inputs by id."""
-        ...
 
 
 def references_at(
@@ -33,7 +23,7 @@ def references_at(
     pins: Pins,
     known: Collection[str] = (),
 ) -> dict[str, DataFrame]:
-    """Return all references but `known` at their pinned versions, dimension views resolved."""
+    """Return all references but `known`, stored or not, at their pinned versions."""
     found = {}
     for table_id in (i for i in operator.references if i not in known):
         rows = dimension_at(session, context, table_id, pins)
@@ -50,7 +40,7 @@ def dimension_at(session: SparkSession, context: Context, table_id: str, pins: P
         uri, version = context.lake.uri(table_id), pins[table_id].version
         return snapshot(session, uri, version, context.limits)
     inputs = {i: _current_at(session, context, i, pins) for i in table.inputs}
-    return cast(Unstored, kind(table.kind).part("rows")).rows(table, inputs)
+    return unstored_rows(table, inputs)
 
 
 def _current_at(session: SparkSession, context: Context, table_id: str, pins: Pins) -> DataFrame:

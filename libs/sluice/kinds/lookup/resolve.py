@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
 from sluice.declare.resolution.scope import Report, Scope, plain_columns, unknown_of
-from sluice.declare.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, views_among
+from sluice.declare.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, unstored
 from sluice.declare.text.document import Where
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.typed.families import are_comparable
@@ -29,7 +29,7 @@ def resolve(spec: Lookup, inputs: Mapping[Where, Table], report: Report) -> Tabl
     is_corrected = spec.refresh or spec.as_of == "event_time"
     hidden = {**hidden_of(keys), **({} if is_corrected else {BATCH: HIDDEN_TYPES[BATCH]})}
     ids = (fact.id, *(table.id for table in dimensions.values()))
-    through = views_among(dimensions.values())
+    through = unstored(dimensions.values())
     return Table(
         spec.name,
         spec.pipeline,

@@ -14,7 +14,7 @@ from sluice.declare.table import Table
 from sluice.delta.places.lake import LakeLayout
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.plan import BatchPlan, Strategy, Way
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import Operator, Rows, names
 from sluice.kinds.sql.resolve import NTH

@@ -16,7 +16,7 @@ from sluice.declare.text.mistakes import explain
 from sluice.kinds.sql.planning.block import Queries
 from sluice.kinds.sql.relations.chain import Chain
 from sluice.kinds.sql.relations.sources import Fields, Relation, Stored
-from sluice.kinds.sql.relations.unique import Facts, of_table
+from sluice.kinds.sql.relations.unique import Uniqueness, of_table
 from sluice.kinds.sql.rewriting import pivot
 from sluice.kinds.sql.spec import Sql
 from sluice.language.names import check_name, unknown
@@ -67,11 +67,11 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], report: Report) -> Table |
     if last is None:
         return None
     shown = {n: last.columns[n] for n in names} if {*names} == {*last.columns} else last.columns
-    key = _key(spec, shown, chain.facts[spec.name], report) or last.key
+    key = _key(spec, shown, chain.uniqueness[spec.name], report) or last.key
     return replace(last, columns=shown, key=key, inputs=tuple(tables), parts=tuple(parts.values()))
 
 
-def _key(spec: Sql, shown: Columns, facts: Facts, report: Report) -> tuple[str, ...]:
+def _key(spec: Sql, shown: Columns, uniqueness: Uniqueness, report: Report) -> tuple[str, ...]:
     """Return the declared key; note if the query does not prove it, or a reader can't name it."""
     key = spec.key or ()
     for name in key:
@@ -79,8 +79,8 @@ def _key(spec: Sql, shown: Columns, facts: Facts, report: Report) -> tuple[str, 
             report.add(("key",), unknown("column", name, shown))
         elif inner_types(shown[name]):
             report.add(("key",), f"{name!r} is {shown[name]}: readers can't name such a key")
-    if key and {*key} <= {*shown} and not facts.are_unique_by(key):
-        report.add(("key",), f"{_several(key)}: {_instead(facts)}")
+    if key and {*key} <= {*shown} and not uniqueness.are_unique_by(key):
+        report.add(("key",), f"{_several(key)}: {_instead(uniqueness)}")
     return key
 
 
@@ -88,9 +88,9 @@ def _several(key: tuple[str, ...]) -> str:
     return f"the query may give several rows for one ({', '.join(key)})"
 
 
-def _instead(facts: Facts) -> str:
+def _instead(uniqueness: Uniqueness) -> str:
     """Return by what rows are unique, in words."""
-    known = sorted(sorted(one) for one in facts.unique)
+    known = sorted(sorted(one) for one in uniqueness.unique)
     if not known:
         return (
             "no selected columns are known to be unique; select all keys of GROUP BY or of the "
@@ -131,8 +131,8 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
         table_id: Relation(Stored(_named(spec, t)), {n: exp.column(n) for n in t.columns})
         for table_id, t in tables.items()
     }
-    facts = {_named(spec, t): of_table(t.columns, t.key) for t in tables.values()}
-    chain = Chain(spec.name, facts)
+    uniqueness = {_named(spec, t): of_table(t.columns, t.key) for t in tables.values()}
+    chain = Chain(spec.name, uniqueness)
     try:
         chain.end(Queries(chain, rows).query(tree))
     except ValueError as error:

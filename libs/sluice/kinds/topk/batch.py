@@ -17,9 +17,9 @@ from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading import table as delta
 from sluice.engine.computing.batch import Batch, count_of
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.computed import Changelog, Computed
 from sluice.engine.computing.held import Held, Here, InSpark, is_given, is_true
-from sluice.engine.computing.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.operator import names, union, within
 from sluice.kinds.topk.change import FELL, SHORT, SHOWN_CHANGE, competing, foremost, moved, refilled

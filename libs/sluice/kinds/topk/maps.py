@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice.changes.feed import COMMIT_VERSION
 from sluice.kinds.topk.ranking import Ranking, Ranks
-from sluice.read.changes import COMMIT_VERSION, Changelog
+from sluice.read.changes import Changelog
 from sluice.read.ordered.rows import Row
 
 

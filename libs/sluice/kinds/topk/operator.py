@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from sluice.changes.order import at_or_before
 from sluice.declare.graph import Table
 from sluice.engine.query.operator import Operator, Retention, Rows, names, same
-from sluice.kinds.topk.ranks import LIMIT, Ranking, listed
+from sluice.kinds.topk.ranks import LIMIT, RankRule, listed
 
 RANK = "_rank"
 COMPLETE, NEEDED = "_complete", "_needed"
@@ -35,7 +35,7 @@ class TopKState(Operator):
     has_slack = True
 
     def __init__(self, view: Table, source: Table):
-        self.ranking = Ranking(view, source)
+        self.ranking = RankRule(view, source)
         self.inputs = (source.id,)
         self.group = self.ranking.group
         self.key = (*self.group, *self.ranking.keys)

@@ -22,8 +22,8 @@ LARGEST_LIMIT = 2**31 - 1  # ranks are INT; with headroom and offset it still fi
 HEADROOM = 10
 
 
-class Ranking:
-    """One declaration over one input.
+class RankRule:
+    """Rule by which one declaration ranks one input.
 
     With row_number `order` is total, because the input's key ends it. With the other functions,
     rows that tie share a rank. `prepared`: the columns of a prepared row. `shown`: the view's

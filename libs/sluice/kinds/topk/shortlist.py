@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sluice.changes.order import Direction
 from sluice.delta.reading.matches import is_exact
 from sluice.kinds.topk.operator import COMPLETE
-from sluice.kinds.topk.ranks import Ranking
+from sluice.kinds.topk.ranks import RankRule
 
 _ROW, _WORST, _MISSING = "_row", "_worst", "_missing"
 
@@ -33,7 +33,7 @@ class Shortlist:
     first: Direction
 
     @classmethod
-    def of(cls, ranking: Ranking, feed: pa.Schema) -> "Shortlist | None":
+    def of(cls, ranking: RankRule, feed: pa.Schema) -> "Shortlist | None":
         """Return the shortlist of a declaration; None if it can't have one."""
         spec = ranking.spec
         group = {p.name: p.expression.plain_column for p in spec.partition_by}

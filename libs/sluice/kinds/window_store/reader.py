@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 
 from sluice.declare.table import Table
-from sluice.delta.log.lineage import position_at
+from sluice.delta.log.continuity import position_at
 from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore as Declared
 from sluice.language.interval import Duration

@@ -12,18 +12,18 @@ from pyspark.sql.types import StructType
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.lineage import check_fit
+from sluice.delta.log.continuity import check_fit
 from sluice.delta.log.position import REBUILD, head_as_found
 from sluice.delta.places.lake import layout
 from sluice.delta.reading.local import nullable
 from sluice.delta.reading.table import snapshot
-from sluice.dimensions.reload import reload
+from sluice.dimensions.rebuild import load_again
 from sluice.engine.advance import Run, advance_nodes, next_position
 from sluice.engine.committing.swap import Swapped, swap
 from sluice.engine.committing.writing import Target
 from sluice.engine.computing.batch import Extension
+from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.computing.horizon import horizon_of
-from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
@@ -36,7 +36,7 @@ from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.extras import require
 from sluice.language.internal import DELIVERIES, internal
 from sluice.sources.evolution import grown
-from sluice.sources.reread import can_be_recomputed, reread
+from sluice.sources.rebuild import can_be_recomputed, deliver_again
 from sluice.spark.session import Spark
 
 WITHOUT_SPARK = (
@@ -86,10 +86,10 @@ def _rebuilt(
     for table_id in (table.id, internal(table.id, DELIVERIES)):
         check_fit(table.id, head_as_found(layout(project).uri(table_id)))
     if table.is_dimension:
-        yield reload(spark, project, table, run)
+        yield load_again(spark, project, table, run)
         return
     if table.is_source and (as_landed or not can_be_recomputed(project, table)):
-        yield reread(spark, project, table, run, as_landed=as_landed)
+        yield deliver_again(spark, project, table, run, as_landed=as_landed)
     yield from _nodes(spark, project, table, run)
 
 

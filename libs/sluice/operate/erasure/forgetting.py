@@ -42,7 +42,7 @@ from sluice.operate.erasure.subject import rows_of
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.report.publish import publish, report_folder
 from sluice.sources.ingest import follow
-from sluice.sources.reread import BESIDE
+from sluice.sources.rebuild import BESIDE
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 

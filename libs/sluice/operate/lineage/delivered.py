@@ -10,7 +10,7 @@ from datetime import datetime
 
 from sluice.declare.project import Project
 from sluice.declare.table import INTERVAL, Table
-from sluice.delta.notes.intervals import Delivery, deliveries
+from sluice.delta.notes.intervals import Note, deliveries
 from sluice.delta.places.lake import layout
 from sluice.language.internal import INTERVALS, declared
 from sluice.language.interval import Interval
@@ -52,7 +52,7 @@ def delivered(project: Project, part: Part) -> list[Delivered]:
     return found
 
 
-def _files(project: Project, table: Table, note: Delivery) -> tuple[str, ...]:
+def _files(project: Project, table: Table, note: Note) -> tuple[str, ...]:
     """Return the files that a delivery has read; of another's table, its place and versions."""
     spec = table.spec
     assert isinstance(spec, Source)

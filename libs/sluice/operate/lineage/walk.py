@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +30,7 @@ from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.query.lineage import NTH, Groups, Lineage
 from sluice.engine.query.operator import names, within
+from sluice.engine.query.unstored import unstored_rows
 from sluice.engine.query.validity import CURRENT
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.errors import NotHere
@@ -43,7 +44,7 @@ At = tuple[str, int]  # a table and a version
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one table, with their hidden columns; `version` is None for a dimension view.
+    """Rows of one table, with their hidden columns; `version` is None if it is not stored.
 
     `untraced`: why nobody can say what these rows come from, if that is so.
     """
@@ -228,8 +229,7 @@ class Walk:
         at = (name, -1 - sum(pin.version for pin in pins.values()))
         if at not in self.known:
             inputs = {i: self._current(i, pins) for i in table.inputs}
-            rows: Any = kind(table.kind).part("rows")
-            made = rows.rows(table, inputs)
+            made = unstored_rows(table, inputs)
             self.known[at] = Numbered(to_arrow(made), nullable(made.schema))
         return at
 

@@ -19,8 +19,8 @@ from sluice.read.conditions.values import from_text
 
 
 @dataclass(frozen=True)
-class Place:
-    """Place of a read: the `order` of a row, to which `complete` adds hidden columns.
+class Cursors:
+    """Cursors of a read: the `order` of a row, to which `complete` adds hidden columns.
 
     `after`: the cursor behind which the read began.
     """

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from sluice.language.names import RESERVED_PREFIX
 from sluice.read.conditions.order import Order, Places, place
-from sluice.read.ordered.frontier import Frontier
+from sluice.read.ordered.units import Units
 from sluice.read.stored.scan import GROUP, ROW, Scan
 from sluice.read.stored.snapshot import RowGroup
 
@@ -36,7 +36,7 @@ class Search:
         self.units: list[RowGroup] = []
         self.found: list[pa.Table] = []
         self.edge: Places | None = None  # no row after this place is among the first
-        self.frontier = Frontier(scan, self.lead)
+        self.unread = Units(scan, self.lead)
 
     def tables(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         """Yield the rows in order as one table.
@@ -95,10 +95,10 @@ class Search:
     def _next(self, count: int) -> list[RowGroup]:
         """Return the best unread row groups, unless all is settled; opens files."""
         groups: list[RowGroup] = []
-        while (best := self.frontier.best) and len(groups) < count:
+        while (best := self.unread.best) and len(groups) < count:
             if self._is_settled(best.place):
                 break
-            if group := self.frontier.take():
+            if group := self.unread.take():
                 groups.append(group)
         return groups
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX
 from sluice.read.conditions import where as predicates
-from sluice.read.conditions.cursor import Place, behind
+from sluice.read.conditions.cursor import Cursors, behind
 from sluice.read.conditions.keys import KeyColumns
 from sluice.read.conditions.order import Order, Span
 from sluice.read.conditions.values import check_columns, type_name
@@ -156,11 +156,11 @@ class KeyedTable(KeyValues):
             return Rows(tables, schema, self.version, scan.touched)
         if limit and limit <= MOST:
             search = Search(scan, order, limit)
-            place = Place(order.columns, search.complete, after)
-            return Rows(search.tables(shown), schema, self.version, scan.touched, place)
-        place = Place(order.columns, after=after)
+            cursors = Cursors(order.columns, search.complete, after)
+            return Rows(search.tables(shown), schema, self.version, scan.touched, cursors)
+        cursors = Cursors(order.columns, after=after)
         tables = ordered(scan, order, shown, limit)
-        return Rows(tables, schema, self.version, scan.touched, place)
+        return Rows(tables, schema, self.version, scan.touched, cursors)
 
     def _check_order(self, order: Order) -> None:
         for column in order.columns:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.read.conditions.order import Order, Places
-from sluice.read.ordered.frontier import Frontier
+from sluice.read.ordered.units import Units
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import DataFile
 
@@ -29,16 +29,16 @@ def ordered(
     """
     if limit == 0:
         return
-    frontier = Frontier(scan, order)
+    units = Units(scan, order)
     needed = tuple(dict.fromkeys((*columns, *order.columns)))
     pool = _Pool(order, limit)
-    while best := frontier.best:
+    while best := units.best:
         if isinstance(best.unit, DataFile):
             pool.patience = 0  # often all rows of earlier files are ready
         yield from pool.release(best.place)
         if pool.is_done:
             return
-        if group := frontier.take():
+        if group := units.take():
             pool.add(scan.read(group, needed))
     yield from pool.release(None)
 

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.errors import UsageError
-from sluice.read.conditions.cursor import Place
+from sluice.read.conditions.cursor import Cursors
 from sluice.read.stored.scan import Touched
 
 Row = dict[str, Any]
 BATCH = 65_536  # rows of an Arrow batch at most
 PAGE = 1_024  # rows turned into dicts at a time
-NOWHERE = Place()
+NO_CURSORS = Cursors()
 
 
 class Rows(Iterator[Row]):
@@ -33,12 +33,12 @@ class Rows(Iterator[Row]):
         schema: pa.Schema,
         version: int,
         touched: Touched,
-        place: Place = NOWHERE,
+        cursors: Cursors = NO_CURSORS,
     ) -> None:
         self.schema = schema
         self.version = version
         self.touched = touched
-        self._place = place
+        self._cursors = cursors
         self._left: pa.RecordBatch | None = None  # the last row of the previous batch
         self._source = _batches(tables)
         self._batch: pa.RecordBatch | None = None
@@ -60,7 +60,7 @@ class Rows(Iterator[Row]):
         """
         taken = self._seen - len(self._page)
         last = self._batch.slice(taken - 1, 1) if self._batch is not None and taken else self._left
-        return self._place.after if last is None else self._place.behind(last)
+        return self._cursors.after if last is None else self._cursors.behind(last)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows not yet taken, as Arrow record batches."""

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
+from sluice.changes.feed import CHANGE_TYPE, GOES
 from sluice.delta.log.feed_size import feed_size
+from sluice.delta.reading.feed import stream_feed
 from sluice.limits import Limits
 from sluice.read.stored.snapshot import open_delta
-
-CHANGE = "_change_type"
 
 
 def small_feed(
@@ -27,11 +27,10 @@ def small_feed(
         if feed_size(uri, after, upto).bytes > limits.swept_feed_bytes:
             return None
         delta = open_delta(name, uri, upto)
-        found = delta.load_cdf(after + 1, upto, columns=[CHANGE, *columns], allow_out_of_range=True)
-        changes = pa.RecordBatchReader.from_stream(found).read_all()
+        changes = stream_feed(delta, after, upto, [CHANGE_TYPE, *columns]).read_all()
     except (DeltaError, pa.ArrowException, OSError, KeyError):
         return None
-    kinds = changes[CHANGE].cast(pa.string())
-    went = pc.is_in(kinds, pa.array(["delete", "update_preimage"], pa.string()))
+    kinds = changes[CHANGE_TYPE].cast(pa.string())
+    went = pc.is_in(kinds, pa.array(GOES))
     rows = changes.select(columns).cast(pa.schema(fields))
     return rows.filter(went), rows.filter(pc.invert(went))

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.net import CHANGE_TYPE, WEIGHT, summed, weighted
+from sluice.changes.feed import CHANGE_TYPE
+from sluice.changes.net import WEIGHT, summed, weighted
 from sluice.declare.delivered_row import FILE, OP
 from sluice.delta.log.foreign import Foreign
 from sluice.delta.log.span import Span

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sluice.delta.notes.intervals import Delivery
+from sluice.delta.notes.intervals import Note
 from sluice.errors import DeliveriesLost
 from sluice.sources.kafka.client.message import Message
 
@@ -36,7 +36,7 @@ class Batches:
     spans: Mapping[int, list[_Span]]
 
     @classmethod
-    def of(cls, noted: Iterable[Delivery], topic_id: str, table: str) -> "Batches":
+    def of(cls, noted: Iterable[Note], topic_id: str, table: str) -> "Batches":
         """Return the batches of that topic; of two that have read a message, the later has it.
 
         Raises DeliveriesLost if a note does not say what its batch has read.
@@ -69,7 +69,7 @@ class Batches:
         return span.at if offset < span.end else span.at + INSTANT
 
 
-def _read(note: Delivery, topic_id: str, table: str) -> list[tuple[str, tuple[int, int]]]:
+def _read(note: Note, topic_id: str, table: str) -> list[tuple[str, tuple[int, int]]]:
     """Return the offsets that a batch has read of that topic, by partition."""
     try:
         noted = json.loads(note.files)

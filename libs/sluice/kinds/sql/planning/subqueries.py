@@ -275,9 +275,9 @@ def _check_single(
     by = {sql(key) for key in (group.expressions if group else ())}
     if group and (not by or not by <= {sql(key) for key in keys}):
         raise Refused(select, "a scalar subquery with GROUP BY may give several rows")
-    facts = scope.planner.chain.known_of(inner)
+    uniqueness = scope.planner.chain.known_of(inner)
     named = [key_of(key) for key in keys if isinstance(key, exp.Column)]
-    if not has_aggregates([item]) and not facts.are_unique_by(named):
+    if not has_aggregates([item]) and not uniqueness.are_unique_by(named):
         raise Refused(select, "a scalar subquery without an aggregate may give several rows")
 
 

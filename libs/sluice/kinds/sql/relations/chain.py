@@ -16,7 +16,7 @@ from sluice.kinds.sql.relations.sources import (
     StoredRows,
     anything,
 )
-from sluice.kinds.sql.relations.unique import Facts, facts_of
+from sluice.kinds.sql.relations.unique import Uniqueness, uniqueness_of
 from sluice.language.internal import internal
 from sluice.language.syntax import Tree
 
@@ -24,13 +24,13 @@ from sluice.language.syntax import Tree
 class Chain:
     """Declarations of views, by name: `<view>__1` and so on, the view itself last.
 
-    `facts`: what is known of the rows of each, and of the tables that they read.
+    `uniqueness`: what is known of the rows of each, and of the tables that they read.
     """
 
-    def __init__(self, view: str, facts: Mapping[str, Facts] | None = None) -> None:
+    def __init__(self, view: str, uniqueness: Mapping[str, Uniqueness] | None = None) -> None:
         self.view = view
         self.views: dict[str, Fields] = {}
-        self.facts = dict(facts or {})
+        self.uniqueness = dict(uniqueness or {})
         self._numbers = count()
 
     def number(self) -> int:
@@ -45,11 +45,11 @@ class Chain:
             found = relation.source.fields(relation.columns, relation.where, exactly=True)
         assert found is not None
         self.views[self.view] = found
-        self.facts[self.view] = self.known_of(relation)
+        self.uniqueness[self.view] = self.known_of(relation)
 
-    def known_of(self, relation: AnyRows) -> Facts:
+    def known_of(self, relation: AnyRows) -> Uniqueness:
         """Return what is known of a relation's rows, by its columns."""
-        found = facts_of(relation.source, relation.where, self.facts)
+        found = uniqueness_of(relation.source, relation.where, self.uniqueness)
         return found.shown_as(relation.columns)
 
     def is_one_row(self, relation: AnyRows) -> bool:
@@ -106,7 +106,7 @@ class Chain:
 
     def _add(self, fields: Fields, made: AnyRows) -> str:
         name = internal(self.view, str(len(self.views) + 1))
-        self.views[name], self.facts[name] = fields, self.known_of(made)
+        self.views[name], self.uniqueness[name] = fields, self.known_of(made)
         return name
 
 

@@ -1,6 +1,6 @@
 """Proof that rows are unique by some of their columns.
 
-Facts are sets of columns by which rows are unique, and rules: columns that determine others. Both
+Known are sets of columns by which rows are unique, and rules: columns that determine others. Both
 follow from keys of tables, groups, DISTINCT, rankings, equalities, and joins to unique sides.
 """
 
@@ -32,7 +32,7 @@ NONE: Names = frozenset()
 
 
 @dataclass(frozen=True)
-class Facts:
+class Uniqueness:
     """Sets of columns by which rows are unique, columns that determine others, and their types."""
 
     unique: frozenset[Names] = frozenset()
@@ -51,13 +51,13 @@ class Facts:
         found = self.determined_by(names)
         return any(one <= found for one in self.unique)
 
-    def with_rules(self, rules: Iterable[Rule]) -> "Facts":
+    def with_rules(self, rules: Iterable[Rule]) -> "Uniqueness":
         return replace(self, rules=self.rules | {*rules})
 
-    def or_unique_by(self, names: Iterable[str]) -> "Facts":
+    def or_unique_by(self, names: Iterable[str]) -> "Uniqueness":
         return replace(self, unique=self.unique | {frozenset(names)})
 
-    def shown_as(self, columns: Columns) -> "Facts":
+    def shown_as(self, columns: Columns) -> "Uniqueness":
         """Return what is known of columns made of these."""
         plain = {sql(tree): name for name, tree in reversed([*columns.items()])}
         rules = {(NONE, self._following(NONE, columns))}
@@ -68,7 +68,7 @@ class Facts:
         found = frozenset(one for one in unique if one is not None)
         whole = {(one, frozenset(columns)) for one in found}
         types = {new: self.types[old] for old, new in plain.items() if old in self.types}
-        return Facts(found, frozenset(rules | whole), types)
+        return Uniqueness(found, frozenset(rules | whole), types)
 
     def _following(self, names: Names, columns: Columns) -> Names:
         known = self.determined_by(names)
@@ -84,17 +84,19 @@ class Facts:
         return next((new for old, new in plain.items() if name in self.determined_by([old])), None)
 
 
-def of_table(columns: Mapping[str, str], key: Collection[str]) -> Facts:
-    """Return the facts of a stored table with a key; one that is not all shown says nothing."""
+def of_table(columns: Mapping[str, str], key: Collection[str]) -> Uniqueness:
+    """Return that of a stored table with a key; a key that is not all shown says nothing."""
     if not key or not {*key} <= {*columns}:
-        return Facts(types=columns)
+        return Uniqueness(types=columns)
     one = frozenset(key)
-    return Facts(frozenset([one]), frozenset([(one, frozenset(columns))]), columns)
+    return Uniqueness(frozenset([one]), frozenset([(one, frozenset(columns))]), columns)
 
 
-def facts_of(source: Source, where: Iterable[Tree], tables: Mapping[str, Facts]) -> Facts:
+def uniqueness_of(
+    source: Source, where: Iterable[Tree], tables: Mapping[str, Uniqueness]
+) -> Uniqueness:
     """Return what is known of a source's rows that meet conditions. `tables`: by their names."""
-    found = _facts(source, tables)
+    found = _uniqueness(source, tables)
     is_filter = isinstance(source, Stored) or (
         isinstance(source, Joined) and source.type == "inner"
     )
@@ -102,66 +104,66 @@ def facts_of(source: Source, where: Iterable[Tree], tables: Mapping[str, Facts])
 
 
 @singledispatch
-def _facts(_source: Source, _tables: Mapping[str, Facts]) -> Facts:
-    return Facts()
+def _uniqueness(_source: Source, _tables: Mapping[str, Uniqueness]) -> Uniqueness:
+    return Uniqueness()
 
 
-@_facts.register
-def _(source: Stored, tables: Mapping[str, Facts]) -> Facts:
-    return tables.get(source.table, Facts())
+@_uniqueness.register
+def _(source: Stored, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+    return tables.get(source.table, Uniqueness())
 
 
-@_facts.register
-def _(source: Distinct, tables: Mapping[str, Facts]) -> Facts:
-    rows = facts_of(source.source, source.where, tables).shown_as(source.columns)
+@_uniqueness.register
+def _(source: Distinct, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+    rows = uniqueness_of(source.source, source.where, tables).shown_as(source.columns)
     return rows.or_unique_by(source.columns)
 
 
-@_facts.register
-def _(source: Grouped, tables: Mapping[str, Facts]) -> Facts:
-    rows = facts_of(source.source, source.where, tables).shown_as(source.keys)
-    groups = Facts(rules=rows.rules).or_unique_by(source.keys)
+@_uniqueness.register
+def _(source: Grouped, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+    rows = uniqueness_of(source.source, source.where, tables).shown_as(source.keys)
+    groups = Uniqueness(rules=rows.rules).or_unique_by(source.keys)
     return groups.with_rules([(frozenset(source.keys), frozenset(source.aggregates))])
 
 
-@_facts.register
-def _(source: Exploded, tables: Mapping[str, Facts]) -> Facts:
-    rows = facts_of(source.source, source.where, tables)
+@_uniqueness.register
+def _(source: Exploded, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+    rows = uniqueness_of(source.source, source.where, tables)
     places = frozenset(one | {source.place} for one in rows.unique)
     return replace(rows, unique=places)
 
 
-@_facts.register
-def _(source: Windowed, tables: Mapping[str, Facts]) -> Facts:
-    rows = facts_of(source.source, source.where, tables)
+@_uniqueness.register
+def _(source: Windowed, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+    rows = uniqueness_of(source.source, source.where, tables)
     for name, call in source.calls.items():
         if call.this.name.lower() == "row_number":
             rows = rows.or_unique_by([*map(sql, source.partition), name])
     return rows
 
 
-@_facts.register
-def _(source: Ranked, tables: Mapping[str, Facts]) -> Facts:
-    rows = facts_of(source.source, source.where, tables)
+@_uniqueness.register
+def _(source: Ranked, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+    rows = uniqueness_of(source.source, source.where, tables)
     if source.function != "row_number":
         return rows
     rank = [] if source.limit == 1 else [source.rank]
     return rows.or_unique_by([*map(sql, source.partition), *rank])
 
 
-@_facts.register
-def _(source: Joined, tables: Mapping[str, Facts]) -> Facts:
+@_uniqueness.register
+def _(source: Joined, tables: Mapping[str, Uniqueness]) -> Uniqueness:
     left, right = (_of_side(tables, *of) for of in ((source.left, "l"), (source.right, "r")))
     types = {**left.types, **right.types}
     if source.type in ("semi", "anti"):
         return left
     if source.type == "full":
-        return Facts()
+        return Uniqueness()
     both = frozenset(one | other for one in left.unique for other in right.unique)
     asked = {*_rules(source.where, types)}
     if source.type == "inner":
         equal = {rule for pair in source.on for rule in _equal(*pair)}
-        return Facts(both, left.rules | right.rules | asked | equal, types)
+        return Uniqueness(both, left.rules | right.rules | asked | equal, types)
     kept, other, side = (left, right, 1) if source.type == "left" else (right, left, 0)
     ends = (pair[side] for pair in source.on)
     on = [key_of(end) for end in ends if isinstance(end, exp.Column)]
@@ -169,15 +171,15 @@ def _(source: Joined, tables: Mapping[str, Facts]) -> Facts:
     return replace(kept, unique=both | (kept.unique if is_single else frozenset()))
 
 
-def _of_side(tables: Mapping[str, Facts], table: str, side: str) -> Facts:
+def _of_side(tables: Mapping[str, Uniqueness], table: str, side: str) -> Uniqueness:
     def named(names: Names) -> Names:
         return frozenset(f"{side}.{name}" for name in names)
 
-    facts = tables.get(table, Facts())
-    return Facts(
-        frozenset(map(named, facts.unique)),
-        frozenset((named(ones), named(others)) for ones, others in facts.rules),
-        {f"{side}.{name}": type_ for name, type_ in facts.types.items()},
+    uniqueness = tables.get(table, Uniqueness())
+    return Uniqueness(
+        frozenset(map(named, uniqueness.unique)),
+        frozenset((named(ones), named(others)) for ones, others in uniqueness.rules),
+        {f"{side}.{name}": type_ for name, type_ in uniqueness.types.items()},
     )
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from sluice.delta.notes.failures import Failure
-from sluice.gate.counting.facts import Facts, Kept
+from sluice.gate.counting.facts import Facts, KeptFacts
 from sluice.gate.pages import report
 from sluice.gate.pages.charts import LEAST_SEEN, bars, curve, strip
 from sluice.gate.pages.checks import Check, State
-from sluice.gate.pages.digest import Interval, TableFacts, digest
+from sluice.gate.pages.summary import IntervalCounts, TableRecord, summary
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 EVIL = '"><script>alert("x")</script>&'
@@ -58,7 +58,7 @@ def aside(reason: str, raw: str, file: str | None) -> dict[str, Any]:
     return {"_sluice_interval": day(2), "reason": reason, "raw": raw, "file": file}
 
 
-FACTS = TableFacts(
+FACTS = TableRecord(
     "retail",
     "sales",
     version=3,
@@ -66,7 +66,7 @@ FACTS = TableFacts(
     updated_at=NOW - dt.timedelta(hours=2),
     columns=(("id", "INT"), (EVIL, "STRING")),
     results=(result(1), result(2, success=False)),
-    batches=(Kept(Facts(3), 2, "r", NOW, day(2), ("retail.sales: 3 rows came, usually 9",)),),
+    batches=(KeptFacts(Facts(3), 2, "r", NOW, day(2), ("retail.sales: 3 rows came, usually 9",)),),
     intervals=(interval(1, 100, 0), interval(2, 100, 1)),
     quarantine=(
         aside("does not parse", EVIL, "file:///landing/part.json"),
@@ -106,7 +106,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    other = TableFacts("web", "clicks")
+    other = TableRecord("web", "clicks")
     return report.render(f"lake {EVIL}", [FACTS, other], NOW)
 
 
@@ -145,7 +145,7 @@ def test_the_overview_shows_the_newest_batch_of_each_table(pages: dict[str, str]
 
 def test_a_failure_that_nobody_has_mended_stands_on_both_pages() -> None:
     failure = Failure("retail.sales", NOW, f"a text {EVIL}", "mend it", 4)
-    pages = report.render("lake", [TableFacts("retail", "sales", failure=failure)], NOW)
+    pages = report.render("lake", [TableRecord("retail", "sales", failure=failure)], NOW)
     for html in pages.values():
         text = " ".join(Page(html).text.split())
         for part in ("Failed, and not mended since", f"a text {EVIL}", "exit code 4", "mend it"):
@@ -163,45 +163,45 @@ def test_a_page_that_is_kept_says_nothing_that_time_makes_false(pages: dict[str,
 def test_a_failing_expectation_shows_its_rows_the_suspect_first(pages: dict[str, str]) -> None:
     html = pages["retail.sales.html"]
     assert "<details open>" in html
-    (expectation,) = digest(FACTS).expectations
+    (expectation,) = summary(FACTS).expectations
     assert expectation.sample_columns == ["quantity", "id", "note"]
     assert expectation.sample_when == "2017-03-02"
 
 
 def test_the_last_check_of_an_interval_stands() -> None:
     earlier = result(2, success=False, checked_at=NOW - dt.timedelta(days=1))
-    table = digest(TableFacts("retail", "sales", results=(result(2), result(1), earlier)))
+    table = summary(TableRecord("retail", "sales", results=(result(2), result(1), earlier)))
     assert [check.state for check in table.expectations[0].checks] == [State.PASSED, State.PASSED]
     assert [batch.when for batch in table.batches] == ["2017-03-01", "2017-03-02"]
 
 
 def test_a_batch_is_as_bad_as_its_worst_check() -> None:
     others = [result(1, success=False, on_failure=on, says=on) for on in ("quarantine", "stop")]
-    table = digest(TableFacts("retail", "sales", results=(result(1), *others)))
+    table = summary(TableRecord("retail", "sales", results=(result(1), *others)))
     (batch,) = table.batches
     assert (batch.state, batch.observed) == (State.STOPPED, "2 of 3 expectations not met")
 
 
 def test_the_share_that_is_drawn_is_that_of_the_message() -> None:
-    table = digest(FACTS)
+    table = summary(FACTS)
     assert [check.number for check in table.expectations[0].checks] == [0.0, 2.0]
 
 
 def test_an_expectation_that_left_the_configuration_is_not_shown() -> None:
     old = result(1, says="quantity is at least 9", checked_at=NOW - dt.timedelta(days=1))
-    table = digest(TableFacts("retail", "sales", results=(old, result(1))))
+    table = summary(TableRecord("retail", "sales", results=(old, result(1))))
     assert [e.says for e in table.expectations] == ["quantity is at least 0"]
 
 
 def test_a_single_quarantined_row_is_seen_among_a_million() -> None:
-    drawn = bars([Interval("2017-03-01", 1_000_000, 999_999, 1)], height=80)
+    drawn = bars([IntervalCounts("2017-03-01", 1_000_000, 999_999, 1)], height=80)
     accepted, aside = drawn.boxes
     assert aside.height >= LEAST_SEEN
     assert accepted.height + aside.height <= 80
 
 
 def test_an_interval_without_rows_draws_nothing() -> None:
-    assert bars([Interval("2017-03-01", 0, 0, 0)]).boxes == ()
+    assert bars([IntervalCounts("2017-03-01", 0, 0, 0)]).boxes == ()
 
 
 def test_a_strip_ends_with_the_newest_check_at_the_right() -> None:
@@ -226,10 +226,10 @@ def test_a_curve_has_its_points_below_the_cells_of_the_strip() -> None:
 
 
 def test_what_was_observed_is_drawn_only_where_it_varies() -> None:
-    same = digest(TableFacts("retail", "sales", results=(result(1), result(2))))
+    same = summary(TableRecord("retail", "sales", results=(result(1), result(2))))
     assert not same.expectations[0].varies
-    assert digest(FACTS).expectations[0].varies
-    assert digest(FACTS).expectations[0].checks[-1].number == 2.0
+    assert summary(FACTS).expectations[0].varies
+    assert summary(FACTS).expectations[0].checks[-1].number == 2.0
 
 
 def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str]) -> None:
@@ -244,14 +244,14 @@ def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str])
 def test_the_whole_table_has_a_state_of_its_own() -> None:
     whole = result(3, success=False, says="rows, over the whole table", interval_start=None)
     later = result(1, checked_at=NOW + dt.timedelta(hours=1))
-    table = digest(TableFacts("retail", "sales", results=(later, whole)))
+    table = summary(TableRecord("retail", "sales", results=(later, whole)))
     assert [e.says for e in table.expectations] == [later["says"], whole["says"]]
     assert [batch.when for batch in table.batches] == ["2017-03-01"]
     assert table.state is State.WARNED
 
 
 def test_only_what_is_still_expected_is_shown() -> None:
-    table = digest(TableFacts("retail", "sales", results=(result(1),), expected=("others",)))
+    table = summary(TableRecord("retail", "sales", results=(result(1),), expected=("others",)))
     assert table.expectations == ()
 
 
@@ -266,21 +266,21 @@ def test_writing_replaces_the_pages_and_leaves_no_draft(
 
 def test_half_of_a_surrogate_pair_is_shown_as_it_was_escaped(tmp_path: Path) -> None:
     row = aside("has half of a surrogate pair", '{"k":"\\ud800"}', None)
-    facts = TableFacts("retail", "sales", quarantine=(row,))
+    facts = TableRecord("retail", "sales", quarantine=(row,))
     report.write(tmp_path, report.render("lake", [facts], NOW))
     assert ">\\ud800<" in (tmp_path / "retail.sales.html").read_text(encoding="utf-8")
 
 
 def test_a_dimension_shows_the_rows_of_its_load() -> None:
-    loaded = TableFacts("retail", "items", "dimension", intervals=(interval(1, 41, 1),))
-    assert (digest(loaded).intervals, digest(loaded).quarantined) == ((), 1)
+    loaded = TableRecord("retail", "items", "dimension", intervals=(interval(1, 41, 1),))
+    assert (summary(loaded).intervals, summary(loaded).quarantined) == ((), 1)
     text = " ".join(Page(report.render("lake", [loaded], NOW)["retail.items.html"]).text.split())
     assert "41 rows read = 40 accepted + 1 quarantined" in text
 
 
 def test_rows_in_quarantine_are_listed_by_their_reason() -> None:
     rows = (aside("a", '{"id": 1}', None), aside("b", "{", None), aside("a", '{"no": 2}', None))
-    reasons = digest(TableFacts("retail", "sales", quarantine=rows)).reasons
+    reasons = summary(TableRecord("retail", "sales", quarantine=rows)).reasons
     assert [(r.says, len(r.rows), r.columns, r.has_texts) for r in reasons] == [
         ("a", 2, ["id", "no"], False),
         ("b", 1, [], True),
@@ -290,5 +290,5 @@ def test_rows_in_quarantine_are_listed_by_their_reason() -> None:
 def test_what_is_not_met_stands_first_on_the_overview(pages: dict[str, str]) -> None:
     text = " ".join(Page(pages["index.html"]).text.split())
     assert "Not met sales retail quantity is at least 0 1 of 100 · 2017-03-02 warned" in text
-    met = report.render("lake", [TableFacts("retail", "sales", results=(result(1),))], NOW)
+    met = report.render("lake", [TableRecord("retail", "sales", results=(result(1),))], NOW)
     assert "Not met" not in Page(met["index.html"]).text

@@ -1,4 +1,4 @@
-"""Facts that the page shows of pipelines and tables, gathered without Spark, as plain data."""
+"""Contents of the page: pipelines and tables as they are, gathered without Spark, as plain data."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,7 @@ from itertools import islice
 from typing import Any, cast
 
 from sluice.airflow.page.block import Block
-from sluice.declare.project import Pipeline as Declared
-from sluice.declare.project import Project
+from sluice.declare.project import Pipeline, Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.notes import intervals
@@ -24,7 +23,7 @@ COMMITS = 12
 
 
 @dataclass(frozen=True)
-class TableFacts:
+class ShownTable:
     """State of one table; `until` is the end of what was delivered to a source."""
 
     table: Table
@@ -43,13 +42,13 @@ class TableFacts:
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class ShownPipeline:
     """A pipeline with its tables, in the order in which they are brought up to date."""
 
     name: str
     description: str
     schedule: str
-    tables: tuple[TableFacts, ...]
+    tables: tuple[ShownTable, ...]
 
     def count(self, state: str) -> int:
         """Return the number of tables in that state."""
@@ -78,7 +77,7 @@ class TablePage:
     `template` shows its newest `rows`, in the way of its kind.
     """
 
-    facts: TableFacts
+    shown: ShownTable
     made_from: tuple[Table, ...]
     commits: tuple[Commit, ...] = ()
     template: str = ""
@@ -86,28 +85,28 @@ class TablePage:
     trouble: str = ""
 
 
-def pipeline(project: Project, declared: Declared) -> Pipeline:
+def pipeline(project: Project, declared: Pipeline) -> ShownPipeline:
     """Return the current state of a pipeline's tables."""
     tables = [t for t in project.graph.pipeline(declared.name) if t.is_stored]
-    return Pipeline(
+    return ShownPipeline(
         declared.name,
         declared.description,
         declared.schedule.expression,
-        tuple(_facts(project, tables)),
+        tuple(_shown(project, tables)),
     )
 
 
 def table(project: Project, found: Table) -> TablePage:
     """Return a table's current state and its newest rows."""
-    (facts,) = _facts(project, [found])
+    (shown,) = _shown(project, [found])
     inputs = tuple(project.graph.tables[name] for name in found.inputs)
-    if facts.status.version is None:
-        return TablePage(facts, inputs)
-    commits = tuple(islice(back_from(layout(project).uri(found.id), facts.status.version), COMMITS))
+    if shown.status.version is None:
+        return TablePage(shown, inputs)
+    commits = tuple(islice(back_from(layout(project).uri(found.id), shown.status.version), COMMITS))
     try:
-        return TablePage(facts, inputs, commits, *_rows(Lake(project), found))
+        return TablePage(shown, inputs, commits, *_rows(Lake(project), found))
     except SluiceError as error:
-        return TablePage(facts, inputs, commits, trouble=str(error))
+        return TablePage(shown, inputs, commits, trouble=str(error))
 
 
 def _rows(lake: Lake, found: Table) -> tuple[str, Sequence[Any]]:
@@ -117,10 +116,10 @@ def _rows(lake: Lake, found: Table) -> tuple[str, Sequence[Any]]:
     return f"{found.kind}/{block.TEMPLATE}", block.shown(lake, found)
 
 
-def _facts(project: Project, tables: Sequence[Table]) -> Iterator[TableFacts]:
+def _shown(project: Project, tables: Sequence[Table]) -> Iterator[ShownTable]:
     checked = health(project, tables)
     for found, stands in zip(tables, status(project, tables, asks_brokers=True), strict=True):
-        yield TableFacts(found, stands, checked[found.id], _until(project, found))
+        yield ShownTable(found, stands, checked[found.id], _until(project, found))
 
 
 def _until(project: Project, found: Table) -> datetime | None:

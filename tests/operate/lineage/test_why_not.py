@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.cli.test_preview import PIPELINE
 from tests.cli.trips import Here
-from tests.operate.test_lineage import MORE, Repeating, Truth, stored
+from tests.operate.lineage.test_lineage import MORE, Repeating, Truth, stored
 
 import sluice
 from sluice.operate.lineage.reasons import Reason

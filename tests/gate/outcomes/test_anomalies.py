@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sluice.delta.places.lake import LakeLayout
 from sluice.gate.counting import facts
-from sluice.gate.counting.facts import KEPT, Facts, Kept
+from sluice.gate.counting.facts import KEPT, Facts, KeptFacts
 from sluice.gate.outcomes.anomalies import around, unusual, warnings
 from sluice.gate.outcomes.verdict import Verdict
 
@@ -17,9 +17,9 @@ def days(*rows: int, **nulls: int) -> list[Facts]:
     return [Facts(n, n, nulls) for n in rows]
 
 
-def kept(nth: int, rows: int = 100, unusual: tuple[str, ...] = ()) -> Kept:
+def kept(nth: int, rows: int = 100, unusual: tuple[str, ...] = ()) -> KeptFacts:
     start = DAY + dt.timedelta(days=nth)
-    return Kept(Facts(rows, None, {}), nth, f"run-{nth}", start, start, unusual)
+    return KeptFacts(Facts(rows, None, {}), nth, f"run-{nth}", start, start, unusual)
 
 
 def verdict(rows: int) -> Verdict:

@@ -1,4 +1,4 @@
-"""Digests of tables: each one's present state and its history, prepared for people.
+"""Summaries of tables: each one's present state and its history, prepared for people.
 
 The input is plain rows, as `history`, `facts` and the tables of intervals and quarantine hold them.
 The output is frozen values from which a page can be written without further queries.
@@ -12,13 +12,13 @@ from itertools import groupby
 from typing import Any
 
 from sluice.delta.notes.failures import Failure
-from sluice.gate.counting.facts import Kept
+from sluice.gate.counting.facts import KeptFacts
 from sluice.gate.counting.facts import newest as newest_batch
 from sluice.gate.outcomes.results import WHOLE
 from sluice.gate.pages.checks import (
     SHOWN,
     Check,
-    ExpectationDigest,
+    ExpectationSummary,
     Row,
     State,
     expectation,
@@ -34,8 +34,8 @@ UNUSUAL_SHOWN = 10
 
 
 @dataclass(frozen=True)
-class TableFacts:
-    """Facts that the report gets about a table; only its name is required."""
+class TableRecord:
+    """Record that the report gets of a table; only its name is required."""
 
     pipeline: str
     table: str
@@ -48,7 +48,7 @@ class TableFacts:
     columns: tuple[tuple[str, str], ...] = ()  # name and type
     expected: tuple[str, ...] | None = None  # labels of today's expectations; None: unknown
     results: tuple[Row, ...] = ()  # rows of history.SCHEMA
-    batches: tuple[Kept, ...] = ()
+    batches: tuple[KeptFacts, ...] = ()
     intervals: tuple[Row, ...] = ()  # with rows_read, rows_accepted, rows_quarantined; or the load
     quarantine: tuple[Row, ...] = ()  # a few rows of quarantine.SCHEMA
     failure: Failure | None = None  # the last one, if no batch has succeeded since
@@ -56,7 +56,7 @@ class TableFacts:
 
 
 @dataclass(frozen=True)
-class Interval:
+class IntervalCounts:
     """Counts of one interval's delivery."""
 
     when: str
@@ -102,13 +102,13 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class TableDigest:
+class TableSummary:
     """One table's page."""
 
-    facts: TableFacts
-    expectations: tuple[ExpectationDigest, ...]
+    record: TableRecord
+    expectations: tuple[ExpectationSummary, ...]
     batches: tuple[Check, ...]  # the worst check of each batch
-    intervals: tuple[Interval, ...]
+    intervals: tuple[IntervalCounts, ...]
     unusual: tuple[Unusual, ...] = ()
     in_quarantine: tuple[Quarantined, ...] = ()
 
@@ -121,19 +121,19 @@ class TableDigest:
         return [Reason(says, tuple(rows)) for says, rows in by_reason.items()]
 
     @property
-    def failing(self) -> list[ExpectationDigest]:
+    def failing(self) -> list[ExpectationSummary]:
         """Expectations that the newest check found not met, the worst first."""
         unmet = (e for e in self.expectations if e.latest.state is not State.PASSED)
         return sorted(unmet, key=lambda e: -e.latest.state.weight)
 
     @property
     def name(self) -> str:
-        return f"{self.facts.pipeline}.{self.facts.table}"
+        return f"{self.record.pipeline}.{self.record.table}"
 
     @property
     def failed_at(self) -> str:
         """Time of its last batch's failure, if none has succeeded since."""
-        return moment_text(self.facts.failure.at) if self.facts.failure else ""
+        return moment_text(self.record.failure.at) if self.record.failure else ""
 
     @property
     def state(self) -> State | None:
@@ -141,7 +141,7 @@ class TableDigest:
 
         Stopped, whatever was expected, if its last batch failed.
         """
-        if self.facts.failure:
+        if self.record.failure:
             return State.STOPPED
         whole = [e.latest for e in self.expectations if e.says.endswith(WHOLE)]
         found = [check.state for check in (*self.batches[-1:], *whole)]
@@ -154,37 +154,37 @@ class TableDigest:
     @property
     def quarantined(self) -> int:
         """Rows in quarantine in all intervals, including those that are not shown."""
-        return sum(row["rows_quarantined"] for row in self.facts.intervals)
+        return sum(row["rows_quarantined"] for row in self.record.intervals)
 
     @property
     def read(self) -> int:
-        return sum(row["rows_read"] for row in self.facts.intervals)
+        return sum(row["rows_read"] for row in self.record.intervals)
 
     @property
     def is_unusual(self) -> bool:
         """True if its newest batch was unusual."""
-        return bool(self.facts.batches and newest_batch(self.facts.batches).unusual)
+        return bool(self.record.batches and newest_batch(self.record.batches).unusual)
 
 
-def digest(facts: TableFacts) -> TableDigest:
-    """Return a table's page, made from its facts."""
-    results = standing(facts.results)
+def summary(record: TableRecord) -> TableSummary:
+    """Return a table's page, made from its record."""
+    results = standing(record.results)
     of_batches = [row for row in results if not is_whole(row)]
     of_table = [row for row in results if is_whole(row)]
-    current = [k for rows in (of_batches, of_table) for k in _current(rows, facts.expected)]
-    return TableDigest(
-        facts,
+    current = [k for rows in (of_batches, of_table) for k in _current(rows, record.expected)]
+    return TableSummary(
+        record,
         tuple(expectation(rows) for rows in _by_expectation(results, current)),
         tuple(worst(list(rows)) for _, rows in groupby(of_batches, key=moment))[-SHOWN:],
-        tuple(_interval(row) for row in _by_interval(facts))[-SHOWN:],
-        tuple(_unusual(facts.batches))[:UNUSUAL_SHOWN],
-        tuple(_quarantined(row) for row in facts.quarantine),
+        tuple(_interval(row) for row in _by_interval(record))[-SHOWN:],
+        tuple(_unusual(record.batches))[:UNUSUAL_SHOWN],
+        tuple(_quarantined(row) for row in record.quarantine),
     )
 
 
-def _by_interval(facts: TableFacts) -> list[Row]:
+def _by_interval(record: TableRecord) -> list[Row]:
     """Return the intervals in order; a dimension's one load has no interval."""
-    return sorted(facts.intervals, key=_start) if facts.kind == "source" else []
+    return sorted(record.intervals, key=_start) if record.kind == "source" else []
 
 
 def _start(row: Row) -> dt.datetime:
@@ -210,8 +210,8 @@ def _by_expectation(results: Sequence[Row], keys: Sequence[tuple[str, str]]) -> 
     return list(found.values())
 
 
-def _interval(row: Row) -> Interval:
-    return Interval(
+def _interval(row: Row) -> IntervalCounts:
+    return IntervalCounts(
         moment_text(row["interval_start"]),
         row["rows_read"],
         row["rows_accepted"],
@@ -219,7 +219,7 @@ def _interval(row: Row) -> Interval:
     )
 
 
-def _unusual(batches: Sequence[Kept]) -> list[Unusual]:
+def _unusual(batches: Sequence[KeptFacts]) -> list[Unusual]:
     """Return unusual facts, newest first."""
     newest = sorted(batches, key=lambda kept: kept.moment, reverse=True)
     return [

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
-from sluice.delta.notes.intervals import Delivery
+from sluice.delta.notes.intervals import Note
 from sluice.delta.upkeep.digest import Digest, digest_of
 from sluice.delta.upkeep.invariants import (
     count_faults,
@@ -165,10 +165,10 @@ def test_a_feed_begins_again_where_it_was_switched_off(table: Small) -> None:
 
 
 def test_counts_of_a_delivery_must_add_up_and_be_stored() -> None:
-    noted = [Delivery(DAY, "", 5, 4, 1)]
+    noted = [Note(DAY, "", 5, 4, 1)]
     stored = {DAY.start: 3, DAY.start + timedelta(hours=1): 1, DAY.end: 7}
     assert told(count_faults(noted, stored)) == ""
-    assert told(count_faults([Delivery(DAY, "", 6, 4, 1)])).endswith(
+    assert told(count_faults([Note(DAY, "", 6, 4, 1)])).endswith(
         "6 rows read, 4 accepted and 1 quarantined"
     )
     assert "4 rows were accepted, 3 are stored" in told(count_faults(noted, {DAY.start: 3}))

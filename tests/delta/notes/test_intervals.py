@@ -14,7 +14,7 @@ from sluice.delta.notes import intervals
 from sluice.delta.notes.arrow import append_rows, read_rows, replace_rows
 from sluice.delta.notes.intervals import (
     MANY_FILES,
-    Delivery,
+    Note,
     check_kept,
     deliveries,
     record,
@@ -33,8 +33,8 @@ def days(first: int, last: int) -> Interval:
     return Interval(datetime(2024, 1, first, tzinfo=UTC), datetime(2024, 1, last, tzinfo=UTC))
 
 
-def delivery(interval: Interval, files: str, batch: int) -> Delivery:
-    return Delivery(interval, files, 3, 2, 1, batch)
+def delivery(interval: Interval, files: str, batch: int) -> Note:
+    return Note(interval, files, 3, 2, 1, batch)
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def can_be_recomputed(project: Project, table: Table) -> bool:
     )
 
 
-def reread(
+def deliver_again(
     spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
 ) -> tuple[BatchReport, bool]:
     """Read all that was delivered again, into the table of the source's deliveries.
@@ -141,7 +141,7 @@ def _swapped(
 
 def _delivered(
     session: SparkSession, project: Project, table: Table, spec: Source
-) -> list[intervals.Delivery]:
+) -> list[intervals.Note]:
     """Return what was delivered; interrupted deliveries get their interval from the schedule."""
     if spec.delivery == "stream":
         raise HistoryLost(
@@ -156,7 +156,7 @@ def _delivered(
     for rows in [t for t in tables if INTERVAL in t.columns][:1]:
         micros = rows.selectExpr(f"unix_micros({INTERVAL}) AS at").distinct().dropna().collect()
         for start in {EPOCH + timedelta(microseconds=r.at) for r in micros} - starts:
-            known.append(intervals.Delivery(schedule.containing(start), "", 0, 0, 0))
+            known.append(intervals.Note(schedule.containing(start), "", 0, 0, 0))
     return sorted(known, key=lambda d: d.interval.start)
 
 
@@ -164,7 +164,7 @@ def _check_files(
     project: Project,
     table: Table,
     spec: Source,
-    delivered: list[intervals.Delivery],
+    delivered: list[intervals.Note],
     *,
     as_landed: bool,
 ) -> None:
@@ -193,7 +193,7 @@ def _check_rows(
     beside: Project,
     table: Table,
     spec: Source,
-    delivered: list[intervals.Delivery],
+    delivered: list[intervals.Note],
     *,
     zone: str,
     as_landed: bool,
@@ -213,7 +213,7 @@ def _check_rows(
 
 
 def _check_usable(
-    beside: Project, table: Table, delivered: list[intervals.Delivery], zone: str
+    beside: Project, table: Table, delivered: list[intervals.Note], zone: str
 ) -> None:
     """Raise QualityStop if an interval that had usable rows now has only unusable ones."""
     read = {d.interval: d.rows_read for d in _noted(beside, table) if not d.rows_accepted}
@@ -274,7 +274,7 @@ def _note(project: Project, beside: Project, table: Table, batch: int) -> int:
     return sum(d.rows_read for d in noted)
 
 
-def _noted(project: Project, table: Table) -> list[intervals.Delivery]:
+def _noted(project: Project, table: Table) -> list[intervals.Note]:
     return intervals.deliveries(layout(project).uri(table.id, INTERVALS))
 
 

@@ -1,4 +1,4 @@
-"""Bounds that move with the clock: `min_value: now - 36 hours`, for freshness.
+"""Freshness: bounds that move with the clock, such as `min_value: now - 36 hours`.
 
 Only expectations over a whole table may have them, because a batch of last March is as good as it
 was.

@@ -10,7 +10,7 @@ import pytest
 from tests.delta.tables import ID_AND_V, Change, Small, by_marking
 
 from sluice.delta.reading import found, searching
-from sluice.delta.reading.matches import Place
+from sluice.delta.reading.matches import Searched
 from sluice.limits import Limits
 
 KEYS = 200
@@ -27,8 +27,8 @@ def table(tmp_path: Path) -> Small:
 
 
 def find(table: Small, ids: list[int | None], most: int = KEYS) -> None:
-    place = Place(table.uri, table.head.version, Limits())
-    place.few([{"id": pa.chunked_array([pa.array(ids, pa.int32())])}], most)
+    searched = Searched(table.uri, table.head.version, Limits())
+    searched.few([{"id": pa.chunked_array([pa.array(ids, pa.int32())])}], most)
 
 
 @pytest.fixture

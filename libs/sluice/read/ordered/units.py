@@ -1,4 +1,4 @@
-"""Unread units, best first: files, and the row groups of files that were opened."""
+"""Units to read, best first: files, and the row groups of files that were opened."""
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -23,7 +23,7 @@ class Waiting:
         return self.order.precedes(self.place, other.place)
 
 
-class Frontier:
+class Units:
     """A heap of the scan's files by the first place that each can hold."""
 
     def __init__(self, scan: Scan, order: Order) -> None:

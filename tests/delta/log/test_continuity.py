@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.delta.tables import ID_AND_V, Small, a_position
 
-from sluice.delta.log.lineage import as_of, check_input, is_still, position_at
+from sluice.delta.log.continuity import as_of, check_input, is_still, position_at
 from sluice.delta.log.position import Pin, Position
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.writing.commit import commit_arrow

@@ -18,7 +18,7 @@ from polars.exceptions import SchemaError
 
 from sluice.delta.log.vectors import FEATURE
 from sluice.delta.reading import searching
-from sluice.delta.reading.matches import Place
+from sluice.delta.reading.matches import Searched
 from sluice.limits import Limits
 
 ROWS = 60
@@ -75,12 +75,12 @@ def among(row: dict[str, Any], wanted: dict[str, list[Any]]) -> bool:
 
 
 def searched(uri: str, wanted: list[dict[str, list[Any]]]) -> pa.Table:
-    place = Place(uri, DeltaTable(uri).version(), Limits())
+    searched = Searched(uri, DeltaTable(uri).version(), Limits())
     values = [
         {n: pa.chunked_array([pa.array(v, SCHEMA.field(n).type)]) for n, v in one.items()}
         for one in wanted
     ]
-    found = place.rows(values)
+    found = searched.rows(values)
     assert found is not None
     return found
 
@@ -148,8 +148,8 @@ def test_files_of_other_types_are_read_by_arrow(tmp_path: Path) -> None:
 
 def test_too_many_rows_are_not_held(tmp_path: Path) -> None:
     uri = written(tmp_path, random.Random(5), ())
-    place = Place(uri, DeltaTable(uri).version(), replace(Limits(), matched_rows=ROWS // 3))
-    assert place.rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
+    searched = Searched(uri, DeltaTable(uri).version(), replace(Limits(), matched_rows=ROWS // 3))
+    assert searched.rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
 
 
 @pytest.mark.parametrize("most", [0, 1_000_000])
@@ -167,7 +167,7 @@ def test_files_are_read_together_up_to_a_number_of_bytes(
     monkeypatch.setattr(searching, "BYTES", most)
     monkeypatch.setattr(pl, "collect_all", noted)
     whole = pa.chunked_array([pa.array([0, 10**12], pa.int64())])
-    assert Place(uri, DeltaTable(uri).version(), Limits()).few([{"big": whole}], 10 * ROWS)
+    assert Searched(uri, DeltaTable(uri).version(), Limits()).few([{"big": whole}], 10 * ROWS)
     count = len(DeltaTable(uri).file_uris())
     assert count > 1
     assert held == ([1] * count if not most else [count])
@@ -179,7 +179,7 @@ def test_arrow_scans_no_larger_table_than_it_may(
     """Where polars fails at a file with columns of other types."""
     uri = written(tmp_path, random.Random(4), ())
     monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
-    place = Place(uri, DeltaTable(uri).version(), Limits(scanned_bytes=-1))
+    searched = Searched(uri, DeltaTable(uri).version(), Limits(scanned_bytes=-1))
     wanted = [{"small": pa.chunked_array([pa.array([1], pa.int16())])}]
-    assert place.few(wanted, 10 * ROWS) is None
-    assert replace(place, limits=Limits()).few(wanted, 10 * ROWS) is not None
+    assert searched.few(wanted, 10 * ROWS) is None
+    assert replace(searched, limits=Limits()).few(wanted, 10 * ROWS) is not None

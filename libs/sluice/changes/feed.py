@@ -1,0 +1,8 @@
+"""The change feed as Delta gives it: the columns that it adds, and which of its rows come or go."""
+
+CHANGE_TYPE = "_change_type"
+COMMIT_VERSION = "_commit_version"
+COMMIT_TIMESTAMP = "_commit_timestamp"
+OF_FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)  # none of the table's own
+COMES = ("insert", "update_postimage")
+GOES = ("delete", "update_preimage")

@@ -1,0 +1,22 @@
+"""Rows of a table that is not stored, made from those of its inputs whenever it is read."""
+
+from collections.abc import Mapping
+from typing import Protocol, cast
+
+from pyspark.sql import DataFrame
+
+from sluice.declare.registry import kind
+from sluice.declare.table import Table
+
+
+class Unstored(Protocol):
+    """Module `rows` of a kind whose tables are not stored."""
+
+    def rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """Return a table's rows, given the rows of its inputs by id."""
+        ...
+
+
+def unstored_rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows of a table that is not stored, given those of its inputs by id."""
+    return cast(Unstored, kind(table.kind).part("rows")).rows(table, inputs)
