@@ -46,8 +46,14 @@ REFUSED = {
     "SELECT id FROM orders UNION ALL SELECT pid FROM people": ("id", "no selected columns"),
     "SELECT g, k, count(*) AS n FROM orders WHERE g = 1 GROUP BY g, k": ("k", "unique by (g, k)"),
     f"SELECT g, v FROM ({RANKED}) WHERE r < 3": ("g", "no selected columns"),
-    f"SELECT g, v FROM ({RANKED.replace('row_number', 'rank')}) WHERE r = 1": ("g", "no selected columns"),
-    "SELECT id, e FROM orders LATERAL VIEW explode(array(k, v)) x AS e": ("id", "no selected columns"),
+    f"SELECT g, v FROM ({RANKED.replace('row_number', 'rank')}) WHERE r = 1": (
+        "g",
+        "no selected columns",
+    ),
+    "SELECT id, e FROM orders LATERAL VIEW explode(array(k, v)) x AS e": (
+        "id",
+        "no selected columns",
+    ),
     "SELECT id FROM orders WHERE v = 1": ("nothing", "unknown column 'nothing'"),
     "SELECT DISTINCT array(k, v) AS a FROM orders": ("a", "'a' is ARRAY<INT>"),
 }
