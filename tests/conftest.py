@@ -152,14 +152,14 @@ def _place(nodeid: str, *, is_on_spark: bool) -> int:
 class ByService(LoadFileScheduling):
     """File by file, as xdist's own, but files that share an Airflow go to one process together.
 
-    The last process takes files from the end, so that it needs no Spark, until it meets the others.
+    Half of the processes take files from the end, and need no Spark until they meet the others.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         return LIVE if nodeid.startswith(LIVE) else str(super()._split_scope(nodeid))
 
     def _assign_work_unit(self, node: Any) -> None:
-        if len(self.nodes) > 1 and node is self.nodes[-1]:
+        if self.nodes.index(node) >= (len(self.nodes) + 1) // 2:
             self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
         super()._assign_work_unit(node)
 
