@@ -34,7 +34,6 @@ from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.upkeep.sweep import Swept
 from sluice.operate.verify import Verdict
 from sluice.operate.workers import Worker, Workers
-from sluice.sources.spec import is_topic
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
 from sluice.terminal.options import config_option
@@ -92,7 +91,7 @@ class Job:
             if self.is_backfill:
                 check_dates(pipeline, start, end)
             return intervals
-        return [Interval(start, end)] if self.is_backfill and is_topic(table) else []
+        return [Interval(start, end)] if self.is_backfill and table.spec.has_backfill else []
 
     def reports(self, step: "Step") -> Iterator[Report]:
         """Run the step of every table, inputs before the views over them.

@@ -8,6 +8,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from sluice.declare.registry import kind
 from sluice.engine.report import BatchReport
 from sluice.language.internal import declared
 from sluice.language.interval import Interval
@@ -56,7 +57,7 @@ class Steps:
         day = f" {report.interval[0][:10]}" if report.interval else ""
         self._progress.update(self._task, description=report.table + day)
         is_internal = declared(report.table) != report.table
-        if report.interval or not (report.kind == "source" or is_internal):
+        if report.interval or not (is_internal or kind(report.kind).section == "sources"):
             self._progress.advance(self._task)
             self._count += 1
             if self._prints_tenths and self._tenths(self._count) > self._tenths(self._count - 1):

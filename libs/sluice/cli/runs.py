@@ -32,8 +32,6 @@ from sluice.operate.processes import Process, forked
 from sluice.operate.run import News, check_dates, intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.report.publish import publish
-from sluice.sources.spec import is_topic
-from sluice.sources.stream import is_stream
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted
@@ -283,10 +281,10 @@ def _view(project: Project, name: str) -> Table:
 def _intervals(
     project: Project, table: Table, start: str | None, end: str | None
 ) -> list[Interval]:
-    is_read_as_it_comes = is_stream(table)
+    is_read_as_it_comes = not table.spec.is_by_interval
     if is_read_as_it_comes and not start and not end:
         return []
-    if is_read_as_it_comes and not is_topic(table):
+    if is_read_as_it_comes and not table.spec.has_backfill:
         raise UsageError(f"{table.id} is a stream: it is read as data arrives, without bounds")
     if not start or not end:
         raise UsageError(
@@ -295,7 +293,7 @@ def _intervals(
         )
     pipeline = project.pipelines[table.pipeline]
     first, last = (parse_time(t, pipeline.schedule.timezone) for t in (start, end))
-    if is_topic(table):
+    if table.spec.has_backfill:
         return [Interval(first, last)]
     intervals = pipeline.schedule.intervals(first, last)
     check_dates(pipeline, first, last)

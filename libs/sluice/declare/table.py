@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sluice.declare.quality import Expectation
 from sluice.declare.table_spec import Section, TableSpec
+from sluice.language.internal import DELIVERIES, internal
 
 INTERVAL = "_sluice_interval"
 ROW_ID = "_sluice_id"
@@ -53,6 +54,12 @@ class Table:
     def is_delivered(self) -> bool:
         """True if its rows are delivered from outside; unusable ones are quarantined."""
         return self.spec.IS_DELIVERED
+
+    @property
+    def delivered_to(self) -> str:
+        """Id of the table that its deliveries are committed to: its own, or one beside it."""
+        is_apart = DELIVERIES in self.spec.delivered_beside
+        return internal(self.id, DELIVERIES) if is_apart else self.id
 
     @property
     def is_source(self) -> bool:

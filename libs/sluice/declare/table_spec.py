@@ -97,6 +97,26 @@ class TableSpec(Model):
         return False
 
     @property
+    def has_backfill(self) -> bool:
+        """True if the rows of a time can be read again, though it has no intervals."""
+        return False
+
+    @property
+    def is_followed(self) -> bool:
+        """True if its commits hold the place that it has reached: in a topic, or in a table."""
+        return False
+
+    @property
+    def outside(self) -> str:
+        """Place of its rows if that is no path of files, in words; or ''."""
+        return ""
+
+    @property
+    def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:
+        """Tables beside its own that hold rows as they were delivered, each with their key."""
+        return {}
+
+    @property
     def rows_name_inputs(self) -> bool:
         """True if its rows hold names of the tables that it reads."""
         return False

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from sluice.declare.declared import Declared
 from sluice.declare.table_spec import Section, Step
+from sluice.language.internal import STATE
 
 HISTORY_COLUMNS = {"valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "is_current": "BOOLEAN"}
 
@@ -48,6 +49,15 @@ class Dimension(Declared):
     def identity(self) -> tuple[str, ...]:
         """Columns that distinguish its rows; a key may have several versions."""
         return (*self.key, self.valid_from) if self.valid_from else self.key
+
+    @property
+    def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:
+        return {STATE: self.identity} if self.is_log else {}
+
+    @property
+    def outside(self) -> str:
+        asked = self.options.get("dbtable") or self.options.get("query")
+        return f"the database's {asked}" if asked else ""
 
     @property
     def place(self) -> str:

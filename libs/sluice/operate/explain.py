@@ -86,7 +86,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
     """Return the next steps, at that time, of a table and of the internal tables behind it."""
     others = redefined_parts(project, table)
     steps = list(_delivery(project, table, now or datetime.now(UTC), others))
-    if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
+    if table.is_source and not exists(layout(project).uri(table.id)):
         return steps
     context = Context.of(project)
     for node in nodes_of(table, context.graph):

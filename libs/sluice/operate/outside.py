@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 
-from sluice.declare.declared import FILES
+from sluice.declare.declared import FILES, Declared
 from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
@@ -20,8 +20,6 @@ from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.language.spans import spans
 from sluice.operate.run import complete_intervals
-from sluice.sources.delivery import stored_as
-from sluice.sources.spec import Source
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def outside(project: Project, table: Table, now: datetime) -> Outside:
     Whether an interval has changed is known only of sources that are read from files.
     """
     spec, pipeline = table.spec, project.pipelines[table.pipeline]
-    if not isinstance(spec, Source) or not spec.is_by_interval:
+    if not isinstance(spec, Declared) or not spec.is_by_interval:
         return Outside()
     known = deliveries(layout(project).uri(table.id, INTERVALS))
     complete = complete_intervals(pipeline, pipeline.start_date, now) if pipeline.start_date else ()
@@ -53,7 +51,7 @@ def outside(project: Project, table: Table, now: datetime) -> Outside:
         return Outside(due)
     listed = cache(partial(landing.delivered, reader=table.id))
     read = [(d, listed(_path(project, pipeline, spec, d.interval))) for d in known]
-    definitions = {definition_of_deliveries(table), _filled_by(project, table, spec)}
+    definitions = {definition_of_deliveries(table), _filled_by(project, table)}
     others = [
         (delivery, files)
         for delivery, files in read
@@ -74,11 +72,11 @@ def news_of_sources(
     return {t.id: outside(project, t, now).every for t in sources}
 
 
-def _path(project: Project, pipeline: Pipeline, spec: Source, interval: Interval) -> str:
+def _path(project: Project, pipeline: Pipeline, spec: Declared, interval: Interval) -> str:
     return project.resolve(landing.interval_path(spec.path, interval, pipeline.timezone))
 
 
-def _filled_by(project: Project, table: Table, spec: Source) -> str:
+def _filled_by(project: Project, table: Table) -> str:
     """Return the definition of the newest delivery: another one is no news of files."""
-    at = head_as_found(layout(project).uri(stored_as(table, spec)))
+    at = head_as_found(layout(project).uri(table.delivered_to))
     return at.position.definition if at and at.position else ""

@@ -24,7 +24,7 @@ from sluice.language.interval import Interval
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
 from sluice.sources.ingest import ingest
-from sluice.sources.stream import is_stream, replay_stream
+from sluice.sources.stream import replay_stream
 from sluice.spark.session import Spark
 
 START = "_sluice_interval"
@@ -44,10 +44,7 @@ def to_replay(
     starts = _quarantined(project, table)
     if table.is_dimension:
         return [WHOLE] if starts else []
-    if is_stream(table):
-        found = (Interval(moment, moment + timedelta(microseconds=1)) for moment in starts)
-    else:
-        found = (_interval(project, table, moment) for moment in starts)
+    found = (_interval(project, table, moment) for moment in starts)
     return [i for i in found if (not start or i.start >= start) and (not end or i.end <= end)]
 
 
@@ -56,7 +53,7 @@ def replay(
 ) -> Iterator[BatchReport]:
     """Read those intervals again, even if their files have not changed."""
     again = replace(run, full_refresh=True)
-    if is_stream(table):
+    if table.is_source and not table.spec.is_by_interval:
         yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
         return
     for interval in intervals:
@@ -77,6 +74,8 @@ def _quarantined(project: Project, table: Table) -> list[datetime]:
 
 def _interval(project: Project, table: Table, start: datetime) -> Interval:
     """Return the interval as delivered; by the schedule, if its replay was interrupted."""
+    if not table.spec.is_by_interval:
+        return Interval(start, start + timedelta(microseconds=1))
     for known in deliveries(layout(project).uri(table.id, INTERVALS)):
         if known.interval.start == start:
             return known.interval

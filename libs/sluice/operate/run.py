@@ -25,10 +25,8 @@ from sluice.operate.failures import Failures
 from sluice.operate.processes import Process
 from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.workers import Worker, Workers
-from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import deliver, follow
-from sluice.sources.spec import Source
-from sluice.sources.stream import ingest_stream, is_stream
+from sluice.sources.stream import ingest_stream
 from sluice.spark.session import Spark
 
 Step = Callable[[BatchReport], None]
@@ -122,8 +120,7 @@ class _Steps:
     def take(self, worker: Worker, table: Table) -> None:
         """Run one table's step; report its failure, or that of a table before it."""
         this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
-        is_by_interval = table.is_source and not is_stream(table)
-        taken = self._ingested if is_by_interval else self._taken
+        taken = self._ingested if table.spec.is_by_interval else self._taken
         for report in chain(self._brought(worker, table, this), taken(worker, table, this)):
             self.on_step(report)
 
@@ -137,16 +134,14 @@ class _Steps:
         return self.failures.attempt(table, lambda: self._step(worker, table, this))
 
     def _step(self, worker: Worker, table: Table, this: Run) -> Iterable[BatchReport]:
-        if is_stream(table):
+        if table.is_source:
             return ingest_stream(worker.spark, self.project, table, this) if self.is_first else ()
         if table.is_dimension:
             return self._loaded(worker, table, this) if self.is_first else ()
         return worker.do(advanced, self.project, table, this)
 
     def _ingested(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
-        spec = table.spec
-        assert isinstance(spec, Source)
-        uri = layout(self.project).uri(stored_as(table, spec))
+        uri = layout(self.project).uri(table.delivered_to)
 
         def work() -> Iterator[BatchReport]:
             for interval in self._asked(table, self.intervals):

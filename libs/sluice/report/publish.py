@@ -79,6 +79,8 @@ def _record(project: Project, table: Table, state: TableStatus, results: list[Ro
         pipeline=table.pipeline,
         table=table.name,
         kind=table.kind,
+        is_delivered=table.is_delivered,
+        is_loaded_whole=table.is_dimension,
         description=table.description,
         version=state.version,
         row_count=state.rows,

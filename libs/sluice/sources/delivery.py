@@ -27,7 +27,7 @@ from sluice.files.conversion import BLOCK, ROW
 from sluice.files.marks import ID, INTERVAL, OP, POSITION, identified
 from sluice.files.reading import Reading, look, rows_of
 from sluice.gate.gate import Gate
-from sluice.language.internal import DELIVERIES, INTERVALS, internal
+from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
 from sluice.sources.conflicts import with_conflicts
 from sluice.sources.evolution import taken, widened
@@ -89,11 +89,6 @@ class Delivery:
         return (f"{self.table.id}: nothing was delivered for {start}; the interval has no rows",)
 
 
-def stored_as(table: Table, spec: Source) -> str:
-    """Return the id of the table that deliveries are committed to."""
-    return internal(table.id, DELIVERIES) if spec.keeps_deliveries else table.id
-
-
 def plan_delivery(
     project: Project, table: Table, interval: Interval, *, allow_empty: bool = False
 ) -> Delivery:
@@ -112,7 +107,7 @@ def plan_delivery(
     if not allow_empty and not any(d.rows_accepted for d in known):  # the gate guards what has rows
         check_presence(table, spec, path, files)
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
-    target = stored_as(table, spec)
+    target = table.delivered_to
     return Delivery(
         table, spec, interval, path, files, print_, known, target, uri, tuple(noted), zone
     )

@@ -37,7 +37,7 @@ from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
 from sluice.files.marks import ID, INTERVAL
 from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, internal
 from sluice.language.interval import Interval
-from sluice.sources.delivery import plan_delivery, stored_as
+from sluice.sources.delivery import plan_delivery
 from sluice.sources.foreign.ingest import ingest_table
 from sluice.sources.ingest import replace_interval
 from sluice.sources.kafka.ingest import ingest_topic
@@ -70,7 +70,7 @@ def deliver_again(
     """
     clock, spec = Clock(), table.spec
     assert isinstance(spec, Source)
-    before = head_as_found(layout(project).uri(stored_as(table, spec)))
+    before = head_as_found(layout(project).uri(table.delivered_to))
     if spec.is_followed:
         if is_topic(table) and not as_landed:
             raise HistoryLost(
@@ -108,7 +108,7 @@ def _swapped(
 
     Raises LostRace if it has others now: what was delivered meanwhile was not read again.
     """
-    name = stored_as(table, table.spec)  # type: ignore[arg-type]
+    name = table.delivered_to
     uri, new = layout(project).uri(name), head(layout(beside).uri(name))
     if new is None:
         raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
@@ -267,7 +267,7 @@ def _lake_beside(project: Project, table: Table) -> Iterator[Project]:
 def _note(project: Project, beside: Project, table: Table, batch: int) -> int:
     """Note the deliveries as they were read now, and return the number of their rows."""
     noted = _noted(beside, table)
-    if table.spec.is_followed:  # type: ignore[attr-defined]
+    if table.spec.is_followed:
         intervals.withdraw_all(layout(project).uri(table.id, INTERVALS))
     for delivery in noted:
         intervals.record(layout(project).uri(table.id, INTERVALS), replace(delivery, batch=batch))

@@ -11,7 +11,6 @@ from sluice.delta.writing.commit import commit_position
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport, Clock
 from sluice.errors import UsageError
-from sluice.sources.delivery import stored_as
 from sluice.sources.foreign.resume import moved as moved_in_table
 from sluice.sources.ingest import check_source
 from sluice.sources.kafka.resume import moved as moved_in_topic
@@ -29,7 +28,7 @@ def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchRe
             f"{table.id} follows neither a Kafka topic nor a Delta table: --from is about places "
             "in these"
         )
-    before = head(layout(project).uri(stored_as(table, spec)))
+    before = head(layout(project).uri(table.delivered_to))
     check_source(project, table, before)
     if before is None or before.position is None or not before.position.topic:
         raise UsageError(
@@ -49,5 +48,5 @@ def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchRe
     with clock.phase("commit"):
         done = commit_position(before, position)
     warnings = tuple(f"{table.id}: {gap}" for gap in gaps)
-    report = BatchReport.of(stored_as(table, spec), "source", done, clock)
+    report = BatchReport.of(table.delivered_to, "source", done, clock)
     return replace(report, batch=position.batch, strategy="resume", warnings=warnings)

@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import field_validator, model_validator
 
 from sluice.declare.declared import Declared
-from sluice.declare.table import Table
+from sluice.declare.table import INTERVAL, ROW_ID, Table
 from sluice.declare.table_spec import Section, Step
 from sluice.declare.text.document import Where
+from sluice.language.internal import DELIVERIES
 from sluice.language.interval import Duration, Schedule
 from sluice.language.path_pattern import check_pattern
 from sluice.sources.foreign.spec import ForeignTable
@@ -151,13 +152,19 @@ class Source(Declared):
         return bool(self.key or is_of_changes)
 
     @property
+    def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:
+        return {DELIVERIES: (INTERVAL, ROW_ID)} if self.keeps_deliveries else {}
+
+    @property
+    def has_backfill(self) -> bool:
+        return self.kafka is not None
+
+    @property
     def is_followed(self) -> bool:
-        """True if its commits hold the place that it has reached: in a topic, or in a table."""
         return bool(self.kafka or self.delta)
 
     @property
     def outside(self) -> str:
-        """The place that it follows, in words; nothing of a source of files."""
         if self.kafka:
             return f"the topic {self.kafka.topic}"
         return f"the Delta table {self.delta.path}" if self.delta else ""

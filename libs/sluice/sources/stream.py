@@ -28,7 +28,7 @@ from sluice.errors import HistoryLost, UsageError
 from sluice.language.internal import ARRIVALS, INTERVALS, internal
 from sluice.language.interval import Interval
 from sluice.sources.arrivals import ARRIVED, Stream, file_of
-from sluice.sources.delivery import Delivery, check_presence, stored_as
+from sluice.sources.delivery import Delivery, check_presence
 from sluice.sources.evolution import grow
 from sluice.sources.foreign.ingest import ingest_table, replay_table
 from sluice.sources.ingest import check_source, replace_interval, unchanged
@@ -36,11 +36,6 @@ from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.kafka.replay import replay_topic
 from sluice.sources.spec import Source, is_foreign, is_topic
 from sluice.spark.session import Spark
-
-
-def is_stream(table: Table) -> bool:
-    """True if it is a source that is read as data arrives, not by interval."""
-    return isinstance(table.spec, Source) and table.spec.delivery == "stream"
 
 
 def ingest_stream(
@@ -53,7 +48,7 @@ def ingest_stream(
         return ingest_table(spark, project, table, run)
     stream, lake = _stream(project, table), layout(project)
     spec, path = stream.spec, stream.path
-    target = stored_as(table, spec)
+    target = table.delivered_to
     check_source(project, table, head(lake.uri(target)))
     files = landing.delivered(path, table.id)
     check_presence(table, spec, path, files)
@@ -107,7 +102,7 @@ def replay_stream(
         return replay_topic(spark, project, table, moments, run)
     if is_foreign(table):
         return replay_table(spark, project, table, moments, run)
-    stream, target = _stream(project, table), stored_as(table, table.spec)  # type: ignore[arg-type]
+    stream, target = _stream(project, table), table.delivered_to
     now, before = head(stream.uri), head(layout(project).uri(target))
     if now is None or before is None or before.position is None:
         return ()

@@ -272,7 +272,8 @@ def test_half_of_a_surrogate_pair_is_shown_as_it_was_escaped(tmp_path: Path) -> 
 
 
 def test_a_dimension_shows_the_rows_of_its_load() -> None:
-    loaded = TableRecord("retail", "items", "dimension", intervals=(interval(1, 41, 1),))
+    load = (interval(1, 41, 1),)
+    loaded = TableRecord("retail", "items", "dimension", is_loaded_whole=True, intervals=load)
     assert (summary(loaded).intervals, summary(loaded).quarantined) == ((), 1)
     text = " ".join(Page(report.render("lake", [loaded], NOW)["retail.items.html"]).text.split())
     assert "41 rows read = 40 accepted + 1 quarantined" in text

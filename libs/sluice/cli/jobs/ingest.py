@@ -12,8 +12,7 @@ from sluice.language.interval import Interval
 from sluice.operate.bring import brought
 from sluice.sources.ingest import ingest
 from sluice.sources.kafka.backfill import backfill_topic
-from sluice.sources.spec import is_topic
-from sluice.sources.stream import ingest_stream, is_stream
+from sluice.sources.stream import ingest_stream
 from sluice.spark.session import Spark
 from sluice.terminal.program import run
 
@@ -28,10 +27,10 @@ def deliver(
     yield from brought(spark, project, table, run)
     if table.is_dimension:
         yield from load(spark, project, table, run)
-    elif is_topic(table) and intervals:
+    elif table.spec.has_backfill and intervals:
         for interval in intervals:
             yield from backfill_topic(spark, project, table, interval, run)
-    elif is_stream(table):
+    elif not table.spec.is_by_interval:
         yield from ingest_stream(spark, project, table, run)
     else:
         for interval in intervals:

@@ -40,6 +40,8 @@ class TableRecord:
     pipeline: str
     table: str
     kind: str = "source"
+    is_delivered: bool = True
+    is_loaded_whole: bool = False  # its intervals are one: the load
     description: str = ""
     version: int | None = None
     row_count: int | None = None
@@ -184,7 +186,7 @@ def summary(record: TableRecord) -> TableSummary:
 
 def _by_interval(record: TableRecord) -> list[Row]:
     """Return the intervals in order; a dimension's one load has no interval."""
-    return sorted(record.intervals, key=_start) if record.kind == "source" else []
+    return [] if record.is_loaded_whole else sorted(record.intervals, key=_start)
 
 
 def _start(row: Row) -> dt.datetime:

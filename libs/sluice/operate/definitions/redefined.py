@@ -10,17 +10,11 @@ from sluice.delta.places.lake import layout
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import replaced_by_build
 from sluice.engine.planning.redefinition import redefined
-from sluice.sources.delivery import stored_as
-from sluice.sources.spec import Source
 
 
 def meanings(project: Project, table: Table) -> dict[str, dict[str, Any]]:
     """Return the meaning of each stored table behind a declared one, in order."""
-    found = {}
-    if isinstance(table.spec, Source):
-        found[stored_as(table, table.spec)] = meaning_of_deliveries(table)
-    elif table.is_dimension:
-        found[table.id] = meaning(table)
+    found = {table.delivered_to: meaning_of_deliveries(table)} if table.is_delivered else {}
     return found | {node.id: meaning(node.table) for node in nodes_of(table, project.graph)}
 
 

@@ -3,12 +3,8 @@
 from dataclasses import dataclass
 
 from sluice.declare.table import Table
-from sluice.dimensions.spec import Dimension
 from sluice.errors import UsageError
-from sluice.files.marks import ID, INTERVAL
-from sluice.language.internal import STATE, internal
-from sluice.sources.delivery import stored_as
-from sluice.sources.spec import Source
+from sluice.language.internal import internal
 
 
 @dataclass(frozen=True)
@@ -24,22 +20,11 @@ def delivered_in(table: Table) -> tuple[Holder, ...]:
 
     Raises UsageError for a table whose rows can't be forgotten.
     """
-    match table.spec:
-        case Dimension() as spec:
-            log = Holder(internal(table.id, STATE), spec.identity)
-            return (*([log] if spec.is_log else []), Holder(table.id, table.key))
-        case Source() as spec:
-            return (Holder(stored_as(table, spec), (INTERVAL, ID)),)
-    raise UsageError(
-        f"{table.id} is a {table.kind}, and only rows of a source or a dimension are forgotten",
-        hint="a view follows the tables that it is made from: forget the row there",
-    )
-
-
-def outside(table: Table) -> str:
-    """Return where a table's rows come from if that is no path of files, in words."""
-    if isinstance(table.spec, Source):
-        return table.spec.outside
-    options = getattr(table.spec, "options", {})
-    asked = options.get("dbtable") or options.get("query")
-    return f"the database's {asked}" if asked else ""
+    if not table.is_delivered:
+        raise UsageError(
+            f"{table.id} is a {table.kind}, and only rows of a source or a dimension are forgotten",
+            hint="a view follows the tables that it is made from: forget the row there",
+        )
+    keys = {internal(table.id, name): key for name, key in table.spec.delivered_beside.items()}
+    keys[table.delivered_to] = keys.get(table.delivered_to, table.key)
+    return tuple(Holder(*held) for held in keys.items())

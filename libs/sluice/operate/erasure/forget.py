@@ -36,7 +36,7 @@ from sluice.errors import Retryable, UsageError
 from sluice.extras import require
 from sluice.language.internal import FORGOTTEN, declared
 from sluice.operate.definitions.dependents import built_from, fed_by, looks_up
-from sluice.operate.erasure.delivered import delivered_in, outside
+from sluice.operate.erasure.delivered import delivered_in
 from sluice.operate.erasure.forgetting import Done, Forgetting
 from sluice.operate.erasure.remains import Searched, Sought
 from sluice.operate.erasure.subject import Asked, rows_of
@@ -226,7 +226,7 @@ def _receipt(
         searched,
         left={p: n for p, n in searched.found.items() if p not in others},
         elsewhere=others,
-        outside=outside(source) or project.resolve(path),
+        outside=source.spec.outside or project.resolve(path),
         in_versions=keeps_versions(layout(project).uri(delivered_in(source)[-1].id)),
     )
 

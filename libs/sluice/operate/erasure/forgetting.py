@@ -43,7 +43,6 @@ from sluice.operate.upkeep.maintain import kept_in
 from sluice.report.publish import publish, report_folder
 from sluice.sources.ingest import follow
 from sluice.sources.rebuild import BESIDE
-from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 KIND = "forget"
@@ -129,9 +128,9 @@ class Forgetting:
 
     def _left(self) -> intervals.Counts:
         """Count the rows that are left of each interval."""
-        uri, spec = layout(self.project).uri, self.table.spec
+        uri = layout(self.project).uri
         place = uri(self.table.id, QUARANTINE)
-        is_by_interval = isinstance(spec, Source) and not spec.keeps_deliveries
+        is_by_interval = self.table.is_source and not self.table.spec.delivered_beside
         return (
             rows_by(place, INTERVAL) if exists(place) else {},
             rows_by(uri(self.table.id), INTERVAL) if is_by_interval else None,
@@ -141,8 +140,8 @@ class Forgetting:
         """Bring the source and its views up to date, and yield how many rows each has changed."""
         ids = {table.id for table in self.tables}
         self._unmark(self.table)  # before others name its version
-        is_source = isinstance(self.table.spec, Source)
-        reports = list(follow(self.spark, self.project, self.table, self.run)) if is_source else []
+        asked = self.spark, self.project, self.table, self.run
+        reports = list(follow(*asked)) if self.table.is_source else []
         self._unmark(self.table)
         for table in self.tables[1:]:
             if table.is_stored and exists(layout(self.project).uri(table.id)):

@@ -29,7 +29,6 @@ from sluice.operate.upkeep.guard import consumers
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.read.pending import unread
 from sluice.read.status import missing
-from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import check_source
 from sluice.sources.kafka.formats.registry import check_registry
 from sluice.sources.spec import Source
@@ -112,10 +111,10 @@ def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding
 def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
     """Yield what the next batch would report."""
     lake = layout(project)
-    if isinstance(table.spec, Source) and table.spec.is_followed:
+    if table.spec.is_followed:
         yield from _of_followed(project, table)
-    if isinstance(table.spec, Source) and table.spec.delivery == "interval":
-        yield from _of_deliveries(project, table, table.spec)
+    if table.spec.is_by_interval:
+        yield from _of_deliveries(project, table)
     nodes = nodes_of(table, project.graph)
     for table_id in dict.fromkeys([table.id, *(node.id for node in nodes)]):
         try:
@@ -129,11 +128,11 @@ def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
             yield Finding(node.id, *_finding(error))
 
 
-def _of_deliveries(project: Project, table: Table, spec: Source) -> Iterator[Finding]:
+def _of_deliveries(project: Project, table: Table) -> Iterator[Finding]:
     lake = layout(project)
     noted = deliveries(lake.uri(table.id, INTERVALS))
     try:
-        at = head(lake.uri(stored_as(table, spec)))
+        at = head(lake.uri(table.delivered_to))
         check_source(project, table, at)
         check_kept(table.id, noted, at)
     except SluiceError as error:

@@ -32,8 +32,6 @@ from sluice.files.marks import INTERVAL
 from sluice.language.internal import INTERVALS
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.read.lake import Lake
-from sluice.sources.delivery import stored_as
-from sluice.sources.spec import Source
 
 
 def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
@@ -82,10 +80,10 @@ def _counts(project: Project, table: Table, table_id: str) -> Iterator[str]:
     """Yield the faults that the notes of deliveries show in the table that they went to."""
     uri, spec = layout(project).uri(table_id), table.spec
     noted = deliveries(layout(project).uri(table.id, INTERVALS))
-    if isinstance(spec, Source) and (spec.delivery == "interval" or spec.is_followed):
-        if table_id == stored_as(table, spec):
+    if spec.is_by_interval or spec.is_followed:
+        if table_id == table.delivered_to:
             stored: Mapping[object, int] = rows_by(uri, INTERVAL)
-            yield from count_faults(noted, stored, repeats=spec.keeps_deliveries)
+            yield from count_faults(noted, stored, repeats=bool(spec.delivered_beside))
     elif table_id == table.id:
         yield from count_faults(noted)
 

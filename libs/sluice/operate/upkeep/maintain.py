@@ -21,11 +21,10 @@ from sluice.delta.places.overlay import previews
 from sluice.delta.upkeep.log_cleaning import clean_log
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.vacuum import vacuum
-from sluice.dimensions.spec import Dimension
 from sluice.engine.committing.upkeep import Kept, keyed, refile
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
-from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, STATE, internal
+from sluice.language.internal import INTERVALS, QUARANTINE, internal
 from sluice.operate.definitions.redefined import redefined_parts
 from sluice.operate.upkeep.guard import oldest_logged, oldest_named
 from sluice.spark.session import Spark
@@ -67,10 +66,8 @@ def kept_in(table: Table, project: Project) -> Iterator[Kept]:
     for table_id in dict.fromkeys([table.id, *nodes]):
         node = nodes.get(table_id)
         yield node.kept.of(context, node) if node else keyed(context, table_id, table.key)
-    if table.is_source and nodes:
-        yield keyed(context, internal(table.id, DELIVERIES))
-    if isinstance(table.spec, Dimension) and table.spec.is_log:
-        yield keyed(context, internal(table.id, STATE), table.spec.identity)
+    for name, key in table.spec.delivered_beside.items():
+        yield keyed(context, internal(table.id, name), key)
 
 
 def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:

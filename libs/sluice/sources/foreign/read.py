@@ -16,7 +16,7 @@ from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
-from sluice.sources.delivery import Delivery, judged, stored_as
+from sluice.sources.delivery import Delivery, judged
 from sluice.sources.foreign.place import Place, check_columns, check_files
 from sluice.sources.foreign.rows import rows_of
 from sluice.sources.foreign.spec import ForeignTable
@@ -45,7 +45,7 @@ class Read(NamedTuple):
 
     @property
     def stored_as(self) -> str:
-        return stored_as(self.table, self.spec)
+        return self.table.delivered_to
 
     @property
     def kept_uri(self) -> str:

@@ -11,7 +11,7 @@ from sluice.declare.table import Table
 from sluice.delta.places.lake import layout
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
-from sluice.sources.delivery import Delivery, stored_as
+from sluice.sources.delivery import Delivery
 from sluice.sources.kafka.batches import INSTANT
 from sluice.sources.kafka.decoding.rows import rows_of
 from sluice.sources.kafka.formats.readers import reader_of
@@ -41,7 +41,7 @@ class Read(NamedTuple):
 
     @property
     def stored_as(self) -> str:
-        return stored_as(self.table, self.spec)
+        return self.table.delivered_to
 
     @property
     def uri(self) -> str:
