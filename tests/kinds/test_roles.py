@@ -17,6 +17,7 @@ from sluice.engine.planning.nodes import Maker
 from sluice.engine.query.absence import Absence
 from sluice.engine.query.lineage import Lineage
 from sluice.engine.query.unstored import Unstored
+from sluice.operate.delivering import Delivering, Resuming
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed
@@ -32,6 +33,8 @@ PROTOCOLS: dict[str, type] = {
     "naming": Naming,
     "pending": Landed,
     "lag": Lagging,
+    "deliver": Delivering,
+    "resume": Resuming,
     "commands": Commands,
     "page": Block,
 }

@@ -14,6 +14,8 @@ The modules, called parts, are these:
     naming    `spans(table, spec, given)`: rows named otherwise than by key (read.naming)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
     lag       `unread(project, table)`: messages that were not read (read.pending)
+    deliver   `deliver(...)`, `replay(...)`, ...: of delivered tables (operate.delivering)
+    resume    `resume(project, table, ...)`: reading on elsewhere (operate.delivering)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (airflow.page)
 
@@ -58,6 +60,8 @@ ROLES = (
     "naming",
     "pending",
     "lag",
+    "deliver",
+    "resume",
     "commands",
     "page",
 )

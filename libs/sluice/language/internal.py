@@ -9,6 +9,7 @@ FORGOTTEN = "forgotten"  # subjects whose rows are withheld, as salted hashes
 FORGETTING = "forgetting"  # subjects of an erasure that has not ended, in files
 NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FORGOTTEN)  # tables without a position
 MARK = "__"
+REBUILT = "__rebuild"  # folder of a lake in which sources are read again
 QUALITY = "__quality"  # folder of a lake with results, reports and counts
 
 

@@ -7,24 +7,20 @@ quarantine itself shows what is left to do, because it is replaced only after it
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import layout
-from sluice.dimensions.load import load
-from sluice.dimensions.source import WHOLE
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.language.interval import Interval
+from sluice.operate.delivering import delivering
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
-from sluice.sources.ingest import ingest
-from sluice.sources.stream import replay_stream
 from sluice.spark.session import Spark
 
 START = "_sluice_interval"
@@ -41,10 +37,9 @@ def to_replay(
         raise UsageError(
             f"{table.id} is a {table.kind}: only sources and dimensions quarantine rows"
         )
-    starts = _quarantined(project, table)
+    found = [_interval(project, table, moment) for moment in _quarantined(project, table)]
     if table.is_dimension:
-        return [WHOLE] if starts else []
-    found = (_interval(project, table, moment) for moment in starts)
+        return found
     return [i for i in found if (not start or i.start >= start) and (not end or i.end <= end)]
 
 
@@ -52,15 +47,7 @@ def replay(
     spark: Spark, project: Project, table: Table, intervals: Iterable[Interval], run: Run
 ) -> Iterator[BatchReport]:
     """Read those intervals again, even if their files have not changed."""
-    again = replace(run, full_refresh=True)
-    if table.is_source and not table.spec.is_by_interval:
-        yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
-        return
-    for interval in intervals:
-        if table.is_dimension:
-            yield from load(spark, project, table, again)
-        else:
-            yield from ingest(spark, project, table, interval, again)
+    return delivering(table).replay(spark, project, table, run, intervals)
 
 
 def _quarantined(project: Project, table: Table) -> list[datetime]:

@@ -13,7 +13,6 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import layout
-from sluice.dimensions.load import load
 from sluice.engine.advance import Run, advanced
 from sluice.engine.report import BatchReport
 from sluice.errors import UsageError
@@ -21,12 +20,11 @@ from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
 from sluice.limits import Limits
 from sluice.operate.bring import brought
+from sluice.operate.delivering import delivering
 from sluice.operate.failures import Failures
 from sluice.operate.processes import Process
 from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.workers import Worker, Workers
-from sluice.sources.ingest import deliver, follow
-from sluice.sources.stream import ingest_stream
 from sluice.spark.session import Spark
 
 Step = Callable[[BatchReport], None]
@@ -134,24 +132,26 @@ class _Steps:
         return self.failures.attempt(table, lambda: self._step(worker, table, this))
 
     def _step(self, worker: Worker, table: Table, this: Run) -> Iterable[BatchReport]:
-        if table.is_source:
-            return ingest_stream(worker.spark, self.project, table, this) if self.is_first else ()
+        if not table.is_delivered:
+            return worker.do(advanced, self.project, table, this)
+        if not self.is_first:
+            return ()
         if table.is_dimension:
-            return self._loaded(worker, table, this) if self.is_first else ()
-        return worker.do(advanced, self.project, table, this)
+            return self._loaded(worker, table, this)
+        return delivering(table).deliver(worker.spark, self.project, table, this)
 
     def _ingested(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
-        uri = layout(self.project).uri(table.delivered_to)
+        uri, room = layout(self.project).uri(table.delivered_to), delivering(table)
 
         def work() -> Iterator[BatchReport]:
             for interval in self._asked(table, self.intervals):
-                yield from worker.do(_delivered, self.project, table, interval, this)
+                yield from worker.do(room.deliver, self.project, table, this, (interval,), False)
 
         if table.id not in self.failures.errors:
             asked, blocks = self._asked(table, self.every), lambda: not exists(uri)
             yield from self.failures.attempt(table, work, asked, blocks=blocks)
         yield from self.failures.attempt(
-            table, lambda: worker.do(follow, self.project, table, this)
+            table, lambda: worker.do(room.follow, self.project, table, this)
         )
 
     def _asked(self, table: Table, intervals: Sequence[Interval]) -> list[Interval]:
@@ -159,15 +159,9 @@ class _Steps:
         return [i for i in intervals if self.only is None or i in self.only[table.id]]
 
     def _loaded(self, worker: Worker, table: Table, this: Run) -> tuple[BatchReport, ...]:
-        reports = worker.do(load, self.project, table, this)
+        reports = worker.do(delivering(table).deliver, self.project, table, this)
         self.pins[table.id] = reports[-1].version or 0
         return reports
-
-
-def _delivered(
-    spark: Spark, project: Project, table: Table, interval: Interval, run: Run
-) -> tuple[BatchReport, ...]:
-    return (deliver(spark, project, table, interval, run),)
 
 
 def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:

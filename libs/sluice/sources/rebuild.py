@@ -35,7 +35,7 @@ from sluice.engine.judging.forgotten import noted as forgotten
 from sluice.engine.report import BatchReport, Clock
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
 from sluice.files.marks import ID, INTERVAL
-from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, internal
+from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, REBUILT, internal
 from sluice.language.interval import Interval
 from sluice.sources.delivery import plan_delivery
 from sluice.sources.foreign.ingest import ingest_table
@@ -43,8 +43,6 @@ from sluice.sources.ingest import replace_interval
 from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.spec import Source, is_topic
 from sluice.spark.session import Spark
-
-BESIDE = "__rebuild"
 
 
 def can_be_recomputed(project: Project, table: Table) -> bool:
@@ -254,7 +252,7 @@ def _heads(project: Project, table: Table) -> list[Head]:
 @contextmanager
 def _lake_beside(project: Project, table: Table) -> Iterator[Project]:
     """Yield the project with an empty lake of its own, which is removed afterwards."""
-    root = f"{layout(project).root}/{BESIDE}/{table.id}"
+    root = f"{layout(project).root}/{REBUILT}/{table.id}"
     remove(root)
     beside = project.model_copy(update={"lake": root})
     take_rows(*(layout(p).uri(table.id, FORGOTTEN) for p in (beside, project)))

@@ -5,14 +5,11 @@ from collections.abc import Iterator, Sequence
 from sluice.cli.job import Job, command
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.dimensions.load import load
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.bring import brought
-from sluice.sources.ingest import ingest
-from sluice.sources.kafka.backfill import backfill_topic
-from sluice.sources.stream import ingest_stream
+from sluice.operate.delivering import delivering
 from sluice.spark.session import Spark
 from sluice.terminal.program import run
 
@@ -25,16 +22,7 @@ def deliver(
     Of a topic, intervals are those whose messages are read again.
     """
     yield from brought(spark, project, table, run)
-    if table.is_dimension:
-        yield from load(spark, project, table, run)
-    elif table.spec.has_backfill and intervals:
-        for interval in intervals:
-            yield from backfill_topic(spark, project, table, interval, run)
-    elif not table.spec.is_by_interval:
-        yield from ingest_stream(spark, project, table, run)
-    else:
-        for interval in intervals:
-            yield from ingest(spark, project, table, interval, run)
+    yield from delivering(table).deliver(spark, project, table, run, intervals)
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:

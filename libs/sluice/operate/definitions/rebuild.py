@@ -17,7 +17,6 @@ from sluice.delta.log.position import REBUILD, head_as_found
 from sluice.delta.places.lake import layout
 from sluice.delta.reading.local import nullable
 from sluice.delta.reading.table import snapshot
-from sluice.dimensions.rebuild import load_again
 from sluice.engine.advance import Run, advance_nodes, next_position
 from sluice.engine.committing.swap import Swapped, swap
 from sluice.engine.committing.writing import Target
@@ -35,8 +34,7 @@ from sluice.engine.report import BatchReport, Clock
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.extras import require
 from sluice.language.internal import DELIVERIES, internal
-from sluice.sources.evolution import grown
-from sluice.sources.rebuild import can_be_recomputed, deliver_again
+from sluice.operate.delivering import delivering, grown
 from sluice.spark.session import Spark
 
 WITHOUT_SPARK = (
@@ -85,11 +83,8 @@ def _rebuilt(
     check_asked(table, as_landed=as_landed)
     for table_id in (table.id, internal(table.id, DELIVERIES)):
         check_fit(table.id, head_as_found(layout(project).uri(table_id)))
-    if table.is_dimension:
-        yield load_again(spark, project, table, run)
-        return
-    if table.is_source and (as_landed or not can_be_recomputed(project, table)):
-        yield deliver_again(spark, project, table, run, as_landed=as_landed)
+    if table.is_delivered:
+        yield from delivering(table).rebuild(spark, project, table, run, as_landed)
     yield from _nodes(spark, project, table, run)
 
 

@@ -32,17 +32,16 @@ from sluice.errors import Retryable
 from sluice.files.marks import INTERVAL
 from sluice.gate.outcomes import history
 from sluice.gate.pages.report import FOLDER as REPORT
-from sluice.language.internal import INTERVALS, QUARANTINE
+from sluice.language.internal import INTERVALS, QUARANTINE, REBUILT
 from sluice.operate.definitions.dependents import dropped_from, looks_up
 from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.delivering import delivering
 from sluice.operate.erasure.delivered import Holder, delivered_in
 from sluice.operate.erasure.in_quarantine import without
 from sluice.operate.erasure.remains import Sought
 from sluice.operate.erasure.subject import rows_of
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.report.publish import publish, report_folder
-from sluice.sources.ingest import follow
-from sluice.sources.rebuild import BESIDE
 from sluice.spark.session import Spark
 
 KIND = "forget"
@@ -140,8 +139,8 @@ class Forgetting:
         """Bring the source and its views up to date, and yield how many rows each has changed."""
         ids = {table.id for table in self.tables}
         self._unmark(self.table)  # before others name its version
-        asked = self.spark, self.project, self.table, self.run
-        reports = list(follow(*asked)) if self.table.is_source else []
+        follow = delivering(self.table).follow
+        reports = list(follow(self.spark, self.project, self.table, self.run))
         self._unmark(self.table)
         for table in self.tables[1:]:
             if table.is_stored and exists(layout(self.project).uri(table.id)):
@@ -173,7 +172,7 @@ class Forgetting:
             count, _ = change_rows(place, history.without_samples, chosen)
             if count:
                 yield self._done(history.TABLE, f"results of {table.id} cleaned", count)
-        remove(f"{lake.root}/{BESIDE}/{self.table.id}")
+        remove(f"{lake.root}/{REBUILT}/{self.table.id}")
         if (folder := report_folder(self.project)).is_dir():
             remove(str(folder))
             publish(self.project)

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sluice.declare.project import Project
-from sluice.declare.table import INTERVAL, Table
-from sluice.delta.notes.intervals import Note, deliveries
+from sluice.declare.table import INTERVAL
+from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import layout
 from sluice.language.internal import INTERVALS, declared
 from sluice.language.interval import Interval
+from sluice.operate.delivering import delivering
 from sluice.operate.lineage.walk import Part
 from sluice.read.stored.commits import Commit, back_from
-from sluice.sources.delivery import landed
-from sluice.sources.foreign.place import shown, span_of
-from sluice.sources.spec import Source
 
 
 @dataclass(frozen=True)
@@ -47,17 +45,6 @@ def delivered(project: Project, part: Part) -> list[Delivered]:
     for note in deliveries(uri(table.id, INTERVALS)):
         within = note.interval
         if rows := sum(n for time, n in times.items() if within.start <= time < within.end):
-            files = _files(project, table, note)
+            files = delivering(table).files(project, table, note)
             found.append(Delivered(table.id, within, rows, commits.get(note.batch), files))
     return found
-
-
-def _files(project: Project, table: Table, note: Note) -> tuple[str, ...]:
-    """Return the files that a delivery has read; of another's table, its place and versions."""
-    spec = table.spec
-    assert isinstance(spec, Source)
-    if spec.delta and (read := span_of(note.files)):
-        return (f"{project.resolve(spec.delta.path)}, {shown(*read[1:])}",)
-    if spec.delivery == "stream":
-        return ()
-    return tuple(file.shown for file in landed(project, table, note.interval)[1])

@@ -5,10 +5,9 @@ next batch or a reader; the others will later, or are clutter. Nothing is change
 started. Brokers of topics and schema registries are asked, too.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import chain
 
 from sluice.declare.project import Project
@@ -16,7 +15,6 @@ from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.failures import Failure, kept
-from sluice.delta.notes.intervals import check_kept, deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, REPAIR, leftovers, undeclared
 from sluice.delta.places.lake import layout
 from sluice.delta.upkeep import inspection
@@ -24,14 +22,11 @@ from sluice.delta.upkeep.vacuum import committed_at
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import SluiceError
-from sluice.language.internal import INTERVALS, declared
+from sluice.language.internal import declared
+from sluice.operate.delivering import delivering
 from sluice.operate.upkeep.guard import consumers
 from sluice.operate.upkeep.maintain import kept_in
-from sluice.read.pending import unread
 from sluice.read.status import missing
-from sluice.sources.ingest import check_source
-from sluice.sources.kafka.formats.registry import check_registry
-from sluice.sources.spec import Source
 
 NOTES = ("quarantine", "intervals", "arrivals")
 MISSING = "missing-intervals"
@@ -111,9 +106,7 @@ def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding
 def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
     """Yield what the next batch would report."""
     lake = layout(project)
-    if table.spec.is_followed:
-        yield from _of_followed(project, table)
-    if table.spec.is_by_interval:
+    if table.is_delivered:
         yield from _of_deliveries(project, table)
     nodes = nodes_of(table, project.graph)
     for table_id in dict.fromkeys([table.id, *(node.id for node in nodes)]):
@@ -129,30 +122,16 @@ def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
 
 
 def _of_deliveries(project: Project, table: Table) -> Iterator[Finding]:
-    lake = layout(project)
-    noted = deliveries(lake.uri(table.id, INTERVALS))
-    try:
-        at = head(lake.uri(table.delivered_to))
-        check_source(project, table, at)
-        check_kept(table.id, noted, at)
-    except SluiceError as error:
-        yield Finding(table.id, *_finding(error))
+    """Yield why the next delivery can't succeed, and the intervals that are missing."""
+    for check in delivering(table).checks(project, table):
+        try:
+            check()
+        except SluiceError as error:
+            yield Finding(table.id, *_finding(error))
     for span in missing(project, table):
         bounds = span.interval.options(span.timezone)
         what = f"{span} was not delivered, but earlier and later ones were"
         yield Finding(table.id, MISSING, what, f"`sluice run {table.pipeline} {bounds}`")
-
-
-def _of_followed(project: Project, table: Table) -> Iterator[Finding]:
-    """Yield why its topic or table can't be read on, asking brokers, registry and table."""
-    value = table.spec.value if isinstance(table.spec, Source) else None
-    asked: list[Callable[[], object]] = [partial(unread, project, table)]
-    asked += [partial(check_registry, value, table.id)] if value and value.registry else []
-    for ask in asked:
-        try:
-            ask()
-        except SluiceError as error:
-            yield Finding(table.id, *_finding(error))
 
 
 def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Finding]:
