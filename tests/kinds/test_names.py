@@ -35,3 +35,19 @@ def _is_at_home(file: Path) -> bool:
 
 def _name(file: Path) -> str:
     return file.relative_to(ROOT).as_posix()
+
+
+ASKING = re.compile(
+    r"(isinstance\([^\n]*|case )\b(Source|Dimension)\b|kind (==|!=|in) [^\n]*\"(source|dimension)\""
+)
+
+
+def test_no_file_outside_asks_whether_a_table_is_a_source_or_a_dimension() -> None:
+    files = [f for f in ROOT.rglob("*") if f.suffix in (".py", ".j2") and not _is_at_home(f)]
+    assert [_name(file) for file in files if ASKING.search(file.read_text("utf-8"))] == []
+
+
+def test_such_a_question_is_seen() -> None:
+    seen = ("isinstance(a.spec, (View, Source))", "case Dimension() as spec:")
+    assert all(map(ASKING.search, (*seen, 'record.kind in ("source", "dimension")')))
+    assert not ASKING.search("isinstance(view, DimensionView)")

@@ -17,7 +17,7 @@ from sluice.engine.planning.nodes import Maker
 from sluice.engine.query.absence import Absence
 from sluice.engine.query.lineage import Lineage
 from sluice.engine.query.unstored import Unstored
-from sluice.operate.delivering import Delivering, Resuming
+from sluice.operate.delivering import Delivering
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed
@@ -34,7 +34,6 @@ PROTOCOLS: dict[str, type] = {
     "pending": Landed,
     "lag": Lagging,
     "deliver": Delivering,
-    "resume": Resuming,
     "commands": Commands,
     "page": Block,
 }

@@ -1,6 +1,7 @@
 """A run whose sources fail goes on for the others, and what is missing is named afterwards."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from sluice.operate import run as running
 from sluice.operate.explain import explain
 from sluice.operate.upkeep.doctor import examine
 from sluice.read.status import status
+from sluice.sources import deliver as delivering
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,14 +97,14 @@ def test_what_is_missing_between_delivered_days_is_listed(lake: Landed) -> None:
 def test_what_nobody_foresaw_in_one_table_harms_no_other(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = running.deliver
+    real = delivering.deliver
 
-    def broken(*args: object) -> BatchReport:
+    def broken(*args: object) -> Iterator[BatchReport]:
         if args[2] == lake.table("weather"):
             raise RuntimeError("a bug")
         return real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running, "deliver", broken)
+    monkeypatch.setattr(delivering, "deliver", broken)
     reports, error = ran(lake, 0)
     assert isinstance(error, Unforeseen)
     assert error.message == "shop.weather: RuntimeError: a bug"

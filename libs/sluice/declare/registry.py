@@ -15,7 +15,6 @@ The modules, called parts, are these:
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
     lag       `unread(project, table)`: messages that were not read (read.pending)
     deliver   `deliver(...)`, `replay(...)`, ...: of delivered tables (operate.delivering)
-    resume    `resume(project, table, ...)`: reading on elsewhere (operate.delivering)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (airflow.page)
 
@@ -61,7 +60,6 @@ ROLES = (
     "pending",
     "lag",
     "deliver",
-    "resume",
     "commands",
     "page",
 )

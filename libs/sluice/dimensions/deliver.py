@@ -1,18 +1,18 @@
 """Delivery of a dimension, which is loaded whole: what commands and runs ask of it."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.notes.intervals import Note
 from sluice.dimensions.load import load
-from sluice.dimensions.rebuild import load_again
+from sluice.dimensions.rebuild import rebuild
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval
 from sluice.spark.session import Spark
+
+__all__ = ["checks", "deliver", "follow", "rebuild", "replay"]
 
 
 def deliver(
@@ -40,29 +40,6 @@ def replay(
         yield from load(spark, project, table, replace(run, full_refresh=True))
 
 
-def rebuild(
-    spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
-) -> Iterator[tuple[BatchReport, bool]]:
-    """Load it whole in place of its rows."""
-    yield load_again(spark, project, table, run)
-
-
 def checks(project: Project, table: Table) -> Iterator[Callable[[], object]]:
     """Check nothing: a load reads what there is."""
     return iter(())
-
-
-def files(project: Project, table: Table, note: Note) -> tuple[str, ...]:
-    """Name none: a load's rows bear no interval."""
-    return ()
-
-
-def address(project: Project, table: Table) -> str:
-    """Return the folder of its files; nothing of a database."""
-    place = table.spec.place
-    return project.resolve(re.split(r"[{*]", place)[0]) if place else ""
-
-
-def grown(project: Project, table: Table) -> Table:
-    """Return the table itself: a load takes no columns."""
-    return table

@@ -30,7 +30,13 @@ from sluice.errors import HistoryLost
 from sluice.spark.session import Spark
 
 
-def load_again(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, bool]:
+def rebuild(
+    spark: Spark,
+    project: Project,
+    table: Table,
+    run: Run,
+    as_landed: bool,  # noqa: ARG001
+) -> tuple[BatchReport, bool]:
     """Load a dimension whole; return the report, and whether the change ends the table's feed.
 
     Raises HistoryLost if versions would be lost, UsageError if there are no files.

@@ -15,7 +15,6 @@ from sluice.delta.places.lake import layout
 from sluice.delta.writing.marking import most_marked
 from sluice.dimensions.load import engine_of_load
 from sluice.dimensions.source import due, find
-from sluice.dimensions.spec import Dimension
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
@@ -33,7 +32,6 @@ from sluice.read.status import missing
 from sluice.sources.delivery import landed
 from sluice.sources.ingest import engine_of_delivery
 from sluice.sources.replacement import KEY
-from sluice.sources.spec import Source
 from sluice.spark.rehearsing import why
 from sluice.spark.session import SPARK
 from sluice.terminal.output import counted
@@ -149,10 +147,10 @@ def _rebuild(context: Context, node: Node, what: str) -> Step:
 def _delivery(
     project: Project, table: Table, now: datetime, others: Mapping[str, str]
 ) -> Iterator[Step]:
-    if isinstance(table.spec, Source):
+    if table.is_source:
         step = _with_marking(project, _ingest(project, table, now, others), KEY)
         yield _with_unread(step, unread(project, table)) if table.spec.is_followed else step
-    elif isinstance(table.spec, Dimension):
+    elif table.is_dimension:
         step = _load(project, table, others.get(table.id, ""))
         yield _with_marking(project, step, table.key)
 

@@ -26,8 +26,8 @@ from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import UsageError
 from sluice.extras import require
-from sluice.operate.delivering import grown
 from sluice.operate.upkeep.invariants import faults
+from sluice.sources.evolution import grown
 from sluice.spark.session import Spark
 
 SAMPLES = 20

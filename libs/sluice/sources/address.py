@@ -9,7 +9,7 @@ from sluice.sources.spec import Source
 
 
 def address(project: Project, table: Table) -> str:
-    """Return where a source's rows come from outside the lake.
+    """Return where a table's rows come from outside the lake; nothing of a view.
 
     Raises UsageError if the environment lacks a topic's connection.
     """
@@ -17,4 +17,6 @@ def address(project: Project, table: Table) -> str:
     if isinstance(spec, Source) and spec.kafka:
         settings = client_settings(spec.kafka.connection, table.id)
         return f"kafka://{settings['bootstrap.servers'].split(',')[0]}/{spec.kafka.topic}"
-    return project.resolve(re.split(r"[{*]", spec.place)[0])
+    path = spec.delta.path if isinstance(spec, Source) and spec.delta else ""
+    path = path or getattr(spec, "path", "")
+    return project.resolve(re.split(r"[{*]", path)[0]) if path else ""

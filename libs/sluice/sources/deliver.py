@@ -7,27 +7,23 @@ from functools import partial
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.delta.notes.intervals import Note, check_kept, deliveries
+from sluice.delta.notes.intervals import check_kept, deliveries
 from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.read.pending import unread
-from sluice.sources.address import address
-from sluice.sources.delivery import landed
-from sluice.sources.evolution import grown
-from sluice.sources.foreign.place import shown, span_of
 from sluice.sources.ingest import check_source, follow, ingest
 from sluice.sources.ingest import deliver as deliver_interval
 from sluice.sources.kafka.backfill import backfill_topic
 from sluice.sources.kafka.formats.registry import check_registry
-from sluice.sources.rebuild import can_be_recomputed, deliver_again
+from sluice.sources.rebuild import rebuild
 from sluice.sources.spec import Source
 from sluice.sources.stream import ingest_stream, replay_stream
 from sluice.spark.session import Spark
 
-__all__ = ["address", "checks", "deliver", "files", "follow", "grown", "rebuild", "replay"]
+__all__ = ["checks", "deliver", "follow", "rebuild", "replay"]
 
 
 def deliver(
@@ -64,14 +60,6 @@ def replay(
         yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
 
 
-def rebuild(
-    spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
-) -> Iterator[tuple[BatchReport, bool]]:
-    """Read all deliveries again, unless they are kept and fit."""
-    if as_landed or not can_be_recomputed(project, table):
-        yield deliver_again(spark, project, table, run, as_landed=as_landed)
-
-
 def checks(project: Project, table: Table) -> Iterator[Callable[[], object]]:
     """Check the notes of intervals, or whether a topic or another's table can be read on."""
     spec = table.spec
@@ -89,14 +77,3 @@ def _check_intervals(project: Project, table: Table) -> None:
     noted, at = deliveries(lake.uri(table.id, INTERVALS)), head(lake.uri(table.delivered_to))
     check_source(project, table, at)
     check_kept(table.id, noted, at)
-
-
-def files(project: Project, table: Table, note: Note) -> tuple[str, ...]:
-    """Return the files of an interval; of another's table, its place and versions."""
-    spec = table.spec
-    assert isinstance(spec, Source)
-    if spec.delta and (read := span_of(note.files)):
-        return (f"{project.resolve(spec.delta.path)}, {shown(*read[1:])}",)
-    if spec.delivery == "stream":
-        return ()
-    return tuple(file.shown for file in landed(project, table, note.interval)[1])

@@ -49,7 +49,6 @@ class Delivery:
     files: tuple[LandedFile, ...]
     fingerprint: str
     replaced: tuple[intervals.Note, ...]
-    stored_as: str
     intervals_uri: str
     noted: tuple[intervals.Note, ...] = ()
     timezone: str = "UTC"
@@ -107,10 +106,7 @@ def plan_delivery(
     if not allow_empty and not any(d.rows_accepted for d in known):  # the gate guards what has rows
         check_presence(table, spec, path, files)
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
-    target = table.delivered_to
-    return Delivery(
-        table, spec, interval, path, files, print_, known, target, uri, tuple(noted), zone
-    )
+    return Delivery(table, spec, interval, path, files, print_, known, uri, tuple(noted), zone)
 
 
 def landed(

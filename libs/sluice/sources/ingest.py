@@ -45,18 +45,18 @@ def deliver(
     """Deliver one interval of the grid. Unchanged files are not read again."""
     plan = partial(plan_delivery, project, table, interval, allow_empty=run.allow_empty)
     delivery = plan()
-    before = head(layout(project).uri(delivery.stored_as))
+    before = head(layout(project).uri(table.delivered_to))
     check_source(project, table, before)
     intervals.check_kept(table.id, delivery.noted, before)
     if delivery.is_delivered and before and not run.full_refresh:
-        return unchanged(delivery.stored_as, before, delivery.interval)
+        return unchanged(table.delivered_to, before, delivery.interval)
     return replace_interval(spark, project, delivery, run, again=plan)
 
 
 def engine_of_delivery(project: Project, table: Table, interval: Interval) -> str:
     """Return the engine that delivers an interval's files, in the words of the report."""
     delivery = plan_delivery(project, table, interval, allow_empty=True)
-    at, run = head(layout(project).uri(delivery.stored_as)), Run()
+    at, run = head(layout(project).uri(table.delivered_to)), Run()
     return Replacement(project, delivery, at, _position(delivery, at, run, {}), run).engine
 
 
@@ -121,7 +121,7 @@ def replace_interval(
 
     def work() -> BatchReport:
         now = next(first, None) or (again() if again else delivery)
-        at = head(layout(project).uri(now.stored_as))
+        at = head(layout(project).uri(now.table.delivered_to))
         _check_topic(now, at)
         position = _position(now, at, run, inputs or {})
         with naming_faults(now.table.id):

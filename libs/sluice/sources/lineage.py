@@ -1,8 +1,14 @@
-"""Deliveries that a source's row comes from: its key's last, or all that equal it."""
+"""Deliveries that a source's row comes from: its key's last, or all that equal it; their files."""
 
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.notes.intervals import Note
 from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import Operator, Rows
+from sluice.sources.delivery import landed
+from sluice.sources.foreign.place import shown, span_of
 from sluice.sources.operator import LatestOfKey
+from sluice.sources.spec import Source
 
 
 def contributing(operator: Operator, groups: Groups) -> Rows:
@@ -10,3 +16,14 @@ def contributing(operator: Operator, groups: Groups) -> Rows:
     if not isinstance(operator, LatestOfKey):
         return groups.prepared
     return {name: operator.latest(found) for name, found in groups.prepared.items()}
+
+
+def files_read(project: Project, table: Table, note: Note) -> tuple[str, ...]:
+    """Return the files that a delivery has read; of another's table, its place and versions."""
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if spec.delta and (read := span_of(note.files)):
+        return (f"{project.resolve(spec.delta.path)}, {shown(*read[1:])}",)
+    if spec.delivery == "stream":
+        return ()
+    return tuple(file.shown for file in landed(project, table, note.interval)[1])

@@ -45,7 +45,7 @@ from sluice.sources.spec import Source, is_topic
 from sluice.spark.session import Spark
 
 
-def can_be_recomputed(project: Project, table: Table) -> bool:
+def _can_be_recomputed(project: Project, table: Table) -> bool:
     """True if all deliveries are kept and are of the current definition."""
     deliveries = head_as_found(layout(project).uri(table.id, DELIVERIES))
     spec = table.spec
@@ -58,14 +58,17 @@ def can_be_recomputed(project: Project, table: Table) -> bool:
     )
 
 
-def deliver_again(
-    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
-) -> tuple[BatchReport, bool]:
+def rebuild(
+    spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
+) -> tuple[BatchReport, bool] | None:
     """Read all that was delivered again, into the table of the source's deliveries.
 
-    Returns the report, and whether that table's feed can't be read across the change. Raises
-    HistoryLost if the past can't be read again, LostRace if something was delivered meanwhile.
+    Returns the report, and whether that table's feed can't be read across the change; None if the
+    deliveries are kept and fit. Raises HistoryLost if the past can't be read again, LostRace if
+    something was delivered meanwhile.
     """
+    if not as_landed and _can_be_recomputed(project, table):
+        return None
     clock, spec = Clock(), table.spec
     assert isinstance(spec, Source)
     before = head_as_found(layout(project).uri(table.delivered_to))

@@ -196,7 +196,7 @@ class Replacement:
         noted = intervals.Note(span, delivery.fingerprint, *counts)
         intervals.record(delivery.intervals_uri, noted)
         return replace(
-            BatchReport.of(delivery.stored_as, "source", done, self.clock),
+            BatchReport.of(delivery.table.delivered_to, "source", done, self.clock),
             batch=batch,
             is_absent=bool(delivery.warnings),
             timezone=delivery.timezone,
@@ -209,7 +209,7 @@ class Replacement:
 
     @property
     def _uri(self) -> str:
-        return layout(self.project).uri(self.delivery.stored_as)
+        return layout(self.project).uri(self.delivery.table.delivered_to)
 
     def _old_rows(self, session: SparkSession, before: Head | None) -> DataFrame | None:
         """Return the interval's rows; None if the table surely has none."""

@@ -86,7 +86,7 @@ def _deliver(
         f"{CHANGE_TYPE} = 'insert'"
     )
     for arrival in _arrivals(rows):
-        delivery = _delivery(project, stream, target, arrival)
+        delivery = _delivery(project, stream, arrival)
         pin = {name: as_of(now, arrival.version).pin}
         yield replace_interval(spark, project, delivery, run, inputs=pin)
 
@@ -111,7 +111,7 @@ def replay_stream(
     rows = rows.where(F.col(ARRIVED).isin(list(moments)))
     rows = rows.withColumn(COMMIT_VERSION, F.lit(now.version))
     arrivals = _as_now(stream, list(_arrivals(rows)))
-    deliveries = [_delivery(project, stream, target, arrival) for arrival in arrivals]
+    deliveries = [_delivery(project, stream, arrival) for arrival in arrivals]
     reports = [replace_interval(spark, project, d, run, inputs=inputs) for d in deliveries]
     if stream.spec.keeps_deliveries:
         reports += advance(spark, project, grow(project, table), run)
@@ -172,13 +172,12 @@ def _arrivals(rows: DataFrame) -> Iterator[_Arrival]:
         yield _Arrival(at, version, tuple(sorted(files, key=lambda f: f.uri)))
 
 
-def _delivery(project: Project, stream: Stream, target: str, arrival: _Arrival) -> Delivery:
+def _delivery(project: Project, stream: Stream, arrival: _Arrival) -> Delivery:
     interval = Interval(arrival.at, arrival.at + timedelta(microseconds=1))
     uri = layout(project).uri(stream.table.id, INTERVALS)
     print_ = landing.fingerprint(arrival.files, str(arrival.version))
     return Delivery(
         *(stream.table, stream.spec, interval, stream.path, arrival.files, print_, ()),
-        stored_as=target,
         intervals_uri=uri,
     )
 

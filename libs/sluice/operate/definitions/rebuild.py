@@ -34,7 +34,8 @@ from sluice.engine.report import BatchReport, Clock
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.extras import require
 from sluice.language.internal import DELIVERIES, internal
-from sluice.operate.delivering import delivering, grown
+from sluice.operate.delivering import delivering
+from sluice.sources.evolution import grown
 from sluice.spark.session import Spark
 
 WITHOUT_SPARK = (
@@ -83,8 +84,10 @@ def _rebuilt(
     check_asked(table, as_landed=as_landed)
     for table_id in (table.id, internal(table.id, DELIVERIES)):
         check_fit(table.id, head_as_found(layout(project).uri(table_id)))
-    if table.is_delivered:
-        yield from delivering(table).rebuild(spark, project, table, run, as_landed)
+    if table.is_delivered and (
+        done := delivering(table).rebuild(spark, project, table, run, as_landed)
+    ):
+        yield done
     yield from _nodes(spark, project, table, run)
 
 

@@ -35,8 +35,8 @@ from sluice.engine.query.validity import CURRENT
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.session import Session, interpreting
-from sluice.operate.delivering import grown
 from sluice.read.stored.commits import back_from
+from sluice.sources.evolution import grown
 
 Pins = Mapping[str, Pin]
 At = tuple[str, int]  # a table and a version

@@ -44,7 +44,7 @@ def ingest_table(spark: Spark, project: Project, table: Table, run: Run) -> tupl
     check_source(project, table, before)
     reports = list(_deliver(spark, source, before, run))
     if not reports and (at := head(source.kept_uri)):
-        reports.append(unchanged(source.stored_as, at))
+        reports.append(unchanged(table.delivered_to, at))
     if exists(source.kept_uri):
         reports += advance(spark, project, table, run)
     return tuple(reports)

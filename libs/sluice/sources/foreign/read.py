@@ -44,12 +44,8 @@ class Read(NamedTuple):
         return cls(project, table, spec, spec.delta, project.resolve(spec.delta.path))
 
     @property
-    def stored_as(self) -> str:
-        return self.table.delivered_to
-
-    @property
     def kept_uri(self) -> str:
-        return layout(self.project).uri(self.stored_as)
+        return layout(self.project).uri(self.table.delivered_to)
 
     @property
     def intervals_uri(self) -> str:
@@ -78,7 +74,6 @@ class Read(NamedTuple):
             *(self.table, self.spec, _instant(place.at), self.uri, ()),
             fingerprint=place.fingerprint(),
             replaced=(),
-            stored_as=self.stored_as,
             intervals_uri=self.intervals_uri,
             message_bytes=span.bytes,
             topic={} if after is None else place.plain(),

@@ -42,7 +42,7 @@ def backfill_topic(
     if before is None or place is None:
         return ingest_topic(spark, project, table, run)
     reports = [*arrived(spark, source, run), *_again(spark, source, place, span, run)]
-    reports = reports or [unchanged(source.stored_as, before, span)]
+    reports = reports or [unchanged(table.delivered_to, before, span)]
     if source.spec.keeps_deliveries:
         reports += advance(spark, project, table, run)
     return tuple(reports)

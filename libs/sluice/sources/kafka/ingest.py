@@ -41,7 +41,7 @@ def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> tupl
     source = Read.of(project, table)
     reports = list(arrived(spark, source, run))
     if not reports and (at := head(source.uri)):
-        reports.append(unchanged(source.stored_as, at))
+        reports.append(unchanged(table.delivered_to, at))
     if source.spec.keeps_deliveries and exists(source.uri):
         reports += advance(spark, project, table, run)
     return tuple(reports)

@@ -40,12 +40,8 @@ class Read(NamedTuple):
         return cls(project, table, spec, spec.kafka, reader_of(spec.value, key, table.id))
 
     @property
-    def stored_as(self) -> str:
-        return self.table.delivered_to
-
-    @property
     def uri(self) -> str:
-        return layout(self.project).uri(self.stored_as)
+        return layout(self.project).uri(self.table.delivered_to)
 
     @property
     def intervals_uri(self) -> str:
@@ -60,6 +56,5 @@ class Read(NamedTuple):
             *(self.table, self.spec, Interval(moment, moment + INSTANT), self.topic.topic, ()),
             fingerprint=read,
             replaced=(),
-            stored_as=self.stored_as,
             intervals_uri=self.intervals_uri,
         )
