@@ -28,8 +28,8 @@ demo: $(SETUP) ## a week of shopping through a real Airflow, then a correction (
 demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 	@$(PY) tools/demo_year.py $(ARGS)
 
-test: $(SETUP) ## run the tests, in four processes
-	@$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(SETUP) ## run the tests, in three processes
+	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-stores: in-seaweedfs in-versitygw in-azurite in-gcs ## kills and races in stores that Go and npm install; the demo in one
 

@@ -152,7 +152,7 @@ def _place(nodeid: str, *, is_on_spark: bool) -> int:
 class ByService(LoadFileScheduling):
     """File by file, as xdist's own, but files that share an Airflow go to one process together.
 
-    Half of the processes take files from the end, and need no Spark until they meet the others.
+    Half of the processes (one of three) take files from the end, and so need no Spark at first.
     """
 
     def _split_scope(self, nodeid: str) -> str:

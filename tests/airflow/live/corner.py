@@ -81,7 +81,7 @@ def await_run(client: AirflowClient, dag: str, run: str, patience: float = 400) 
         states = [found.state for found in client.runs(dag) if found.id == run]
         if states and states[0] in DONE:
             return states[0]
-        time.sleep(0.2)
+        time.sleep(0.5)
     raise TimeoutError(f"{run} of {dag} did not end within {patience} s")
 
 
@@ -92,7 +92,7 @@ def await_all(client: AirflowClient, dag: str, least: int, patience: float = 400
         states = [run.state for run in client.runs(dag)]
         if len(states) >= least and all(state in DONE for state in states):
             return
-        time.sleep(0.2)
+        time.sleep(0.5)
     raise TimeoutError(f"{dag} has runs that did not end within {patience} s: {states}")
 
 

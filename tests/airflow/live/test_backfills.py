@@ -48,7 +48,7 @@ def await_runs(client: AirflowClient, days: Sequence[str], patience: float = 600
             return
         retried = [task for task in client.tasks(RETAIL) if task.state == "up_for_retry"]
         assert not retried, "\n".join(client.log(RETAIL, retried[0]))
-        time.sleep(0.3)
+        time.sleep(0.5)
     raise TimeoutError(f"runs of {days} did not end within {patience} s")
 
 
@@ -143,7 +143,7 @@ def test_a_manual_run_without_an_interval_ingests_nothing(client: AirflowClient)
     deadline = time.monotonic() + 120
     while not all(found.state in DONE for found in client.runs(RETAIL) if found.id == run):
         assert time.monotonic() < deadline
-        time.sleep(0.3)
+        time.sleep(0.5)
     assert {task.state for task in client.tasks(RETAIL, run)} == {"skipped"}
     log = client.log(RETAIL, task_of(client, run, "ingest.transactions"))
     assert any("no data interval" in line for line in log)

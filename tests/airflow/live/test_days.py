@@ -63,7 +63,7 @@ def repeat(client: AirflowClient, *days: str, backwards: bool = False) -> None:
 def eventually(holds: Callable[[], bool], seconds: float = 300) -> bool:
     deadline = time.monotonic() + seconds
     while not holds() and time.monotonic() < deadline:
-        time.sleep(0.2)
+        time.sleep(0.5)
     return holds()
 
 
