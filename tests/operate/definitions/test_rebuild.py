@@ -86,7 +86,7 @@ def test_another_sequence_needs_the_deliveries_alone(lake: Landed) -> None:
 
 
 def test_only_a_source_is_read_again_as_its_files_landed(lake: Landed) -> None:
-    with pytest.raises(UsageError, match="totals is no source"):
+    with pytest.raises(UsageError, match="totals is not a source"):
         lake.rebuild("totals", as_landed=True)
     lake.land(folder_of(1), a_json=[{**SECOND[0], "v": 6}])
     assert lake.rebuild()["events"].updated == 0, "what was delivered is kept"
