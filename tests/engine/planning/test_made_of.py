@@ -6,7 +6,7 @@ from sluice.declare.project import load
 from sluice.delta.places.inventory import made_of
 from sluice.engine.planning.nodes import nodes_of
 
-CONFIG = Path(__file__).parents[2] / "config"
+CONFIG = Path(__file__).parents[3] / "config"
 
 
 def test_a_view_is_made_of_the_tables_of_its_nodes() -> None:
