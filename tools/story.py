@@ -18,7 +18,7 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.errors import SluiceError
 from sluice.operate.replay import replay, to_replay
-from sluice.operate.verify import Verdict, verify
+from sluice.operate.verify import Verification, verify
 from sluice.read.changes import CHANGE_TYPE, COMMIT_VERSION, Changelog
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
@@ -200,7 +200,7 @@ def verified(project: Project) -> bool:
     graph = project.graph
     computed = [table for table in graph.tables.values() if nodes_of(table, graph)]
 
-    def work(spark: Any) -> list[Verdict]:
+    def work(spark: Any) -> list[Verification]:
         return [verdict for table in computed for verdict in verify(spark, project, table)]
 
     verdicts = with_spark(project.spark, work)

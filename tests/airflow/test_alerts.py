@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from sluice.airflow.alerts import of_delay, of_failure
 from sluice.airflow.graph import Task, TaskKind
-from sluice.airflow.outcome import JobFailed, JobRefused, Outcome
+from sluice.airflow.outcome import JobFailed, JobOutcome, JobRefused
 from sluice.airflow.tasks import SeparateJob
 from sluice.cli.main import main
 from sluice.language.interval import parse_time
@@ -29,7 +29,7 @@ def context(task: Task, error: BaseException | None) -> dict[str, Any]:
 
 
 def test_an_alert_names_the_tables_that_failed_the_reason_and_the_next_command() -> None:
-    lost = Outcome(
+    lost = JobOutcome(
         error="its feed is gone", hint="run `sluice rebuild best`", failed=("shop.best",)
     )
     alert = of_failure(context(HALF, JobRefused(lost)))
@@ -43,14 +43,14 @@ def test_an_alert_names_the_tables_that_failed_the_reason_and_the_next_command()
 
 
 def test_a_source_is_delivered_again_with_what_follows_it() -> None:
-    alert = of_failure(context(SALES, JobFailed(Outcome(error="no route to the store"))))
+    alert = of_failure(context(SALES, JobFailed(JobOutcome(error="no route to the store"))))
     command = "sluice run shop --start 2024-01-01 --end 2024-01-02"
     assert alert.next == f"clear the task with what follows it, or run `{command}`"
 
 
 def test_a_run_for_other_days_names_these_and_that_its_answers_stay() -> None:
     answers = {"start": "2024-03-05", "end": "2024-03-07"}
-    alert = of_failure({**context(SALES, JobRefused(Outcome(error="no"))), "params": answers})
+    alert = of_failure({**context(SALES, JobRefused(JobOutcome(error="no"))), "params": answers})
     assert alert.next == (
         "clear the task with what follows it, or trigger another run with other bounds, or run "
         "`sluice run shop --start 2024-03-05 --end 2024-03-07`"
@@ -60,13 +60,15 @@ def test_a_run_for_other_days_names_these_and_that_its_answers_stay() -> None:
 def test_days_that_a_person_asked_for_are_those_of_the_pipelines_zone() -> None:
     answers = {"start": "2024-03-05", "end": "2024-03-06"}
     berlin = replace(SALES, timezone="Europe/Berlin")
-    alert = of_failure({**context(berlin, JobRefused(Outcome(error="no"))), "params": answers})
+    alert = of_failure({**context(berlin, JobRefused(JobOutcome(error="no"))), "params": answers})
     assert "`sluice run shop --start 2024-03-05 --end 2024-03-06`" in alert.next
 
 
 def test_bounds_that_were_refused_are_not_advised_again() -> None:
     answers = {"start": "2024-03-05T05:00", "end": "2024-03-07"}
-    refused = JobRefused(Outcome(error="05:00 is not a bound", hint="take midnight", exit_code=2))
+    refused = JobRefused(
+        JobOutcome(error="05:00 is not a bound", hint="take midnight", exit_code=2)
+    )
     alert = of_failure({**context(SALES, refused), "params": answers})
     assert "other bounds" in alert.next
     assert "sluice run" not in alert.next

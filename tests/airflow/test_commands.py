@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sluice.airflow.commands import Command, Run, job, script_of
+from sluice.airflow.commands import Command, PipelineRun, job, script_of
 from sluice.airflow.graph import Task, TaskKind
 from sluice.language.interval import Interval
 
@@ -10,12 +10,12 @@ CONFIG, REPORT = Path("/project/config"), Path("/tmp/report.json")
 DAY = Interval.parse("2024-01-01", "2024-01-02")
 
 
-def command(kind: TaskKind, *tables: str, run: Run) -> Command:
+def command(kind: TaskKind, *tables: str, run: PipelineRun) -> Command:
     return job(Task(kind.value, kind, "shop", tables), tables, run, CONFIG, REPORT)
 
 
 def test_an_ingest_gets_its_interval() -> None:
-    made = command(TaskKind.INGEST, "shop.sales", run=Run("r1", DAY))
+    made = command(TaskKind.INGEST, "shop.sales", run=PipelineRun("r1", DAY))
     assert made.arguments == (
         *("shop.sales", "--config", "/project/config", "--run-id", "r1"),
         *("--start", "2024-01-01T00:00:00+00:00", "--end", "2024-01-02T00:00:00+00:00"),
@@ -24,20 +24,20 @@ def test_an_ingest_gets_its_interval() -> None:
 
 
 def test_an_advance_gets_the_dimensions_that_its_run_loaded_and_no_interval() -> None:
-    made = command(TaskKind.ADVANCE, "shop.lines", run=Run("r1", DAY, {"shop.items": 4}))
+    made = command(TaskKind.ADVANCE, "shop.lines", run=PipelineRun("r1", DAY, {"shop.items": 4}))
     assert "--start" not in made.arguments
     assert made.arguments[5:7] == ("--pin", "shop.items=4")
 
 
 def test_what_a_form_allows_reaches_the_job_as_flags() -> None:
     made = command(
-        TaskKind.INGEST, "shop.sales", run=Run("r1", full_refresh=True, allow_empty=True)
+        TaskKind.INGEST, "shop.sales", run=PipelineRun("r1", full_refresh=True, allow_empty=True)
     )
     assert made.arguments[5:7] == ("--full-refresh", "--allow-empty")
 
 
 def test_what_a_user_writes_stays_one_argument() -> None:
-    run = Run("manual; rm -rf / {{ ds }}", None)
+    run = PipelineRun("manual; rm -rf / {{ ds }}", None)
     assert "manual; rm -rf / {{ ds }}" in command(TaskKind.LOAD, "shop.items", run=run).arguments
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from sluice.airflow.outcome import Outcome, check, sentence
+from sluice.airflow.outcome import JobOutcome, check, sentence
 
 REPORT = {
     "table": "shop.sums",
@@ -22,8 +22,8 @@ REPORT = {
 }
 
 
-def ended(exit_code: int) -> Outcome:
-    return Outcome(error="the lake is gone", hint="look for it", exit_code=exit_code)
+def ended(exit_code: int) -> JobOutcome:
+    return JobOutcome(error="the lake is gone", hint="look for it", exit_code=exit_code)
 
 
 @pytest.mark.parametrize("exit_code", [1, 2, 4, 5])
@@ -48,7 +48,7 @@ def test_a_job_that_was_killed_is_retried() -> None:
 def test_a_job_that_did_its_work_hands_on_its_reports(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     file.write_text(json.dumps({"reports": [REPORT], "exit_code": 0}), "utf-8")
-    assert check(Outcome.read(file), None).reports == (REPORT,)
+    assert check(JobOutcome.read(file), None).reports == (REPORT,)
 
 
 @pytest.mark.parametrize("text", [None, "", '{"reports": ['])
@@ -56,7 +56,7 @@ def test_a_report_that_is_missing_or_cut_off_is_none(tmp_path: Path, text: str |
     file = tmp_path / "report.json"
     if text is not None:
         file.write_text(text, "utf-8")
-    assert Outcome.read(file) is None
+    assert JobOutcome.read(file) is None
 
 
 def test_a_log_line_says_what_was_read_what_changed_and_where_time_went() -> None:

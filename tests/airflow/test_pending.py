@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from sluice.airflow.commands import Run
+from sluice.airflow.commands import PipelineRun
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.pending import Pending, pending_of
 from sluice.declare.meaning.definition import definition
@@ -52,7 +52,7 @@ def project(configured: Configured, tmp_path: Path) -> Project:
 @pytest.fixture
 def ask(project: Project) -> Ask:
     def ask(kind: TaskKind, *tables: str, interval: Interval | None = DAY) -> Pending:
-        return pending_of(project, Task("t", kind, "shop", tables), Run("r1", interval))
+        return pending_of(project, Task("t", kind, "shop", tables), PipelineRun("r1", interval))
 
     return ask
 

@@ -16,7 +16,7 @@ import duckdb
 from rocksdict import Rdict, WriteBatch
 from tests.benchmarks.traces import Traces
 
-from sluice.kinds.window_store.reader import WindowStore
+from sluice.kinds.window_store.reader import ReadOnlyWindowStore
 from sluice.read.lake import Lake
 from sluice.read.stored import parquet
 from sluice.read.stored.scan import Touched
@@ -110,7 +110,7 @@ class Rocks:
     def __init__(self, folder: Path) -> None:
         self.by_key, self.by_time = (Rdict(str(folder / name)) for name in ("by_key", "by_time"))
 
-    def fill(self, store: WindowStore) -> None:
+    def fill(self, store: ReadOnlyWindowStore) -> None:
         """Put every row into both; meant to be done once."""
         for number, batch in enumerate(store.all().batches()):
             mine, timed = WriteBatch(raw_mode=False), WriteBatch(raw_mode=False)
@@ -148,7 +148,7 @@ class Rocks:
             yield value
 
 
-def files_of(store: WindowStore) -> list[str]:
+def files_of(store: ReadOnlyWindowStore) -> list[str]:
     """The files of the store's version."""
     snapshot = store.table.snapshot
     return [f"{snapshot.uri}/{file.path}" for file in snapshot.files(())]

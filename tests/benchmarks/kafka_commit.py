@@ -20,9 +20,9 @@ from tests.support.registry import registry
 
 from sluice.declare.project import load
 from sluice.engine.advance import Run
-from sluice.sources.kafka.client.broker import Brokers, Taken
+from sluice.sources.kafka.client.broker import Brokers, PolledMessages
 from sluice.sources.kafka.client.message import Message, bytes_of, in_columns
-from sluice.sources.kafka.client.place import Found, Offsets
+from sluice.sources.kafka.client.place import Offsets, TopicDescription
 from sluice.sources.kafka.spec import Format
 from sluice.sources.stream import ingest_stream
 from sluice.spark.session import Spark, with_spark
@@ -35,7 +35,7 @@ def stand_in(format_: Format, rows: int) -> None:
     """Let brokers be asked for that many messages of one partition."""
     some = [message(n, format_) for n in range(200)]
 
-    def read(brokers: Brokers, start: Offsets, end: Offsets) -> Generator[Taken]:
+    def read(brokers: Brokers, start: Offsets, end: Offsets) -> Generator[PolledMessages]:
         global making  # noqa: PLW0603
         for first in range(start[0], end[0], brokers.topic.max_rows):
             began = time.thread_time()
@@ -44,10 +44,10 @@ def stand_in(format_: Format, rows: int) -> None:
             sent = in_columns(Message(0, n, 1_714_557_600_000, *some[n % 200]) for n in offsets)
             making += time.thread_time() - began
             parts = sent.to_batches()
-            yield Taken({0: following}, parts, sum(map(bytes_of, parts)))
+            yield PolledMessages({0: following}, parts, sum(map(bytes_of, parts)))
 
     Brokers.read = read  # type: ignore[assignment, method-assign]
-    Brokers.describe = lambda _: Found("c", "t", "i", {0: 0}, {0: rows})  # type: ignore[assignment, method-assign]
+    Brokers.describe = lambda _: TopicDescription("c", "t", "i", {0: 0}, {0: rows})  # type: ignore[assignment, method-assign]
 
 
 def main() -> None:

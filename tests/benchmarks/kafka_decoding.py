@@ -12,7 +12,7 @@ from tests.benchmarks.kafka_messages import FORMATS, REGISTERED, message, value_
 from tests.support.registry import registry
 
 from sluice.sources.kafka.client.message import Message, in_columns
-from sluice.sources.kafka.decoding.columns import Column
+from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.decoded import decoded_all
 from sluice.sources.kafka.formats.readers import reader_of
 
@@ -23,7 +23,7 @@ TYPES: dict[str, DataType] = {
     "at": TimestampType(),
     "note": StringType(),
 }
-COLUMNS = [Column(name, type_, StringType()) for name, type_ in TYPES.items()]
+COLUMNS = [DecodedColumn(name, type_, StringType()) for name, type_ in TYPES.items()]
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from tests.support.protobuf import descriptors, file
 from tests.support.protobuf import message as message_type
 
 from sluice.sources.kafka.formats.protobuf.types import pool_of
-from sluice.sources.kafka.spec import Format, Value
+from sluice.sources.kafka.spec import Format, ValueFormat
 
 FORMATS: tuple[Format, ...] = ("json", "debezium-json", "avro", "debezium-avro", "protobuf")
 COLUMNS = {
@@ -60,13 +60,13 @@ def _encoded(schema: int, value: Any) -> bytes:
     return b"\0" + schema.to_bytes(4, "big") + out.getvalue()
 
 
-def value_of(format_: Format) -> Value:
+def value_of(format_: Format) -> ValueFormat:
     """Return the declaration of a format's messages."""
     if format_.endswith("avro"):
-        return Value(format=format_, registry="bench_registry")
+        return ValueFormat(format=format_, registry="bench_registry")
     if format_ != "protobuf":
-        return Value(format=format_)
+        return ValueFormat(format=format_)
     with TemporaryDirectory() as folder:
         Path(folder, "row.desc").write_bytes(descriptors(ROW_FILE))
         given = {"format": format_, "files": ["row.desc"], "message": "Row"}
-        return Value.model_validate(given, context={"folder": Path(folder)})
+        return ValueFormat.model_validate(given, context={"folder": Path(folder)})

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from tests.dbt.warehouse import MANIFEST
 
-from sluice.dbt.artifacts import Node, read
+from sluice.dbt.artifacts import DbtNode, read
 from sluice.dbt.names import Relations, named
-from sluice.dbt.queries import READS_ITSELF, Query, translated, translated_condition
+from sluice.dbt.queries import READS_ITSELF, TranslatedQuery, translated, translated_condition
 from sluice.dbt.types import declared
 
 PROJECT = read(MANIFEST, None)
@@ -16,7 +16,7 @@ CUT = "UNIX_SECONDS(DATE_TRUNC('HOUR', {}))"
 ORDERS = PROJECT.nodes["model.bakery.orders"]
 
 
-def query(sql: str, dialect: str = "duckdb", node: Node = ORDERS) -> Query:
+def query(sql: str, dialect: str = "duckdb", node: DbtNode = ORDERS) -> TranslatedQuery:
     relations = Relations(replace(PROJECT, dialect=dialect))
     return translated(replace(node, sql=sql), dialect, relations, NAMES, "bakery")
 

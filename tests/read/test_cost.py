@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from tests.read.tables import day, keyed, write
 
-from sluice.kinds.window_store.reader import WindowStore
+from sluice.kinds.window_store.reader import ReadOnlyWindowStore
 from sluice.read.stored import parquet
 
 DAYS, KEYS = 5, 1_000
@@ -33,7 +33,7 @@ def sealed(folder, rows):
             }
         )
         write(folder, table, partition_by=["_sluice_part"])
-    return WindowStore(keyed(folder, "user", "window_start", "_sluice_id"), ("user",))
+    return ReadOnlyWindowStore(keyed(folder, "user", "window_start", "_sluice_id"), ("user",))
 
 
 @pytest.fixture(scope="module")

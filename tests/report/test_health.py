@@ -38,7 +38,7 @@ def test_the_newest_check_shows_the_health(tmp_path: Path) -> None:
     facts.keep(
         layout(project),
         "shop.sales",
-        facts.KeptFacts(facts.Facts(3), 1, "r", NOW, unusual=("shop.sales: odd",)),
+        facts.KeptFacts(facts.BatchCounts(3), 1, "r", NOW, unusual=("shop.sales: odd",)),
         [],
     )
     found = health(project, tables)

@@ -14,7 +14,7 @@ from tests.support.landed import Landed, folder_of
 
 from sluice.operate.upkeep.invariants import faults
 from sluice.operate.upkeep.maintain import maintain
-from sluice.sources.arrivals import Stream
+from sluice.sources.arrivals import FileStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +91,7 @@ def test_what_arrives_by_a_clock_that_was_set_back_is_later_than_what_was_there(
     lake = Streamed(tmp_path, declared(extra="key: [id]"), spark)
     ahead = timedelta(days=AHEAD) // timedelta(microseconds=1)
     with monkeypatch.context() as clock:
-        clock.setattr(Stream, "_behind", lambda *_: ahead)
+        clock.setattr(FileStream, "_behind", lambda *_: ahead)
         lake.arrive(a_json=[{"id": 1, "v": 1}, {"id": 2, "v": 1}])
         lake.take()
     for nth in (2, 3):

@@ -17,7 +17,7 @@ import sluice
 from sluice.delta.log import opened as tables
 from sluice.delta.places.stores import options
 from sluice.delta.writing.statistics import writer_properties
-from sluice.kinds.window_store.reader import WindowStore
+from sluice.kinds.window_store.reader import ReadOnlyWindowStore
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
 
@@ -63,7 +63,9 @@ def said(proxied: Proxy) -> str:
 def test_a_fetch_reads_the_row_groups_of_its_key(store: Store, proxied: Proxy, large: str) -> None:
     with using(store.environ(proxied.endpoint)):
         proxied.clear()
-        rows = list(WindowStore(opened(large), ("user",)).fetch(key=500, reverse=True, limit=3))
+        rows = list(
+            ReadOnlyWindowStore(opened(large), ("user",)).fetch(key=500, reverse=True, limit=3)
+        )
         found, sent = proxied.requests, proxied.sent
     assert len(rows) == 3
     assert len(found) <= OPENING + FOOTER + 2 * GROUP, said(proxied)
@@ -80,7 +82,7 @@ def test_a_fetch_of_a_table_that_is_open_reads_only_its_rows(
     store: Store, proxied: Proxy, large: str
 ) -> None:
     with using(store.environ(proxied.endpoint)):
-        table = WindowStore(opened(large), ("user",))
+        table = ReadOnlyWindowStore(opened(large), ("user",))
         list(table.fetch(key=500, limit=3))
         proxied.clear()
         list(table.fetch(key=700, limit=3))

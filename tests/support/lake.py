@@ -31,7 +31,7 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.files.marks import ID, INTERVAL, OP, POSITION
 from sluice.limits import Limits
-from sluice.operate.verify import Verdict, verify
+from sluice.operate.verify import Verification, verify
 from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Lake:
             for column in node.ignored
         )
 
-    def verdicts(self, *views: str) -> list[Verdict]:
+    def verdicts(self, *views: str) -> list[Verification]:
         return [v for t in self._views(views) for v in verify(self.spark, self.project, t)]
 
     def afresh(self, folder: Path) -> "Lake":

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from sluice.airflow.graph import Task, TaskKind
-from sluice.airflow.outcome import Outcome
+from sluice.airflow.outcome import JobOutcome
 from sluice.airflow.projects import airflows_config, base
 from sluice.airflow.request import BOUNDS, asked, is_preview
 from sluice.errors import ExitCode, SluiceError
@@ -69,7 +69,7 @@ def of_failure(context: Context) -> Alert:
     """Return the alert of a failed task."""
     task: Task = context["task"].work
     error, instance = context.get("exception"), context.get("ti")
-    outcome = getattr(error, "outcome", None) or Outcome(error=str(error or "it was killed"))
+    outcome = getattr(error, "outcome", None) or JobOutcome(error=str(error or "it was killed"))
     tables = outcome.failed or task.tables
     run = context["run_id"]
     return Alert(
@@ -97,7 +97,7 @@ def _webhook(config: Path, pipeline: str) -> str:
     return declared.airflow.webhook if declared else ""
 
 
-def _next(task: Task, outcome: Outcome, tables: tuple[str, ...], context: Context) -> str:
+def _next(task: Task, outcome: JobOutcome, tables: tuple[str, ...], context: Context) -> str:
     answers, command = context.get("params") or {}, _command(task, tables, context)
     ways = ["clear the task with what follows it"]
     if has_bounds := any(answers.get(name) for name in BOUNDS):  # a run keeps its answers

@@ -21,7 +21,7 @@ PACKAGED = Path(__file__).parents[1] / "cli" / "jobs"
 
 
 @dataclass(frozen=True)
-class Run:
+class PipelineRun:
     """One run of a pipeline: its id, its scope, and the dimension versions that it loaded.
 
     `interval` is what its sources deliver; a backfill requests its messages of topics again.
@@ -50,7 +50,7 @@ class Command:
     arguments: tuple[str, ...]
 
 
-def job(task: Task, tables: Iterable[str], run: Run, config: Path, report: Path) -> Command:
+def job(task: Task, tables: Iterable[str], run: PipelineRun, config: Path, report: Path) -> Command:
     """Return the job that does a task's work on these of its tables in that run."""
     script = script_of(PREVIEW if run.is_preview else task.kind.value, config)
     arguments = (*tables, "--config", str(config), "--run-id", run.id)
@@ -64,7 +64,7 @@ def script_of(name: str, config: Path) -> Path:
     return own if own.exists() else PACKAGED / f"{name}.py"
 
 
-def _bounds(task: Task, run: Run) -> Iterator[str]:
+def _bounds(task: Task, run: PipelineRun) -> Iterator[str]:
     if run.interval and (task.kind is TaskKind.INGEST or run.is_preview):
         yield from ("--start", run.interval.start.isoformat())
         yield from ("--end", run.interval.end.isoformat())
@@ -72,13 +72,13 @@ def _bounds(task: Task, run: Run) -> Iterator[str]:
             yield "--backfill"
 
 
-def _flags(run: Run) -> Iterator[str]:
+def _flags(run: PipelineRun) -> Iterator[str]:
     if run.full_refresh:
         yield "--full-refresh"
     if run.allow_empty:
         yield "--allow-empty"
 
 
-def _pins(run: Run) -> Iterator[str]:
+def _pins(run: PipelineRun) -> Iterator[str]:
     for dimension, version in run.pins.items():
         yield from ("--pin", f"{dimension}={version}")

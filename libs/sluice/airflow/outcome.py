@@ -20,7 +20,7 @@ Report = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """Batch reports of the tables that the job reached, and how the job ended."""
 
     reports: tuple[Report, ...] = ()
@@ -30,7 +30,7 @@ class Outcome:
     failed: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, file: Path) -> "Outcome | None":
+    def read(cls, file: Path) -> "JobOutcome | None":
         """Return the outcome that a file holds; None if it is missing or unreadable."""
         try:
             content = json.loads(file.read_text("utf-8"))
@@ -46,7 +46,7 @@ class Outcome:
 class JobFailed(AirflowException):  # type: ignore[misc]
     """A failure that the next attempt may not meet."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: JobOutcome) -> None:
         super().__init__(str(outcome))
         self.outcome = outcome
 
@@ -54,12 +54,12 @@ class JobFailed(AirflowException):  # type: ignore[misc]
 class JobRefused(AirflowFailException):  # type: ignore[misc]
     """A failure that no retry helps: somebody has to change something first."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: JobOutcome) -> None:
         super().__init__(str(outcome))
         self.outcome = outcome
 
 
-def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
+def check(outcome: JobOutcome | None, cause: BaseException | None) -> JobOutcome:
     """Return the outcome of a job that did its work; raise an Airflow exception for any other."""
     if outcome is None and isinstance(cause, AirflowFailException):
         raise cause  # it was never started
@@ -124,5 +124,5 @@ def refusing() -> Iterator[None]:
     try:
         yield
     except SluiceError as error:
-        refused = Outcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
+        refused = JobOutcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
         raise JobRefused(refused) from None

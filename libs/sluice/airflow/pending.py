@@ -6,7 +6,7 @@ runs: the job checks again, and commits nothing if nothing is new.
 
 from dataclasses import dataclass
 
-from sluice.airflow.commands import Run
+from sluice.airflow.commands import PipelineRun
 from sluice.airflow.graph import Task, TaskKind
 from sluice.declare.project import Project
 from sluice.delta.log.opened import exists
@@ -23,7 +23,7 @@ class Pending:
     reason: str
 
 
-def pending_of(project: Project, task: Task, run: Run) -> Pending:
+def pending_of(project: Project, task: Task, run: PipelineRun) -> Pending:
     """Return what the task has to do in that run.
 
     Of several views that follow each other, the later have something to do if an earlier one has.
@@ -44,7 +44,7 @@ def pending_of(project: Project, task: Task, run: Run) -> Pending:
     return Pending(tables, known[0] if len(known) == 1 else "nothing is new in any of its tables")
 
 
-def _reason(project: Project, name: str, run: Run) -> str | None:
+def _reason(project: Project, name: str, run: PipelineRun) -> str | None:
     table = project.graph.tables[name]
     if run.full_refresh and (run.interval or not table.spec.is_by_interval):
         return None

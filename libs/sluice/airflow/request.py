@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
-from sluice.airflow.commands import Run
+from sluice.airflow.commands import PipelineRun
 from sluice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ PREVIEW = {
 }
 
 
-def asked(context: Context, timezone: str) -> Run:
+def asked(context: Context, timezone: str) -> PipelineRun:
     """Return the run of that context, as requested. Raises UsageError for half a time span.
 
     `timezone` is the pipeline's, for bounds without a zone.
@@ -79,7 +79,7 @@ def asked(context: Context, timezone: str) -> Run:
     run, answers = context["dag_run"], context.get("params") or {}
     start, end = map(answers.get, BOUNDS)
     names = answers.get("only") or ()
-    return Run(
+    return PipelineRun(
         context["run_id"],
         _interval(run, start, end, timezone),
         only=tuple(f"{context['dag'].dag_id}.{name}" for name in names),

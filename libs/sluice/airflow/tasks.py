@@ -21,12 +21,12 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from sluice.airflow.assets import asset, facts, has_changed
-from sluice.airflow.commands import Command, Run, job
+from sluice.airflow.commands import Command, PipelineRun, job
 from sluice.airflow.connections import export, export_lake
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.launch import Launch
 from sluice.airflow.lineage import name_parent
-from sluice.airflow.outcome import Outcome, Report, check, foreseen, refusing, sentence
+from sluice.airflow.outcome import JobOutcome, Report, check, foreseen, refusing, sentence
 from sluice.airflow.projects import project
 from sluice.airflow.request import asked
 from sluice.delta.places.failpoint import passing
@@ -68,9 +68,9 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         passing("succeeding", self.work.id)
         return list(outcome.reports)
 
-    def _preview(self, run: Run, context: Context) -> list[Report]:
+    def _preview(self, run: PipelineRun, context: Context) -> list[Report]:
         """Return what the whole run would do, in the first task; skip every other."""
-        self._record(Outcome(), context)
+        self._record(JobOutcome(), context)
         tables = tuple(filter(run.is_about, self.work.previews))
         if not tables:
             raise AirflowSkipException("this run is a preview, which its first task shows")
@@ -80,7 +80,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
     def launch(self, command: Command, context: Context) -> None:
         """Run the job to its end. Raises AirflowException if it failed."""
 
-    def _do(self, tables: Iterable[str], run: Run, context: Context) -> Outcome:
+    def _do(self, tables: Iterable[str], run: PipelineRun, context: Context) -> JobOutcome:
         failure = None
         export(project(self.config), tables)
         name_parent(context)
@@ -90,11 +90,11 @@ class JobTask(BaseOperator):  # type: ignore[misc]
                 self.launch(job(self.work, tables, run, self.config, file), context)
             except AirflowException as error:
                 failure = error
-            outcome = Outcome.read(file)
+            outcome = JobOutcome.read(file)
         self._publish(outcome.reports if outcome else (), run)
         return check(outcome, failure)
 
-    def _publish(self, reports: Iterable[Report], run: Run) -> None:
+    def _publish(self, reports: Iterable[Report], run: PipelineRun) -> None:
         """Log a line for each table, including those that failed or were skipped."""
         if run.is_preview:
             self.log.info("preview: nothing was committed")
@@ -124,7 +124,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             pins |= versions or {}
         return pins
 
-    def _record(self, outcome: Outcome, context: Context) -> None:
+    def _record(self, outcome: JobOutcome, context: Context) -> None:
         """Keep only the outlets that changed, because Airflow makes an event of each."""
         mine = (report for report in outcome.reports if report["table"] in self.work.tables)
         changed = [report for report in mine if has_changed(report)]

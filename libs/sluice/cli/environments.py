@@ -33,7 +33,7 @@ KEPT = "7 days"
 
 
 @dataclass(frozen=True)
-class Listed:
+class EnvironmentSummary:
     """One environment: `own`, the tables that it changed; `moved_on`, those of the lake."""
 
     environment: str
@@ -88,7 +88,9 @@ def list_(format_: Format, config: str) -> None:
     project = _base(config)
     found = [_listed(project, one) for one in environments.listed(layout(project))]
     if found or format_ is not Format.TABLE:
-        write_rows([asdict(one) for one in found], [f.name for f in fields(Listed)], format_)
+        write_rows(
+            [asdict(one) for one in found], [f.name for f in fields(EnvironmentSummary)], format_
+        )
     else:
         click.echo(f"{project.lake} has no environments; `sluice env create NAME` makes one")
 
@@ -182,11 +184,13 @@ def _moment(length: str) -> datetime:
         raise UsageError(f"--expires: {error}") from None
 
 
-def _listed(project: Project, one: environments.Environment) -> Listed:
+def _listed(project: Project, one: environments.Environment) -> EnvironmentSummary:
     beside = Beside.of(project, one.name)
     visible = [name for name in one.tables if declared(name) == name]
     moved = [name for name in visible if beside.moved_on(name)]
-    return Listed(one.name, one.created, one.expires, len(visible), len(beside.own()), len(moved))
+    return EnvironmentSummary(
+        one.name, one.created, one.expires, len(visible), len(beside.own()), len(moved)
+    )
 
 
 def _show_agreements(beside: Beside, tables: list[Table], format_: Format) -> None:

@@ -32,13 +32,13 @@ from sluice.operate.preview import Previewed
 from sluice.operate.run import check_dates
 from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.upkeep.sweep import Swept
-from sluice.operate.verify import Verdict
+from sluice.operate.verify import Verification
 from sluice.operate.workers import Worker, Workers
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
 from sluice.terminal.options import config_option
 
-Report = BatchReport | Previewed | Upkeep | Swept | Verdict
+Report = BatchReport | Previewed | Upkeep | Swept | Verification
 
 
 @dataclass(frozen=True)

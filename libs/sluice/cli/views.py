@@ -29,7 +29,7 @@ from sluice.operate.explain import Part, Step, explain_all, parts_of_query
 from sluice.operate.failures import raise_all
 from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.upkeep.maintain import maintain as maintain_tables
-from sluice.operate.verify import Verdict
+from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
 from sluice.sources.resume import resume
 from sluice.spark.session import Spark, with_spark
@@ -96,7 +96,7 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
     project = load_project(config)
     tables = [project.graph.table(name) for name in views] or _computed(project)
 
-    def work(spark: Spark) -> list[Verdict]:
+    def work(spark: Spark) -> list[Verification]:
         return [verdict for t in tables for verdict in verify_table(spark, project, t)]
 
     verdicts = with_spark(project.spark, work)
@@ -262,10 +262,10 @@ def _computed(project: Project) -> list[Table]:
     return found
 
 
-def _show_verdicts(verdicts: Iterable[Verdict], format_: Format) -> None:
+def _show_verdicts(verdicts: Iterable[Verification], format_: Format) -> None:
     found = list(verdicts)
     if format_ is not Format.TABLE:
-        write_rows([asdict(v) for v in found], [f.name for f in fields(Verdict)], format_)
+        write_rows([asdict(v) for v in found], [f.name for f in fields(Verification)], format_)
         return
     print_table(VERDICT_COLUMNS, [_verdict_row(v) for v in found])
     for verdict in found:
@@ -277,6 +277,6 @@ def _show_verdicts(verdicts: Iterable[Verdict], format_: Format) -> None:
             write_rows(verdict.differences, columns, Format.TABLE)
 
 
-def _verdict_row(v: Verdict) -> tuple[object, ...]:
+def _verdict_row(v: Verification) -> tuple[object, ...]:
     verdict = ("equal" if v.is_sound else "FAULTY") if v.is_equal else "DIFFERS"
     return (v.table, v.version, v.rows, verdict, v.missing, v.extra, v.different)

@@ -9,17 +9,17 @@ import click
 from sluice.errors import ExitCode, UsageError
 from sluice.language.internal import STATE, internal
 from sluice.read.changes import Changelog
-from sluice.read.conditions.order import Span
+from sluice.read.conditions.order import KeyRange
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of
-from sluice.read.origin import Origin, Read, origin
+from sluice.read.origin import Origin, ReflectedVersions, origin
 from sluice.read.stored.commits import Commit
 from sluice.terminal.options import format_option, lake_options, version_option
 from sluice.terminal.output import Format, counted, print_table, write_json, write_record
 
 if TYPE_CHECKING:
     from sluice.operate.lineage.delivered import Delivered
-    from sluice.operate.lineage.why import Source
+    from sluice.operate.lineage.why import ContributingRows
 
 SHOWN = 5  # commits of each source, and rows of each table
 DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
@@ -116,13 +116,13 @@ def _pair(text: str) -> tuple[str, str]:
     return column, value
 
 
-def _sources(changelog: Changelog, row: Span) -> "list[Source]":
+def _sources(changelog: Changelog, row: KeyRange) -> "list[ContributingRows]":
     from sluice.operate.lineage.why import sources_of
 
     return sources_of(changelog, row)
 
 
-def _source(source: "Source", most: int) -> dict[str, Any]:
+def _source(source: "ContributingRows", most: int) -> dict[str, Any]:
     """Return a table that the row comes from, with its first rows, for programs."""
     return {
         "table": source.table,
@@ -141,7 +141,7 @@ def _delivery(delivery: "Delivered") -> dict[str, Any]:
     return found | {"commit": commit, "files": delivery.files}
 
 
-def _print(sources: "list[Source]", most: int) -> None:
+def _print(sources: "list[ContributingRows]", most: int) -> None:
     """Print the first rows of each table but a view's state, and below them their deliveries."""
     state = internal("", STATE)
     for source in (source for source in sources if not source.table.endswith(state)):
@@ -156,7 +156,7 @@ def _print(sources: "list[Source]", most: int) -> None:
         print_table(DELIVERED, delivered)
 
 
-def _delivered(source: "Source", most: int) -> Iterator[tuple[Any, ...]]:
+def _delivered(source: "ContributingRows", most: int) -> Iterator[tuple[Any, ...]]:
     """Yield the first deliveries of a table, and the number of the others."""
     yield from map(_line, source.deliveries[:most])
     if (others := len(source.deliveries) - most) > 0:
@@ -201,7 +201,7 @@ def _reads(found: Origin) -> list[dict[str, Any]]:
     ]
 
 
-def _lines(reads: tuple[Read, ...]) -> Iterator[tuple[Any, ...]]:
+def _lines(reads: tuple[ReflectedVersions, ...]) -> Iterator[tuple[Any, ...]]:
     for read in reads:
         for commit in read.commits[:SHOWN]:
             run = commit.position.run if commit.position else None

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from sluice.cli.why import SHOWN, naming_options
 from sluice.errors import ExitCode
-from sluice.operate.lineage.reasons import Reason
+from sluice.operate.lineage.reasons import AbsenceReason
 from sluice.operate.lineage.why_not import WhyNot, reasons_of
 from sluice.read.changes import Changelog
 from sluice.read.lake import Lake
@@ -53,7 +53,7 @@ def why_not(
         _print(found, rows)
 
 
-def _reason(reason: Reason, most: int) -> dict[str, Any]:
+def _reason(reason: AbsenceReason, most: int) -> dict[str, Any]:
     """Return a reason with its first rows, for programs."""
     return {
         "table": reason.table,

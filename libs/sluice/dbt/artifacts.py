@@ -1,7 +1,7 @@
 """Artifacts of dbt: the nodes of a manifest, and the types of a catalog.
 
 The package `dbt-artifacts-parser` reads the files, whose layout changes from version to version.
-Everything after this module sees `Node` and `Check` only.
+Everything after this module sees `DbtNode` and `DataTest` only.
 """
 
 import json
@@ -32,7 +32,7 @@ WITH_ROWS = ("model", "seed", "snapshot", "source")
 
 
 @dataclass(frozen=True)
-class Node:
+class DbtNode:
     """A model, a seed, a snapshot or a source; anything else has no rows that models read.
 
     `relation`: its name as compiled SQL writes it. `columns`: name -> type in the warehouse's
@@ -56,7 +56,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Check:
+class DataTest:
     """A data test: its macro, the node and column that it is about, its arguments."""
 
     id: str
@@ -72,19 +72,19 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Project:
+class DbtProject:
     """A dbt project; `dialect` is sqlglot's name for its warehouse's SQL."""
 
     name: str
     version: str
     dialect: str
     day: str
-    nodes: Mapping[str, Node]
-    checks: tuple[Check, ...] = ()
+    nodes: Mapping[str, DbtNode]
+    checks: tuple[DataTest, ...] = ()
     analyses: tuple[str, ...] = field(default=())
 
 
-def read(manifest: Path, catalog: Path | None) -> Project:
+def read(manifest: Path, catalog: Path | None) -> DbtProject:
     """Read the project from its files. Raises UsageError for files that can't be used."""
     require("dbt", "`sluice import dbt`")
     from dbt_artifacts_parser.parser import parse_catalog, parse_manifest
@@ -96,7 +96,7 @@ def read(manifest: Path, catalog: Path | None) -> Project:
     types = _types(shown)
     nodes = {n.unique_id: _node(n, types) for n in every if _type(n) in WITH_ROWS}
     tests = [n for n in every if _type(n) == "test"]
-    return Project(
+    return DbtProject(
         str(getattr(found.metadata, "project_name", None) or _package(nodes)),
         str(found.metadata.dbt_version),
         _dialect(adapter),
@@ -107,7 +107,7 @@ def read(manifest: Path, catalog: Path | None) -> Project:
     )
 
 
-def _package(nodes: Mapping[str, Node]) -> str:
+def _package(nodes: Mapping[str, DbtNode]) -> str:
     """Return the package with the most models, which older manifests don't name otherwise."""
     packages = Counter(i.split(".")[1] for i, node in nodes.items() if node.type == "model")
     return packages.most_common(1)[0][0] if packages else "dbt"
@@ -175,13 +175,13 @@ def _type(node: Any) -> str:
     return str(getattr(node.resource_type, "value", node.resource_type))
 
 
-def _node(node: Any, types: Mapping[str, dict[str, str]]) -> Node:
+def _node(node: Any, types: Mapping[str, dict[str, str]]) -> DbtNode:
     config = node.config
     own = {c.name: str(c.data_type or "") for c in (node.columns or {}).values()}
     asked = getattr(config, "column_types", None) or {}
     declared = {**own, **{str(name): str(type_) for name, type_ in asked.items()}}
     version = getattr(node, "version", None)
-    return Node(
+    return DbtNode(
         node.unique_id,
         _type(node),
         f"{node.name}_v{version}" if version is not None else node.name,
@@ -208,13 +208,13 @@ def _listed(tags: Any) -> Iterator[str]:
     yield from [tags] if isinstance(tags, str) else (str(tag) for tag in tags or ())
 
 
-def _check(test: Any, nodes: Mapping[str, Node]) -> Check:
+def _check(test: Any, nodes: Mapping[str, DbtNode]) -> DataTest:
     metadata, config = getattr(test, "test_metadata", None), test.config
     arguments = dict(metadata.kwargs or {}) if metadata else {}
     among = [nodes[i] for i in test.depends_on.nodes or () if i in nodes]
     space = f"{metadata.namespace}." if metadata and metadata.namespace else ""
     usual = all(getattr(config, name, "!= 0") in ("!= 0", None) for name in ("warn_if", "error_if"))
-    return Check(
+    return DataTest(
         test.unique_id,
         test.name,
         f"{space}{metadata.name}" if metadata else "",
@@ -228,7 +228,7 @@ def _check(test: Any, nodes: Mapping[str, Node]) -> Check:
     )
 
 
-def _meant(text: str, among: list[Node]) -> str:
+def _meant(text: str, among: list[DbtNode]) -> str:
     """Return the id of the node that `ref('x')` or `source('a', 'x')` means; '' if none."""
     quoted = re.findall(r"['\"]([^'\"]+)['\"]", text)
     is_source = "source(" in text
@@ -236,6 +236,6 @@ def _meant(text: str, among: list[Node]) -> str:
     return next((n.id for n in named if (n.type == "source") == is_source), "")
 
 
-def _versions(name: str, node: Node) -> Iterator[str]:
+def _versions(name: str, node: DbtNode) -> Iterator[str]:
     if re.fullmatch(rf"{re.escape(name)}_v\w+", node.name):
         yield node.name

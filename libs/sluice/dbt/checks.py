@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sluice.dbt.artifacts import Check
+from sluice.dbt.artifacts import DataTest
 from sluice.dbt.queries import translated_condition
 
 Fields = dict[str, Any]
@@ -12,7 +12,7 @@ UNKNOWN_MACRO = "Sluice has no expectation like it; a view in SQL can show the r
 THRESHOLDS = "it counts failures (`warn_if`, `error_if` or `limit`), which no expectation does"
 
 
-def key_of(checks: Iterable[Check]) -> str:
+def key_of(checks: Iterable[DataTest]) -> str:
     """Return the column of one node that is tested to be unique and never null; '' if none."""
     tested: dict[str, set[str]] = defaultdict(set)
     for check in checks:
@@ -21,7 +21,7 @@ def key_of(checks: Iterable[Check]) -> str:
     return next((c for c, macros in tested.items() if {"unique", "not_null"} <= macros), "")
 
 
-def expectation(check: Check, types: Mapping[str, str], dialect: str) -> Fields:
+def expectation(check: DataTest, types: Mapping[str, str], dialect: str) -> Fields:
     """Return the expectation that is like a test. Raises ValueError, with the reason, if none is.
 
     `types`: the table's columns, as far as they are known.
@@ -35,7 +35,7 @@ def expectation(check: Check, types: Mapping[str, str], dialect: str) -> Fields:
     return fields
 
 
-def orphans(check: Check, child: str, parent: str, dialect: str) -> Fields:
+def orphans(check: DataTest, child: str, parent: str, dialect: str) -> Fields:
     """Return the view of rows whose value no row of the parent has, with its expectation."""
     _check_usual(check)
     column, other = _quoted(check.column), _quoted(str(check.arguments.get("field", "")))
@@ -50,7 +50,7 @@ def orphans(check: Check, child: str, parent: str, dialect: str) -> Fields:
     return {"description": about, "kind": "sql", "sql": sql, "expect": [{**none, **failing}]}
 
 
-def _check_usual(check: Check) -> None:
+def _check_usual(check: DataTest) -> None:
     if check.has_thresholds:
         raise ValueError(THRESHOLDS)
 
@@ -59,11 +59,11 @@ def _quoted(name: str) -> str:
     return name.lower() if name.isidentifier() else f"`{name.lower()}`"
 
 
-def _on_failure(check: Check) -> str:
+def _on_failure(check: DataTest) -> str:
     return "stop" if check.is_error else "warn"
 
 
-def _not_null(check: Check, _type: str) -> Fields:
+def _not_null(check: DataTest, _type: str) -> Fields:
     return {
         "type": "expect_column_values_to_not_be_null",
         "column": check.column.lower(),
@@ -71,7 +71,7 @@ def _not_null(check: Check, _type: str) -> Fields:
     }
 
 
-def _unique(check: Check, _type: str) -> Fields:
+def _unique(check: DataTest, _type: str) -> Fields:
     """Return a rule over the whole table, which only warns: a batch can't know other rows."""
     return {
         "type": "expect_column_values_to_be_unique",
@@ -80,7 +80,7 @@ def _unique(check: Check, _type: str) -> Fields:
     }
 
 
-def _accepted_values(check: Check, type_: str) -> Fields:
+def _accepted_values(check: DataTest, type_: str) -> Fields:
     values = list(check.arguments.get("values") or ())
     return {
         "type": "expect_column_values_to_be_in_set",
@@ -90,7 +90,7 @@ def _accepted_values(check: Check, type_: str) -> Fields:
     }
 
 
-LIKE: Mapping[str, Callable[[Check, str], Fields]] = {
+LIKE: Mapping[str, Callable[[DataTest, str], Fields]] = {
     "not_null": _not_null,
     "unique": _unique,
     "accepted_values": _accepted_values,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from sluice.dbt.artifacts import COMPILE, Project, read
+from sluice.dbt.artifacts import COMPILE, DbtProject, read
 from sluice.dbt.document import check_free, text_of, write
 from sluice.dbt.names import clean
 from sluice.dbt.pipeline import Imported, finder
@@ -58,7 +58,7 @@ def _name(name: str) -> str:
         raise UsageError(f"--pipeline {error}") from None
 
 
-def _check_compiled(project: Project, chosen: list[str], manifest: Path) -> None:
+def _check_compiled(project: DbtProject, chosen: list[str], manifest: Path) -> None:
     """Raise UsageError if no chosen model is there, or none is compiled."""
     models = [node for i in chosen if (node := project.nodes[i]).type == "model" and node.is_sql]
     if not models:

@@ -13,8 +13,8 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from sluice.dbt.types import sized, spark_type
 
-Part = exp.Expr
-Meaning = Callable[[Any, str], Part]
+SqlTree = exp.Expr
+Meaning = Callable[[Any, str], SqlTree]
 SPARKS = frozenset({"spark", "spark2", "databricks", "hive"})
 COUNT_WHOLE_UNITS = frozenset({"presto", "trino", "athena"})
 SUNDAY_IS_0 = frozenset({"duckdb", "postgres", "redshift", "snowflake"})
@@ -35,7 +35,7 @@ BACK = (exp.DateSub, exp.TimestampSub, exp.DatetimeSub)
 UNITS = {*BOUNDS, "WEEK"}
 
 
-def in_spark(tree: Part, dialect: str) -> Part:
+def in_spark(tree: SqlTree, dialect: str) -> SqlTree:
     """Return the tree, changed so that Spark gives what the warehouse gives."""
     if dialect not in SPARKS:
         tree = annotate_types(tree, dialect=dialect)
@@ -44,7 +44,7 @@ def in_spark(tree: Part, dialect: str) -> Part:
     return _replaced(tree, {exp.NullSafeNEQ: _distinct}, dialect)
 
 
-def unsure(tree: Part, dialect: str) -> Iterator[str]:
+def unsure(tree: SqlTree, dialect: str) -> Iterator[str]:
     """Yield what may give another result in Spark, because types or functions aren't known."""
     typed = annotate_types(tree.copy())
     for division in typed.find_all(exp.Div):
@@ -57,7 +57,7 @@ def unsure(tree: Part, dialect: str) -> Iterator[str]:
             yield f"{call.name}() is taken for Spark's function of that name"
 
 
-def _replaced(tree: Part, meanings: Mapping[type[Part], Meaning], dialect: str) -> Part:
+def _replaced(tree: SqlTree, meanings: Mapping[type[SqlTree], Meaning], dialect: str) -> SqlTree:
     """Replace each part of these types, those inside another one first."""
     for part in reversed(list(tree.find_all(*meanings))):
         meant = meanings[type(part)](part, dialect) if type(part) in meanings else part
@@ -68,16 +68,16 @@ def _replaced(tree: Part, meanings: Mapping[type[Part], Meaning], dialect: str) 
     return tree
 
 
-def _is_fraction(side: Part) -> bool:
+def _is_fraction(side: SqlTree) -> bool:
     return side.is_type(*exp.DataType.REAL_TYPES) or (side.is_number and not side.is_int)
 
 
-def _distinct(part: exp.NullSafeNEQ, _dialect: str) -> Part:
+def _distinct(part: exp.NullSafeNEQ, _dialect: str) -> SqlTree:
     """Write IS DISTINCT FROM by the operator that expressions have."""
     return exp.not_(exp.paren(exp.NullSafeEQ(this=part.this, expression=part.expression)))
 
 
-def _cut(cast: exp.Cast, dialect: str) -> Part:
+def _cut(cast: exp.Cast, dialect: str) -> SqlTree:
     """Cut a text where PostgreSQL's cast does: Spark's keeps all of it."""
     length = sized(cast.to) if dialect == "postgres" else None
     if length is None:
@@ -85,7 +85,7 @@ def _cut(cast: exp.Cast, dialect: str) -> Part:
     return exp.Left(this=exp.cast(cast.this, "text"), expression=length.copy())
 
 
-def _difference(part: Part, dialect: str) -> Part:
+def _difference(part: SqlTree, dialect: str) -> SqlTree:
     """Count the bounds of units between two times; Spark counts whole units that have passed."""
     if dialect in COUNT_WHOLE_UNITS:
         return part
@@ -97,12 +97,12 @@ def _difference(part: Part, dialect: str) -> Part:
     return exp.paren(formula.transform(_filled, times))
 
 
-def _filled(part: Part, times: Mapping[str, Part]) -> Part:
+def _filled(part: SqlTree, times: Mapping[str, SqlTree]) -> SqlTree:
     """Return the time that a column of a formula stands for."""
     return times[part.name].copy() if isinstance(part, exp.Column) else part
 
 
-def _moved(part: Part, _dialect: str) -> Part:
+def _moved(part: SqlTree, _dialect: str) -> SqlTree:
     """Add an interval, which keeps the time of day: Spark's functions for dates drop it."""
     amount, unit = part.expression, _unit(part)
     amount = amount.this if isinstance(amount, exp.Interval) else amount
@@ -115,24 +115,24 @@ def _moved(part: Part, _dialect: str) -> Part:
     return exp.paren(moved(this=part.this, expression=interval))
 
 
-def _unit(part: Part) -> str:
+def _unit(part: SqlTree) -> str:
     unit = part.args.get("unit") or part.expression.args.get("unit") or exp.var("DAY")
     return str(unit.name).upper().rstrip("S")
 
 
-def _day_of_week(part: exp.DayOfWeek, dialect: str) -> Part:
+def _day_of_week(part: exp.DayOfWeek, dialect: str) -> SqlTree:
     """Number the days of a week as the warehouse does: Spark's Sunday is 1."""
     if dialect not in SUNDAY_IS_0:
         return part
     return exp.paren(exp.Sub(this=part.copy(), expression=exp.Literal.number(1)))
 
 
-def _iso_day(part: exp.DayOfWeekIso, _dialect: str) -> Part:
+def _iso_day(part: exp.DayOfWeekIso, _dialect: str) -> SqlTree:
     day = exp.Anonymous(this="WEEKDAY", expressions=[part.this])
     return exp.paren(exp.Add(this=day, expression=exp.Literal.number(1)))
 
 
-def _extract(part: exp.Extract, dialect: str) -> Part:
+def _extract(part: exp.Extract, dialect: str) -> SqlTree:
     name = part.this.name.upper()
     if name in ISO_DAYS:
         return _iso_day(exp.DayOfWeekIso(this=part.expression), dialect)
@@ -143,7 +143,7 @@ def _extract(part: exp.Extract, dialect: str) -> Part:
     return part
 
 
-def _call(part: exp.Anonymous, dialect: str) -> Part:
+def _call(part: exp.Anonymous, dialect: str) -> SqlTree:
     """Return `date_part('dow', x)` as the EXTRACT that it stands for; other functions as is."""
     if part.name.lower() != "date_part" or len(part.expressions) != 2:
         return part
@@ -151,7 +151,7 @@ def _call(part: exp.Anonymous, dialect: str) -> Part:
     return _extract(exp.Extract(this=exp.var(what.name.upper()), expression=of), dialect)
 
 
-def _percentile(part: exp.WithinGroup, _dialect: str) -> Part:
+def _percentile(part: exp.WithinGroup, _dialect: str) -> SqlTree:
     """Interpolate a percentile; sqlglot would write an approximate one."""
     share, order = part.this, part.expression
     if isinstance(share, exp.PercentileDisc):
@@ -164,14 +164,14 @@ def _percentile(part: exp.WithinGroup, _dialect: str) -> Part:
     return exp.Anonymous(this="PERCENTILE", expressions=[key.this, at])
 
 
-def _logarithm(part: exp.Log, _dialect: str) -> Part:
+def _logarithm(part: exp.Log, _dialect: str) -> SqlTree:
     """Take the logarithm of one number to base 10; Spark's is the natural one."""
     if part.expression:
         return part
     return exp.Anonymous(this="LOG10", expressions=[part.this])
 
 
-def _replace_pattern(part: exp.RegexpReplace, dialect: str) -> Part:
+def _replace_pattern(part: exp.RegexpReplace, dialect: str) -> SqlTree:
     """Replace all that matches a pattern, as Spark does; some warehouses replace the first."""
     modifiers = part.args.get("modifiers")
     if dialect in REPLACE_ONE and (modifiers is None or modifiers.name != "g"):
@@ -180,7 +180,7 @@ def _replace_pattern(part: exp.RegexpReplace, dialect: str) -> Part:
     return part
 
 
-MEANINGS: Mapping[type[Part], Meaning] = {
+MEANINGS: Mapping[type[SqlTree], Meaning] = {
     exp.Cast: _cut,
     **dict.fromkeys((exp.DateDiff, exp.DatetimeDiff, exp.TsOrDsDiff), _difference),
     **dict.fromkeys((exp.DateAdd, exp.TimestampAdd, exp.DatetimeAdd, exp.TsOrDsAdd), _moved),

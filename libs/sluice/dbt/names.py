@@ -11,13 +11,13 @@ from itertools import count
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sluice.dbt.artifacts import Node, Project
+from sluice.dbt.artifacts import DbtNode, DbtProject
 from sluice.language.names import LONGEST
 
 Parts = tuple[str, ...]
 
 
-def named(nodes: Mapping[str, Node]) -> dict[str, str]:
+def named(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
     """Return a free name for each node, by id."""
     ranks = ("model", "seed", "snapshot", "source")
     names: dict[str, str] = {}
@@ -41,7 +41,7 @@ def clean(text: str) -> str:
     return name if name[:1].isalpha() else f"t_{name}".rstrip("_")
 
 
-def _candidates(node: Node) -> Iterator[str]:
+def _candidates(node: DbtNode) -> Iterator[str]:
     yield clean(node.name)
     yield clean(f"{node.group}_{node.name}")
     yield clean(f"{node.group}_{node.type}_{node.name}")
@@ -50,7 +50,7 @@ def _candidates(node: Node) -> Iterator[str]:
 class Relations:
     """Nodes by their relations, which SQL may write in full or without the first parts."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: DbtProject) -> None:
         self._ids: dict[Parts, set[str]] = {}
         for node in project.nodes.values():
             parts = parts_of(node.relation, project.dialect)

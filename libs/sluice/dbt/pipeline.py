@@ -12,16 +12,16 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from sluice.dbt.artifacts import Check, Node, Project
+from sluice.dbt.artifacts import DataTest, DbtNode, DbtProject
 from sluice.dbt.checks import Fields, expectation, key_of, orphans
 from sluice.dbt.names import Relations, clean, free, named
 from sluice.dbt.queries import translated
-from sluice.dbt.report import Report
+from sluice.dbt.report import ImportReport
 from sluice.dbt.types import declared
 from sluice.declare.building import build, resolved_alone
 from sluice.declare.graph import Graph
 from sluice.declare.quality import Expectation
-from sluice.declare.reading import Reading, read_tables
+from sluice.declare.reading import DeclarationFile, read_tables
 from sluice.declare.resolution.scope import Review
 from sluice.declare.table import Table
 from sluice.declare.text.document import VARIABLE, Document
@@ -40,21 +40,21 @@ NOT_COMPILED = "the manifest has no compiled SQL of it: `dbt compile --full-refr
 class Imported:
     """A pipeline's tables by section, and the report of how they were made."""
 
-    project: Project
+    project: DbtProject
     name: str
     find: Find
     review: Review
     sections: dict[str, dict[str, Fields]] = field(
         default_factory=lambda: {"sources": {}, "dimensions": {}, "views": {}}
     )
-    report: Report = field(default_factory=Report)
+    report: ImportReport = field(default_factory=ImportReport)
 
     def __post_init__(self) -> None:
         self._names = named(self.project.nodes)
         self._relations = Relations(self.project)
         self._tables: dict[str, Table] = {}
         self._declared: dict[str, Fields] = {}  # by node, also of what no kept view reads
-        self._checks: dict[str, list[Check]] = defaultdict(list)
+        self._checks: dict[str, list[DataTest]] = defaultdict(list)
         for check in self.project.checks:
             self._checks[check.node].append(check)
 
@@ -76,7 +76,7 @@ class Imported:
         first = "fill in the `?`, then " if has_gaps else ""
         return f"{first}look over the paths and start_date, `sluice validate`, `sluice plan`"
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: DbtNode) -> None:
         if node.materialized == "ephemeral":
             self.report.inlined.append(node.name)
         elif why := _not_taken(node):
@@ -87,7 +87,7 @@ class Imported:
             except ValueError as error:
                 self.report.not_understood[node.name] = str(error)
 
-    def _add_view(self, node: Node) -> None:
+    def _add_view(self, node: DbtNode) -> None:
         if not node.sql.strip():
             raise ValueError(NOT_COMPILED)
         name = self._names[node.id]
@@ -127,18 +127,18 @@ class Imported:
             return _reasons(refused)
         return ""
 
-    def _delivered(self, node: Node) -> tuple[str, Fields]:
+    def _delivered(self, node: DbtNode) -> tuple[str, Fields]:
         """Return the section and declaration of what a view reads; none if it is a view."""
         if node.id in self._declared:
             return "", {}
         section, fields = self._as_files(node)
         name, mistakes = self._names[node.id], Mistakes()
         document = Document("dbt", {"pipeline": self.name, section: {name: fields}})
-        read = read_tables(Reading(document), mistakes)
+        read = read_tables(DeclarationFile(document), mistakes)
         self._tables |= build({d.id: d for d in read.declared}, mistakes).tables
         return section, fields
 
-    def _as_files(self, node: Node) -> tuple[str, Fields]:
+    def _as_files(self, node: DbtNode) -> tuple[str, Fields]:
         """Return a seed with a key as a dimension of dbt's own file, all others as sources."""
         key, columns = key_of(self._checks[node.id]).lower(), self._columns(node)
         file = self.find(node.path) if node.type == "seed" and key else ""
@@ -153,13 +153,13 @@ class Imported:
         }
         return ("dimensions" if file else "sources"), fields
 
-    def _columns(self, node: Node) -> dict[str, str]:
+    def _columns(self, node: DbtNode) -> dict[str, str]:
         """Return the columns that can be declared, with Spark's types."""
         lower = ((name.lower(), type_) for name, type_ in node.columns.items())
         dialect = self.project.dialect
         return {name: declared(type_, dialect) for name, type_ in lower if NAME.fullmatch(name)}
 
-    def _declare(self, node: Node, delivered: tuple[str, Fields]) -> None:
+    def _declare(self, node: DbtNode, delivered: tuple[str, Fields]) -> None:
         section, fields = delivered
         if not fields:
             return
@@ -170,11 +170,11 @@ class Imported:
         self.report.delivered[name] = f"{what}{gaps}"
         self._note_name(node)
 
-    def _note_name(self, node: Node) -> None:
+    def _note_name(self, node: DbtNode) -> None:
         if self._names[node.id] != node.name:
             self.report.renamed[f"{node.type} {node.group}.{node.name}"] = self._names[node.id]
 
-    def _expect(self, check: Check, fields: Fields) -> None:
+    def _expect(self, check: DataTest, fields: Fields) -> None:
         """Add what is like a test to its table, or report why nothing is."""
         if check.macro in ("unique", "not_null") and [check.column.lower()] == fields.get("key"):
             self.report.by_key += 1
@@ -189,7 +189,7 @@ class Imported:
         else:
             self.report.expectations += 1
 
-    def _add_expectation(self, check: Check, fields: Fields) -> None:
+    def _add_expectation(self, check: DataTest, fields: Fields) -> None:
         table = self._tables.get(self._id(check.node))
         columns: Mapping[str, str] = table.columns if table else {}
         found = expectation(check, columns, self.project.dialect)
@@ -199,7 +199,7 @@ class Imported:
             raise ValueError("; ".join(problems))
         fields.setdefault("expect", []).append(found)
 
-    def _add_orphans(self, check: Check) -> None:
+    def _add_orphans(self, check: DataTest) -> None:
         if check.to not in self._declared:
             raise ValueError("the table that it refers to is not in the pipeline")
         child, parent = self._names[check.node], self._names[check.to]
@@ -211,7 +211,7 @@ class Imported:
         self.sections["views"][name] = _preferred(view) if is_refused else view
 
 
-def _not_taken(node: Node) -> str:
+def _not_taken(node: DbtNode) -> str:
     if node.type == "snapshot":
         return "a snapshot, whose past only dbt knows; a dimension with `history` keeps one"
     if not node.is_sql:
@@ -219,7 +219,7 @@ def _not_taken(node: Node) -> str:
     return ""
 
 
-def _described(node: Node) -> dict[str, Any]:
+def _described(node: DbtNode) -> dict[str, Any]:
     """Return the description, which reads no variable of the environment."""
     text = VARIABLE.sub(r"$\1", node.description).strip()
     return {"description": text} if text else {}

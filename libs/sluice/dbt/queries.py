@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
-from sluice.dbt.artifacts import Node
+from sluice.dbt.artifacts import DbtNode
 from sluice.dbt.meanings import in_spark, unsure
 from sluice.dbt.names import Relations
 from sluice.declare.text.document import VARIABLE
@@ -25,7 +25,7 @@ READS_ITSELF = (
 
 
 @dataclass(frozen=True)
-class Query:
+class TranslatedQuery:
     """Spark SQL, the nodes that it reads, and what to look at, because Spark may differ."""
 
     text: str
@@ -34,8 +34,8 @@ class Query:
 
 
 def translated(
-    node: Node, dialect: str, relations: Relations, names: Mapping[str, str], pipeline: str
-) -> Query:
+    node: DbtNode, dialect: str, relations: Relations, names: Mapping[str, str], pipeline: str
+) -> TranslatedQuery:
     """Return a model's query. Raises ValueError, in words, if it can't be read or translated."""
     tree = _tree(node.sql, dialect)
     reads = _renamed(tree, node, relations, names, pipeline)
@@ -43,7 +43,7 @@ def translated(
     text = _spark(tree, dialect)
     if found := VARIABLE.search(text):
         raise ValueError(f"{found[0]!r} in its SQL would be read from the environment")
-    return Query(text, reads, cautions)
+    return TranslatedQuery(text, reads, cautions)
 
 
 def translated_condition(text: str, dialect: str) -> str:
@@ -72,7 +72,7 @@ def _reason(error: Exception) -> str:
 
 
 def _renamed(
-    tree: exp.Query, node: Node, relations: Relations, names: Mapping[str, str], pipeline: str
+    tree: exp.Query, node: DbtNode, relations: Relations, names: Mapping[str, str], pipeline: str
 ) -> tuple[str, ...]:
     """Give every stored table its name in the pipeline; return the nodes that they are."""
     shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -106,7 +106,7 @@ def _name(table: exp.Table, name: str, pipeline: str) -> None:
     table.set("catalog", None)
 
 
-def _when_compiled(node: Node) -> Iterator[str]:
+def _when_compiled(node: DbtNode) -> Iterator[str]:
     """Yield a caution about a part that dbt leaves out of a full refresh, if it can't be seen."""
     if "is_incremental" in node.raw and not THIS.search(node.raw):
         yield "it asks is_incremental(): the manifest must be of `dbt compile --full-refresh`"

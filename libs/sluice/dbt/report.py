@@ -7,7 +7,7 @@ from sluice.terminal.output import counted
 
 
 @dataclass
-class Report:
+class ImportReport:
     """Outcome of each model and test, by name; the texts are reasons.
 
     `unjudged`: views over sources whose columns aren't known. `delivered`: what the pipeline's
@@ -33,7 +33,7 @@ class Report:
         return len(self.kept) + len(self.preferred) + len(self.unjudged)
 
 
-def lines(report: Report) -> Iterator[str]:
+def lines(report: ImportReport) -> Iterator[str]:
     """Yield the report's lines."""
     yield from _names(f"kept incrementally ({len(report.kept)})", report.kept)
     yield from _names(
@@ -64,6 +64,6 @@ def _reasons(title: str, reasons: Mapping[str, str]) -> Iterator[str]:
         yield from (f"  {name}: {reason}" for name, reason in reasons.items())
 
 
-def _tests(report: Report) -> str:
+def _tests(report: ImportReport) -> str:
     by_key = f", {report.by_key} kept by keys" if report.by_key else ""
     return f"{counted(report.expectations, 'expectation')}{by_key}"

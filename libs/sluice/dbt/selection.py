@@ -6,14 +6,14 @@ from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 
-from sluice.dbt.artifacts import Node
+from sluice.dbt.artifacts import DbtNode
 from sluice.errors import UsageError
 from sluice.language.names import unknown
 
 SELECTOR = re.compile(r"(\+?)(?:(\w+):)?([^+]+?)(\+?)")
 FORMS = "selectors are name, +name, name+, tag:x and path:x, with * in any of them"
 
-Nodes = Mapping[str, Node]
+Nodes = Mapping[str, DbtNode]
 
 
 def selected(nodes: Nodes, selectors: Iterable[str]) -> list[str]:
@@ -32,7 +32,7 @@ def selected(nodes: Nodes, selectors: Iterable[str]) -> list[str]:
         raise UsageError(f"the manifest's models read each other in a circle: {names}") from None
 
 
-def is_run(node: Node) -> bool:
+def is_run(node: DbtNode) -> bool:
     """True if `dbt run` or `dbt snapshot` computes the node."""
     return node.type in ("model", "snapshot")
 
@@ -56,20 +56,20 @@ def _near(nodes: Nodes, name: str) -> str:
     return f"{unknown('model', name, (n.name for n in nodes.values() if is_run(n)))}; {FORMS}"
 
 
-def _has_name(node: Node, name: str) -> bool:
+def _has_name(node: DbtNode, name: str) -> bool:
     return fnmatchcase(node.name, name)
 
 
-def _has_tag(node: Node, tag: str) -> bool:
+def _has_tag(node: DbtNode, tag: str) -> bool:
     return any(fnmatchcase(one, tag) for one in node.tags)
 
 
-def _lies_in(node: Node, path: str) -> bool:
+def _lies_in(node: DbtNode, path: str) -> bool:
     places = (PurePosixPath(node.path), *PurePosixPath(node.path).parents)
     return any(fnmatchcase(str(place), path.rstrip("/")) for place in places)
 
 
-METHODS: Mapping[str, Callable[[Node, str], bool]] = {
+METHODS: Mapping[str, Callable[[DbtNode, str], bool]] = {
     "name": _has_name,
     "tag": _has_tag,
     "path": _lies_in,

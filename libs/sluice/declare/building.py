@@ -9,7 +9,7 @@ from sluice.declare.graph import Graph
 from sluice.declare.quality import Expectation
 from sluice.declare.registry import kind
 from sluice.declare.resolution.resolver import Resolver
-from sluice.declare.resolution.scope import Report, Review, check_expectations
+from sluice.declare.resolution.scope import Review, TableMistakes, check_expectations
 from sluice.declare.table import Table
 from sluice.declare.table_spec import Reference, TableSpec
 from sluice.declare.text.document import Document, Where
@@ -176,7 +176,7 @@ def _resolve(
     if spec is None:
         return None
     inputs = {where: tables[name] for where, name in edges.items() if name in tables}
-    report = Report(mistakes, declaration.document, declaration.where)
+    report = TableMistakes(mistakes, declaration.document, declaration.where)
     is_whole = len(inputs) == len(list(spec.references()))
     table = _resolver(spec).resolve(spec, inputs, report) if is_whole else None
     expect: tuple[Expectation, ...] = getattr(spec, "expect", ())

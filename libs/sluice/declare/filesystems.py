@@ -23,7 +23,7 @@ from pyarrow.fs import (
     S3FileSystem,
 )
 
-from sluice.declare.roles import Keys, keys_of_role
+from sluice.declare.roles import Credentials, keys_of_role
 from sluice.declare.stores import AZURE, GOOGLE, S3, scheme_of
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -104,7 +104,7 @@ def region() -> str:
 
 
 @lru_cache(maxsize=8)
-def _s3(environ: tuple[tuple[str, str], ...], keys: Keys | None) -> S3FileSystem:  # noqa: ARG001
+def _s3(environ: tuple[tuple[str, str], ...], keys: Credentials | None) -> S3FileSystem:  # noqa: ARG001
     """Return the client for these variables, which are what it depends on.
 
     Without keys, it looks for credentials as every AWS tool does.

@@ -15,7 +15,7 @@ from sluice.declare.environment import VARIABLE, existing
 from sluice.declare.graph import Graph
 from sluice.declare.kept import Noting, kept_in
 from sluice.declare.names_elsewhere import check_compared, check_modules
-from sluice.declare.reading import Reading, find_files, read_file, read_tables
+from sluice.declare.reading import DeclarationFile, find_files, read_file, read_tables
 from sluice.declare.recalled import keep, recalled
 from sluice.declare.resolution.scope import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
@@ -188,7 +188,7 @@ def _reaching(spark: SparkSettings, places: Iterable[str]) -> SparkSettings:
     return spark.model_copy(update={"drivers": (*spark.drivers, "s3")})
 
 
-def _project(settings: Reading | None, mistakes: Mistakes) -> Project | None:
+def _project(settings: DeclarationFile | None, mistakes: Mistakes) -> Project | None:
     if settings is None:
         return None
     data = {key: value for key, value in settings.document.data.items() if value is not None}
@@ -205,7 +205,7 @@ NO_ACCESS = {
 
 def _check_store(
     project: Project,
-    settings: Reading | None,
+    settings: DeclarationFile | None,
     declared: Iterable[Declaration],
     environ: Mapping[str, str],
     mistakes: Mistakes,
@@ -233,7 +233,7 @@ def _check_store(
 
 
 def _pipelines(
-    readings: list[Reading], settings: Reading | None, mistakes: Mistakes
+    readings: list[DeclarationFile], settings: DeclarationFile | None, mistakes: Mistakes
 ) -> Iterator[Pipeline]:
     seen: dict[str, str] = {}
     for reading in readings:
@@ -248,7 +248,9 @@ def _pipelines(
         yield pipeline
 
 
-def _pipeline(reading: Reading, settings: Reading | None, mistakes: Mistakes) -> Pipeline | None:
+def _pipeline(
+    reading: DeclarationFile, settings: DeclarationFile | None, mistakes: Mistakes
+) -> Pipeline | None:
     shared = settings.document.data.get("airflow") if settings else None
     own = reading.header.get("airflow") or {}
     merged = {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
@@ -259,7 +261,7 @@ def _pipeline(reading: Reading, settings: Reading | None, mistakes: Mistakes) ->
     return pipeline
 
 
-def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
+def _check_schedule(pipeline: Pipeline, reading: DeclarationFile, mistakes: Mistakes) -> None:
     start, end = pipeline.start_date, pipeline.end_date
     if start and end and end <= start:
         mistakes.add(reading.document, ("end_date",), "`end_date` is not after `start_date`")
@@ -274,7 +276,7 @@ def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) ->
                 mistakes.add(reading.document, (section, name, *where), message)
 
 
-def _check_bounds(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
+def _check_bounds(pipeline: Pipeline, reading: DeclarationFile, mistakes: Mistakes) -> None:
     for field, bound in (("start_date", pipeline.start_date), ("end_date", pipeline.end_date)):
         if bound and (off := pipeline.schedule.off_grid(bound)):
             mistakes.add(reading.document, (field,), f"{off.message}; {off.hint}")

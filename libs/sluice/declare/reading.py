@@ -19,7 +19,7 @@ from sluice.language.names import check_table_name, unknown
 
 
 @dataclass(frozen=True)
-class Reading:
+class DeclarationFile:
     """One file: its document and, for a pipeline, its declarations."""
 
     document: Document
@@ -42,11 +42,11 @@ def find_files(folder: Path) -> list[Path]:
     return [folder / "sluice.yaml", *pipelines]
 
 
-def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> Reading | None:
+def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> DeclarationFile | None:
     """Read the file as a document; None, and noted, if broken. A missing file is empty."""
     shown = path.as_posix()
     if not path.exists():
-        return Reading(Document(shown))
+        return DeclarationFile(Document(shown))
     try:
         document = read(path, shown, environ)
     except BrokenDocument as error:
@@ -55,10 +55,10 @@ def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> Rea
         return None
     for where, message in document.mistakes:
         mistakes.add(document, where, message)
-    return Reading(document)
+    return DeclarationFile(document)
 
 
-def read_tables(reading: Reading, mistakes: Mistakes) -> Reading:
+def read_tables(reading: DeclarationFile, mistakes: Mistakes) -> DeclarationFile:
     """Add every table that the file declares to the reading."""
     document = reading.document
     pipeline = str(document.data.get("pipeline", Path(document.path).stem))

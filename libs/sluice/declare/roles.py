@@ -30,7 +30,7 @@ PROFILES = (
 
 
 @dataclass(frozen=True)
-class Keys:
+class Credentials:
     """Keys with which requests are signed, and the token that goes with them."""
 
     access_key: str
@@ -48,10 +48,10 @@ class _Role:
     session: str
 
 
-_held: dict[_Role, tuple[float, Keys]] = {}
+_held: dict[_Role, tuple[float, Credentials]] = {}
 
 
-def keys_of_role(environ: Mapping[str, str] = os.environ) -> Keys | None:
+def keys_of_role(environ: Mapping[str, str] = os.environ) -> Credentials | None:
     """Return keys for the role that the environment names; None if it names none, or keys.
 
     Raises StoreRefused if the service refuses them, Retryable if it does not answer.
@@ -101,7 +101,7 @@ def _role(environ: Mapping[str, str]) -> _Role | None:
     return _Role(server, arn, token, environ.get("AWS_ROLE_SESSION_NAME") or "sluice")
 
 
-def _asked(role: _Role) -> tuple[float, Keys]:
+def _asked(role: _Role) -> tuple[float, Credentials]:
     """Return fresh keys of a role, and when they end, in seconds since 1970."""
     try:
         asked = {
@@ -126,7 +126,9 @@ def _asked(role: _Role) -> tuple[float, Keys]:
             hint="nothing is lost; run again when it does, or correct AWS_ENDPOINT_URL_STS",
         ) from None
     ends = datetime.fromisoformat(_in(said, "Expiration")).timestamp()
-    return ends, Keys(*(_in(said, n) for n in ("AccessKeyId", "SecretAccessKey", "SessionToken")))
+    return ends, Credentials(
+        *(_in(said, n) for n in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
+    )
 
 
 def _refusal(role: _Role, error: HTTPError) -> StoreRefused | Retryable:

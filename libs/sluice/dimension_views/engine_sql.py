@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sluice.errors import UsageError
 from sluice.language.expression import Expression
-from sluice.read.conditions.order import Span
+from sluice.read.conditions.order import KeyRange
 
 SAME = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg),
@@ -35,7 +35,7 @@ def translated(expression: Expression, view: str) -> str:
     return tree.sql(dialect="postgres", identify=True)
 
 
-def where_sql(spans: tuple[Span, ...]) -> str:
+def where_sql(spans: tuple[KeyRange, ...]) -> str:
     """Return the spans' first columns as SQL, enough to prune by; exact filtering comes later."""
     tests = []
     for span in spans:

@@ -20,7 +20,7 @@ from sluice.errors import UsageError
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.cursor import Cursors, behind
 from sluice.read.conditions.keys import KeyColumns
-from sluice.read.conditions.order import Order, Span
+from sluice.read.conditions.order import KeyRange, Order
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake, build_command
 from sluice.read.ordered.key_values import KeyValues
@@ -94,7 +94,7 @@ class JoinedTable(KeyValues):
 
     def between(
         self,
-        spans: tuple[Span, ...],
+        spans: tuple[KeyRange, ...],
         *,
         reverse: bool,
         limit: int | None,
@@ -156,7 +156,7 @@ class JoinedTable(KeyValues):
 def _filtered(
     reader: pa.RecordBatchReader,
     schema: pa.Schema,
-    spans: tuple[Span, ...],
+    spans: tuple[KeyRange, ...],
     condition: predicates.Where | None,
     limit: int | None,
 ) -> Iterator[pa.Table]:

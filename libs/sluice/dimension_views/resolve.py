@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
-from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table, unstored
 from sluice.declare.text.document import Where
 from sluice.dimension_views.spec import DimensionView
@@ -11,7 +11,7 @@ from sluice.language.expression import Expression
 from sluice.language.join_syntax import read_pairs
 
 
-def resolve(spec: DimensionView, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: DimensionView, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the view's table; its key is the first dimension's."""
     dimensions = joined((join.dimension for join in spec.join), inputs)
     qualified = {name.rpartition(".")[2]: table.columns for name, table in dimensions.items()}
@@ -28,14 +28,16 @@ def resolve(spec: DimensionView, inputs: Mapping[Where, Table], report: Report) 
     return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, ids, through=through)
 
 
-def _check_names(spec: DimensionView, report: Report) -> None:
+def _check_names(spec: DimensionView, report: TableMistakes) -> None:
     names = [join.dimension.rpartition(".")[2] for join in spec.join]
     for i, name in enumerate(names):
         if name in names[:i]:
             report.add(("join", i, "dimension"), f"{name} is joined twice")
 
 
-def _check_join(spec: DimensionView, i: int, inputs: Mapping[str, Table], report: Report) -> None:
+def _check_join(
+    spec: DimensionView, i: int, inputs: Mapping[str, Table], report: TableMistakes
+) -> None:
     join, at = spec.join[i], ("join", i, "on")
     if i == 0 or join.on is None:
         if (i == 0) != (join.on is None):
@@ -57,7 +59,9 @@ def _check_join(spec: DimensionView, i: int, inputs: Mapping[str, Table], report
     check_covers_key(added, [column for _, column in pairs], report, at)
 
 
-def _key(spec: DimensionView, inputs: Mapping[str, Table], report: Report) -> tuple[str, ...]:
+def _key(
+    spec: DimensionView, inputs: Mapping[str, Table], report: TableMistakes
+) -> tuple[str, ...]:
     base = inputs[spec.join[0].dimension]
     selected = {expression.plain_column: name for name, expression in spec.select.items()}
     key = base.current_key

@@ -22,7 +22,7 @@ from sluice.delta.reading.table import snapshot
 from sluice.delta.writing.fence import Committed
 from sluice.dimensions.connections import jdbc_options
 from sluice.dimensions.log import Loaded, merged, position_of, rows_of_keys
-from sluice.dimensions.source import WHOLE, Due, Found, due, find
+from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, due, find
 from sluice.dimensions.spec import Dimension
 from sluice.dimensions.wanted import current, judged, table_rows
 from sluice.engine.advance import Run
@@ -65,7 +65,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
 
 
 def load_as(
-    spark: Spark, project: Project, found: Found, run: Run, before: Head | None, put: Put
+    spark: Spark, project: Project, found: LandedDimension, run: Run, before: Head | None, put: Put
 ) -> BatchReport:
     """Read the due part of the source, judge its rows, and `put` the good ones into the table."""
     clock = Clock()
@@ -90,7 +90,9 @@ def _is_plain(spec: Dimension) -> bool:
     return spec.format == "delta" or (is_of_files(spec) and not spec.is_log)
 
 
-def engine_of_load(project: Project, found: Found, wanted: Due, before: Head | None) -> str:
+def engine_of_load(
+    project: Project, found: LandedDimension, wanted: PendingFiles, before: Head | None
+) -> str:
     """Return the engine that a load would report, unless a value decides otherwise."""
     size = _size(wanted, before, 0).bytes
     is_small = size <= project.limits.computed_here_bytes and _is_plain(found.spec)
@@ -107,8 +109,8 @@ def engine_of_load(project: Project, found: Found, wanted: Due, before: Head | N
 def _committed(
     session: SparkSession,
     project: Project,
-    found: Found,
-    wanted: Due,
+    found: LandedDimension,
+    wanted: PendingFiles,
     run: Run,
     before: Head | None,
     put: Put,
@@ -148,14 +150,20 @@ def _committed(
 
 
 def _compile(
-    session: SparkSession, project: Project, found: Found, rows: DataFrame, before: Head | None
+    session: SparkSession,
+    project: Project,
+    found: LandedDimension,
+    rows: DataFrame,
+    before: Head | None,
 ) -> None:
     """Compile what follows the gate. Raises NotHere."""
     whole = Loaded(current(rows, found.table))
     rehearse(_changelog(session, project, found.table, whole, before))
 
 
-def _read(session: SparkSession, project: Project, found: Found, wanted: Due) -> Reading:
+def _read(
+    session: SparkSession, project: Project, found: LandedDimension, wanted: PendingFiles
+) -> Reading:
     rows = read(session, _resolved(project, found), wanted.files)
     reading = Reading(rows.rows, (*wanted.warnings, *rows.warnings))
     reading = judged(reading, found.spec, Gate(found.table.id, found.spec.expect).fits)
@@ -163,7 +171,7 @@ def _read(session: SparkSession, project: Project, found: Found, wanted: Due) ->
     return replace(reading, rows=withheld(reading.rows, notes))
 
 
-def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:
+def _check_usable(found: LandedDimension, passed: Passed, replaced: Head | None) -> None:
     """Raise QualityStop if a snapshot has rows but none can be used, like a page of HTML.
 
     The same holds for a log that is read whole, if the table that it replaces has rows.
@@ -180,7 +188,7 @@ def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:
         )
 
 
-def _size(wanted: Due, before: Head | None, rows_read: int) -> FeedSize:
+def _size(wanted: PendingFiles, before: Head | None, rows_read: int) -> FeedSize:
     """Return the size of what is compared.
 
     The table counts, too: a small source may delete many of its rows.
@@ -220,7 +228,7 @@ def _old(
     return rows_of_keys(session, project, before, loaded.touched, key)
 
 
-def _resolved(project: Project, found: Found) -> Dimension:
+def _resolved(project: Project, found: LandedDimension) -> Dimension:
     """Return the declaration with its path and connection resolved for this environment."""
     spec = found.spec
     path = project.resolve(spec.path) if spec.path else ""
@@ -228,7 +236,7 @@ def _resolved(project: Project, found: Found) -> Dimension:
     return spec.model_copy(update={"path": path, "options": {**found.options, **secret}})
 
 
-def _record(found: Found, wanted: Due, passed: Passed, batch: int) -> None:
+def _record(found: LandedDimension, wanted: PendingFiles, passed: Passed, batch: int) -> None:
     """Note what was loaded; of a log, all of its files, including those read before."""
     verdict, earlier = passed.verdict, wanted.noted
     counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
@@ -238,7 +246,7 @@ def _record(found: Found, wanted: Due, passed: Passed, batch: int) -> None:
     intervals.record(found.loads_uri, intervals.Note(WHOLE, found.note, *counts, batch))
 
 
-def _report(found: Found, passed: Passed, done: Committed, clock: Clock) -> BatchReport:
+def _report(found: LandedDimension, passed: Passed, done: Committed, clock: Clock) -> BatchReport:
     return replace(
         BatchReport.of(found.table.id, "dimension", done, clock),
         strategy=found.spec.delivery,

@@ -19,7 +19,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Pin, Position, head_as_found
 from sluice.delta.reading.table import snapshot
-from sluice.dimensions.source import Due, Found
+from sluice.dimensions.source import LandedDimension, PendingFiles
 from sluice.dimensions.wanted import ORIGIN, columns_of, last, standing
 from sluice.engine.committing.swap import swap
 from sluice.engine.committing.writing import Target, write
@@ -53,8 +53,8 @@ def position_of(table: Table, before: Head | None, run: str) -> Position:
 def merged(
     session: SparkSession,
     project: Project,
-    found: Found,
-    due: Due,
+    found: LandedDimension,
+    due: PendingFiles,
     accepted: DataFrame,
     run: str,
     clock: Clock,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from sluice.declare.resolution.declared import check_columns
-from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
 from sluice.dimensions.spec import HISTORY_COLUMNS, Dimension
@@ -17,7 +17,7 @@ INSTEAD = (
 def resolve(
     spec: Dimension,
     inputs: Mapping[Where, Table],  # noqa: ARG001
-    report: Report,
+    report: TableMistakes,
 ) -> Table:
     """Return a dimension's table; with history, it has a row per version."""
     for where, message in _useless(spec):
@@ -40,7 +40,7 @@ def _useless(spec: Dimension) -> Iterator[tuple[Where, str]]:
         yield ("path",), "a database has no path: name its table in `options` (dbtable or query)"
 
 
-def _check_history(spec: Dimension, report: Report) -> None:
+def _check_history(spec: Dimension, report: TableMistakes) -> None:
     taken = [name for name in HISTORY_COLUMNS if name in spec.types and name != spec.valid_from]
     if taken:
         report.add(("schema",), f"history: true adds the columns {', '.join(taken)} itself")

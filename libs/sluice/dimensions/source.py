@@ -30,7 +30,7 @@ IN_FILES = ("json", "csv", "parquet", "delta")
 
 
 @dataclass(frozen=True)
-class Found:
+class LandedDimension:
     """Source of a dimension. `options`: how to read it, at the version that was found.
 
     `made`: what is made of its files, as a fingerprint.
@@ -59,7 +59,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Due:
+class PendingFiles:
     """Files that a load reads. `state`: the log's state to extend; None: everything is read."""
 
     files: tuple[LandedFile, ...]
@@ -73,7 +73,7 @@ class Due:
         return sum(f.size for f in self.files)
 
 
-def find(project: Project, table: Table) -> Found:
+def find(project: Project, table: Table) -> LandedDimension:
     """Return the source as it is now. Raises UsageError if there are no files."""
     spec = table.spec
     assert isinstance(spec, Dimension)
@@ -87,7 +87,7 @@ def find(project: Project, table: Table) -> Found:
     elif spec.format in IN_FILES:
         files = _files(table, path)
     uris, state_id = (lake.uri(table.id), lake.uri(table.id, INTERVALS)), internal(table.id, STATE)
-    return Found(table, spec, files, made, *uris, state_id, lake.uri(state_id), options)
+    return LandedDimension(table, spec, files, made, *uris, state_id, lake.uri(state_id), options)
 
 
 def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
@@ -101,15 +101,15 @@ def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
     return files
 
 
-def due(found: Found, before: Head | None, *, again: bool = False) -> Due:
+def due(found: LandedDimension, before: Head | None, *, again: bool = False) -> PendingFiles:
     """Return what to read for a table whose head is `before`; `again`: everything."""
     if again or before is None or not before.is_filled:
-        return Due(found.files)
+        return PendingFiles(found.files)
     noted = _noted(found)
     if noted is None or not _has(before, noted):
         return _whole(found, "the record of the last load is missing; everything is read again")
     if not found.spec.is_log:
-        return Due(found.files)
+        return PendingFiles(found.files)
     if (state := _state(found, before)) is None:
         return _whole(found, "its state is not the one last stored; everything is read again")
     fresh = not_noted(found.files, found.made, noted.files)
@@ -118,10 +118,10 @@ def due(found: Found, before: Head | None, *, again: bool = False) -> Due:
         return _whole(
             found, f"a file that was read has changed or disappeared: all {count} are read"
         )
-    return Due(fresh, state, noted)
+    return PendingFiles(fresh, state, noted)
 
 
-def _state(found: Found, before: Head) -> Head | None:
+def _state(found: LandedDimension, before: Head) -> Head | None:
     """Return the state of a log, if it has all that the table was made from."""
     at, position = head_as_found(found.state_uri), before.position
     used = position.references.get(found.state_id) if position else None
@@ -130,7 +130,7 @@ def _state(found: Found, before: Head) -> Head | None:
     return at if used.version <= at.version else None
 
 
-def _noted(found: Found) -> intervals.Note | None:
+def _noted(found: LandedDimension) -> intervals.Note | None:
     return next(iter(intervals.deliveries(found.loads_uri)), None)
 
 
@@ -139,5 +139,5 @@ def _has(at: Head, noted: intervals.Note) -> bool:
     return noted.batch < at.next_batch
 
 
-def _whole(found: Found, why: str) -> Due:
-    return Due(found.files, warnings=(f"{found.table.id}: {why}",))
+def _whole(found: LandedDimension, why: str) -> PendingFiles:
+    return PendingFiles(found.files, warnings=(f"{found.table.id}: {why}",))

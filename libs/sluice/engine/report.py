@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Outcome = Literal["committed", "position", "unchanged", "waiting", "failed", "skipped"]
+BatchOutcome = Literal["committed", "position", "unchanged", "waiting", "failed", "skipped"]
 Bounds = tuple[str, str]  # of an interval, as ISO 8601
 
 
@@ -33,7 +33,7 @@ class BatchReport:
 
     table: str
     kind: str
-    outcome: Outcome
+    outcome: BatchOutcome
     version: int | None = None
     batch: int | None = None
     strategy: str = ""

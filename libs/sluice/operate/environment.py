@@ -19,7 +19,7 @@ from sluice.errors import UsageError
 from sluice.language.internal import MARK
 from sluice.language.names import listing
 from sluice.operate.definitions.redefined import redefined_parts
-from sluice.operate.rows import Comparison, Difference, Side
+from sluice.operate.rows import Comparison, Difference, TableVersion
 from sluice.read.samples import Sample
 from sluice.spark.session import Spark
 
@@ -123,7 +123,7 @@ class Beside:
         if there is None or here is None:
             place = "the environment" if there is None else "the lake"
             return Agreement(table.id, MOVED, f"{place} has not built it")
-        old, new = (Side(at.uri, at.version) for at in (there, here))
+        old, new = (TableVersion(at.uri, at.version) for at in (there, here))
         if _comparison(self.env, table, 0).of(spark, old, new).is_none:
             return Agreement(table.id, EQUAL)
         if moved := [t.id for t in self._above(table) if self._has_moved(t, known)]:
@@ -145,7 +145,7 @@ class Beside:
         if old is None:
             gone = "the version that it began with can't be read any more"
             return Standing(table.id, DIFFERS, since, at.version, moved_on=moved_on, reason=gone)
-        found = _comparison(self.env, table, most).of(spark, old, Side(at.uri, at.version))
+        found = _comparison(self.env, table, most).of(spark, old, TableVersion(at.uri, at.version))
         outcome = UNBUILT if what else EQUAL if found.is_none else DIFFERS
         return Standing(
             table.id, outcome, since, at.version, *_counts(found), moved_on, what, found.samples
@@ -160,10 +160,10 @@ class Beside:
             return Standing(table.id, GONE, began.version)
         return Standing(table.id, UNBUILT, reason="no run has built it") if table.is_view else None
 
-    def _began_at(self, table: Table, at: Head, began: Began) -> Side | None:
+    def _began_at(self, table: Table, at: Head, began: Began) -> TableVersion | None:
         """Return the version that a table began with: its own, or the lake's if it was replaced."""
         uri = at.uri if at.table == began.table else layout(self.base).uri(table.id)
-        return Side(uri, began.version) if is_readable(uri, began.version) else None
+        return TableVersion(uri, began.version) if is_readable(uri, began.version) else None
 
     def _above(self, table: Table) -> list[Table]:
         return [t for t in self.env.graph.ancestors(table.id) if t.is_stored]

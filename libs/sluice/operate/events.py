@@ -54,9 +54,9 @@ class Events:
                     MODULES["lineage"][1],
                 )
 
-    def begin(self, table: Table) -> "Step":
+    def begin(self, table: Table) -> "StepEvents":
         """Send the START of a table's first batch, and return what follows its others."""
-        step = Step(self, table)
+        step = StepEvents(self, table)
         step.start(datetime.now(UTC))
         return step
 
@@ -76,7 +76,7 @@ class Events:
 
 
 @dataclass
-class Step:
+class StepEvents:
     """One table's step in a run. Reports of the tables behind a view come before its own."""
 
     events: Events

@@ -33,7 +33,7 @@ KINDS = ("insert", "update", "delete")
 
 
 @dataclass(frozen=True)
-class Side:
+class TableVersion:
     """One version of a table at a place."""
 
     uri: str
@@ -68,7 +68,7 @@ class Comparison:
     node: Node | None = None
     most: int = 0
 
-    def of(self, spark: Spark, old: Side, new: Side) -> Difference:
+    def of(self, spark: Spark, old: TableVersion, new: TableVersion) -> Difference:
         """Return the difference, with up to `most` rows; small ones are compared without Spark."""
         size = table_size(old.uri, old.version) + table_size(new.uri, new.version)
         found, _ = spark.best(
@@ -79,7 +79,7 @@ class Comparison:
         )
         return found
 
-    def _found(self, session: SparkSession, old: Side, new: Side) -> Difference:
+    def _found(self, session: SparkSession, old: TableVersion, new: TableVersion) -> Difference:
         was, now = (snapshot(session, s.uri, s.version, self.limits) for s in (old, new))
         key, ignored = self.table.key, self.node.ignored if self.node else ()
         if not self._is_keyed(was, now):
@@ -114,7 +114,7 @@ class Comparison:
             changed.unpersist()
         return self._counted(counts, [_sample(row) for row in rows])
 
-    def _opened(self, side: Side) -> KeyedTable:
+    def _opened(self, side: TableVersion) -> KeyedTable:
         return KeyedTable(Snapshot.open(self.table.name, side.uri, side.version), self.table.key)
 
     def _counted(self, counts: Mapping[str, int], samples: Sequence[Sample]) -> Difference:

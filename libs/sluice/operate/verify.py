@@ -39,7 +39,7 @@ WITHOUT_SPARK = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """One table against its query; `differences`: up to 20 rows, and how they differ.
 
     `faults`: what else is wrong with it, in words.
@@ -65,7 +65,7 @@ class Verdict:
         return self.is_equal and not self.faults
 
 
-def verify(spark: Spark, project: Project, table: Table) -> list[Verdict]:
+def verify(spark: Spark, project: Project, table: Table) -> list[Verification]:
     """Return the verdicts of the table and of the internal tables behind it."""
     context = Context.of(project)
     nodes = {node.id: node for node in nodes_of(grown(project, table), context.graph)}
@@ -76,20 +76,20 @@ def verify(spark: Spark, project: Project, table: Table) -> list[Verdict]:
     return list(verdicts.values())
 
 
-def _as_delivered(context: Context, table_id: str) -> Verdict:
+def _as_delivered(context: Context, table_id: str) -> Verification:
     """Return the verdict of a table without a query: it is what was delivered."""
     uri = context.lake.uri(table_id)
     at = head(uri)
     assert at is not None
-    return Verdict(table_id, at.version, row_count(uri, at.version), 0, 0, 0, ())
+    return Verification(table_id, at.version, row_count(uri, at.version), 0, 0, 0, ())
 
 
-def _verify(spark: Spark, context: Context, node: Node) -> Verdict:
+def _verify(spark: Spark, context: Context, node: Node) -> Verification:
     with naming_data_faults(node.id, node.operator.totals):
         return _compared(spark, context, node)
 
 
-def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
+def _compared(spark: Spark, context: Context, node: Node) -> Verification:
     uri = context.lake.uri(node.id)
     at = head(uri)
     if at is None or at.position is None or not at.position.inputs:
@@ -110,7 +110,7 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
         shown = differs.limit(SAMPLES).collect() if counted else []
     finally:
         differs.unpersist()
-    return Verdict(
+    return Verification(
         node.id,
         at.version,
         row_count(uri, at.version),

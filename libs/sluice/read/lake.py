@@ -20,7 +20,7 @@ from sluice.delta.places.stores import is_table
 from sluice.errors import UsageError
 from sluice.language.internal import MARK, internal
 from sluice.read.as_of import AsOf
-from sluice.read.conditions.order import Span
+from sluice.read.conditions.order import KeyRange
 from sluice.read.ordered.key_values import KeyValues
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
@@ -128,7 +128,7 @@ class Lake:
         *,
         backward_iteration: bool = False,
         current: str | None = None,
-        alive: Callable[[Snapshot], Iterable[Span]] = lambda _: (),
+        alive: Callable[[Snapshot], Iterable[KeyRange]] = lambda _: (),
         first: tuple[str, ...] = (),
     ) -> KeyedTable:
         """Return a stored table.

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sluice.declare.registry import kind
 from sluice.errors import UsageError
 from sluice.read.changes import Changelog
-from sluice.read.conditions.order import Span, only
+from sluice.read.conditions.order import KeyRange, only
 from sluice.read.conditions.values import check, check_columns, from_text
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.scan import Scan
@@ -33,12 +33,12 @@ class Given:
 class Naming(Protocol):
     """Module `naming` of a kind whose rows have other names than their key."""
 
-    def spans(self, table: KeyedTable, spec: Any, given: Given) -> tuple[Span, ...]:
+    def spans(self, table: KeyedTable, spec: Any, given: Given) -> tuple[KeyRange, ...]:
         """Return the spans of the rows that are meant. Raises UsageError for half a name."""
         ...
 
 
-def row_of(changelog: Changelog, given: Given) -> Span | None:
+def row_of(changelog: Changelog, given: Given) -> KeyRange | None:
     """Return the span of exactly one row; None if a rank or a time names no row.
 
     A key may be one that the table had before. Raises UsageError if not one row is named.
@@ -69,7 +69,7 @@ def _unnamed(table: KeyedTable) -> UsageError:
     )
 
 
-def absent_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
+def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     """Return spans of rows that are not there, named like others or by any columns.
 
     Of a rank, they are those of its partition. Raises UsageError if a name is no name.
@@ -92,7 +92,7 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
     return (only(columns, values_of(table, columns, tuple(given.partition.values()))),)
 
 
-def spans_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
+def spans_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     """Return the spans of rows that are named otherwise than by their key."""
     table = changelog.table
     declared = changelog.lake.project.graph.table(changelog.name)
@@ -103,7 +103,7 @@ def spans_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
 
 
 def named(
-    table: KeyedTable, spans: tuple[Span, ...], columns: tuple[str, ...]
+    table: KeyedTable, spans: tuple[KeyRange, ...], columns: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
     """Return these columns of the rows in all spans that readers may see."""
     scan = Scan(table.snapshot, (*table.spans, *spans))

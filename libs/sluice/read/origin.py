@@ -16,7 +16,7 @@ from sluice.delta.log.position import REBUILD, Position
 from sluice.errors import HistoryLost
 from sluice.language.internal import declared
 from sluice.read.changes import Changelog
-from sluice.read.conditions.order import Span
+from sluice.read.conditions.order import KeyRange
 from sluice.read.conditions.values import check_columns
 from sluice.read.stored.commits import Commit, back_from
 
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Read:
+class ReflectedVersions:
     """Versions of a delivered table that a commit was the first to reflect.
 
     They are greater than `after`, and at most `upto`. `commits`: those that changed rows and are
@@ -44,7 +44,7 @@ class Origin:
     commit: Commit
     before: Row | None
     after: Row | None
-    reads: tuple[Read, ...]
+    reads: tuple[ReflectedVersions, ...]
 
     @property
     def change(self) -> str:
@@ -54,7 +54,7 @@ class Origin:
         return "delete" if self.after is None else "update"
 
 
-def origin(changelog: Changelog, row: Span, when: str | None = None) -> Origin | None:
+def origin(changelog: Changelog, row: KeyRange, when: str | None = None) -> Origin | None:
     """Return the commit that last changed the row, or its column `when`.
 
     None if no version ever had the row. Raises UsageError for a column that the table does not
@@ -77,7 +77,7 @@ def origin(changelog: Changelog, row: Span, when: str | None = None) -> Origin |
     return None
 
 
-def _at(changelog: Changelog, commit: Commit, span: Span) -> tuple[Row | None, Row | None]:
+def _at(changelog: Changelog, commit: Commit, span: KeyRange) -> tuple[Row | None, Row | None]:
     """Return the row as it was before the commit and after it; None and None if untouched."""
     if not commit.changes_data:
         return None, None
@@ -98,7 +98,7 @@ def _differ(before: Row | None, after: Row | None, when: str | None) -> bool:
     return bool(before[when] != after[when])
 
 
-def _reads(changelog: Changelog, commit: Commit) -> Iterator[Read]:
+def _reads(changelog: Changelog, commit: Commit) -> Iterator[ReflectedVersions]:
     """Yield what the commit was the first to reflect of each delivered table."""
     if commit.position is None:
         return
@@ -108,7 +108,7 @@ def _reads(changelog: Changelog, commit: Commit) -> Iterator[Read]:
         table = lake.project.graph.tables.get(base)
         if table is not None and after != upto:
             uri = lake.uri(table) + name.removeprefix(base)
-            yield Read(base, after, upto, tuple(_commits(uri, after, upto)))
+            yield ReflectedVersions(base, after, upto, tuple(_commits(uri, after, upto)))
 
 
 def _commits(uri: str, after: int, upto: int) -> Iterator[Commit]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.gate.rules.uniqueness import SAMPLES, Repeats, Uniqueness
+from sluice.gate.rules.uniqueness import SAMPLES, Repeats, UniquenessRule
 from sluice.read.stored.feed import small_feed
 from sluice.read.stored.scan import Scan
 from sluice.report.stored import Stored
@@ -106,7 +106,7 @@ def total(now: Stored, column: str, earlier: Earlier | None) -> Decimal | None:
     return earlier.total - went + came
 
 
-def repeats(rule: Uniqueness, now: Stored, earlier: Earlier | None) -> Repeats | None:
+def repeats(rule: UniquenessRule, now: Stored, earlier: Earlier | None) -> Repeats | None:
     """Return values added since that are now repeated, if all values were unique before."""
     if earlier is None or not earlier.is_unique or earlier.table != now.at.table:
         return None

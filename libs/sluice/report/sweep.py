@@ -26,7 +26,7 @@ from sluice.gate.pages.checks import is_whole
 from sluice.gate.rules import freshness
 from sluice.gate.rules.measures import Measure
 from sluice.gate.rules.suite import COMPILERS
-from sluice.gate.rules.uniqueness import Repeats, Uniqueness
+from sluice.gate.rules.uniqueness import Repeats, UniquenessRule
 from sluice.report import incremental
 from sluice.report.incremental import MEAN, OTHER, STATE, SUM, Earlier, state
 from sluice.report.stored import Stored
@@ -104,7 +104,7 @@ class _Checks:
         fixed = freshness.at(expectation, self.now)
         compiler = COMPILERS.get(fixed.type)
         rule = compiler(fixed) if compiler else None
-        outcome = self._answer(rule) if isinstance(rule, Measure | Uniqueness) else None
+        outcome = self._answer(rule) if isinstance(rule, Measure | UniquenessRule) else None
         return _as_written(outcome, expectation) if outcome else None
 
     def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[Outcome]:
@@ -115,7 +115,7 @@ class _Checks:
         answers = (_as_written(o, e) for e, o in zip(asked, found, strict=True))
         return [_noted(o, {STATE: state(self.stored, None)}) for o in answers]
 
-    def _answer(self, rule: Measure | Uniqueness) -> Outcome | None:
+    def _answer(self, rule: Measure | UniquenessRule) -> Outcome | None:
         stored, expectation = self.stored, rule.expectation
         if expectation.type in arrow_pass.ROW_COUNTS and "row_condition" not in expectation.kwargs:
             assert isinstance(rule, Measure)
@@ -137,7 +137,7 @@ class _Checks:
             return None
         return _noted(measure_outcome(rule, observed), {STATE: state(self.stored, summed)})
 
-    def _grouped(self, rule: Uniqueness) -> Outcome | None:
+    def _grouped(self, rule: UniquenessRule) -> Outcome | None:
         stored = self.stored
         if not arrow_pass.is_a_simple_key(rule, stored.kinds):
             return None
@@ -149,7 +149,7 @@ class _Checks:
             found = since
         return _noted(uniqueness_outcome(rule, found), {STATE: state(stored, None)})
 
-    def _since(self, rule: Uniqueness, stored: Stored) -> Repeats | None:
+    def _since(self, rule: UniquenessRule, stored: Stored) -> Repeats | None:
         earlier = Earlier.of(self.kept.get(rule.expectation.label))
         return incremental.repeats(rule, stored, earlier) if rule.is_about_rows else None
 
@@ -197,7 +197,7 @@ def _as_written(outcome: Outcome, expectation: Expectation) -> Outcome:
     """Return an outcome in its expectation's own words, in which `now` is no fixed time."""
     compiler = COMPILERS.get(expectation.type)
     rule = compiler(expectation) if compiler else None
-    says = rule.says if isinstance(rule, Measure | Uniqueness) else outcome.says
+    says = rule.says if isinstance(rule, Measure | UniquenessRule) else outcome.says
     return replace(outcome, expectation=expectation, says=says)
 
 

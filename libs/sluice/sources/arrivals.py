@@ -42,7 +42,7 @@ _LISTING = StructType(
 
 
 @dataclass(frozen=True)
-class Stream:
+class FileStream:
     """Stream of a source: the path it is read from, and its arrivals table."""
 
     table: Table
@@ -51,7 +51,7 @@ class Stream:
     uri: str
 
     @classmethod
-    def of(cls, table: Table, spec: Source, path: str, lake: LakeLayout) -> "Stream":
+    def of(cls, table: Table, spec: Source, path: str, lake: LakeLayout) -> "FileStream":
         return cls(table, spec, path, lake.uri(table.id, ARRIVALS))
 
     def note(self, files: Iterable[LandedFile], run: Run) -> None:

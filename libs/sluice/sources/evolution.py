@@ -33,7 +33,7 @@ IN_UTC = (NANOS, "TIMESTAMP_NTZ")
 
 
 @dataclass(frozen=True)
-class Taken:
+class ExtraColumns:
     """Columns beyond the declared ones: those of the table, and those that are new to it."""
 
     known: tuple[Column, ...] = ()
@@ -51,15 +51,15 @@ class Taken:
 
 def taken(
     session: SparkSession, spec: Declared, heads: Sequence[FileHead], stored: StructType
-) -> Taken:
+) -> ExtraColumns:
     """Return the columns that the source takes of these files. One Spark job, for JSON only."""
     known = tuple(_beyond(spec.types, stored))
     if not isinstance(spec, Source) or not spec.evolve or not heads:
-        return Taken(known)
+        return ExtraColumns(known)
     brought = _json(session, spec, heads) if spec.format == "json" else _typed(heads)
     have = {*spec.types, *spec.of_files, *(c.name for c in known)}
     new = (Column(name=n, type=t) for n, t in sorted(brought.items()) if n not in have)
-    return Taken(known, tuple(new))
+    return ExtraColumns(known, tuple(new))
 
 
 def grown(project: Project, table: Table) -> Table:

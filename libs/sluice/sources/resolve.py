@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from sluice.declare.resolution.declared import check_columns
-from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import HIDDEN_TYPES, INTERVAL, ROW_ID, Table
 from sluice.declare.text.document import Where
 from sluice.sources.kafka.formats.fields import check_fields
 from sluice.sources.spec import Source
 
 
-def resolve(spec: Source, inputs: Mapping[Where, Table], report: Report) -> Table:  # noqa: ARG001
+def resolve(spec: Source, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:  # noqa: ARG001
     """Return a source's table: its columns without the one that says what a row does."""
     for where, message in _useless(spec):
         report.add(where, message)

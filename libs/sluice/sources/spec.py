@@ -13,7 +13,7 @@ from sluice.language.internal import DELIVERIES
 from sluice.language.interval import Duration, Schedule
 from sluice.language.path_pattern import check_pattern
 from sluice.sources.foreign.spec import ForeignTable
-from sluice.sources.kafka.spec import Topic, Value
+from sluice.sources.kafka.spec import Topic, ValueFormat
 from sluice.sources.own_paths import same_path
 
 NO_INTERVALS = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
@@ -46,7 +46,7 @@ class Source(Declared):
     format: Literal["json", "csv", "parquet", "delta"] = "parquet"
     kafka: Topic | None = None
     delta: ForeignTable | None = None
-    value: Value | None = None
+    value: ValueFormat | None = None
     time: str | None = None
     max_ahead: Duration = Duration("1 day")
     missing: Literal["warn", "fail", "empty"] = "warn"

@@ -27,7 +27,7 @@ from sluice.engine.report import BatchReport
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.internal import ARRIVALS, INTERVALS, internal
 from sluice.language.interval import Interval
-from sluice.sources.arrivals import ARRIVED, Stream, file_of
+from sluice.sources.arrivals import ARRIVED, FileStream, file_of
 from sluice.sources.delivery import Delivery, check_presence
 from sluice.sources.evolution import grow
 from sluice.sources.foreign.ingest import ingest_table, replay_table
@@ -73,7 +73,7 @@ class _Arrival:
 
 
 def _deliver(
-    spark: Spark, project: Project, stream: Stream, target: str, run: Run
+    spark: Spark, project: Project, stream: FileStream, target: str, run: Run
 ) -> Iterator[BatchReport]:
     """Deliver each micro-batch that the table does not reflect yet, and yield its report."""
     now, name = head(stream.uri), internal(stream.table.id, ARRIVALS)
@@ -118,7 +118,7 @@ def replay_stream(
     return tuple(reports)
 
 
-def _passed_by(stream: Stream, files: Iterable[LandedFile]) -> Iterator[str]:
+def _passed_by(stream: FileStream, files: Iterable[LandedFile]) -> Iterator[str]:
     """Yield warnings of unreadable and of empty files; empty ones are read once they have rows."""
     for file in files:
         if file.fault:
@@ -127,14 +127,14 @@ def _passed_by(stream: Stream, files: Iterable[LandedFile]) -> Iterator[str]:
             yield f"{stream.table.id}: {file.shown} is empty and is skipped until it has rows"
 
 
-def _stream(project: Project, table: Table) -> Stream:
+def _stream(project: Project, table: Table) -> FileStream:
     spec = table.spec
     assert isinstance(spec, Source)
     path = project.resolve(spec.path)
-    return Stream.of(table, spec, path, layout(project))
+    return FileStream.of(table, spec, path, layout(project))
 
 
-def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
+def _as_now(stream: FileStream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
     """Return the arrivals with their files as they are now; they may have changed."""
     listed = landing.delivered(stream.path, stream.table.id)
     there = {file.uri: file for file in listed}
@@ -172,7 +172,7 @@ def _arrivals(rows: DataFrame) -> Iterator[_Arrival]:
         yield _Arrival(at, version, tuple(sorted(files, key=lambda f: f.uri)))
 
 
-def _delivery(project: Project, stream: Stream, arrival: _Arrival) -> Delivery:
+def _delivery(project: Project, stream: FileStream, arrival: _Arrival) -> Delivery:
     interval = Interval(arrival.at, arrival.at + timedelta(microseconds=1))
     uri = layout(project).uri(stream.table.id, INTERVALS)
     print_ = landing.fingerprint(arrival.files, str(arrival.version))

@@ -34,7 +34,7 @@ NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTable:
     """Data of one table. `path`: a pattern for all of its files, relative to the project.
 
     `format`: `delta` for a Delta table, whose folder is the path. `left_out`: columns of it that
@@ -60,7 +60,7 @@ class Found:
         return schedule_of(self.path)
 
 
-def find(patterns: Iterable[str], folder: Path) -> list[Found]:
+def find(patterns: Iterable[str], folder: Path) -> list[FoundTable]:
     """Return the tables in these files, folders and patterns below the project's folder.
 
     An address such as `s3://lake/orders` is that of one Delta table. Raises UsageError for what
@@ -75,7 +75,7 @@ def find(patterns: Iterable[str], folder: Path) -> list[Found]:
         place = dated(shown_in(file.parent, folder))
         kind = schedule_of(dated(shown_in(file, folder)))
         groups.setdefault((place, kind, format_of(file), _columns(file)), []).append(file)
-    found: dict[str, Found] = {}
+    found: dict[str, FoundTable] = {}
     shown = [*addresses, *(shown_in(place, folder) for place in followed)]
     tables = list(map(_followed, (*addresses, *map(str, followed)), shown))
     for files in groups.values():
@@ -107,14 +107,14 @@ def _once(names: list[str], file: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _followed(uri: str, path: str) -> Found:
+def _followed(uri: str, path: str) -> FoundTable:
     rows = delta.rows_of(uri)
     kept = delta.comparable(rows)
     odd = tuple(name for name in rows.column_names if name not in kept.column_names)
-    return Found("", path, "delta", {}, kept, left_out=odd)
+    return FoundTable("", path, "delta", {}, kept, left_out=odd)
 
 
-def _found(files: list[Path], folder: Path, others: list[str]) -> Found:
+def _found(files: list[Path], folder: Path, others: list[str]) -> FoundTable:
     options, format_ = _options(files[0]), format_of(files[0])
     rows = _together(files, options)
     if format_ == "csv" and (null := _null(rows)):
@@ -124,7 +124,7 @@ def _found(files: list[Path], folder: Path, others: list[str]) -> Found:
     shown = [shown_in(file, folder) for file in files]
     days = tuple(sorted({day for one in shown if (day := day_of(one))}))
     path = _path(shown, others, is_dated=len(days) > 0)
-    return Found("", path, format_, options, rows, days)
+    return FoundTable("", path, format_, options, rows, days)
 
 
 def _together(files: list[Path], options: Mapping[str, str]) -> pa.Table:

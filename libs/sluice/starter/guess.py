@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from sluice.errors import UsageError
 from sluice.language.names import listing
-from sluice.starter.files import Found
+from sluice.starter.files import FoundTable
 from sluice.starter.names import columns_of
 
 MOST_COLUMNS_OF_A_KEY = 3
@@ -46,7 +46,7 @@ class Guess:
     give to columns, if they are others.
     """
 
-    found: Found
+    found: FoundTable
     columns: Mapping[str, str]
     names: Mapping[str, str]
     time: str
@@ -59,7 +59,7 @@ class Guess:
         return self.first is not None or self.found.is_followed
 
 
-def guess(found: Found) -> Guess:
+def guess(found: FoundTable) -> Guess:
     """Return what these files' rows suggest; a key is one only if it distinguishes all rows.
 
     Raises UsageError if no column can be declared.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sluice.errors import UsageError
 from sluice.starter.example import example_files
-from sluice.starter.files import Found, find
+from sluice.starter.files import FoundTable, find
 from sluice.starter.guess import Guess, as_reference, by_schedule, guess, schedule
 
 SETTINGS = """\
@@ -176,7 +176,7 @@ def _dimension(table: Guess) -> list[str]:
     return [*_files(table.found), *_schema(table), f"key: [{', '.join(table.key)}]"]
 
 
-def _files(found: Found) -> list[str]:
+def _files(found: FoundTable) -> list[str]:
     options = ", ".join(f"{name}: {json.dumps(value)}" for name, value in found.options.items())
     if found.is_followed:
         return [f"delta: {{path: {json.dumps(found.path, ensure_ascii=False)}}}"]

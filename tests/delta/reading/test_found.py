@@ -10,7 +10,7 @@ import pytest
 from tests.delta.tables import ID_AND_V, Change, Small, by_marking
 
 from sluice.delta.reading import found, searching
-from sluice.delta.reading.matches import Searched
+from sluice.delta.reading.matches import SearchedVersion
 from sluice.limits import Limits
 
 KEYS = 200
@@ -27,20 +27,20 @@ def table(tmp_path: Path) -> Small:
 
 
 def find(table: Small, ids: list[int | None], most: int = KEYS) -> None:
-    searched = Searched(table.uri, table.head.version, Limits())
+    searched = SearchedVersion(table.uri, table.head.version, Limits())
     searched.few([{"id": pa.chunked_array([pa.array(ids, pa.int32())])}], most)
 
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was searched, one entry for each search."""
-    rows, made = searching.Search.rows, []
+    rows, made = searching.FileSearch.rows, []
 
-    def noted(self: searching.Search, *arguments: Any) -> Any:
+    def noted(self: searching.FileSearch, *arguments: Any) -> Any:
         made.append(arguments)
         return rows(self, *arguments)
 
-    monkeypatch.setattr(searching.Search, "rows", noted)
+    monkeypatch.setattr(searching.FileSearch, "rows", noted)
     return made
 
 

@@ -18,7 +18,7 @@ from polars.exceptions import SchemaError
 
 from sluice.delta.log.vectors import FEATURE
 from sluice.delta.reading import searching
-from sluice.delta.reading.matches import Searched
+from sluice.delta.reading.matches import SearchedVersion
 from sluice.limits import Limits
 
 ROWS = 60
@@ -75,7 +75,7 @@ def among(row: dict[str, Any], wanted: dict[str, list[Any]]) -> bool:
 
 
 def searched(uri: str, wanted: list[dict[str, list[Any]]]) -> pa.Table:
-    searched = Searched(uri, DeltaTable(uri).version(), Limits())
+    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
     values = [
         {n: pa.chunked_array([pa.array(v, SCHEMA.field(n).type)]) for n, v in one.items()}
         for one in wanted
@@ -122,7 +122,7 @@ def test_marked_rows_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     schema = pa.schema(DeltaTable(uri).schema().to_arrow())
     live = [i for i in range(ROWS) if i >= ROWS // 2 or i % 3]
     for most in (None, len(live), 5):
-        search = searching.Search(schema, [everything], most)
+        search = searching.FileSearch(schema, [everything], most)
         for (_, page), file in zip(search.rows(marked, ["small"]), marked, strict=True):
             first = range(ROWS if most is None else most + file.lost)
             assert page[searching.ROW].to_pylist() == [i for i in live if i in first]
@@ -134,7 +134,7 @@ def test_a_limit_counts_the_rows_that_are_left(tmp_path: Path) -> None:
     marked = replace(file, kept=pa.array([False] * 5 + [True] * 5))
     everything = {"part": pa.chunked_array([pa.array(["p0", "p1", "p2", None])])}
     schema = pa.schema(DeltaTable(uri).schema().to_arrow())
-    ((_, page),) = searching.Search(schema, [everything], 3).rows([marked], ["small"])
+    ((_, page),) = searching.FileSearch(schema, [everything], 3).rows([marked], ["small"])
     assert page.num_rows >= 3
 
 
@@ -148,7 +148,9 @@ def test_files_of_other_types_are_read_by_arrow(tmp_path: Path) -> None:
 
 def test_too_many_rows_are_not_held(tmp_path: Path) -> None:
     uri = written(tmp_path, random.Random(5), ())
-    searched = Searched(uri, DeltaTable(uri).version(), replace(Limits(), matched_rows=ROWS // 3))
+    searched = SearchedVersion(
+        uri, DeltaTable(uri).version(), replace(Limits(), matched_rows=ROWS // 3)
+    )
     assert searched.rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
 
 
@@ -167,7 +169,9 @@ def test_files_are_read_together_up_to_a_number_of_bytes(
     monkeypatch.setattr(searching, "BYTES", most)
     monkeypatch.setattr(pl, "collect_all", noted)
     whole = pa.chunked_array([pa.array([0, 10**12], pa.int64())])
-    assert Searched(uri, DeltaTable(uri).version(), Limits()).few([{"big": whole}], 10 * ROWS)
+    assert SearchedVersion(uri, DeltaTable(uri).version(), Limits()).few(
+        [{"big": whole}], 10 * ROWS
+    )
     count = len(DeltaTable(uri).file_uris())
     assert count > 1
     assert held == ([1] * count if not most else [count])
@@ -179,7 +183,7 @@ def test_arrow_scans_no_larger_table_than_it_may(
     """Where polars fails at a file with columns of other types."""
     uri = written(tmp_path, random.Random(4), ())
     monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
-    searched = Searched(uri, DeltaTable(uri).version(), Limits(scanned_bytes=-1))
+    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits(scanned_bytes=-1))
     wanted = [{"small": pa.chunked_array([pa.array([1], pa.int16())])}]
     assert searched.few(wanted, 10 * ROWS) is None
     assert replace(searched, limits=Limits()).few(wanted, 10 * ROWS) is not None

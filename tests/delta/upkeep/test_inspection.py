@@ -11,7 +11,7 @@ from tests.delta.tables import ID_AND_V, Small
 
 from sluice.delta.places.lake import table_at
 from sluice.delta.upkeep.inspection import (
-    Found,
+    TableFault,
     file_faults,
     file_retention,
     log_faults,
@@ -37,7 +37,7 @@ def log(table: Small) -> Path:
     return Path(table.uri) / "_delta_log"
 
 
-def found(table: Small) -> list[Found]:
+def found(table: Small) -> list[TableFault]:
     every = [*log_faults(table.uri), *file_faults(table.uri)]
     return every or [*orphans(table.uri, NOW), *setting_faults(table.uri)]
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from tests.kinds.throwaway.spec import Above
 
-from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
 
 
-def resolve(spec: Above, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: Above, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     source = inputs["from",]
     Scope(source.columns).check_names([spec.column], report, "column")
     columns, key = source.columns, source.key

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.read.tables import day, keyed, placed, position, project_at, write, write_table
 
 from sluice.errors import UsageError
-from sluice.kinds.window_store.reader import WindowStore, visible_span
+from sluice.kinds.window_store.reader import ReadOnlyWindowStore, visible_span
 from sluice.language.interval import Duration
 from sluice.read.lake import Lake
 
@@ -58,7 +58,9 @@ def table_of(rows, start=0):
 
 
 def store_at(uri, **settings_):
-    return WindowStore(keyed(uri, "user", "window_start", "_sluice_id"), ("user",), **settings_)
+    return ReadOnlyWindowStore(
+        keyed(uri, "user", "window_start", "_sluice_id"), ("user",), **settings_
+    )
 
 
 def newest_first_layout(commits, folder):

@@ -5,7 +5,7 @@ import pytest
 from tests.read.tables import day, keyed, write
 
 from sluice.errors import UsageError
-from sluice.kinds.window_store.reader import WindowStore
+from sluice.kinds.window_store.reader import ReadOnlyWindowStore
 
 SESSIONS = ((1, 8, 10), (1, 12, 15), (2, 9, 13), (1, 20, 21))  # user, from hour, to hour
 
@@ -21,7 +21,7 @@ def sessions(folder):
         }
     )
     write(folder / "t", table, group_rows=2)
-    return WindowStore(keyed(folder / "t", "user", "window_start"), ("user",))
+    return ReadOnlyWindowStore(keyed(folder / "t", "user", "window_start"), ("user",))
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,6 @@ def test_without_overlapping_windows_that_begin_between_the_times_are_read(tmp_p
 def test_windows_without_an_end_overlap_nothing(tmp_path):
     table = pa.table({"user": [1], "window_start": pa.array([day(1)], pa.timestamp("us", "UTC"))})
     write(tmp_path / "t", table)
-    store = WindowStore(keyed(tmp_path / "t", "user", "window_start"), ("user",))
+    store = ReadOnlyWindowStore(keyed(tmp_path / "t", "user", "window_start"), ("user",))
     with pytest.raises(UsageError, match="windows of 'test' have no end"):
         store.fetch_all(time_from=day(1), overlapping=True)

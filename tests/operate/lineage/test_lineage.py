@@ -18,7 +18,7 @@ from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened as opened_at
 from sluice.delta.reading.local import read_rows
 from sluice.errors import UsageError
-from sluice.operate.lineage.walk import Part, lineage
+from sluice.operate.lineage.walk import TracedRows, lineage
 from sluice.read.lake import Lake, open_lake
 from sluice.read.stored.commits import back_from
 
@@ -155,18 +155,18 @@ def stored(lake: Lake, name: str) -> list[Row]:
     return rows
 
 
-def walked(lake: Lake, name: str, nth: int) -> list[Part]:
+def walked(lake: Lake, name: str, nth: int) -> list[TracedRows]:
     table = lake.project.graph.table(name)
     version = lake.stored(table).version
     rows = read_rows(lake.uri(table), version).slice(nth, 1)
     return lineage(lake.project, table, version, rows)
 
 
-def rows_of(parts: list[Part], name: str) -> list[Row]:
+def rows_of(parts: list[TracedRows], name: str) -> list[Row]:
     return [row for part in parts if part.table == f"trips.{name}" for row in part.rows.to_pylist()]
 
 
-def found(parts: list[Part]) -> Sources:
+def found(parts: list[TracedRows]) -> Sources:
     flights = {row["flight"] for row in rows_of(parts, "flights")}
     weather = {place(row) for row in rows_of(parts, "weather")}
     return flights, weather, {row["code"] for row in rows_of(parts, "carriers")}

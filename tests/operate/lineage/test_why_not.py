@@ -9,7 +9,7 @@ from tests.cli.trips import Here
 from tests.operate.lineage.test_lineage import MORE, Repeating, Truth, stored
 
 import sluice
-from sluice.operate.lineage.reasons import Reason
+from sluice.operate.lineage.reasons import AbsenceReason
 from sluice.read.lake import Lake
 
 VIEWS = """
@@ -47,13 +47,13 @@ def truth(lake: Lake) -> Truth:
     return Truth(lake)
 
 
-def asked(lake: Lake, name: str, *key: Any, **named: Any) -> tuple[Reason, ...]:
+def asked(lake: Lake, name: str, *key: Any, **named: Any) -> tuple[AbsenceReason, ...]:
     found = lake.why_not(name, *key, **named)
     assert found is not None, (name, key, named)
     return tuple(found.reasons)
 
 
-def told(reasons: tuple[Reason, ...]) -> Found:
+def told(reasons: tuple[AbsenceReason, ...]) -> Found:
     return {(one.table.removeprefix("trips."), one.why) for one in reasons}
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.read.tables import placed
 
 from sluice.read.conditions.bounds import UNKNOWN, Bounds
-from sluice.read.conditions.order import FIRST, LAST, Order, Span, places
+from sluice.read.conditions.order import FIRST, LAST, KeyRange, Order, places
 
 keys = st.tuples(
     st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))
@@ -38,7 +38,7 @@ def test_descending_is_the_exact_mirror(rows):
 
 @given(st.lists(keys, min_size=1), st.one_of(st.none(), keys), st.one_of(st.none(), keys))
 def test_a_span_prunes_only_what_it_does_not_hold(rows, low, high):
-    span = Span(("a", "b"), low and places(low), high and places(high))
+    span = KeyRange(("a", "b"), low and places(low), high and places(high))
     kept = span.rows(table_of(rows)).num_rows
     inside = [
         r

@@ -14,7 +14,7 @@ from tests.support.landed import RUN, Landed
 
 from sluice.engine.report import BatchReport
 from sluice.operate.replay import replay, to_replay
-from sluice.sources.foreign.place import Place
+from sluice.sources.foreign.place import VersionRange
 from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class Following(Landed):
     def values(self) -> Counter[tuple[Any, ...]]:
         return Counter(tuple(row.values()) for row in self.rows("events"))
 
-    def place(self) -> Place:
-        found = Place.of(self.head("events__deliveries"), "shop.events")
+    def place(self) -> VersionRange:
+        found = VersionRange.of(self.head("events__deliveries"), "shop.events")
         assert found
         return found
 

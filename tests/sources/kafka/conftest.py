@@ -14,7 +14,7 @@ from broker import Broker, Message, running
 from sluice.engine import retries
 from sluice.engine.report import BatchReport
 from sluice.operate.replay import replay, to_replay
-from sluice.sources.kafka.client.place import Place
+from sluice.sources.kafka.client.place import OffsetRange
 from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class Topical(Landed):
     def values(self) -> list[Row]:
         return sorted(self.rows("events"), key=repr)
 
-    def place(self) -> Place:
+    def place(self) -> OffsetRange:
         deliveries = self.table("events").spec.keeps_deliveries  # type: ignore[attr-defined]
-        found = Place.of(self.head("events__deliveries" if deliveries else "events"))
+        found = OffsetRange.of(self.head("events__deliveries" if deliveries else "events"))
         assert found
         return found
 

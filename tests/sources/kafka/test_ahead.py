@@ -6,18 +6,18 @@ from collections.abc import Generator
 import pytest
 
 from sluice.errors import Retryable
-from sluice.sources.kafka.client.broker import Taken
+from sluice.sources.kafka.client.broker import PolledMessages
 from sluice.sources.kafka.ingest import fetched_ahead
 
 
 def test_the_next_batch_is_fetched_meanwhile_and_never_a_second() -> None:
     fetched, second, third = list[int](), threading.Event(), threading.Event()
 
-    def batches() -> Generator[Taken]:
+    def batches() -> Generator[PolledMessages]:
         for n, event in enumerate((threading.Event(), second, third)):
             fetched.append(n)
             event.set()
-            yield Taken({0: n})
+            yield PolledMessages({0: n})
 
     reading = fetched_ahead(batches())
     assert next(reading).following == {0: 0}
@@ -28,8 +28,8 @@ def test_the_next_batch_is_fetched_meanwhile_and_never_a_second() -> None:
 
 
 def test_a_fault_comes_after_the_batches_before_it_and_no_thread_is_left() -> None:
-    def batches() -> Generator[Taken]:
-        yield Taken({0: 1})
+    def batches() -> Generator[PolledMessages]:
+        yield PolledMessages({0: 1})
         raise Retryable("the brokers were silent")
 
     reading = fetched_ahead(batches())

@@ -10,7 +10,7 @@ from tests.sources.kafka.conftest import Topical
 from tests.sources.kafka.test_commands import called
 from tests.support.landed import RUN
 
-from sluice.airflow.commands import Run, job
+from sluice.airflow.commands import PipelineRun, job
 from sluice.airflow.graph import Task, TaskKind
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import layout
@@ -158,9 +158,9 @@ def test_the_command_and_the_task_take_the_bounds_of_a_backfill(topical: Made) -
     assert called(lake, "ingest", "events", *bounds)[0] == 0
     assert numbers(lake) == [(0, 9), (1, 1)]
     ingest = Task("ingest.events", TaskKind.INGEST, "shop")
-    run = Run("r", Interval.parse("2024-05-01", "2024-05-02"))
+    run = PipelineRun("r", Interval.parse("2024-05-01", "2024-05-02"))
     assert "--backfill" not in job(ingest, (), run, lake.folder, lake.folder).arguments
-    run = Run("r", run.interval, is_backfill=True)
+    run = PipelineRun("r", run.interval, is_backfill=True)
     assert "--backfill" in job(ingest, (), run, lake.folder, lake.folder).arguments
 
 

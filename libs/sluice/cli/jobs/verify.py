@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from sluice.cli.job import Job, command
 from sluice.declare.table import Table
 from sluice.errors import Differs
-from sluice.operate.verify import Verdict, verify
+from sluice.operate.verify import Verification, verify
 from sluice.spark.session import Spark
 from sluice.terminal.program import run
 
 
-def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
+def step(job: Job, spark: Spark, table: Table) -> Iterator[Verification]:
     """Verify a view and its internal tables. Raises Differs at the first that is not sound."""
     for verdict in verify(spark, job.project, table):
         if not verdict.is_equal:

@@ -1,12 +1,12 @@
 """Checks of delivered rows: their key, order and change, and their columns' names in files."""
 
 from sluice.declare.declared import Declared
-from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.language.names import RESERVED_PREFIX, unknown
 from sluice.language.typed.types import head
 
 
-def check_columns(spec: Declared, report: Report) -> None:
+def check_columns(spec: Declared, report: TableMistakes) -> None:
     """Note columns that can't serve as key, sequence or change, or can't be found in files."""
     scope = Scope(spec.types)
     scope.check_key(spec.key, report, "key")
@@ -17,7 +17,7 @@ def check_columns(spec: Declared, report: Report) -> None:
     _check_names(spec, report)
 
 
-def _check_change_column(column: str, spec: Declared, report: Report) -> None:
+def _check_change_column(column: str, spec: Declared, report: TableMistakes) -> None:
     if column in (*spec.key, *spec.sequence):
         report.add(
             ("change", "column"), f"{column} holds the row's operation, so it can't be a key"
@@ -29,7 +29,7 @@ def _check_change_column(column: str, spec: Declared, report: Report) -> None:
         )
 
 
-def _check_names(spec: Declared, report: Report) -> None:
+def _check_names(spec: Declared, report: TableMistakes) -> None:
     """Note names of no declared column, of no column in a file, and of one that has two names."""
     seen = {name: name for name in spec.types if name not in spec.names}
     for column, theirs in spec.names.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sluice.declare.resolution.scope import Report
+from sluice.declare.resolution.scope import TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
 from sluice.language.typed.families import widen_exactly
@@ -13,7 +13,9 @@ def joined(names: Iterable[str], inputs: Mapping[Where, Table]) -> dict[str, Tab
     return {name: inputs["join", i, "dimension"] for i, name in enumerate(names)}
 
 
-def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, at: Where) -> None:
+def check_covers_key(
+    dimension: Table, columns: Iterable[str], report: TableMistakes, at: Where
+) -> None:
     """Note a join that omits a part of the dimension's key, because rows would multiply."""
     unique = dimension.current_key
     lacking = [column for column in unique if column not in set(columns)]
@@ -25,7 +27,9 @@ def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, a
         )
 
 
-def check_alike(text: str, left: str, column: str, right: str, report: Report, at: Where) -> None:
+def check_alike(
+    text: str, left: str, column: str, right: str, report: TableMistakes, at: Where
+) -> None:
     """Note an equality that would round, shift or convert what it compares."""
     if not widen_exactly(left, right):
         report.add(

@@ -19,7 +19,7 @@ Review = Callable[[Expectation, Columns], Iterable[str]]  # a further opinion on
 
 
 @dataclass(frozen=True)
-class Report:
+class TableMistakes:
     """Report of one table's mistakes, by their place in its declaration."""
 
     mistakes: Mistakes
@@ -57,14 +57,18 @@ class Scope:
             return unknown("table or struct", first, [*self.joined, *self.columns], "known ones")
         return unknown("column", first, self.columns)
 
-    def check(self, expression: Expression | None, report: Report, *where: str | int) -> None:
+    def check(
+        self, expression: Expression | None, report: TableMistakes, *where: str | int
+    ) -> None:
         """Note missing columns of the expression, and types that don't fit."""
         if expression:
             self.check_columns(expression.columns, report, *where)
             for problem in problems(expression, self.columns, self.joined):
                 report.add(where, problem)
 
-    def check_aggregate(self, aggregate: Aggregate, report: Report, *where: str | int) -> None:
+    def check_aggregate(
+        self, aggregate: Aggregate, report: TableMistakes, *where: str | int
+    ) -> None:
         """Note what is wrong with an aggregate's argument, order and filter."""
         self.check(aggregate.argument, report, *where)
         problem = aggregate_problem(aggregate, self.columns)
@@ -73,20 +77,22 @@ class Scope:
         self.check_order(aggregate.order_by, report, *where)
         self.check_condition(aggregate.filter, report, *where)
 
-    def check_columns(self, columns: Iterable[str], report: Report, *where: str | int) -> None:
+    def check_columns(
+        self, columns: Iterable[str], report: TableMistakes, *where: str | int
+    ) -> None:
         """Note each of these columns (`a`, `products.a`) that is missing."""
         for column in sorted(columns):
             problem = self.problem(column)
             if problem:
                 report.add(where, problem)
 
-    def check_names(self, names: Iterable[str], report: Report, *where: str | int) -> None:
+    def check_names(self, names: Iterable[str], report: TableMistakes, *where: str | int) -> None:
         """Note every name that is no column."""
         for name in names:
             if name not in self.columns:
                 report.add(where, unknown("column", name, self.columns))
 
-    def check_key(self, names: Sequence[str], report: Report, *where: str | int) -> None:
+    def check_key(self, names: Sequence[str], report: TableMistakes, *where: str | int) -> None:
         """Note names that can't be key columns."""
         self.check_names(names, report, *where)
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -94,14 +100,18 @@ class Scope:
         for name in names:
             self._check_comparable(name, self.columns.get(name, ""), report, where)
 
-    def check_order(self, keys: Iterable[SortKey], report: Report, *where: str | int) -> None:
+    def check_order(
+        self, keys: Iterable[SortKey], report: TableMistakes, *where: str | int
+    ) -> None:
         """Note keys that can't be sorted by."""
         for i, key in enumerate(keys):
             self.check(key.expression, report, *where, i)
             text = key.expression.text
             self._check_comparable(text, self.type_of(key.expression), report, (*where, i))
 
-    def check_groups(self, groups: Iterable[Expression], report: Report, *where: str | int) -> None:
+    def check_groups(
+        self, groups: Iterable[Expression], report: TableMistakes, *where: str | int
+    ) -> None:
         """Note expressions that can't be grouped by."""
         for i, expression in enumerate(groups):
             self.check(expression, report, *where, i)
@@ -110,7 +120,7 @@ class Scope:
             self._check_comparable(expression.text, type_, report, (*where, i))
 
     def check_condition(
-        self, condition: Expression | None, report: Report, *where: str | int
+        self, condition: Expression | None, report: TableMistakes, *where: str | int
     ) -> None:
         """Note a condition that is neither true nor false."""
         self.check(condition, report, *where)
@@ -118,20 +128,22 @@ class Scope:
         if condition and type_ not in ("", "BOOLEAN"):
             report.add(where, f"{condition.text!r} is {type_}; a condition is true or false")
 
-    def check_time(self, column: str, report: Report, *where: str | int) -> None:
+    def check_time(self, column: str, report: TableMistakes, *where: str | int) -> None:
         """Note a time column that is missing or isn't a time."""
         self.check_names([column], report, *where)
         type_ = self.columns.get(column, "")
         if type_ and head(type_) not in EVENT_TIMES:
             report.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
 
-    def check_select(self, select: Select | None, report: Report) -> None:
+    def check_select(self, select: Select | None, report: TableMistakes) -> None:
         """Note what is wrong with the selected expressions."""
         for name, expression in (select or {}).items():
             self.check(expression, report, "select", name)
             self.check_storable(expression, report, "select", name)
 
-    def check_storable(self, expression: Expression, report: Report, *where: str | int) -> None:
+    def check_storable(
+        self, expression: Expression, report: TableMistakes, *where: str | int
+    ) -> None:
         """Note an expression that no table can hold."""
         if is_interval(expression, self.columns, self.joined):
             report.add(
@@ -154,7 +166,7 @@ class Scope:
         """Return the selected columns' types."""
         return {name: self.type_of(expression) for name, expression in select.items()}
 
-    def _check_comparable(self, text: str, type_: str, report: Report, where: Where) -> None:
+    def _check_comparable(self, text: str, type_: str, report: TableMistakes, where: Where) -> None:
         if not is_orderable(type_):
             what = f"a {head(type_)}" if head(type_) in UNORDERED else type_
             report.add(where, f"{text} is {what}, which has no order and can't be a key")
@@ -188,7 +200,7 @@ def plain_columns(select: Select) -> set[str]:
 
 
 def check_expectations(
-    columns: Columns, expect: Iterable[Expectation], report: Report, review: Review | None
+    columns: Columns, expect: Iterable[Expectation], report: TableMistakes, review: Review | None
 ) -> None:
     """Note what is wrong with expectations; `columns` is empty if they aren't known."""
     for i, expectation in enumerate(expect):

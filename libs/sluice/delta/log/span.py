@@ -18,7 +18,7 @@ Whole = tuple[str, str]  # a file by its path, with its deletion vector
 
 
 @dataclass(frozen=True)
-class Part:
+class WeightedFiles:
     """Files to read as of a version; all of its files if none are named.
 
     `weight`: 1 if their rows came, -1 if they went; 0 for change data, which says it of each row.
@@ -35,7 +35,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Commit:
+class CommitActions:
     """One commit of a log."""
 
     version: int
@@ -66,12 +66,12 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Span:
+class CommitRange:
     """The commits (after, upto] of a log; `parts`: what to read of them."""
 
     after: int
     upto: int
-    parts: tuple[Part, ...] = ()
+    parts: tuple[WeightedFiles, ...] = ()
     replaced: tuple[str, ...] = ()
 
     @property
@@ -79,11 +79,11 @@ class Span:
         return sum(part.bytes for part in self.parts)
 
 
-def spans(log: Log, after: int, upto: int, max_rows: int, max_bytes: int) -> Iterator[Span]:
+def spans(log: Log, after: int, upto: int, max_rows: int, max_bytes: int) -> Iterator[CommitRange]:
     """Yield the commits (after, upto], in spans that end before a bound is passed."""
-    some, rows, size = list[Commit](), 0, 0
+    some, rows, size = list[CommitActions](), 0, 0
     for version in range(after + 1, upto + 1):
-        commit = Commit(version, log.actions(version))
+        commit = CommitActions(version, log.actions(version))
         rows, size = rows + commit.rows, size + commit.bytes
         if some and (rows > max_rows or size > max_bytes):
             yield _span(some)
@@ -93,9 +93,9 @@ def spans(log: Log, after: int, upto: int, max_rows: int, max_bytes: int) -> Ite
         yield _span(some)
 
 
-def _span(commits: Sequence[Commit]) -> Span:
+def _span(commits: Sequence[CommitActions]) -> CommitRange:
     words = ((c.version, c.replaces) for c in commits)
-    return Span(
+    return CommitRange(
         commits[0].version - 1,
         commits[-1].version,
         tuple(_parts(commits)),
@@ -114,7 +114,7 @@ class _Life:
     file: Action | None = None
 
 
-def _parts(commits: Sequence[Commit]) -> Iterator[Part]:
+def _parts(commits: Sequence[CommitActions]) -> Iterator[WeightedFiles]:
     after, upto = commits[0].version - 1, commits[-1].version
     found: dict[tuple[int, int], list[Action]] = defaultdict(list)
     for life in _lives(commits):
@@ -127,10 +127,10 @@ def _parts(commits: Sequence[Commit]) -> Iterator[Part]:
             found[commit.version, 0] = feed_files(list(commit.actions))
     for (version, weight), files in sorted(found.items()):
         size = sum(int(file.get("size") or 0) for file in files)
-        yield Part(version, weight, tuple(files), size)
+        yield WeightedFiles(version, weight, tuple(files), size)
 
 
-def _lives(commits: Sequence[Commit]) -> Iterable[_Life]:
+def _lives(commits: Sequence[CommitActions]) -> Iterable[_Life]:
     lives: dict[Whole, _Life] = {}
     for commit in commits:
         for weight, file in _moved(commit.actions):

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 MOST = 16
 
-Span = tuple[int, int]
+KeyBounds = tuple[int, int]
 
 
-def clusters(values: pa.ChunkedArray | pa.Array) -> list[Span]:
+def clusters(values: pa.ChunkedArray | pa.Array) -> list[KeyBounds]:
     """Return the least and greatest value of at most MOST clusters, in order; nulls are ignored.
 
     They are split at the widest gaps.

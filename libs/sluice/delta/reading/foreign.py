@@ -20,7 +20,7 @@ from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.fitness import MAPPING
 from sluice.delta.log.foreign import naming_refusals
 from sluice.delta.log.opened import opened
-from sluice.delta.log.span import Part
+from sluice.delta.log.span import WeightedFiles
 from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.live import change_data, live_rows, rows_of_files
 from sluice.delta.reading.local import plain, spark_schema
@@ -36,7 +36,7 @@ UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 def read_part(
-    session: SparkSession, uri: str, part: Part, wanted: StructType, limits: Limits
+    session: SparkSession, uri: str, part: WeightedFiles, wanted: StructType, limits: Limits
 ) -> DataFrame:
     """Return the wanted columns of a part's rows, and CHANGE_TYPE; a column it lacks is null."""
     table = opened(uri, part.version)
@@ -61,7 +61,7 @@ def read_version(
     session: SparkSession, uri: str, version: int, names: Sequence[str], limits: Limits = LIMITS
 ) -> DataFrame:
     """Return the named columns of a version's rows, those that it has."""
-    part = Part(version, bytes=table_size(uri, version).bytes)
+    part = WeightedFiles(version, bytes=table_size(uri, version).bytes)
     return read_part(session, uri, part, columns_of(uri, version, names), limits).drop(CHANGE_TYPE)
 
 
@@ -83,7 +83,7 @@ def _most(session: SparkSession, uri: str, limits: Limits) -> int:
 
 
 def _by_arrow(
-    session: SparkSession, table: DeltaTable, uri: str, part: Part, wanted: StructType
+    session: SparkSession, table: DeltaTable, uri: str, part: WeightedFiles, wanted: StructType
 ) -> DataFrame:
     if is_bare():
         found = pa.schema([]).empty_table()
@@ -113,7 +113,9 @@ def _shaped(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     return plain(pa.table(columns))
 
 
-def _by_spark(session: SparkSession, uri: str, part: Part, wanted: StructType) -> DataFrame:
+def _by_spark(
+    session: SparkSession, uri: str, part: WeightedFiles, wanted: StructType
+) -> DataFrame:
     reader = session.read.format("delta")
     if not part.weight:
         at = str(part.version)

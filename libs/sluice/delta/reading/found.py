@@ -20,12 +20,12 @@ Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
 MOST_BYTES = 32_000_000  # of Arrow, in all tables
 
 
-class Unreadable(Exception):
+class TypeMismatch(Exception):
     """A file has columns of other types than its table, so polars can't search it."""
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRows:
     """All rows of one version whose values are among those wanted, with their numbers, by file."""
 
     wanted: Values
@@ -46,11 +46,11 @@ class Found:
         )
 
 
-_found: LRUCache[Commit, Found] = LRUCache(MOST_BYTES, getsizeof=lambda found: found.bytes)
+_found: LRUCache[Commit, FoundRows] = LRUCache(MOST_BYTES, getsizeof=lambda found: found.bytes)
 _keeping = Lock()
 
 
-def keep(uri: str, version: int, found: Found) -> None:
+def keep(uri: str, version: int, found: FoundRows) -> None:
     """Keep what was found in a version of a table, unless it is large or nothing."""
     commit = commit_of(uri, version)
     if commit and found.bytes <= MOST_BYTES and not found.is_empty:

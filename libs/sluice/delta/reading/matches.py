@@ -24,8 +24,8 @@ from sluice.delta.log.feed_size import size_of
 from sluice.delta.log.opened import opened
 from sluice.delta.places.walk import local_path
 from sluice.delta.reading.bare import is_bare
-from sluice.delta.reading.clusters import Span, clusters
-from sluice.delta.reading.found import Found, Unreadable, Values, keep
+from sluice.delta.reading.clusters import KeyBounds, clusters
+from sluice.delta.reading.found import FoundRows, TypeMismatch, Values, keep
 from sluice.delta.reading.live import LiveRows, live_rows
 from sluice.delta.reading.local import plain, spark_schema
 from sluice.limits import Limits
@@ -40,7 +40,7 @@ EXACT = (
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchedVersion:
     """One version of a table that is searched, and the columns wanted from it; none means all."""
 
     uri: str
@@ -99,12 +99,12 @@ class Searched:
 
             far = files_far(self._table, known)
             files = searching.files_of(self._table, folder, far)
-            search = searching.Search(schema, known, most + 1)
-            with suppress(Unreadable):
+            search = searching.FileSearch(schema, known, most + 1)
+            with suppress(TypeMismatch):
                 pages: dict[Path, pa.Table] = {}
                 rows = _joined(_noted(search.rows(files, chosen.names), pages), chosen, most)
                 if rows is not None and not self.columns and len(known) == 1:
-                    keep(self.uri, self.version, Found(known[0], pages))
+                    keep(self.uri, self.version, FoundRows(known[0], pages))
                 return rows
         if self.bytes > self.limits.scanned_bytes:
             return None
@@ -185,13 +185,13 @@ def files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
     return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
 
 
-def _spans(values: Values) -> Mapping[str, list[Span]]:
+def _spans(values: Values) -> Mapping[str, list[KeyBounds]]:
     """Return the spans of the wanted values of each column of whole numbers."""
     whole = {name: v for name, v in values.items() if pa.types.is_integer(v.type)}
     return {n: clusters(v) for n, v in whole.items() if not v.null_count and len(v)}
 
 
-def _meets(file: Mapping[str, Any], spans: Mapping[str, list[Span]]) -> bool:
+def _meets(file: Mapping[str, Any], spans: Mapping[str, list[KeyBounds]]) -> bool:
     """True unless a column is known to have no value within its spans."""
     for name, of_column in spans.items():
         filed = file.get(f"partition.{name}")

@@ -20,7 +20,7 @@ from polars.exceptions import PolarsError
 
 from sluice.delta.log.active import active_files
 from sluice.delta.log.vectors import file_name, kept_rows
-from sluice.delta.reading.found import Unreadable, Values
+from sluice.delta.reading.found import TypeMismatch, Values
 
 ROW = "_sluice_row"
 FILES, BYTES = 16, 128_000_000  # read at a time
@@ -42,7 +42,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Search:
+class FileSearch:
     """Columns of files, the wanted values, and the most rows to look for in a file, if any.
 
     Wanted are the rows whose values are all among those of one of `wanted`. A column that a file
@@ -66,7 +66,7 @@ class Search:
             try:
                 found = pl.collect_all(frames)
             except PolarsError as error:
-                raise Unreadable from error
+                raise TypeMismatch from error
             for (file, _), rows in zip(some, found, strict=True):
                 yield file.path, _kept(rows.rechunk().to_arrow(), file.kept)
 

@@ -20,13 +20,13 @@ from sluice.delta.log.active import active_files
 from sluice.delta.places.lake import moved_away
 from sluice.delta.places.stores import files_below, open_table
 
-Found = tuple[str, str, str]
+TableFault = tuple[str, str, str]
 LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"
 GRACE = timedelta(days=1)  # an unfinished commit has written files that no log names yet
 CLEANUP = "delta.enableExpiredLogCleanup"
 
 
-def log_faults(uri: str) -> Iterator[Found]:
+def log_faults(uri: str) -> Iterator[TableFault]:
     """Yield commits and checkpoints that are missing or can't be read."""
     files = {info.base_name: info for info in _listing(uri, LOG)}
     commits = (name.removesuffix(".json") for name in files if name.endswith(".json"))
@@ -42,7 +42,7 @@ def log_faults(uri: str) -> Iterator[Found]:
     yield from _checkpoint_faults(uri, list(files))
 
 
-def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
+def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[TableFault]:
     storage = _storage(uri)
     mend = "delete it and `_last_checkpoint`: the log is whole, and yields the next one"
     for name in names:
@@ -64,7 +64,7 @@ def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
         yield "broken-checkpoint", f"{LAST} names version {version}, which is not there", mend
 
 
-def file_faults(uri: str) -> Iterator[Found]:
+def file_faults(uri: str) -> Iterator[TableFault]:
     """Yield data files of the newest version that are missing, or are not as they were written."""
     try:
         actions = active_files(open_table(uri)).to_pylist()
@@ -82,7 +82,7 @@ def file_faults(uri: str) -> Iterator[Found]:
             yield name, f"{len(found)} of its data files, e.g. {found[0]}", moved_away(uri)
 
 
-def orphans(uri: str, now: datetime) -> Iterator[Found]:
+def orphans(uri: str, now: datetime) -> Iterator[TableFault]:
     """Yield files that no commit names, older than a day: remains of killed attempts."""
     active = active_files(open_table(uri)).column("path").to_pylist()
     named = {*Log(uri).named_files(), *map(unquote, active)}
@@ -93,7 +93,7 @@ def orphans(uri: str, now: datetime) -> Iterator[Found]:
         yield "orphan-files", what, "`sluice maintain` deletes them when they are a week old"
 
 
-def setting_faults(uri: str) -> Iterator[Found]:
+def setting_faults(uri: str) -> Iterator[TableFault]:
     """Yield settings under which Sluice can't follow or read the table."""
     table = open_table(uri)
     for what, repair in fitness.faults(table, uri):

@@ -19,7 +19,7 @@ from sluice.delta.log.vectors import file_name
 from sluice.delta.reading.local import plain
 
 IN_MEMORY = 4  # bytes of a piece in memory, for each that it may have on the disk
-Order = list[tuple[str, str]]  # columns, each ascending or descending
+SortColumns = list[tuple[str, str]]  # columns, each ascending or descending
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def layout_of(
     folder: str,
     paths: Sequence[str],
     kept: Mapping[str, pa.BooleanArray],
-    order: Order,
+    order: SortColumns,
     schema: pa.Schema,
 ) -> Layout:
     """Return where the rows of these files lie. `kept`: the rows that files still have, by name."""
@@ -94,14 +94,14 @@ def _laid(path: str, read: "_Read", ranks: list[int], kept: pa.BooleanArray | No
     return Laid(path, begun - gone, gone, tuple(ranks), tuple(sizes))
 
 
-def sort_order(order: Sequence[Direction], schema: pa.Schema) -> Order:
+def sort_order(order: Sequence[Direction], schema: pa.Schema) -> SortColumns:
     """Return the order of these columns as Arrow sorts; nested ones have none."""
     here = [d for d in order if d.column in schema.names]
     known = [d for d in here if not pa.types.is_nested(schema.field(d.column).type)]
     return [(d.column, "descending" if d.descending else "ascending") for d in known]
 
 
-def is_in_order(keys: pa.Table, order: Order) -> bool:
+def is_in_order(keys: pa.Table, order: SortColumns) -> bool:
     """True if these rows lie in order."""
     name, way = order[0]
     column = keys[name].combine_chunks()
@@ -113,7 +113,7 @@ def is_in_order(keys: pa.Table, order: Order) -> bool:
     return bool((places == np.arange(len(places))).all())
 
 
-def before(keys: pa.Table, bound: pa.Table, order: Order) -> int:
+def before(keys: pa.Table, bound: pa.Table, order: SortColumns) -> int:
     """Return how many of some sorted keys come before another one."""
     return int(pc.index(pc.sort_indices(pa.concat_tables([bound, keys]), order), 0).as_py())
 
@@ -126,7 +126,7 @@ class _Read:
     sizes: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, folder: str, path: str, order: Order, schema: pa.Schema) -> "_Read":
+    def of(cls, folder: str, path: str, order: SortColumns, schema: pa.Schema) -> "_Read":
         with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
             meta = file.metadata
             groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
@@ -183,7 +183,7 @@ class _Ranked:
     keys: pa.Table
 
 
-def _ranked(keys: pa.Table, order: Order) -> _Ranked:
+def _ranked(keys: pa.Table, order: SortColumns) -> _Ranked:
     places = pc.sort_indices(keys, order).to_numpy()
     found = keys.take(places).combine_chunks()
     is_new = np.zeros(len(places), dtype=bool)

@@ -15,7 +15,7 @@ from sluice.delta.upkeep.laid import IN_MEMORY, Layout, layout_of, width_in
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.pieces import Piece, Take, gathering, is_within, merging, merging_covers
 from sluice.delta.upkeep.rewriting import Now, may_rewrite, rewrite
-from sluice.delta.writing.file_actions import Part
+from sluice.delta.writing.file_actions import Partition
 from sluice.delta.writing.filing import Slice
 from sluice.delta.writing.linked import checkpoint
 from sluice.errors import LostRace
@@ -83,7 +83,7 @@ def _layout(filing: Filing, folder: str) -> Layout:
     now = Now.of(filing)
     if now is None:
         return Layout([], pa.table({}))
-    paths = [path for path, file in now.files.items() if Part.of(file).folder == folder]
+    paths = [path for path, file in now.files.items() if Partition.of(file).folder == folder]
     return layout_of(now.folder, paths, now.kept, now.order, now.schema)
 
 

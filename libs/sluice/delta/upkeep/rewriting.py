@@ -25,11 +25,18 @@ from sluice.delta.log.vectors import file_name, kept_rows, lost_rows, mask_of
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.walk import local_path
 from sluice.delta.reading.local import arrow_schema
-from sluice.delta.upkeep.laid import Layout, Order, before, columns_of, is_in_order, sort_order
+from sluice.delta.upkeep.laid import (
+    Layout,
+    SortColumns,
+    before,
+    columns_of,
+    is_in_order,
+    sort_order,
+)
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.pieces import Piece, Take
 from sluice.delta.writing import file_actions
-from sluice.delta.writing.file_actions import Part
+from sluice.delta.writing.file_actions import Partition
 from sluice.delta.writing.linked import commit_actions, info, is_plain, vectors_allowed
 from sluice.limits import Limits
 
@@ -67,7 +74,7 @@ class Now:
         return dict(kept_rows(opened(self.head.uri, self.head.version)))
 
     @cached_property
-    def order(self) -> Order:
+    def order(self) -> SortColumns:
         """The order as Arrow sorts."""
         return sort_order(self.filed, self.schema)
 
@@ -118,7 +125,7 @@ def rewrite(
     return sum(not one.still.any() for one in taken)
 
 
-def _is_in_place(taken: Sequence[_Taken], order: Order, limits: Limits) -> bool:
+def _is_in_place(taken: Sequence[_Taken], order: SortColumns, limits: Limits) -> bool:
     """True if all rows are already together: in order in one file, which has no marked ones."""
     if len(taken) > 1 or taken[0].has_marks or not order:
         return False
@@ -175,7 +182,7 @@ def _actions(now: Now, taken: Sequence[_Taken], limits: Limits) -> Iterator[Acti
     slices = defaultdict[str, list[_Taken]](list)
     for one in taken:
         file = now.files[one.path]
-        slices[Part.of(file).folder].append(one)
+        slices[Partition.of(file).folder].append(one)
         yield file_actions.gone(file, changes=False)
         if one.still.any():
             lost = BitMap64(np.flatnonzero(~one.still).astype(np.uint64))
@@ -183,7 +190,7 @@ def _actions(now: Now, taken: Sequence[_Taken], limits: Limits) -> Iterator[Acti
     for some in slices.values():
         rows = pa.concat_tables([one.rows for one in some])
         rows = rows.sort_by(now.order) if now.order else rows
-        part = Part.of(now.files[some[0].path])
+        part = Partition.of(now.files[some[0].path])
         for filed in _parts(rows, limits.file_rows):
             yield file_actions.come(now.folder, filed, part, changes=False)
 

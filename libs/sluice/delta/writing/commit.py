@@ -17,7 +17,7 @@ from sluice.changes.diff import CHANGE
 from sluice.delta.log.opened import keep, taken
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.stores import open_table
-from sluice.delta.reading.found import Unreadable
+from sluice.delta.reading.found import TypeMismatch
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.fence import Committed, fenced, properties, result_of, won
 from sluice.delta.writing.filing import by_key
@@ -61,7 +61,7 @@ def commit_arrow(
     alters = done.changed > done.inserted
     limits = limits or Limits()
     if alters and is_marked(before, rows, key, limits):
-        with suppress(Unreadable):
+        with suppress(TypeMismatch):
             return commit_marked(before, rows, key, position, limits)
     table = taken(before.uri, before.version)
     columns = [field.name for field in table.schema().fields]

@@ -27,7 +27,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # Delta's word for null in a path
 
 
 @dataclass(frozen=True)
-class Part:
+class Partition:
     """A partition: its folder in the table's and its values as texts; nothing without one."""
 
     folder: str = ""
@@ -43,21 +43,21 @@ class Part:
         return f"{self.folder}/{name}" if self.folder else name
 
 
-def by_part(rows: pa.Table, column: str | None) -> Iterator[tuple[Part, pa.Table]]:
+def by_part(rows: pa.Table, column: str | None) -> Iterator[tuple[Partition, pa.Table]]:
     """Yield the rows of each partition, without the column of whole numbers that names it."""
     if column is None:
-        yield Part(), rows
+        yield Partition(), rows
         return
     ordered, begun = rows.combine_chunks().sort_by(column), 0
     for counted in pc.value_counts(ordered[column]).to_pylist():
         value, count = counted["values"], counted["counts"]
         text = None if value is None else str(value)
-        part = Part(f"{column}={NO_VALUE if text is None else text}", {column: text})
+        part = Partition(f"{column}={NO_VALUE if text is None else text}", {column: text})
         yield part, ordered.slice(begun, count).drop_columns([column])
         begun += count
 
 
-def come(folder: str, rows: pa.Table, part: Part, *, changes: bool) -> Action:
+def come(folder: str, rows: pa.Table, part: Partition, *, changes: bool) -> Action:
     """Write rows of a partition to a file of the table in a folder; return its action."""
     path = part.path(f"part-00000-{uuid.uuid4()}.snappy.parquet")
     size = written(folder, unquote(path), rows)
@@ -73,7 +73,7 @@ def come(folder: str, rows: pa.Table, part: Part, *, changes: bool) -> Action:
     }
 
 
-def fed(folder: str, rows: pa.Table, part: Part) -> Action:
+def fed(folder: str, rows: pa.Table, part: Partition) -> Action:
     """Write change data of a partition; return its action."""
     path = f"{FEED}/{part.path(f'cdc-00000-{uuid.uuid4()}.snappy.parquet')}"
     size = written(folder, unquote(path), rows)

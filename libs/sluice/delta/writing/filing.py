@@ -25,7 +25,7 @@ from sluice.delta.reading.local import plain
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits
 
-Span = tuple[Any, Any]
+ValueBounds = tuple[Any, Any]
 WORN = 0.2  # share of marked rows
 HIDDEN = "_sluice"
 CARRIED = "_sluice_key_"  # a column of an input's key, with an order of its own
@@ -112,7 +112,7 @@ def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
     Opens the files' footers. A column without statistics counts as not overlapping.
     """
     filesystem = files_below(uri)
-    spans: list[Span] = []
+    spans: list[ValueBounds] = []
     for path in files:
         with filesystem.open_input_file(path) as source:
             footer = pq.read_metadata(source)
@@ -123,7 +123,7 @@ def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
     return all(one[1] <= other[0] for one, other in pairwise(sorted(spans)))
 
 
-def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[Span]:
+def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[ValueBounds]:
     """Yield the least and greatest value of the column, where they are known."""
     for i in range(group.num_columns):
         chunk = group.column(i)

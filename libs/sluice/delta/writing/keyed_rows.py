@@ -80,7 +80,7 @@ def matched(
     the rows. `pages`: rows that include these, by file, with their numbers, if they have been
     found already.
     """
-    from sluice.delta.reading.searching import ROW, File, Search  # with polars
+    from sluice.delta.reading.searching import ROW, File, FileSearch  # with polars
 
     files = {Path(folder, unquote(path)): path for path in near}
     if pages is None:
@@ -93,7 +93,7 @@ def matched(
             )
             for file, path in files.items()
         ]
-        pages = Search(schema, [keys.values]).rows(lives, schema.names)
+        pages = FileSearch(schema, [keys.values]).rows(lives, schema.names)
     for file, page in pages:
         places = keys.places(plain(page))
         if page.num_rows > places.null_count:

@@ -20,7 +20,7 @@ from sluice.delta.log.actions import Action
 from sluice.delta.log.added import Added
 from sluice.delta.log.vectors import file_name
 from sluice.delta.writing import file_actions
-from sluice.delta.writing.file_actions import Part, by_part, rows_of
+from sluice.delta.writing.file_actions import Partition, by_part, rows_of
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.keyed_rows import Matched, Numbers, rows_at
 from sluice.limits import Limits
@@ -58,7 +58,7 @@ class MarkedFiles:
         for part, changes in by_part(self._changes(rows), self.partition):
             yield file_actions.fed(self.folder, changes, part)
 
-    def _loose(self, part: Part) -> list[str]:
+    def _loose(self, part: Partition) -> list[str]:
         """Return the small files of a partition, once they are many.
 
         A piece of upkeep has few rows where they are wide, and is not small.
@@ -74,7 +74,7 @@ class MarkedFiles:
     def _by_part(self) -> Mapping[str, Sequence[Action]]:
         found = defaultdict[str, list[Action]](list)
         for file in self.files.values():
-            found[Part.of(file).folder].append(file)
+            found[Partition.of(file).folder].append(file)
         return found
 
     @cached_property
@@ -99,7 +99,7 @@ class MarkedFiles:
             lost = BitMap64(np.flatnonzero(~still).astype(np.uint64))
             yield file_actions.marked(file, lost, changes=True)
 
-    def _added(self, rows: pa.Table, part: Part) -> Iterator[Action]:
+    def _added(self, rows: pa.Table, part: Partition) -> Iterator[Action]:
         """Write rows; yield their file, if there are any."""
         if rows.num_rows:
             yield file_actions.come(self.folder, rows, part, changes=True)

@@ -13,7 +13,7 @@ from pyspark.sql.types import IntegralType
 
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head
-from sluice.delta.reading.clusters import Span, clusters
+from sluice.delta.reading.clusters import KeyBounds, clusters
 
 
 def arrow_bounds(
@@ -56,7 +56,7 @@ def spark_bounds(before: Head, rows: DataFrame, key: Sequence[str]) -> list[str]
     ]
 
 
-def _bound(column: str, spans: Sequence[Span], values: Sequence[int] | None) -> str:
+def _bound(column: str, spans: Sequence[KeyBounds], values: Sequence[int] | None) -> str:
     if values is not None:
         return f"{column} IN ({', '.join(map(str, sorted(values)))})"
     within = (f"({column} >= {least} AND {column} <= {most})" for least, most in spans)

@@ -19,29 +19,29 @@ from sluice.engine.query.operator import names
 
 
 @dataclass(frozen=True)
-class Condition:
+class RowFilter:
     """A condition on rows, in SQL and in Arrow; never null."""
 
     sql: str
     arrow: pc.Expression
 
-    def __invert__(self) -> "Condition":
-        return Condition(f"NOT ({self.sql})", ~self.arrow)
+    def __invert__(self) -> "RowFilter":
+        return RowFilter(f"NOT ({self.sql})", ~self.arrow)
 
 
-def is_given(column: str) -> Condition:
+def is_given(column: str) -> RowFilter:
     """Return the condition that the column is not null."""
-    return Condition(f"`{column}` IS NOT NULL", pc.field(column).is_valid())
+    return RowFilter(f"`{column}` IS NOT NULL", pc.field(column).is_valid())
 
 
-def is_true(column: str) -> Condition:
+def is_true(column: str) -> RowFilter:
     """Return the condition that the column, a boolean without nulls, is true."""
-    return Condition(f"`{column}`", pc.field(column))
+    return RowFilter(f"`{column}`", pc.field(column))
 
 
-def has_elements(column: str) -> Condition:
+def has_elements(column: str) -> RowFilter:
     """Return the condition that the column's list is not empty."""
-    return Condition(f"size(`{column}`) > 0", pc.list_value_length(pc.field(column)) > 0)
+    return RowFilter(f"size(`{column}`) > 0", pc.list_value_length(pc.field(column)) > 0)
 
 
 class Held(Protocol):
@@ -55,7 +55,7 @@ class Held(Protocol):
     def table(self) -> pa.Table | None:
         """The same rows in this process, if they are few."""
 
-    def where(self, condition: Condition) -> "Held":
+    def where(self, condition: RowFilter) -> "Held":
         """Return the rows that meet a condition."""
 
     def distinct(self, columns: Sequence[str]) -> "Held":
@@ -67,7 +67,7 @@ class Held(Protocol):
     def count(self) -> int:
         """Count the rows. Takes a Spark job if they are many."""
 
-    def has_any(self, condition: Condition) -> bool:
+    def has_any(self, condition: RowFilter) -> bool:
         """True if any row meets the condition. Takes a Spark job if they are many."""
 
     def elements(self, column: str) -> tuple[int, frozenset[str]]:
@@ -95,7 +95,7 @@ class Here:
         schema = StructType([types[name] for name in self.table.column_names])
         return self.frame.sparkSession.createDataFrame(plain(self.table), schema).coalesce(1)
 
-    def where(self, condition: Condition) -> "Here":
+    def where(self, condition: RowFilter) -> "Here":
         return Here(self.table.filter(condition.arrow), self.frame)
 
     def distinct(self, columns: Sequence[str]) -> "Here":
@@ -109,7 +109,7 @@ class Here:
     def count(self) -> int:
         return int(self.table.num_rows)
 
-    def has_any(self, condition: Condition) -> bool:
+    def has_any(self, condition: RowFilter) -> bool:
         return self.where(condition).count() > 0
 
     def elements(self, column: str) -> tuple[int, frozenset[str]]:
@@ -126,7 +126,7 @@ class InSpark:
     rows: DataFrame
     table: None = None
 
-    def where(self, condition: Condition) -> "InSpark":
+    def where(self, condition: RowFilter) -> "InSpark":
         return InSpark(self.rows.where(condition.sql))
 
     def distinct(self, columns: Sequence[str]) -> "InSpark":
@@ -138,7 +138,7 @@ class InSpark:
     def count(self) -> int:
         return self.rows.count()
 
-    def has_any(self, condition: Condition) -> bool:
+    def has_any(self, condition: RowFilter) -> bool:
         return not self.rows.where(condition.sql).isEmpty()
 
     def elements(self, column: str) -> tuple[int, frozenset[str]]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sluice.delta.reading.local import handed_over, to_arrow
-from sluice.delta.reading.matches import Searched
+from sluice.delta.reading.matches import SearchedVersion
 from sluice.delta.reading.table import snapshot
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.context import Context
@@ -40,7 +40,7 @@ def picked(
     inputs = {i: _searched(context, plan, i, operator) for i in operator.inputs}
     before = plan.before
     assert before is not None
-    current = Searched(plan.uri, before.version, context.limits)
+    current = SearchedVersion(plan.uri, before.version, context.limits)
     named = {i: operator.named(i) for i in operator.inputs}
     if not any(p.is_large for p in (*inputs.values(), current)) or not all(named.values()):
         return None
@@ -69,13 +69,15 @@ def picked_of(
     return None if groups.num_rows > most else _rows(searched, groups, named, touched)
 
 
-def _searched(context: Context, plan: BatchPlan, input_id: str, operator: Operator) -> Searched:
+def _searched(
+    context: Context, plan: BatchPlan, input_id: str, operator: Operator
+) -> SearchedVersion:
     uri, version = context.lake.uri(input_id), plan.pins[input_id].version
-    return Searched(uri, version, context.limits, operator.columns(input_id))
+    return SearchedVersion(uri, version, context.limits, operator.columns(input_id))
 
 
 def _rows(
-    searched: Searched, groups: pa.Table, named: Iterable[Columns], touched: DataFrame
+    searched: SearchedVersion, groups: pa.Table, named: Iterable[Columns], touched: DataFrame
 ) -> DataFrame | None:
     """Return the rows of a table that may be of the groups; all of them if there are few."""
     session = touched.sparkSession

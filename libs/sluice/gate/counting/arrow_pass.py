@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from sluice.declare.quality import Expectation
 from sluice.gate.rules.measures import Measure
-from sluice.gate.rules.uniqueness import SAMPLES, Repeats, Uniqueness
+from sluice.gate.rules.uniqueness import SAMPLES, Repeats, UniquenessRule
 
 ROW_COUNTS = ("expect_table_row_count_to_be_between", "expect_table_row_count_to_equal")
 
@@ -45,7 +45,7 @@ def is_simple(expectation: Expectation, kinds: Mapping[str, pa.DataType]) -> boo
     return not any(pa.types.is_nested(kinds[c]) for c in expectation.columns)
 
 
-def is_a_simple_key(rule: Uniqueness, kinds: Mapping[str, pa.DataType]) -> bool:
+def is_a_simple_key(rule: UniquenessRule, kinds: Mapping[str, pa.DataType]) -> bool:
     """True if Arrow groups the columns as Spark does."""
     floats = any(pa.types.is_floating(kinds[c]) for c in rule.columns if c in kinds)
     return is_simple(rule.expectation, kinds) and not floats
@@ -56,7 +56,7 @@ def number(rule: Measure, rows: pa.Table) -> Any:
     return NUMBERS[rule.expectation.type](rows[rule.expectation.kwargs["column"]])
 
 
-def repeats(rule: Uniqueness, rows: pa.Table) -> Repeats:
+def repeats(rule: UniquenessRule, rows: pa.Table) -> Repeats:
     """Return the repeats found by grouping the rows by the rule's columns."""
     ignored = _ignored(rule, rows)
     judged = rows.filter(pc.invert(ignored)) if ignored is not None else rows
@@ -68,7 +68,7 @@ def repeats(rule: Uniqueness, rows: pa.Table) -> Repeats:
     return Repeats(rows.num_rows, judged.num_rows, groups.num_rows, repeated, samples)
 
 
-def _ignored(rule: Uniqueness, rows: pa.Table) -> pa.ChunkedArray | None:
+def _ignored(rule: UniquenessRule, rows: pa.Table) -> pa.ChunkedArray | None:
     nulls = [pc.is_null(rows[c]) for c in rule.columns]
     match rule.expectation.kwargs.get("ignore_row_if", "all_values_are_missing"):
         case "any_value_is_missing":

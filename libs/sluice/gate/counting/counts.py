@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice.gate.counting.conflicts import Conflicts
-from sluice.gate.counting.facts import Facts
+from sluice.gate.counting.facts import BatchCounts
 
 SAMPLES = 20
 
@@ -27,7 +27,7 @@ class Tally:
     accepted: int
     rows: tuple[RowCounts, ...]
     observed: tuple[Any, ...]
-    facts: Facts | None = None
+    facts: BatchCounts | None = None
     bytes_quarantined: int = 0
     conflicts: Conflicts | None = None
     cut: int = 0  # values of accepted rows that lost digits beyond a microsecond

@@ -19,7 +19,7 @@ KEPT = 90  # batches
 
 
 @dataclass(frozen=True)
-class Facts:
+class BatchCounts:
     """Counts of one batch's accepted rows; `keys` is an estimate, None if there is no key."""
 
     rows: int
@@ -31,7 +31,7 @@ class Facts:
 class KeptFacts:
     """Facts of a batch as they were kept, with the warnings given then."""
 
-    facts: Facts
+    facts: BatchCounts
     batch: int
     run: str
     checked_at: dt.datetime
@@ -92,7 +92,7 @@ def _row(kept: KeptFacts) -> dict[str, Any]:
 def _kept(row: Mapping[str, Any]) -> KeptFacts:
     start = row["interval_start"]
     return KeptFacts(
-        Facts(**row["facts"]),
+        BatchCounts(**row["facts"]),
         row["batch"],
         row["run"],
         dt.datetime.fromisoformat(row["checked_at"]),

@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 
 from sluice.changes.trees import balanced
 from sluice.gate.rules.sql import as_json, name
-from sluice.gate.rules.uniqueness import SAMPLES, Repeats, Uniqueness
+from sluice.gate.rules.uniqueness import SAMPLES, Repeats, UniquenessRule
 
 
-def find_repeats(rows: DataFrame, rules: Sequence[Uniqueness]) -> tuple[Repeats, ...]:
+def find_repeats(rows: DataFrame, rules: Sequence[UniquenessRule]) -> tuple[Repeats, ...]:
     """Return what each rule's grouping of `rows` finds, all in one Spark job."""
     if not rules:
         return ()
@@ -27,7 +27,7 @@ def _repeats(row: Mapping[str, Any]) -> Repeats:
     return Repeats(elements, considered, distinct, repeated, tuple(row["samples"] or ()))
 
 
-def _summary(rows: DataFrame, rule: Uniqueness) -> DataFrame:
+def _summary(rows: DataFrame, rule: UniquenessRule) -> DataFrame:
     """Return one row, the counts of one rule; null is a value unless it is ignored."""
     keys = [F.expr(name(c)).alias(c) for c in rule.columns]
     judged = rows.filter(rule.domain).select(

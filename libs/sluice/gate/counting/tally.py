@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType
 from sluice.declare.delivered_row import CUT, KEPT, OP, RAW, REASON
 from sluice.gate.counting import conflicts
 from sluice.gate.counting.counts import SAMPLES, RowCounts, Tally
-from sluice.gate.counting.facts import Facts
+from sluice.gate.counting.facts import BatchCounts
 from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
 from sluice.gate.rules.sql import as_json, name
 from sluice.gate.rules.suite import Suite
@@ -90,9 +90,9 @@ def _fact_counts(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
         yield f"approx_count_distinct({hashed}) FILTER (WHERE _sluice_accepted) AS keys"
 
 
-def _facts(found: dict[str, Any], columns: Sequence[str]) -> Facts:
+def _facts(found: dict[str, Any], columns: Sequence[str]) -> BatchCounts:
     nulls = {column: found[f"nulls_{nth}"] for nth, column in enumerate(columns)}
-    return Facts(found["accepted"], found.get("keys"), nulls)
+    return BatchCounts(found["accepted"], found.get("keys"), nulls)
 
 
 def _shown(split: DataFrame) -> Iterator[str]:

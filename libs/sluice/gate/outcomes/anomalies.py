@@ -21,7 +21,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from sluice.delta.places.lake import LakeLayout
-from sluice.gate.counting.facts import Facts, KeptFacts, keep, read
+from sluice.gate.counting.facts import BatchCounts, KeptFacts, keep, read
 
 if TYPE_CHECKING:
     from sluice.gate.outcomes.verdict import Verdict
@@ -73,14 +73,14 @@ def warnings(
     return tuple(odd)
 
 
-def around(new: KeptFacts, past: Sequence[KeptFacts]) -> list[Facts]:
+def around(new: KeptFacts, past: Sequence[KeptFacts]) -> list[BatchCounts]:
     """Return the facts that a batch is compared with: its neighbours in time."""
     others = [kept for kept in past if not new.replaces(kept)]
     nearest = sorted(others, key=lambda kept: abs(kept.moment - new.moment))
     return [kept.facts for kept in nearest[:LONGEST_HISTORY]]
 
 
-def unusual(new: Facts, past: Sequence[Facts]) -> list[str]:
+def unusual(new: BatchCounts, past: Sequence[BatchCounts]) -> list[str]:
     """Return what is far outside the usual, in words with the numbers.
 
     Keys are checked only if the row count is usual; otherwise both would report the same.
@@ -127,7 +127,7 @@ def _count(noun: str, number: int, past: Sequence[int]) -> Iterator[str]:
         )
 
 
-def _nulls(column: str, new: Facts, past: Sequence[Facts]) -> Iterator[str]:
+def _nulls(column: str, new: BatchCounts, past: Sequence[BatchCounts]) -> Iterator[str]:
     shares = [f.nulls[column] / f.rows for f in past if f.rows and column in f.nulls]
     usual = usual_share(shares, new.rows) if new.rows else None
     if usual and not usual.covers(share := new.nulls[column] / new.rows):
@@ -138,7 +138,7 @@ def _nulls(column: str, new: Facts, past: Sequence[Facts]) -> Iterator[str]:
         )
 
 
-def _vanished(column: str, new: Facts, past: Sequence[Facts]) -> Iterator[str]:
+def _vanished(column: str, new: BatchCounts, past: Sequence[BatchCounts]) -> Iterator[str]:
     """Report a column that has no value in any of many rows, but had values before."""
     had = all(f.nulls.get(column, f.rows) < f.rows for f in past)
     if past and had and new.nulls[column] == new.rows >= LEAST_ROWS:

@@ -17,7 +17,7 @@ from sluice.declare.quality import Expectation
 from sluice.gate.counting.counts import SAMPLES, RowCounts
 from sluice.gate.rules.measures import Measure, within
 from sluice.gate.rules.row_rules import RowRule
-from sluice.gate.rules.uniqueness import DISTINCT_COUNT, Repeats, Uniqueness
+from sluice.gate.rules.uniqueness import DISTINCT_COUNT, Repeats, UniquenessRule
 
 ROWS_SHOWN = 5
 WHOLE = ", over the whole table"  # end of such an expectation's words
@@ -93,7 +93,7 @@ def measure_outcome(measure: Measure, observed: Any) -> Outcome:
     return outcome(measure.expectation, measure.says, success, {"observed_value": plain(observed)})
 
 
-def uniqueness_outcome(rule: Uniqueness, found: Repeats) -> Outcome:
+def uniqueness_outcome(rule: UniquenessRule, found: Repeats) -> Outcome:
     """Return the outcome of a rule about repeated values."""
     if not rule.is_about_rows:
         is_count = rule.expectation.type == DISTINCT_COUNT

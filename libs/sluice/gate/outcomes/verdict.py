@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sluice.errors import QualityStop
 from sluice.gate.counting.conflicts import Conflicts
-from sluice.gate.counting.facts import Facts
+from sluice.gate.counting.facts import BatchCounts
 from sluice.gate.outcomes.results import Outcome
 
 
@@ -17,7 +17,7 @@ class Verdict:
     rows_read: int
     rows_accepted: int
     outcomes: tuple[Outcome, ...]
-    facts: Facts | None = None
+    facts: BatchCounts | None = None
     unusual: tuple[str, ...] = ()
     bytes_quarantined: int = 0  # of text, if it is quarantined
     conflicts: Conflicts | None = None

@@ -14,10 +14,10 @@ from sluice.extras import require
 from sluice.gate.rules import measures, row_rules, uniqueness
 from sluice.gate.rules.measures import Measure
 from sluice.gate.rules.row_rules import RowRule
-from sluice.gate.rules.uniqueness import Uniqueness
+from sluice.gate.rules.uniqueness import UniquenessRule
 from sluice.language.expression import Expression
 
-Rule = RowRule | Measure | Uniqueness
+Rule = RowRule | Measure | UniquenessRule
 
 # Expectations that a batch of rows can't answer in any way.
 MEANINGLESS: Mapping[str, str] = {
@@ -34,7 +34,7 @@ class Suite:
     table: str
     rows: tuple[RowRule, ...]
     measures: tuple[Measure, ...]
-    uniqueness: tuple[Uniqueness, ...]
+    uniqueness: tuple[UniquenessRule, ...]
     others: tuple[Expectation, ...]
 
     @property
@@ -65,7 +65,7 @@ def build_suite(table: str, expectations: Sequence[Expectation]) -> Suite:
         table,
         tuple(rule for rule in rules if isinstance(rule, RowRule)),
         tuple(rule for rule in rules if isinstance(rule, Measure)),
-        tuple(rule for rule in rules if isinstance(rule, Uniqueness)),
+        tuple(rule for rule in rules if isinstance(rule, UniquenessRule)),
         tuple(e for e in expectations if e.type not in COMPILERS),
     )
 

@@ -20,7 +20,7 @@ SAMPLES = 20
 
 
 @dataclass(frozen=True)
-class Uniqueness:
+class UniquenessRule:
     """An expectation, the columns whose values it groups by, and the rows that it ignores."""
 
     expectation: Expectation
@@ -49,11 +49,11 @@ class Repeats:
         return self.distinct / self.considered if self.considered else 0.0
 
 
-def compile_uniqueness(expectation: Expectation) -> Uniqueness:
+def compile_uniqueness(expectation: Expectation) -> UniquenessRule:
     """Return the rule of an expectation whose type is in `COMPILED`."""
     kwargs = expectation.kwargs
     columns = tuple(kwargs["column_list"]) if "column_list" in kwargs else (kwargs["column"],)
-    return Uniqueness(
+    return UniquenessRule(
         expectation, columns, domain(kwargs), _ignored(kwargs, columns), _says(expectation, columns)
     )
 

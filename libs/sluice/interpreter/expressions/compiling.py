@@ -11,14 +11,14 @@ from pyspark.sql import types as T
 from sluice.interpreter.errors import DividedByZero, NotHere
 from sluice.interpreter.expressions.nodes import (
     Alias,
-    Call,
+    ColumnNumber,
     Convert,
+    ExpressionNode,
     Extract,
+    FunctionCall,
     Lambda,
     Literal,
     Name,
-    Node,
-    Numbered,
     Variable,
     name_of,
 )
@@ -26,13 +26,13 @@ from sluice.interpreter.functions.arrays import element
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
 from sluice.interpreter.functions.lambdas import HIGHER_ORDER, OTHERS
 from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import Batch, Value, constant, rows_of
+from sluice.interpreter.values.batch import ColumnBatch, Value, constant, rows_of
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.types import LONG, plain
 
 
 @dataclass(frozen=True)
-class Column:
+class RelationColumn:
     """One column of a relation. `alias`: of the relation, if it has one."""
 
     name: str
@@ -41,23 +41,23 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Scope:
+class Bindings:
     """Meaning of names: columns of a relation by number, and variables of lambdas."""
 
-    columns: Sequence[Column]
+    columns: Sequence[RelationColumn]
     variables: Mapping[str, Value] = field(default_factory=dict)
     computed: Mapping[int, Value] = field(default_factory=dict)  # nodes that are columns already
 
-    def with_variables(self, more: Mapping[str, Value]) -> "Scope":
+    def with_variables(self, more: Mapping[str, Value]) -> "Bindings":
         return replace(self, variables={**self.variables, **more})
 
 
-def compile_node(node: Node, scope: Scope) -> Value:  # noqa: PLR0911 - one per kind of node
+def compile_node(node: ExpressionNode, scope: Bindings) -> Value:  # noqa: PLR0911 - one per kind of node
     """Return the expression, ready to be computed. Raises NotHere for what is unknown here."""
     if id(node) in scope.computed:
         return scope.computed[id(node)]
     match node:
-        case Numbered():
+        case ColumnNumber():
             return column(node.number, scope.columns[node.number].type)
         case Literal():
             return constant(node.value, node.type)
@@ -72,12 +72,12 @@ def compile_node(node: Node, scope: Scope) -> Value:  # noqa: PLR0911 - one per 
             return cast(child, plain(node.type), is_try=node.is_try)
         case Extract():
             return _extracted(compile_node(node.child, scope), node.key, scope)
-        case Call():
+        case FunctionCall():
             return _called(node, scope)
     raise NotHere(f"{type(node).__name__} within an expression")
 
 
-def _called(node: Call, scope: Scope) -> Value:
+def _called(node: FunctionCall, scope: Bindings) -> Value:
     if node.is_distinct or node.where is not None:
         raise NotHere(f"the aggregate {node.name} within an expression")
     if node.name in HIGHER_ORDER:
@@ -85,7 +85,7 @@ def _called(node: Call, scope: Scope) -> Value:
         if len(others) not in OTHERS.get(node.name, (1,)):
             raise NotHere(f"{node.name} of {len(others)} lambdas")
         compiled = compile_node(first, scope)
-        return HIGHER_ORDER[node.name](compiled, [Deferred(o, scope) for o in others])
+        return HIGHER_ORDER[node.name](compiled, [DeferredNode(o, scope) for o in others])
     if node.name in ("struct", "named_struct"):
         return _struct(node, scope)
     if node.name == "monotonically_increasing_id":
@@ -101,7 +101,7 @@ def _called(node: Call, scope: Scope) -> Value:
 def _placed(value: Value, text: str) -> Value:
     """Return a value that names the part of the expression in which it divides by zero."""
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         try:
             return value.run(batch)
         except DividedByZero as fault:
@@ -110,7 +110,7 @@ def _placed(value: Value, text: str) -> Value:
     return replace(value, run=run)
 
 
-def _struct(node: Call, scope: Scope) -> Value:
+def _struct(node: FunctionCall, scope: Bindings) -> Value:
     if node.name == "named_struct":
         keys = [compile_node(a, scope).literal for a in node.arguments[::2]]
         values = [compile_node(a, scope) for a in node.arguments[1::2]]
@@ -123,7 +123,7 @@ def _struct(node: Call, scope: Scope) -> Value:
     return rows_of(T.StructType(fields), values)
 
 
-def _field_name(node: Node, index: int) -> str:
+def _field_name(node: ExpressionNode, index: int) -> str:
     match node:
         case Alias() | Name() | Variable() | Extract(key=Literal(value=str())):
             return name_of(node)
@@ -131,11 +131,11 @@ def _field_name(node: Node, index: int) -> str:
 
 
 @dataclass(frozen=True)
-class Deferred:
+class DeferredNode:
     """An argument of a function over collections: a lambda or a plain expression."""
 
-    node: Node
-    scope: Scope
+    node: ExpressionNode
+    scope: Bindings
 
     @property
     def count(self) -> int:
@@ -150,7 +150,7 @@ class Deferred:
         return compile_node(self.node.body, self.scope.with_variables(bound))
 
 
-def _named(parts: Sequence[str], scope: Scope) -> Value:
+def _named(parts: Sequence[str], scope: Bindings) -> Value:
     first = parts[0].lower()
     for name, value in scope.variables.items():
         if name.lower() == first:
@@ -159,7 +159,7 @@ def _named(parts: Sequence[str], scope: Scope) -> Value:
     return _fields(column(found, scope.columns[found].type), rest)
 
 
-def find(parts: Sequence[str], columns: Sequence[Column]) -> tuple[int, Sequence[str]]:
+def find(parts: Sequence[str], columns: Sequence[RelationColumn]) -> tuple[int, Sequence[str]]:
     """Return the number of the column of that name, and the names of fields within it."""
     first = parts[0].lower()
     if len(parts) > 1:
@@ -181,7 +181,7 @@ def find(parts: Sequence[str], columns: Sequence[Column]) -> tuple[int, Sequence
 def column(key: Hashable, type_: T.DataType) -> Value:
     """Return the values of a column or a variable."""
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         return batch.column(key)
 
     return Value(type_, run)
@@ -222,7 +222,7 @@ def _fields_of_items(value: Value, type_: T.ArrayType, name: str) -> Value:
     )
 
 
-def _extracted(child: Value, key: Node, scope: Scope) -> Value:
+def _extracted(child: Value, key: ExpressionNode, scope: Bindings) -> Value:
     is_key = isinstance(child.type, T.MapType)
     if isinstance(key, Literal) and isinstance(key.value, str) and not is_key:
         return field_of(child, key.value)

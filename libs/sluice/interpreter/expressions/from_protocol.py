@@ -35,7 +35,7 @@ _NUMBERS: dict[str, T.DataType] = {
 }
 
 
-def read(expression: proto.Expression) -> nodes.Node:
+def read(expression: proto.Expression) -> nodes.ExpressionNode:
     """Return the tree of an expression. Raises NotHere for a kind that is unknown here."""
     kind = expression.WhichOneof("expr_type")
     if kind is None or kind not in _READERS:
@@ -43,11 +43,11 @@ def read(expression: proto.Expression) -> nodes.Node:
     return _READERS[kind](getattr(expression, kind))
 
 
-def _all(expressions: Any) -> tuple[nodes.Node, ...]:
+def _all(expressions: Any) -> tuple[nodes.ExpressionNode, ...]:
     return tuple(map(read, expressions))
 
 
-def _cast(cast: proto.Expression.Cast) -> nodes.Node:
+def _cast(cast: proto.Expression.Cast) -> nodes.ExpressionNode:
     if cast.WhichOneof("cast_to_type") == "type_str":
         type_ = read_type(cast.type_str)
     else:
@@ -55,21 +55,21 @@ def _cast(cast: proto.Expression.Cast) -> nodes.Node:
     return nodes.Convert(read(cast.expr), type_, cast.eval_mode == _TRY)
 
 
-def order_of(order: proto.Expression.SortOrder) -> nodes.Order:
+def order_of(order: proto.Expression.SortOrder) -> nodes.SortItem:
     """Return one item of an order."""
-    return nodes.Order(
+    return nodes.SortItem(
         read(order.child), order.direction == _DESCENDING, order.null_ordering == _NULLS_FIRST
     )
 
 
-def _window(window: proto.Expression.Window) -> nodes.Over:
+def _window(window: proto.Expression.Window) -> nodes.WindowFunction:
     frame = None
     if window.HasField("frame_spec"):
         by_rows = window.frame_spec.frame_type == _ROWS
         frame = nodes.Frame(
             by_rows, _bound(window.frame_spec.lower), _bound(window.frame_spec.upper)
         )
-    return nodes.Over(
+    return nodes.WindowFunction(
         read(window.window_function),
         _all(window.partition_spec),
         tuple(map(order_of, window.order_spec)),
@@ -105,19 +105,19 @@ def _literal(literal: proto.Expression.Literal) -> nodes.Literal:
     raise NotHere(f"a literal of the kind {kind}")
 
 
-def _function(found: proto.Expression.UnresolvedFunction) -> nodes.Call:
+def _function(found: proto.Expression.UnresolvedFunction) -> nodes.FunctionCall:
     if found.is_user_defined_function:
         raise NotHere(f"the user's function {found.function_name}")
-    return nodes.Call(found.function_name.lower(), _all(found.arguments), found.is_distinct)
+    return nodes.FunctionCall(found.function_name.lower(), _all(found.arguments), found.is_distinct)
 
 
-_READERS: dict[str, Callable[[Any], nodes.Node]] = {
+_READERS: dict[str, Callable[[Any], nodes.ExpressionNode]] = {
     "literal": _literal,
     "unresolved_attribute": lambda e: nodes.Name(split_name(e.unparsed_identifier)),
     "unresolved_star": lambda e: nodes.Star(e.unparsed_target.removesuffix(".*") or None),
     "expression_string": lambda e: read_sql(e.expression),
     "unresolved_function": _function,
-    "call_function": lambda e: nodes.Call(e.function_name.lower(), _all(e.arguments)),
+    "call_function": lambda e: nodes.FunctionCall(e.function_name.lower(), _all(e.arguments)),
     "alias": lambda e: nodes.Alias(read(e.expr), tuple(e.name)),
     "cast": _cast,
     "sort_order": order_of,

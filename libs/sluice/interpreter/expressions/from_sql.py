@@ -63,7 +63,7 @@ _DIGITS = {"l": T.LongType(), "s": T.ShortType(), "y": T.ByteType(), "d": T.Doub
 
 
 @lru_cache(maxsize=4096)
-def read_sql(text: str) -> nodes.Node:
+def read_sql(text: str) -> nodes.ExpressionNode:
     """Return the tree of one expression, perhaps with an alias."""
     try:
         trees = Verbatim().parse(text)
@@ -105,7 +105,7 @@ def _type(tree: exp.DataType) -> T.DataType:
     return _TYPES[tree.this]
 
 
-def _read(tree: Tree) -> nodes.Node:
+def _read(tree: Tree) -> nodes.ExpressionNode:
     """Return the tree of a part. Raises NotHere if it has a part of its own that is unknown."""
     parts, read = _READERS.get(type(tree), ("this expression", _operator))
     known = parts.split()
@@ -131,89 +131,93 @@ def _binds_otherwise(tree: Tree) -> bool:
     return _BITS.get(type(tree), 0) > _BITS.get(type(tree.this), len(_BITS))
 
 
-def _operator(tree: Tree) -> nodes.Node:
+def _operator(tree: Tree) -> nodes.ExpressionNode:
     if type(tree) not in _OPERATORS or _binds_otherwise(tree):
         raise NotHere(f"the SQL {tree.sql(dialect=Verbatim)!r}")
     operands = [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
     text = tree.sql(dialect=Verbatim) if isinstance(tree, exp.Div | exp.IntDiv | exp.Mod) else ""
-    return nodes.Call(_OPERATORS[type(tree)], tuple(map(_read, operands)), text=text)
+    return nodes.FunctionCall(_OPERATORS[type(tree)], tuple(map(_read, operands)), text=text)
 
 
-def _like(tree: Tree) -> nodes.Node:
+def _like(tree: Tree) -> nodes.ExpressionNode:
     found = _operator(tree)
-    return nodes.Call("not", (found,)) if tree.args.get("negate") else found
+    return nodes.FunctionCall("not", (found,)) if tree.args.get("negate") else found
 
 
-def _negative(tree: exp.Neg) -> nodes.Node:
+def _negative(tree: exp.Neg) -> nodes.ExpressionNode:
     is_number = isinstance(tree.this, exp.Literal) and not tree.this.is_string
     return _literal(tree.this, sign=-1) if is_number else _operator(tree)
 
 
-def _column(tree: exp.Column) -> nodes.Node:
+def _column(tree: exp.Column) -> nodes.ExpressionNode:
     if isinstance(tree.this, exp.Star):
         return nodes.Star(tree.table or None)
     return nodes.Name(tuple(part.name for part in tree.parts))
 
 
-def _is(tree: exp.Is) -> nodes.Node:
+def _is(tree: exp.Is) -> nodes.ExpressionNode:
     if not isinstance(tree.expression, exp.Null):
         return _operator(tree)
-    return nodes.Call("isnull", (_read(tree.this),))
+    return nodes.FunctionCall("isnull", (_read(tree.this),))
 
 
-def _cast(tree: exp.Cast) -> nodes.Node:
+def _cast(tree: exp.Cast) -> nodes.ExpressionNode:
     if tree.args["to"].find(exp.NotNullColumnConstraint):
         raise NotHere("a cast to a field that is NOT NULL")
     return nodes.Convert(_read(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe")))
 
 
-def _if(tree: exp.If) -> nodes.Node:
+def _if(tree: exp.If) -> nodes.ExpressionNode:
     ends = (tree.args["true"], tree.args.get("false"))
-    return nodes.Call("when", (_read(tree.this), *(_read(e) for e in ends if e)))
+    return nodes.FunctionCall("when", (_read(tree.this), *(_read(e) for e in ends if e)))
 
 
-def _between(tree: exp.Between) -> nodes.Node:
+def _between(tree: exp.Between) -> nodes.ExpressionNode:
     value, low, high = (_read(tree.args[part]) for part in ("this", "low", "high"))
-    return nodes.Call("and", (nodes.Call(">=", (value, low)), nodes.Call("<=", (value, high))))
+    return nodes.FunctionCall(
+        "and", (nodes.FunctionCall(">=", (value, low)), nodes.FunctionCall("<=", (value, high)))
+    )
 
 
-def _filter(tree: exp.Filter) -> nodes.Node:
+def _filter(tree: exp.Filter) -> nodes.ExpressionNode:
     call = _read(tree.this)
-    assert isinstance(call, nodes.Call)
+    assert isinstance(call, nodes.FunctionCall)
     return replace(call, where=_read(tree.expression.this))
 
 
-def _call(tree: exp.Anonymous) -> nodes.Node:
+def _call(tree: exp.Anonymous) -> nodes.ExpressionNode:
     arguments, name = tree.expressions, tree.name.lower()
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-        return nodes.Call(name, tuple(map(_read, arguments[0].expressions)), is_distinct=True)
+        return nodes.FunctionCall(
+            name, tuple(map(_read, arguments[0].expressions)), is_distinct=True
+        )
     if name in _BY_UNIT and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
         unit = nodes.Literal(arguments[0].name, T.StringType())
-        return nodes.Call(name, (unit, *map(_read, arguments[1:])))
-    return nodes.Call(name, tuple(map(_read, arguments)))
+        return nodes.FunctionCall(name, (unit, *map(_read, arguments[1:])))
+    return nodes.FunctionCall(name, tuple(map(_read, arguments)))
 
 
-def _trim(tree: exp.Trim) -> nodes.Node:
+def _trim(tree: exp.Trim) -> nodes.ExpressionNode:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(tree.args.get("position") or "", "trim")
     characters = [_read(tree.expression)] if tree.expression else []
-    return nodes.Call(name, (*characters, _read(tree.this)))
+    return nodes.FunctionCall(name, (*characters, _read(tree.this)))
 
 
-def _position(tree: exp.StrPosition) -> nodes.Node:
+def _position(tree: exp.StrPosition) -> nodes.ExpressionNode:
     given = (tree.args["substr"], tree.this, tree.args.get("position"))
-    return nodes.Call("locate", tuple(_read(part) for part in given if part))
+    return nodes.FunctionCall("locate", tuple(_read(part) for part in given if part))
 
 
-def _case(tree: exp.Case) -> nodes.Node:
-    parts: list[nodes.Node] = []
+def _case(tree: exp.Case) -> nodes.ExpressionNode:
+    parts: list[nodes.ExpressionNode] = []
     for branch in tree.args["ifs"]:
         condition = _read(branch.this)
         if tree.this:
-            condition = nodes.Call("==", (_read(tree.this), condition))
+            condition = nodes.FunctionCall("==", (_read(tree.this), condition))
         parts += [condition, _read(branch.args["true"])]
     if tree.args.get("default"):
         parts.append(_read(tree.args["default"]))
-    return nodes.Call("when", tuple(parts))
+    return nodes.FunctionCall("when", tuple(parts))
 
 
 def _literal(tree: exp.Literal, sign: int = 1) -> nodes.Literal:
@@ -232,10 +236,10 @@ def _literal(tree: exp.Literal, sign: int = 1) -> nodes.Literal:
     )
 
 
-def _window(tree: exp.Window) -> nodes.Over:
+def _window(tree: exp.Window) -> nodes.WindowFunction:
     function, order = tree.this, tree.args.get("order")
     is_told = isinstance(function, exp.IgnoreNulls | exp.RespectNulls)
-    return nodes.Over(
+    return nodes.WindowFunction(
         _read(function.this if is_told else function),
         tuple(map(_read, tree.args.get("partition_by") or ())),
         tuple(order_of(item) for item in (order.expressions if order else ())),
@@ -244,11 +248,11 @@ def _window(tree: exp.Window) -> nodes.Over:
     )
 
 
-def order_of(tree: Tree) -> nodes.Order:
+def order_of(tree: Tree) -> nodes.SortItem:
     """Return one item of ORDER BY."""
     if not isinstance(tree, exp.Ordered):
-        return nodes.Order(_read(tree), descending=False, nulls_first=True)
-    return nodes.Order(
+        return nodes.SortItem(_read(tree), descending=False, nulls_first=True)
+    return nodes.SortItem(
         _read(tree.this), bool(tree.args.get("desc")), bool(tree.args.get("nulls_first"))
     )
 
@@ -279,19 +283,19 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> nodes.Boun
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
 
 
-def _span(tree: exp.Interval, sign: int) -> nodes.Span:
+def _span(tree: exp.Interval, sign: int) -> nodes.TimeOffset:
     """Return an interval as a distance in time; months are none."""
     unit = tree.args.get("unit")
     name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
     number = tree.this.name if isinstance(tree.this, exp.Literal) else ""
     if name not in _MICROS or not number.isdigit():
         raise NotHere("such an interval")
-    return nodes.Span(sign * int(number) * _MICROS[name], name.replace("week", "day"))
+    return nodes.TimeOffset(sign * int(number) * _MICROS[name], name.replace("week", "day"))
 
 
 # What reads each part of SQL, and the parts that it may have of its own: one with another means
 # something else.
-_READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.Node]]] = {
+_READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.ExpressionNode]]] = {
     exp.Paren: ("this", lambda t: _read(t.this)),
     exp.Alias: ("this alias", lambda t: nodes.Alias(_read(t.this), (t.alias,))),
     exp.Column: ("this table db catalog", _column),
@@ -314,7 +318,7 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.Node]]] = {
     exp.If: ("this true false", _if),
     exp.In: (
         "this expressions",
-        lambda t: nodes.Call("in", (_read(t.this), *map(_read, t.expressions))),
+        lambda t: nodes.FunctionCall("in", (_read(t.this), *map(_read, t.expressions))),
     ),
     exp.Between: ("this low high", _between),
     exp.Is: ("this expression", _is),
@@ -326,7 +330,7 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.Node]]] = {
     ),
     exp.Transform: (
         "this expression",
-        lambda t: nodes.Call("transform", (_read(t.this), _read(t.expression))),
+        lambda t: nodes.FunctionCall("transform", (_read(t.this), _read(t.expression))),
     ),
     exp.Trim: ("this expression position", _trim),
     exp.StrPosition: ("this substr position", _position),

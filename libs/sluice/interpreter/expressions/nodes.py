@@ -6,14 +6,14 @@ from typing import Any
 from pyspark.sql.types import DataType
 
 
-class Node:
+class ExpressionNode:
     """One part of an expression."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Literal(Node):
+class Literal(ExpressionNode):
     """A constant."""
 
     value: Any
@@ -21,106 +21,106 @@ class Literal(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Name(Node):
+class Name(ExpressionNode):
     """A column, perhaps of an alias, and fields within it."""
 
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Numbered(Node):
+class ColumnNumber(ExpressionNode):
     """A column by its number, which a star stands for."""
 
     number: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Variable(Node):
+class Variable(ExpressionNode):
     """A lambda's variable, and fields within it."""
 
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Star(Node):
+class Star(ExpressionNode):
     """All columns, perhaps of one alias or struct."""
 
     of: str | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Call(Node):
+class FunctionCall(ExpressionNode):
     """A function or an operator; `where`: FILTER of an aggregate; `text`: of a division."""
 
     name: str
-    arguments: tuple[Node, ...]
+    arguments: tuple[ExpressionNode, ...]
     is_distinct: bool = False
-    where: Node | None = None
+    where: ExpressionNode | None = None
     text: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Convert(Node):
+class Convert(ExpressionNode):
     """A cast."""
 
-    child: Node
+    child: ExpressionNode
     type: DataType
     is_try: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Lambda(Node):
+class Lambda(ExpressionNode):
     """A function of elements."""
 
     parameters: tuple[str, ...]
-    body: Node
+    body: ExpressionNode
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Extract(Node):
+class Extract(ExpressionNode):
     """A field of a struct, or an element of an array or a map."""
 
-    child: Node
-    key: Node
+    child: ExpressionNode
+    key: ExpressionNode
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Alias(Node):
+class Alias(ExpressionNode):
     """An expression with a name; one that gives several columns has several."""
 
-    child: Node
+    child: ExpressionNode
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Order(Node):
+class SortItem(ExpressionNode):
     """One item of an order."""
 
-    child: Node
+    child: ExpressionNode
     descending: bool
     nulls_first: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Over(Node):
+class WindowFunction(ExpressionNode):
     """A window function. A bound is None without a limit, else an offset from the current row."""
 
-    function: Node
-    partition: tuple[Node, ...]
-    order: tuple[Order, ...]
+    function: ExpressionNode
+    partition: tuple[ExpressionNode, ...]
+    order: tuple[SortItem, ...]
     frame: "Frame | None" = None
     ignores_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeOffset:
     """A distance in time, as a bound of a frame. `unit`: what it is written in."""
 
     micros: int
     unit: str = "day"
 
 
-Bound = int | Span | None
+Bound = int | TimeOffset | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Frame:
     upper: Bound
 
 
-def name_of(node: Node) -> str:  # noqa: PLR0911 - one per kind of node
+def name_of(node: ExpressionNode) -> str:  # noqa: PLR0911 - one per kind of node
     """Return the name that a column gets from its expression."""
     match node:
         case Alias():
@@ -143,7 +143,7 @@ def name_of(node: Node) -> str:  # noqa: PLR0911 - one per kind of node
             return name
         case Convert():
             return name_of(node.child)
-        case Call():
+        case FunctionCall():
             return f"{node.name}({', '.join(map(name_of, node.arguments))})"
         case Literal():
             return str(node.value)

@@ -4,33 +4,35 @@ from collections.abc import Callable, Iterator
 
 from sluice.interpreter.expressions.nodes import (
     Alias,
-    Call,
     Convert,
+    ExpressionNode,
     Extract,
+    FunctionCall,
     Lambda,
-    Node,
-    Order,
-    Over,
+    SortItem,
+    WindowFunction,
 )
 
 
-def children(node: Node) -> tuple[Node, ...]:
+def children(node: ExpressionNode) -> tuple[ExpressionNode, ...]:
     """Return the direct parts of a node; those of a window function belong to itself."""
     match node:
-        case Alias() | Convert() | Order():
+        case Alias() | Convert() | SortItem():
             return (node.child,)
         case Extract():
             return (node.child, node.key)
-        case Call():
+        case FunctionCall():
             return (*node.arguments, *((node.where,) if node.where else ()))
         case Lambda():
             return (node.body,)
-        case Over():
+        case WindowFunction():
             return (*node.partition, *node.order, *getattr(node.function, "arguments", ()))
     return ()
 
 
-def outermost(node: Node, wanted: Callable[[Node], bool]) -> Iterator[Node]:
+def outermost(
+    node: ExpressionNode, wanted: Callable[[ExpressionNode], bool]
+) -> Iterator[ExpressionNode]:
     """Yield the parts, or the whole, that are wanted and not within another one."""
     if wanted(node):
         yield node
@@ -39,7 +41,7 @@ def outermost(node: Node, wanted: Callable[[Node], bool]) -> Iterator[Node]:
         yield from outermost(child, wanted)
 
 
-def every(node: Node) -> Iterator[Node]:
+def every(node: ExpressionNode) -> Iterator[ExpressionNode]:
     """Yield the node and all its parts."""
     yield node
     for child in children(node):

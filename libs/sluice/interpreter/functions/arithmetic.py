@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import DividedByZero, NotHere
-from sluice.interpreter.values.batch import Batch, Value, constant, each
+from sluice.interpreter.values.batch import ColumnBatch, Value, constant, each
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.numbers import (
     OutOfRange,
@@ -128,7 +128,7 @@ def binary(name: str, arguments: list[Value]) -> Value:
 def _within(fits: Callable[[int], int], value: Value) -> Value:
     """Return the numbers, of which the least and the greatest are checked to fit."""
 
-    def run(batch: Batch) -> Sequence[Any]:
+    def run(batch: ColumnBatch) -> Sequence[Any]:
         found = value.run(batch)
         if given := [v for v in found if v is not None]:
             fits(min(given)), fits(max(given))

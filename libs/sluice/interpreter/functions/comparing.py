@@ -9,9 +9,9 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import Batch, Value, constant, each, whole
+from sluice.interpreter.values.batch import ColumnBatch, Value, constant, each, whole
 from sluice.interpreter.values.casts import boolean, cast, number
-from sluice.interpreter.values.columns import Held, compared, is_null, negated, settled
+from sluice.interpreter.values.columns import ArrowColumn, compared, is_null, negated, settled
 from sluice.interpreter.values.keys import key_of, order_of, same_value
 from sluice.interpreter.values.types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
@@ -62,10 +62,12 @@ def _by_arrow(name: str, a: Value, b: Value, otherwise: Value) -> Value:
     if not isinstance(a.type, PLAIN) or not b.is_literal or b.literal is None:
         return otherwise
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         values = a.run(batch)
         return (
-            compared(name, values, b.literal) if isinstance(values, Held) else otherwise.run(batch)
+            compared(name, values, b.literal)
+            if isinstance(values, ArrowColumn)
+            else otherwise.run(batch)
         )
 
     return Value(BOOLEAN, run)
@@ -106,7 +108,7 @@ def _logic(arguments: list[Value], *, decides: bool) -> Value:
     """Return AND or OR; the second side is computed only where the first doesn't decide."""
     left, right = (boolean(a) for a in arguments)
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         found = left.run(batch)
         one = settled(found)
         if one and one.value is not None:
@@ -173,7 +175,7 @@ def _when(arguments: list[Value]) -> Value:
     values = [cast(v, type_) for v in values]
     default = cast(default, type_) if default else constant(None, type_)
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         found: list[Any] = []
         left: Sequence[int] = range(batch.count)
         for condition, value in zip(conditions, values, strict=True):
@@ -196,11 +198,11 @@ def _when(arguments: list[Value]) -> Value:
     return Value(type_, run)
 
 
-def _part(batch: Batch, rows: Sequence[int]) -> Batch:
+def _part(batch: ColumnBatch, rows: Sequence[int]) -> ColumnBatch:
     return batch if len(rows) == batch.count else batch.take(rows)
 
 
-def _fill(found: list[Any], rows: Sequence[int], value: Value, batch: Batch) -> None:
+def _fill(found: list[Any], rows: Sequence[int], value: Value, batch: ColumnBatch) -> None:
     if not rows:
         return
     for row, result in zip(rows, value.run(_part(batch, rows)), strict=True):
@@ -211,7 +213,7 @@ def _coalesce(arguments: list[Value]) -> Value:
     type_ = common(a.type for a in arguments)
     first, *others = (cast(a, type_) for a in arguments)
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         found = first.run(batch)
         for other in others:
             gaps = settled(is_null(found))
@@ -274,7 +276,7 @@ def _nvl2(arguments: list[Value]) -> Value:
 def _raise_error(arguments: list[Value]) -> Value:
     run = arguments[0].run
 
-    def raised(batch: Batch) -> list[Any]:
+    def raised(batch: ColumnBatch) -> list[Any]:
         if batch.count:
             raise NotHere(f"the error {run(batch)[0]!r}")
         return []

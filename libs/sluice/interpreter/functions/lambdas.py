@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.arrays import natural_sort
-from sluice.interpreter.values.batch import Batch, Value, element_type
+from sluice.interpreter.values.batch import ColumnBatch, Value, element_type
 from sluice.interpreter.values.types import BOOLEAN, INT
 
 
@@ -33,13 +33,13 @@ def variable(type_: T.DataType) -> tuple[object, Value]:
     return key, Value(type_, lambda batch: batch.column(key))
 
 
-def _over_elements(items: Value, body: Deferred) -> tuple[T.DataType, Callable[[Batch], Any]]:
+def _over_elements(items: Value, body: Deferred) -> tuple[T.DataType, Callable[[ColumnBatch], Any]]:
     """Return the lambda's type, and a function to each row's elements and their results."""
     key, element = variable(element_type(items))
     place, index = variable(INT)
     of = body.compiled(*(element, index)[: body.count])
 
-    def run(batch: Batch) -> list[tuple[Any, list[Any]]]:
+    def run(batch: ColumnBatch) -> list[tuple[Any, list[Any]]]:
         arrays = items.run(batch)
         rows = [row for row, v in enumerate(arrays) if v is not None for _ in v]
         elements = [x for v in arrays if v is not None for x in v]
@@ -50,7 +50,7 @@ def _over_elements(items: Value, body: Deferred) -> tuple[T.DataType, Callable[[
     return of.type, run
 
 
-def _tested(items: Value, body: Deferred) -> Callable[[Batch], Any]:
+def _tested(items: Value, body: Deferred) -> Callable[[ColumnBatch], Any]:
     """Return the function to each row's elements, and whether they meet a condition."""
     type_, run = _over_elements(items, body)
     if type_ != BOOLEAN:
@@ -61,7 +61,7 @@ def _tested(items: Value, body: Deferred) -> Callable[[Batch], Any]:
 def _transform(items: Value, others: list[Deferred]) -> Value:
     type_, run = _over_elements(items, others[0])
 
-    def transformed(batch: Batch) -> list[Any]:
+    def transformed(batch: ColumnBatch) -> list[Any]:
         return [None if v is None else tuple(found) for v, found in run(batch)]
 
     return Value(T.ArrayType(type_), transformed)
@@ -70,7 +70,7 @@ def _transform(items: Value, others: list[Deferred]) -> Value:
 def _filter(items: Value, others: list[Deferred]) -> Value:
     run = _tested(items, others[0])
 
-    def kept(batch: Batch) -> list[Any]:
+    def kept(batch: ColumnBatch) -> list[Any]:
         return [
             None if v is None else tuple(x for x, is_in in zip(v, found, strict=True) if is_in)
             for v, found in run(batch)
@@ -103,7 +103,7 @@ def _aggregate(items: Value, others: list[Deferred]) -> Value:
         raise NotHere("an aggregate whose start is of another type than its steps")
     finished = others[2].compiled(total) if len(others) > 2 else total
 
-    def run(batch: Batch) -> list[Any]:
+    def run(batch: ColumnBatch) -> list[Any]:
         arrays, totals = items.run(batch), list(start.run(batch))
         rows = [i for i, v in enumerate(arrays) if v]
         for step in range(max((len(arrays[i]) for i in rows), default=0)):
@@ -126,12 +126,12 @@ def _array_sort(items: Value, others: list[Deferred]) -> Value:
     if compared.type != INT:
         raise NotHere("an array_sort by a comparison that is no INT")
 
-    def run(batch: Batch) -> list[Any]:
+    def run(batch: ColumnBatch) -> list[Any]:
         return [
             None if v is None else _sorted(v, batch, row) for row, v in enumerate(items.run(batch))
         ]
 
-    def _sorted(v: tuple[Any, ...], batch: Batch, row: int) -> tuple[Any, ...]:
+    def _sorted(v: tuple[Any, ...], batch: ColumnBatch, row: int) -> tuple[Any, ...]:
         if len(v) < 2:
             return v
         pairs = [(i, j) for i in range(len(v)) for j in range(len(v)) if i != j]

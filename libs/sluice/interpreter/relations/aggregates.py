@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.nodes import Call, Literal, Node, Star
+from sluice.interpreter.expressions.nodes import ExpressionNode, FunctionCall, Literal, Star
 from sluice.interpreter.values.batch import Value, constant
 from sluice.interpreter.values.casts import boolean, number
 from sluice.interpreter.values.columns import Same
@@ -251,7 +251,7 @@ SPARKS = frozenset(
 )
 
 
-def arguments_of(call: Call) -> list[Node]:
+def arguments_of(call: FunctionCall) -> list[ExpressionNode]:
     """Return an aggregate's arguments. Raises NotHere for a star in other than `count(*)`."""
     stars = [a for a in call.arguments if isinstance(a, Star)]
     if not stars:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.nodes import Bound, Frame, Span
-from sluice.interpreter.relations.sorting import SortKey
-from sluice.interpreter.values.batch import Batch
+from sluice.interpreter.expressions.nodes import Bound, Frame, TimeOffset
+from sluice.interpreter.relations.sorting import CompiledSortItem
+from sluice.interpreter.values.batch import ColumnBatch
 from sluice.interpreter.values.zones import DAY
 
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
@@ -19,7 +19,7 @@ Bounds = list[tuple[int, int]]
 Framing = Callable[[Sequence[int], Sequence[int]], Bounds]
 
 
-def framing(frame: Frame, keys: Sequence[SortKey]) -> Callable[[Batch], Framing]:
+def framing(frame: Frame, keys: Sequence[CompiledSortItem]) -> Callable[[ColumnBatch], Framing]:
     """Return the frames of a batch's rows."""
     ends = (frame.lower, frame.upper)
     if None not in ends and _least(frame.lower) > _least(frame.upper):
@@ -29,12 +29,12 @@ def framing(frame: Frame, keys: Sequence[SortKey]) -> Callable[[Batch], Framing]
     if frame.by_rows or all(bound in (None, 0) for bound in ends):
         return lambda _: lambda _rows, peers: _by_place(frame, peers)
     (key,) = keys
-    units = {b.unit if isinstance(b, Span) else "" for b in ends if b}
+    units = {b.unit if isinstance(b, TimeOffset) else "" for b in ends if b}
     if len(units) > 1:
         raise NotHere("a frame between bounds of two types")
     lower, upper = (_distance(bound, key.value.type) for bound in ends)
 
-    def of(batch: Batch) -> Framing:
+    def of(batch: ColumnBatch) -> Framing:
         values = key.value.run(batch)
 
         def by_value(rows: Sequence[int], peers: Sequence[int]) -> Bounds:
@@ -46,7 +46,7 @@ def framing(frame: Frame, keys: Sequence[SortKey]) -> Callable[[Batch], Framing]
 
 
 def _least(bound: Bound) -> int:
-    return bound.micros if isinstance(bound, Span) else bound or 0
+    return bound.micros if isinstance(bound, TimeOffset) else bound or 0
 
 
 def _distance(bound: Bound, type_: T.DataType) -> int | None:
@@ -54,9 +54,9 @@ def _distance(bound: Bound, type_: T.DataType) -> int | None:
     match bound:
         case None | 0:
             return bound
-        case Span(micros=micros) if isinstance(type_, MOMENTS):
+        case TimeOffset(micros=micros) if isinstance(type_, MOMENTS):
             return micros
-        case Span(micros=micros) if isinstance(type_, T.DateType) and micros % DAY == 0:
+        case TimeOffset(micros=micros) if isinstance(type_, T.DateType) and micros % DAY == 0:
             return micros // DAY
         case int() if isinstance(type_, WHOLE):
             return bound
@@ -68,7 +68,7 @@ def _near(
     peers: Sequence[int],
     lower: int | None,
     upper: int | None,
-    key: SortKey,
+    key: CompiledSortItem,
 ) -> Bounds:
     """Return the frames by values in order; of null's row, the nulls."""
     sign = -1 if key.descending else 1
@@ -100,7 +100,7 @@ def _by_place(frame: Frame, peers: Sequence[int]) -> Bounds:
             zip(starts, [count] * count if frame.upper is None else ends_of(peers), strict=True)
         )
     first, last = frame.lower, frame.upper
-    if isinstance(first, Span) or isinstance(last, Span):
+    if isinstance(first, TimeOffset) or isinstance(last, TimeOffset):
         raise NotHere("a frame of ROWS by an interval")
     lower = [0 if first is None else max(0, i + first) for i in range(count)]
     upper = [count if last is None else i + last + 1 for i in range(count)]

@@ -8,14 +8,14 @@ from typing import Any
 from pyspark.sql.connect import proto
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.compiling import Column, Scope, compile_node, find
-from sluice.interpreter.expressions.nodes import Call, Name, Node
+from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
+from sluice.interpreter.expressions.nodes import ExpressionNode, FunctionCall, Name
 from sluice.interpreter.expressions.walking import every
 from sluice.interpreter.functions.comparing import alike
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.sorting import keys_of
 from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import Batch, Value
+from sluice.interpreter.values.batch import ColumnBatch, Value
 from sluice.interpreter.values.casts import boolean
 
 _KIND = proto.Join.JoinType
@@ -36,11 +36,15 @@ class Equality:
     places: tuple[int | None, int | None] = (None, None)  # of the columns that are compared
 
 
-class Pairs(Batch):
+class Pairs(ColumnBatch):
     """Pairs of rows of two batches; None is a row of nulls."""
 
     def __init__(
-        self, left: Batch, right: Batch, width: int, pairs: Sequence[tuple[int | None, int | None]]
+        self,
+        left: ColumnBatch,
+        right: ColumnBatch,
+        width: int,
+        pairs: Sequence[tuple[int | None, int | None]],
     ) -> None:
         super().__init__(len(pairs), {})
         self._sides, self._width, self._pairs = (left, right), width, pairs
@@ -54,13 +58,13 @@ class Pairs(Batch):
         return super().column(key)
 
 
-def join(left: Relation, right: Relation, kind: int, condition: Node | None) -> Relation:
+def join(left: Relation, right: Relation, kind: int, condition: ExpressionNode | None) -> Relation:
     """Return the rows of a join of that kind."""
     columns = (*left.columns, *right.columns)
     equalities, rest = _split(condition, left.columns, right.columns)
-    others = [boolean(compile_node(node, Scope(columns))) for node in rest]
+    others = [boolean(compile_node(node, Bindings(columns))) for node in rest]
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         a, b = _sides(left, right, kind, equalities)
         found = list(_matches(a, b, equalities))
         for other in others:
@@ -73,7 +77,7 @@ def join(left: Relation, right: Relation, kind: int, condition: Node | None) -> 
 
 def _sides(
     left: Relation, right: Relation, kind: int, equalities: Sequence[Equality]
-) -> tuple[Batch, Batch]:
+) -> tuple[ColumnBatch, ColumnBatch]:
     """Return both sides' rows; of one that can be narrowed, those that the other may match."""
     of_left = [(e.places[0], e.right) for e in equalities if e.places[0] is not None]
     of_right = [(e.places[1], e.left) for e in equalities if e.places[1] is not None]
@@ -86,7 +90,7 @@ def _sides(
     return a, right.rows()
 
 
-def _narrowed(relation: Relation, other: Batch, by: Sequence[tuple[int, Value]]) -> Relation:
+def _narrowed(relation: Relation, other: ColumnBatch, by: Sequence[tuple[int, Value]]) -> Relation:
     """Return at least the rows that match the other side's in all columns that are compared."""
     for place, value in by:
         if relation.narrow:
@@ -94,7 +98,7 @@ def _narrowed(relation: Relation, other: Batch, by: Sequence[tuple[int, Value]])
     return relation
 
 
-def _distinct(batch: Batch, value: Value) -> list[Any]:
+def _distinct(batch: ColumnBatch, value: Value) -> list[Any]:
     return list(dict.fromkeys(value.run(batch)))
 
 
@@ -103,19 +107,19 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
     if kind not in (INNER, LEFT, SEMI, ANTI):
         raise NotHere("a join by names that keeps rows of the right")
     one, other = _aliased(left, "_left"), _aliased(right, "_right")
-    pairs = [Call("==", (Name(("_left", n)), Name(("_right", n)))) for n in names]
-    condition: Node = pairs[0]
+    pairs = [FunctionCall("==", (Name(("_left", n)), Name(("_right", n)))) for n in names]
+    condition: ExpressionNode = pairs[0]
     for pair in pairs[1:]:
-        condition = Call("and", (condition, pair))
+        condition = FunctionCall("and", (condition, pair))
     joined = join(one, other, kind, condition)
     places = [find((n,), left.columns)[0] for n in names]
     again = {len(left.columns) + find((n,), right.columns)[0] for n in names}
     order = [*places, *(i for i in range(len(joined.columns)) if i not in {*places, *again})]
     all_ = (*left.columns, *right.columns)
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         batch = joined.rows()
-        return Batch(
+        return ColumnBatch(
             batch.count, {}, {to: partial(batch.column, at) for to, at in enumerate(order)}
         )
 
@@ -123,12 +127,14 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
 
 
 def _aliased(relation: Relation, alias: str) -> Relation:
-    return relation.renamed([Column(c.name, c.type, alias) for c in relation.columns])
+    return relation.renamed([RelationColumn(c.name, c.type, alias) for c in relation.columns])
 
 
 def _split(
-    condition: Node | None, left: Sequence[Column], right: Sequence[Column]
-) -> tuple[list[Equality], list[Node]]:
+    condition: ExpressionNode | None,
+    left: Sequence[RelationColumn],
+    right: Sequence[RelationColumn],
+) -> tuple[list[Equality], list[ExpressionNode]]:
     """Return the equalities between the sides, and the other conditions."""
     equalities, rest = [], []
     for part in _conjuncts(condition):
@@ -140,28 +146,30 @@ def _split(
     return equalities, rest
 
 
-def _conjuncts(node: Node | None) -> Iterator[Node]:
-    if isinstance(node, Call) and node.name == "and":
+def _conjuncts(node: ExpressionNode | None) -> Iterator[ExpressionNode]:
+    if isinstance(node, FunctionCall) and node.name == "and":
         for argument in node.arguments:
             yield from _conjuncts(argument)
     elif node is not None:
         yield node
 
 
-def _equality(node: Node, left: Sequence[Column], right: Sequence[Column]) -> Equality | None:
-    if not isinstance(node, Call) or node.name not in ("==", "=", "<=>"):
+def _equality(
+    node: ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
+) -> Equality | None:
+    if not isinstance(node, FunctionCall) or node.name not in ("==", "=", "<=>"):
         return None
     sides = [_side(argument, left, right) for argument in node.arguments]
     if sorted(sides) != [0, 1]:
         return None
     one, other = node.arguments if sides == [0, 1] else reversed(node.arguments)
-    values = compile_node(one, Scope(left)), compile_node(other, Scope(right))
+    values = compile_node(one, Bindings(left)), compile_node(other, Bindings(right))
     pair = alike(*values)
     places = (_place(one, left), _place(other, right)) if pair == values else (None, None)
     return Equality(*pair, with_nulls=node.name == "<=>", places=places)
 
 
-def _place(node: Node, columns: Sequence[Column]) -> int | None:
+def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
     """Return the number of a column that stands by itself."""
     if not isinstance(node, Name):
         return None
@@ -169,14 +177,18 @@ def _place(node: Node, columns: Sequence[Column]) -> int | None:
     return None if rest else at
 
 
-def _side(node: Node, left: Sequence[Column], right: Sequence[Column]) -> int:
+def _side(
+    node: ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
+) -> int:
     """Return 0 or 1 if all columns are of that side; -1 if they are of both, or none."""
     both = (*left, *right)
     sides = {find(p.parts, both)[0] >= len(left) for p in every(node) if isinstance(p, Name)}
     return int(sides.pop()) if len(sides) == 1 else -1
 
 
-def _matches(a: Batch, b: Batch, equalities: Sequence[Equality]) -> Iterator[tuple[int, int]]:
+def _matches(
+    a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]
+) -> Iterator[tuple[int, int]]:
     """Yield the pairs of rows for which the equalities hold."""
     if not equalities and a.count * b.count > MOST_PAIRS:
         raise NotHere("a join of that many pairs of rows")
@@ -191,7 +203,9 @@ def _matches(a: Batch, b: Batch, equalities: Sequence[Equality]) -> Iterator[tup
             yield row, other
 
 
-def _shaped(kind: int, a: Batch, b: Batch, width: int, found: list[tuple[int, int]]) -> Batch:
+def _shaped(
+    kind: int, a: ColumnBatch, b: ColumnBatch, width: int, found: list[tuple[int, int]]
+) -> ColumnBatch:
     """Return the rows that a join of that kind gives for these pairs."""
     lefts = {i for i, _ in found}
     if kind in (SEMI, ANTI):

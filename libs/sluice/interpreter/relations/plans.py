@@ -11,17 +11,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions import from_protocol as protocol
-from sluice.interpreter.expressions.compiling import Column, Scope, column, compile_node, find
+from sluice.interpreter.expressions.compiling import (
+    Bindings,
+    RelationColumn,
+    column,
+    compile_node,
+    find,
+)
 from sluice.interpreter.expressions.names import split_name
-from sluice.interpreter.expressions.nodes import Alias, Node, Star
+from sluice.interpreter.expressions.nodes import Alias, ExpressionNode, Star
 from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
 from sluice.interpreter.relations.projecting import project
 from sluice.interpreter.relations.relation import Narrow, Relation
-from sluice.interpreter.relations.sorting import SortKey, in_order, keys_of, unplaced
+from sluice.interpreter.relations.sorting import CompiledSortItem, in_order, keys_of, unplaced
 from sluice.interpreter.relations.stored import MOST_ROWS, of_arrow
 from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import Batch
+from sluice.interpreter.values.batch import ColumnBatch
 from sluice.interpreter.values.casts import boolean, cast
 from sluice.interpreter.values.columns import Same, settled
 from sluice.interpreter.values.keys import has_floats, normal
@@ -66,11 +72,11 @@ class Plans:
 
 
 def _rows(
-    relation: Relation, chosen: Callable[[Batch], Sequence[int]], narrow: Narrow | None = None
+    relation: Relation, chosen: Callable[[ColumnBatch], Sequence[int]], narrow: Narrow | None = None
 ) -> Relation:
     """Return the rows of a relation that are chosen by number, in that order."""
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         batch = relation.rows()
         return batch.take(chosen(batch))
 
@@ -80,9 +86,9 @@ def _rows(
 def _columns(relation: Relation, places: Sequence[int]) -> Relation:
     """Return these columns of a relation, in this order."""
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         batch = relation.rows()
-        return Batch(
+        return ColumnBatch(
             batch.count, {}, {to: partial(batch.column, at) for to, at in enumerate(places)}
         )
 
@@ -94,8 +100,8 @@ def _local(_: Plans, plan: Any) -> Relation:
     if not plan.HasField("data"):
         assert schema
         return Relation(
-            tuple(Column(f.name, plain(f.dataType)) for f in schema.fields),
-            lambda: Batch(0, dict(enumerate([[] for _ in schema.fields]))),
+            tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields),
+            lambda: ColumnBatch(0, dict(enumerate([[] for _ in schema.fields]))),
         )
     rows = pa.ipc.open_stream(plan.data).read_all()
     return of_arrow(rows, schema or from_arrow_schema(rows.schema))
@@ -105,8 +111,8 @@ def _range(_: Plans, plan: Any) -> Relation:
     numbers = range(plan.start, plan.end, plan.step)
     if len(numbers) > MOST_ROWS:
         raise NotHere(f"a range of {len(numbers)} rows")
-    column_ = Column("id", T.LongType())
-    return Relation((column_,), lambda: Batch(len(numbers), {0: list(numbers)}))
+    column_ = RelationColumn("id", T.LongType())
+    return Relation((column_,), lambda: ColumnBatch(len(numbers), {0: list(numbers)}))
 
 
 def _handed(plans: Plans, plan: Any) -> Relation:
@@ -125,11 +131,11 @@ def _filter(plans: Plans, plan: Any) -> Relation:
     return _where(plans.relation(plan.input), protocol.read(plan.condition))
 
 
-def _where(relation: Relation, node: Node) -> Relation:
-    condition = compile_node(node, Scope(relation.columns))
+def _where(relation: Relation, node: ExpressionNode) -> Relation:
+    condition = compile_node(node, Bindings(relation.columns))
     holds = boolean(condition)
 
-    def rows(batch: Batch) -> Sequence[int]:
+    def rows(batch: ColumnBatch) -> Sequence[int]:
         found = holds.run(batch)
         if one := settled(found):
             return range(batch.count if one.value else 0)
@@ -140,7 +146,7 @@ def _where(relation: Relation, node: Node) -> Relation:
 
 def _alias(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
-    return relation.renamed([Column(c.name, c.type, plan.alias) for c in relation.columns])
+    return relation.renamed([RelationColumn(c.name, c.type, plan.alias) for c in relation.columns])
 
 
 def _join(plans: Plans, plan: Any) -> Relation:
@@ -162,16 +168,16 @@ def _set_operation(plans: Plans, plan: Any) -> Relation:
         raise NotHere("a union of tables with other columns")
     pairs = list(zip(left.columns, right.columns, strict=True))
     types = [wider(a.type, b.type) for a, b in pairs]
-    columns = tuple(Column(a.name, t) for (a, _), t in zip(pairs, types, strict=True))
+    columns = tuple(RelationColumn(a.name, t) for (a, _), t in zip(pairs, types, strict=True))
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         a, b = left.rows(), right.rows()
 
         def both(i: int) -> Values:
             one, other = (cast(column(i, c.type), types[i]) for c in pairs[i])
             return [*one.run(a), *other.run(b)]
 
-        return Batch(a.count + b.count, {}, {i: partial(both, i) for i in range(len(pairs))})
+        return ColumnBatch(a.count + b.count, {}, {i: partial(both, i) for i in range(len(pairs))})
 
     return Relation(columns, compute)
 
@@ -186,20 +192,20 @@ def _by_name(left: Relation, right: Relation, *, missing: bool) -> tuple[Relatio
     return _only(left, every), _only(right, every)
 
 
-def _only(relation: Relation, wanted: Sequence[Column]) -> Relation:
+def _only(relation: Relation, wanted: Sequence[RelationColumn]) -> Relation:
     lower = [c.name.lower() for c in relation.columns]
     places = [lower.index(c.name.lower()) if c.name.lower() in lower else None for c in wanted]
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         batch = relation.rows()
 
         def shown(place: int | None) -> Values:
             return Same(None, batch.count) if place is None else batch.column(place)
 
-        return Batch(batch.count, {}, {i: partial(shown, p) for i, p in enumerate(places)})
+        return ColumnBatch(batch.count, {}, {i: partial(shown, p) for i, p in enumerate(places)})
 
     columns = [
-        Column(c.name, c.type if p is None else relation.columns[p].type)
+        RelationColumn(c.name, c.type if p is None else relation.columns[p].type)
         for c, p in zip(wanted, places, strict=True)
     ]
     return Relation(tuple(columns), compute)
@@ -213,7 +219,7 @@ def _drop_nulls(plans: Plans, plan: Any) -> Relation:
     names = plan.cols or [c.name for c in relation.columns]
     places = [find((name,), relation.columns)[0] for name in names]
 
-    def rows(batch: Batch) -> list[int]:
+    def rows(batch: ColumnBatch) -> list[int]:
         columns = [batch.column(i) for i in places]
         return [r for r in range(batch.count) if not any(_is_missing(c[r]) for c in columns)]
 
@@ -227,11 +233,11 @@ def _is_missing(value: Any) -> bool:
 
 def _sort(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
-    scope = Scope(relation.columns)
-    keys = [SortKey.of(protocol.order_of(o), scope) for o in plan.order]
+    scope = Bindings(relation.columns)
+    keys = [CompiledSortItem.of(protocol.order_of(o), scope) for o in plan.order]
     unplaced([key.value for key in keys])
 
-    def rows(batch: Batch) -> Sequence[int]:
+    def rows(batch: ColumnBatch) -> Sequence[int]:
         return in_order(range(batch.count), [key.places(batch) for key in keys], keys)
 
     return _rows(relation, rows)
@@ -278,7 +284,7 @@ def _deduplicate(plans: Plans, plan: Any) -> Relation:
     places = [find((name,), relation.columns)[0] for name in names]
     values = [column(i, relation.columns[i].type) for i in places]
 
-    def rows(batch: Batch) -> list[int]:
+    def rows(batch: ColumnBatch) -> list[int]:
         first: dict[tuple[Any, ...], int] = {}
         for row, key in enumerate(keys_of(batch, values)):
             first.setdefault(key, row)
@@ -293,26 +299,26 @@ def _without_signs(relation: Relation, places: Sequence[int]) -> Relation:
     if not signed:
         return relation
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         batch = relation.rows()
         later: dict[Hashable, Callable[[], Values]] = {
             i: partial(batch.column, i) for i in range(len(relation.columns))
         }
         for i in signed:
             later[i] = partial(_shown, batch, i, normal(relation.columns[i].type))
-        return Batch(batch.count, {}, later)
+        return ColumnBatch(batch.count, {}, later)
 
     return Relation(relation.columns, compute)
 
 
-def _shown(batch: Batch, at: int, shown: Callable[[Any], Any]) -> Values:
+def _shown(batch: ColumnBatch, at: int, shown: Callable[[Any], Any]) -> Values:
     return list(map(shown, batch.column(at)))
 
 
 def _to_df(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
     pairs = zip(relation.columns, plan.column_names, strict=True)
-    return relation.renamed([Column(name, c.type) for c, name in pairs])
+    return relation.renamed([RelationColumn(name, c.type) for c, name in pairs])
 
 
 def _renamed(plans: Plans, plan: Any) -> Relation:
@@ -320,7 +326,10 @@ def _renamed(plans: Plans, plan: Any) -> Relation:
     names = {r.col_name.lower(): r.new_col_name for r in plan.renames}
     names |= {old.lower(): new for old, new in plan.rename_columns_map.items()}
     return relation.renamed(
-        [Column(names.get(c.name.lower(), c.name), c.type, c.alias) for c in relation.columns]
+        [
+            RelationColumn(names.get(c.name.lower(), c.name), c.type, c.alias)
+            for c in relation.columns
+        ]
     )
 
 
@@ -329,7 +338,7 @@ def _same(plans: Plans, plan: Any) -> Relation:
     return plans.relation(plan.input)
 
 
-ONE_ROW = Relation((), lambda: Batch(1, {}))
+ONE_ROW = Relation((), lambda: ColumnBatch(1, {}))
 _READERS: Mapping[str, Callable[[Plans, Any], Relation]] = {
     "local_relation": _local,
     "range": _range,

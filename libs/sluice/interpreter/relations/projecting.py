@@ -8,57 +8,69 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.compiling import Column, Scope, column, compile_node, find
+from sluice.interpreter.expressions.compiling import (
+    Bindings,
+    RelationColumn,
+    column,
+    compile_node,
+    find,
+)
 from sluice.interpreter.expressions.nodes import (
     Alias,
-    Call,
+    ColumnNumber,
     Convert,
+    ExpressionNode,
+    FunctionCall,
     Name,
-    Node,
-    Numbered,
-    Over,
     Star,
+    WindowFunction,
     name_of,
 )
 from sluice.interpreter.expressions.walking import outermost
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.windows import compile_over
 from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import Batch, Value
+from sluice.interpreter.values.batch import ColumnBatch, Value
 from sluice.interpreter.values.types import INT
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
 
 
-def project(relation: Relation, nodes: Sequence[Node]) -> Relation:
+def project(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     """Return the expressions' columns of each row."""
     nodes = [part for node in nodes for part in _expanded(node, relation.columns)]
     if any(_generator(node) for node in nodes):
         return _spread(relation, nodes)
-    windows = {id(w): w for node in nodes for w in outermost(node, lambda n: isinstance(n, Over))}
-    plain = Scope(relation.columns)
-    over = {key: compile_over(w, plain) for key, w in windows.items() if isinstance(w, Over)}
+    windows = {
+        id(w): w for node in nodes for w in outermost(node, lambda n: isinstance(n, WindowFunction))
+    }
+    plain = Bindings(relation.columns)
+    over = {
+        key: compile_over(w, plain) for key, w in windows.items() if isinstance(w, WindowFunction)
+    }
     scope = replace(plain, computed={key: column(key, v.type) for key, v in over.items()})
     values = [compile_node(node, scope) for node in nodes]
     columns = [_column(n, v, relation.columns) for n, v in zip(nodes, values, strict=True)]
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         batch = relation.rows()
         if over:
             batch = batch.beside({k: partial(v.run, batch) for k, v in over.items()})
-        return Batch(batch.count, {}, {i: partial(v.run, batch) for i, v in enumerate(values)})
+        return ColumnBatch(
+            batch.count, {}, {i: partial(v.run, batch) for i, v in enumerate(values)}
+        )
 
     places = [_place(node, relation.columns) for node in nodes]
     narrow = None if over else relation.through(lambda less: project(less, nodes), places)
     return Relation(tuple(columns), compute, narrow)
 
 
-def _place(node: Node, columns: Sequence[Column]) -> int | None:
+def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
     """Return the number of the column that an expression only shows."""
     match node:
         case Alias():
             return _place(node.child, columns)
-        case Numbered():
+        case ColumnNumber():
             return node.number
         case Name():
             at, rest = find(node.parts, columns)
@@ -69,24 +81,26 @@ def _place(node: Node, columns: Sequence[Column]) -> int | None:
     return None
 
 
-def _column(node: Node, value: Value, columns: Sequence[Column]) -> Column:
+def _column(
+    node: ExpressionNode, value: Value, columns: Sequence[RelationColumn]
+) -> RelationColumn:
     """Return a projected column; one that is only named keeps its relation's alias."""
-    if isinstance(node, Numbered):
+    if isinstance(node, ColumnNumber):
         return columns[node.number]
     if isinstance(node, Name):
         at, rest = find(node.parts, columns)
         if not rest:
             return replace(columns[at], name=name_of(node))
-    return Column(name_of(node), value.type)
+    return RelationColumn(name_of(node), value.type)
 
 
-def _expanded(node: Node, columns: Sequence[Column]) -> list[Node]:
+def _expanded(node: ExpressionNode, columns: Sequence[RelationColumn]) -> list[ExpressionNode]:
     if not isinstance(node, Star):
         return [node]
     if node.of is None:
-        return [Numbered(i) for i, c in enumerate(columns)]
+        return [ColumnNumber(i) for i, c in enumerate(columns)]
     of = node.of.strip("`").lower()
-    aliased = [Numbered(i) for i, c in enumerate(columns) if (c.alias or "").lower() == of]
+    aliased = [ColumnNumber(i) for i, c in enumerate(columns) if (c.alias or "").lower() == of]
     if aliased:
         return list(aliased)
     at, rest = find([node.of.strip("`")], columns)
@@ -96,18 +110,18 @@ def _expanded(node: Node, columns: Sequence[Column]) -> list[Node]:
     return [Name((columns[at].name, name)) for name in type_.names]
 
 
-def _generator(node: Node) -> Call | None:
+def _generator(node: ExpressionNode) -> FunctionCall | None:
     inner = node.child if isinstance(node, Alias) else node
-    return inner if isinstance(inner, Call) and inner.name in GENERATORS else None
+    return inner if isinstance(inner, FunctionCall) and inner.name in GENERATORS else None
 
 
-def _spread(relation: Relation, nodes: Sequence[Node]) -> Relation:
+def _spread(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     """Return a row for each element of an array, beside the other columns."""
     found = [(i, call) for i, node in enumerate(nodes) if (call := _generator(node))]
-    if len(found) != 1 or isinstance(nodes[found[0][0]], Over):
+    if len(found) != 1 or isinstance(nodes[found[0][0]], WindowFunction):
         raise NotHere("two arrays spread at once")
     at, call = found[0]
-    scope = Scope(relation.columns)
+    scope = Bindings(relation.columns)
     items = compile_node(call.arguments[0], scope)
     if not isinstance(items.type, T.ArrayType):
         raise NotHere("explode of no array")
@@ -116,12 +130,12 @@ def _spread(relation: Relation, nodes: Sequence[Node]) -> Relation:
     names = (
         list(node.names) if isinstance(node, Alias) else (["pos", "col"] if with_place else ["col"])
     )
-    made = [Column(names[-1], items.type.elementType)]
+    made = [RelationColumn(names[-1], items.type.elementType)]
     if with_place:
-        made.insert(0, Column(names[0], INT))
+        made.insert(0, RelationColumn(names[0], INT))
     before, after = project(relation, nodes[:at]), project(relation, nodes[at + 1 :])
 
-    def compute() -> Batch:
+    def compute() -> ColumnBatch:
         arrays = items.run(relation.rows())
         rows: list[int] = []
         elements: list[Any] = []
@@ -134,7 +148,7 @@ def _spread(relation: Relation, nodes: Sequence[Node]) -> Relation:
         parts: list[Values] = [[c[r] for r in rows] for c in _all(before)]
         parts += [places, elements] if with_place else [elements]
         parts += [[c[r] for r in rows] for c in _all(after)]
-        return Batch(len(rows), dict(enumerate(parts)))
+        return ColumnBatch(len(rows), dict(enumerate(parts)))
 
     return Relation((*before.columns, *made, *after.columns), compute)
 

@@ -7,8 +7,8 @@ from typing import Any, Optional
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions.compiling import Column
-from sluice.interpreter.values.batch import Batch
+from sluice.interpreter.expressions.compiling import RelationColumn
+from sluice.interpreter.values.batch import ColumnBatch
 
 Narrow = Callable[[int, Sequence[Any]], Optional["Relation"]]
 
@@ -25,19 +25,19 @@ class Relation:
     `stored`: the same rows in Arrow, if they are at hand.
     """
 
-    columns: tuple[Column, ...]
-    compute: Callable[[], Batch]
+    columns: tuple[RelationColumn, ...]
+    compute: Callable[[], ColumnBatch]
     narrow: Narrow | None = None
     stored: pa.Table | None = None
-    _rows: Batch | None = field(default=None, init=False)
+    _rows: ColumnBatch | None = field(default=None, init=False)
 
-    def rows(self) -> Batch:
+    def rows(self) -> ColumnBatch:
         """Return the rows; the keys of their columns are numbers."""
         if self._rows is None:
             self._rows = self.compute()
         return self._rows
 
-    def whole(self) -> Batch:
+    def whole(self) -> ColumnBatch:
         """Return the rows, with all columns computed."""
         batch = self.rows()
         for number in range(len(self.columns)):
@@ -49,7 +49,7 @@ class Relation:
         """Names and types of the columns."""
         return T.StructType([T.StructField(c.name, c.type) for c in self.columns])
 
-    def renamed(self, columns: Sequence[Column]) -> "Relation":
+    def renamed(self, columns: Sequence[RelationColumn]) -> "Relation":
         """Return the same rows under other names."""
         named = tuple(columns)
         return Relation(named, self.rows, self.through(lambda less: less.renamed(named)))

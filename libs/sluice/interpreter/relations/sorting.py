@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.compiling import Scope, compile_node
-from sluice.interpreter.expressions.nodes import Order
+from sluice.interpreter.expressions.compiling import Bindings, compile_node
+from sluice.interpreter.expressions.nodes import SortItem
 from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import Batch, Value
+from sluice.interpreter.values.batch import ColumnBatch, Value
 from sluice.interpreter.values.keys import key_of, order_of, same_value
 
 Groups = dict[tuple[Any, ...], Sequence[int]]
@@ -18,7 +18,7 @@ KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's value
 
 
 @dataclass(frozen=True)
-class SortKey:
+class CompiledSortItem:
     """One item of an order, compiled."""
 
     value: Value
@@ -26,10 +26,10 @@ class SortKey:
     nulls_first: bool
 
     @classmethod
-    def of(cls, order: Order, scope: Scope) -> "SortKey":
+    def of(cls, order: SortItem, scope: Bindings) -> "CompiledSortItem":
         return cls(compile_node(order.child, scope), order.descending, order.nulls_first)
 
-    def places(self, batch: Batch) -> list[Any]:
+    def places(self, batch: ColumnBatch) -> list[Any]:
         """Return what Python sorts, in reverse if descending."""
         order = order_of(self.value.type)
         null = (2,) if self.nulls_first == self.descending else (0,)
@@ -46,7 +46,7 @@ def unplaced(values: Sequence[Value]) -> None:
 
 
 def in_order(
-    rows: Iterable[int], places: Sequence[list[Any]], keys: Sequence[SortKey]
+    rows: Iterable[int], places: Sequence[list[Any]], keys: Sequence[CompiledSortItem]
 ) -> list[int]:
     """Return the rows, sorted; those that tie keep their order."""
     found = list(rows)
@@ -55,7 +55,7 @@ def in_order(
     return found
 
 
-def grouped(batch: Batch, values: Sequence[Value], how: KeyOf = key_of) -> Groups:
+def grouped(batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of) -> Groups:
     """Return the rows of each group, in the order of its first."""
     if not values:
         return {(): range(batch.count)} if batch.count else {}
@@ -65,7 +65,9 @@ def grouped(batch: Batch, values: Sequence[Value], how: KeyOf = key_of) -> Group
     return dict(groups)
 
 
-def keys_of(batch: Batch, values: Sequence[Value], how: KeyOf = key_of) -> list[tuple[Any, ...]]:
+def keys_of(
+    batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of
+) -> list[tuple[Any, ...]]:
     """Return each row's key; null is a key like any other."""
     columns = [_normal(v.run(batch), how(v.type)) for v in values]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.count

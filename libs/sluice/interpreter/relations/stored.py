@@ -11,10 +11,10 @@ import pyarrow.dataset as ds
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.compiling import Column
+from sluice.interpreter.expressions.compiling import RelationColumn
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.values.arrow import Values, to_arrow
-from sluice.interpreter.values.batch import Batch
+from sluice.interpreter.values.batch import ColumnBatch
 from sluice.interpreter.values.columns import held
 from sluice.interpreter.values.types import plain
 
@@ -27,14 +27,16 @@ UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)
 
 def of_dataset(stored: ds.Dataset, schema: T.StructType) -> Relation:
     """Return stored rows as a relation that can be narrowed; more than a few are left to Spark."""
-    columns = tuple(Column(f.name, plain(f.dataType)) for f in schema.fields)
+    columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
     return _where(stored, columns, None)
 
 
-def _where(stored: ds.Dataset, columns: tuple[Column, ...], met: pc.Expression | None) -> Relation:
+def _where(
+    stored: ds.Dataset, columns: tuple[RelationColumn, ...], met: pc.Expression | None
+) -> Relation:
     """Return the stored rows that meet a condition; each narrowing adds another one."""
 
-    def read() -> Batch:
+    def read() -> ColumnBatch:
         return _few(stored.to_table(columns=[c.name for c in columns], filter=met), columns)
 
     def narrow(at: int, values: Sequence[Any]) -> Relation | None:
@@ -55,11 +57,11 @@ def of_arrow(rows: pa.Table, schema: T.StructType) -> Relation:
     """Return rows at hand as a relation; many of them can be narrowed, too."""
     if rows.num_rows > NARROWED_ROWS:
         return replace(of_dataset(ds.dataset(rows), schema), stored=rows)
-    columns = tuple(Column(f.name, plain(f.dataType)) for f in schema.fields)
+    columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
     return Relation(columns, lambda: _few(rows, columns), stored=rows)
 
 
-def _few(rows: pa.Table, columns: Sequence[Column]) -> Batch:
+def _few(rows: pa.Table, columns: Sequence[RelationColumn]) -> ColumnBatch:
     """Return rows; a column is converted when it is first read."""
     if rows.num_rows > MOST_ROWS:
         raise NotHere(f"{rows.num_rows:,} rows of a table")
@@ -67,4 +69,4 @@ def _few(rows: pa.Table, columns: Sequence[Column]) -> Batch:
     later: dict[Hashable, Callable[[], Values]] = {
         i: partial(held, rows.column(i), c.type) for i, c in enumerate(columns)
     }
-    return Batch(rows.num_rows, {}, later)
+    return ColumnBatch(rows.num_rows, {}, later)

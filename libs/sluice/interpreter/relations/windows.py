@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql.types import DecimalType
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.compiling import Scope, compile_node
-from sluice.interpreter.expressions.nodes import Call, Frame, Over
+from sluice.interpreter.expressions.compiling import Bindings, compile_node
+from sluice.interpreter.expressions.nodes import Frame, FunctionCall, WindowFunction
 from sluice.interpreter.relations.aggregates import (
     AGGREGATES,
     ENDS,
@@ -17,9 +17,9 @@ from sluice.interpreter.relations.aggregates import (
     arguments_of,
 )
 from sluice.interpreter.relations.frames import Bounds, ends_of, framing
-from sluice.interpreter.relations.sorting import SortKey, grouped, in_order
+from sluice.interpreter.relations.sorting import CompiledSortItem, grouped, in_order
 from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import Batch, Value, constant
+from sluice.interpreter.values.batch import ColumnBatch, Value, constant
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.types import DOUBLE, INT, common, is_integer
 
@@ -65,15 +65,15 @@ RANKERS: Mapping[str, tuple[Any, Ranker]] = {
 }
 
 
-def compile_over(node: Over, scope: Scope) -> Value:
+def compile_over(node: WindowFunction, scope: Bindings) -> Value:
     """Return a window function over all rows of a batch."""
-    if not isinstance(node.function, Call):
+    if not isinstance(node.function, FunctionCall):
         raise NotHere("such a window function")
     partition = [compile_node(p, scope) for p in node.partition]
-    keys = [SortKey.of(o, scope) for o in node.order]
+    keys = [CompiledSortItem.of(o, scope) for o in node.order]
     type_, compute = _function(node, node.function, keys, scope)
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         places = [key.places(batch) for key in keys]
         state = compute(batch)
         found: list[Any] = [None] * batch.count
@@ -99,7 +99,7 @@ def _peers(rows: Sequence[int], places: Sequence[list[Any]]) -> list[int]:
     return firsts
 
 
-def _check(node: Over, call: Call) -> None:
+def _check(node: WindowFunction, call: FunctionCall) -> None:
     """Raise NotHere for what Spark refuses in a window."""
     if call.is_distinct or call.where or (node.ignores_nulls and call.name not in OF_KNOWN):
         raise NotHere(f"{call.name} of some rows of a window")
@@ -110,8 +110,8 @@ def _check(node: Over, call: Call) -> None:
 
 
 def _function(
-    node: Over, call: Call, keys: Sequence[SortKey], scope: Scope
-) -> tuple[Any, Callable[[Batch], Ranker]]:
+    node: WindowFunction, call: FunctionCall, keys: Sequence[CompiledSortItem], scope: Bindings
+) -> tuple[Any, Callable[[ColumnBatch], Ranker]]:
     _check(node, call)
     if call.name in RANKERS:
         type_, ranker = RANKERS[call.name]
@@ -126,7 +126,7 @@ def _function(
     frames = framing(frame, keys)
     folded = _of_known(fold) if node.ignores_nulls else fold
 
-    def compute(batch: Batch) -> Ranker:
+    def compute(batch: ColumnBatch) -> Ranker:
         columns, bounds = [a.run(batch) for a in taken], frames(batch)
 
         def ranker(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
@@ -167,8 +167,8 @@ def _running(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
 
 
 def _shifted(
-    call: Call, scope: Scope, *, ignores_nulls: bool
-) -> tuple[Any, Callable[[Batch], Ranker]]:
+    call: FunctionCall, scope: Bindings, *, ignores_nulls: bool
+) -> tuple[Any, Callable[[ColumnBatch], Ranker]]:
     """Return lag or lead."""
     value, *more = (compile_node(a, scope) for a in call.arguments)
     by = more[0] if more else constant(1, INT)
@@ -183,7 +183,7 @@ def _shifted(
         raise NotHere(f"{call.name} of the row itself, ignoring nulls")
     default = cast(default, type_) if default else None
 
-    def compute(batch: Batch) -> Ranker:
+    def compute(batch: ColumnBatch) -> Ranker:
         values, others = value.run(batch), default.run(batch) if default else None
 
         def ranker(rows: Sequence[int], _peers: Sequence[int]) -> list[Any]:

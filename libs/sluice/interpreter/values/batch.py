@@ -11,7 +11,7 @@ from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.columns import Same, mapped, settled, taken
 
 
-class Batch:
+class ColumnBatch:
     """Columns of equal length, by number; a lambda's variables by their own keys.
 
     `later`: columns that are computed when they are first read, as Spark computes none unread.
@@ -26,7 +26,7 @@ class Batch:
         self.count = count
         self._columns = dict(columns)
         self._later = dict(later or {})
-        self._whole: Batch | None = None
+        self._whole: ColumnBatch | None = None
         self._rows: Sequence[int] | None = None
 
     def column(self, key: Hashable) -> Values:
@@ -45,22 +45,22 @@ class Batch:
 
     def take(
         self, rows: Sequence[int], columns: Mapping[Hashable, Values] | None = None
-    ) -> "Batch":
+    ) -> "ColumnBatch":
         """Return these rows, in this order, perhaps repeated, with more columns."""
         if rows == range(self.count) and not columns:
             return self
-        part = Batch(len(rows), columns or {})
+        part = ColumnBatch(len(rows), columns or {})
         part._whole, part._rows = self, rows
         return part
 
-    def beside(self, later: Mapping[Hashable, Callable[[], Values]]) -> "Batch":
+    def beside(self, later: Mapping[Hashable, Callable[[], Values]]) -> "ColumnBatch":
         """Return the same rows with more columns."""
-        part = Batch(self.count, {}, later)
+        part = ColumnBatch(self.count, {}, later)
         part._whole = self
         return part
 
 
-Run = Callable[[Batch], Values]
+Evaluation = Callable[[ColumnBatch], Values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Value:
     """An expression with its type, ready to be computed; `literal`: it is this constant."""
 
     type: T.DataType
-    run: Run
+    run: Evaluation
     literal: Any = ...
 
     @property
@@ -85,7 +85,7 @@ def each(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> 
     """Return a function of each row's values; null if one of them is null."""
     runs = [argument.run for argument in arguments]
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         columns = [run(batch) for run in runs]
         if len(columns) == 1:
             return mapped(function, columns[0])
@@ -103,7 +103,7 @@ def whole(type_: T.DataType, function: Callable[..., Any], *arguments: Value) ->
     """Return a function of each row's values, which may be null."""
     runs = [argument.run for argument in arguments]
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         columns = [run(batch) for run in runs]
         if one := _only_row(columns):
             return Same(function(*one), batch.count)
@@ -124,7 +124,7 @@ def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
     if not runs:
         return constant((), type_)
 
-    def run(batch: Batch) -> Values:
+    def run(batch: ColumnBatch) -> Values:
         columns = [run(batch) for run in runs]
         one = _only_row(columns)
         return Same(one, batch.count) if one else list(zip(*columns, strict=True))

@@ -38,7 +38,7 @@ class Same(Sequence[Any]):
         return self.length > 0 and (self.value is value or self.value == value)
 
 
-class Held(Sequence[Any]):
+class ArrowColumn(Sequence[Any]):
     """A column of Arrow's, whose values are made when they are first read."""
 
     __slots__ = ("_values", "array", "type")
@@ -60,7 +60,9 @@ class Held(Sequence[Any]):
         """Return the values of these rows."""
         if self._values is not None:
             return [self._values[row] for row in rows]
-        return Held(self.array.take(pa.array(np.fromiter(rows, np.int64, len(rows)))), self.type)
+        return ArrowColumn(
+            self.array.take(pa.array(np.fromiter(rows, np.int64, len(rows)))), self.type
+        )
 
     def settled(self) -> Same | None:
         """Return its only value, if that is null, true or false."""
@@ -78,16 +80,16 @@ class Held(Sequence[Any]):
         return self._values
 
 
-def held(column: pa.ChunkedArray, type_: T.DataType) -> Held:
+def held(column: pa.ChunkedArray, type_: T.DataType) -> ArrowColumn:
     """Return a column of a table in Arrow."""
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     wanted = arrow_type(type_)
-    return Held(array if array.type == wanted else array.cast(wanted), type_)
+    return ArrowColumn(array if array.type == wanted else array.cast(wanted), type_)
 
 
 def settled(values: Values) -> Same | None:
     """Return a column as one value, if it surely has but one."""
-    if isinstance(values, Held):
+    if isinstance(values, ArrowColumn):
         return values.settled()
     return values if isinstance(values, Same) else None
 
@@ -96,7 +98,7 @@ def taken(values: Values, rows: Sequence[int]) -> Values:
     """Return the values of these rows."""
     if isinstance(values, Same):
         return Same(values.value, len(rows))
-    return values.take(rows) if isinstance(values, Held) else [values[row] for row in rows]
+    return values.take(rows) if isinstance(values, ArrowColumn) else [values[row] for row in rows]
 
 
 def mapped(function: Callable[[Any], Any], values: Values) -> Values:
@@ -110,27 +112,27 @@ def is_null(values: Values) -> Values:
     """Return true or false for each value."""
     if isinstance(values, Same):
         return Same(values.value is None, values.length)
-    if isinstance(values, Held):
-        return Held(values.array.is_null(), T.BooleanType())
+    if isinstance(values, ArrowColumn):
+        return ArrowColumn(values.array.is_null(), T.BooleanType())
     return [v is None for v in values]
 
 
 def negated(values: Values) -> Values:
     """Return NOT of true, false or null."""
-    if isinstance(values, Held):
-        return Held(pc.invert(values.array), values.type)
+    if isinstance(values, ArrowColumn):
+        return ArrowColumn(pc.invert(values.array), values.type)
     return mapped(not_, values)
 
 
-def compared(name: str, values: Held, other: Any) -> Values:
+def compared(name: str, values: ArrowColumn, other: Any) -> Values:
     """Return Arrow's comparison of each value with one that is not null."""
     scalar = to_arrow([other], values.type)[0]
-    return Held(getattr(pc, name)(values.array, scalar), T.BooleanType())
+    return ArrowColumn(getattr(pc, name)(values.array, scalar), T.BooleanType())
 
 
 def column_of(values: Values, type_: T.DataType) -> pa.Array:
     """Return the values in Arrow."""
-    if isinstance(values, Held) and values.array.type == arrow_type(type_):
+    if isinstance(values, ArrowColumn) and values.array.type == arrow_type(type_):
         return values.array
     if isinstance(values, Same) and values.length:
         return to_arrow([values.value], type_).take(pa.array(np.zeros(values.length, np.int64)))

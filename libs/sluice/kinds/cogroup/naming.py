@@ -1,19 +1,19 @@
 """A row of a windowed cogroup, named by its key and a time in its window."""
 
 from sluice.kinds.cogroup.spec import Cogroup
-from sluice.read.conditions.order import Span, only, places
+from sluice.read.conditions.order import KeyRange, only, places
 from sluice.read.naming import Given, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
 
 START, END = "window_start", "window_end"
 
 
-def spans(table: KeyedTable, spec: Cogroup, given: Given) -> tuple[Span, ...]:
+def spans(table: KeyedTable, spec: Cogroup, given: Given) -> tuple[KeyRange, ...]:
     """Return the spans of the key and of windows with that time. Raises UsageError for half."""
     if spec.window is None:
         raise not_so(table, "its key")
     if given.time is None or len(given.key) != len(spec.key) or given.partition or given.rank:
         raise not_so(table, f"{' '.join('--key VALUE' for _ in spec.key)} --time TIME")
     time = places(values_of(table, (START,), (given.time,)))
-    begun, not_over = Span((START,), high=time), Span((END,), low=time, is_open=True)
+    begun, not_over = KeyRange((START,), high=time), KeyRange((END,), low=time, is_open=True)
     return only(spec.key, values_of(table, spec.key, given.key)), begun, not_over

@@ -21,7 +21,7 @@ from sluice.delta.reading.local import (
     read_feed,
     read_few,
 )
-from sluice.delta.reading.matches import Searched, is_exact
+from sluice.delta.reading.matches import SearchedVersion, is_exact
 from sluice.delta.reading.table import snapshot
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query import windows
@@ -46,7 +46,7 @@ class GroupReads:
         """Read the feeds and the state; None if there is too much to read."""
         plan, lake, limits = batch.plan, batch.context.lake, batch.context.limits
         assert plan.before is not None
-        searched = Searched(plan.uri, plan.before.version, limits)
+        searched = SearchedVersion(plan.uri, plan.before.version, limits)
         ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
         if (
             plan.pins.keys() != plan.recorded.keys()
@@ -77,7 +77,7 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
     found, limits = {}, batch.context.limits
     for input_id in part.inputs:
         uri, version = batch.context.lake.uri(input_id), batch.plan.pins[input_id].version
-        searched = Searched(uri, version, limits, part.columns(input_id))
+        searched = SearchedVersion(uri, version, limits, part.columns(input_id))
         if not searched.is_large:
             rows = snapshot(batch.session, uri, version, limits)
             found[input_id] = rows.select(*names(tuple(searched.columns)))
@@ -93,7 +93,7 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
 
 
 def _rows(
-    searched: Searched, most: int, wanted: Values | None, horizon: Horizon | None
+    searched: SearchedVersion, most: int, wanted: Values | None, horizon: Horizon | None
 ) -> pa.Table | None:
     """Return rows that include those of touched and expiring groups; None if they are many."""
     now = horizon.now if horizon else None

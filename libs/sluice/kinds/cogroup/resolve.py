@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from sluice.declare.resolution.scope import Report, Scope, Select
+from sluice.declare.resolution.scope import Scope, Select, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
 from sluice.declare.window import WINDOW
@@ -16,7 +16,7 @@ from sluice.language.typed.inference import aggregate_type
 Scopes = Mapping[str, Scope]
 
 
-def resolve(spec: Cogroup, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: Cogroup, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the table: window, key, then each stream's aggregates or the selected columns."""
     scopes = {name: Scope(inputs["streams", name, "from"].columns) for name in spec.streams}
     for name, scope in scopes.items():
@@ -38,7 +38,7 @@ def resolve(spec: Cogroup, inputs: Mapping[Where, Table], report: Report) -> Tab
     return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, ids)
 
 
-def _check_stream(spec: Cogroup, name: str, scope: Scope, report: Report) -> None:
+def _check_stream(spec: Cogroup, name: str, scope: Scope, report: TableMistakes) -> None:
     stream, at = spec.streams[name], ("streams", name)
     inherited = tuple(key.text for key in stream.key) == spec.key
     scope.check_groups(stream.key, report, *(("key",) if inherited else (*at, "key")))
@@ -53,7 +53,7 @@ def _check_stream(spec: Cogroup, name: str, scope: Scope, report: Report) -> Non
     _check_aggregates(stream, scope, report, *at)
 
 
-def _check_aggregates(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
+def _check_aggregates(stream: Stream, scope: Scope, report: TableMistakes, *at: str) -> None:
     for name, aggregate in stream.aggregates.items():
         scope.check_aggregate(aggregate, report, *at, "aggregates", name)
         for expression in stream.in_order(aggregate).kept:
@@ -64,7 +64,7 @@ def _check_aggregates(stream: Stream, scope: Scope, report: Report, *at: str) ->
     _check_initial(stream, scope, report, *at)
 
 
-def _check_initial(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
+def _check_initial(stream: Stream, scope: Scope, report: TableMistakes, *at: str) -> None:
     for name, value in stream.initial.items():
         aggregate = stream.aggregates.get(name)
         if aggregate is None:
@@ -83,7 +83,7 @@ def _without_order(function: str) -> str:
     )
 
 
-def _check_names(spec: Cogroup, report: Report) -> None:
+def _check_names(spec: Cogroup, report: TableMistakes) -> None:
     taken = dict.fromkeys(WINDOW, "the window") if spec.window else {}
     for name in spec.key:
         if name in taken:
@@ -97,7 +97,7 @@ def _check_names(spec: Cogroup, report: Report) -> None:
             taken[name] = f"the stream {stream_name}"
 
 
-def _check_selected_names(select: Select, head: Collection[str], report: Report) -> None:
+def _check_selected_names(select: Select, head: Collection[str], report: TableMistakes) -> None:
     """Note selected columns that would replace those of the key or the window.
 
     The view has the key and the window in any case.
@@ -118,7 +118,7 @@ def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
     return common(_key_types(spec, i, scopes).values())
 
 
-def _check_keys(spec: Cogroup, scopes: Scopes, report: Report) -> None:
+def _check_keys(spec: Cogroup, scopes: Scopes, report: TableMistakes) -> None:
     """Note streams whose keys can't share a column."""
     for i, key in enumerate(spec.key):
         types = _key_types(spec, i, scopes)

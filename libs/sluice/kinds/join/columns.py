@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sluice.declare.meaning.column_lineage import MadeFrom, Seen, of_input
 from sluice.declare.table import Table
-from sluice.kinds.join.shape import Shape
+from sluice.kinds.join.shape import ResolvedJoin
 from sluice.kinds.join.spec import EquiJoin
 
 
@@ -13,7 +13,7 @@ def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
     spec = table.spec
     assert isinstance(spec, EquiJoin)
     left, right = (inputs[table.reference(side.table)] for side in (spec.left, spec.right))
-    shape, sides = Shape(spec, left, right), {"left": left, "right": right}
+    shape, sides = ResolvedJoin(spec, left, right), {"left": left, "right": right}
     sees = Seen(qualified={spec.left.as_: left, spec.right.as_: right})
     shared = {on: sees.of(*pair) for on, pair in zip(shape.on, shape.pairs, strict=True)}
     keys = {out: of_input(sides[which], column) for out, (which, column) in shape.keys.items()}

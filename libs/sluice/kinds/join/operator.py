@@ -17,7 +17,7 @@ from sluice.declare.table import Table
 from sluice.engine.computing.pruning import has_bounds
 from sluice.engine.query import windows
 from sluice.engine.query.operator import Operator, Retention, Rows, names, passed_on, union
-from sluice.kinds.join.shape import END, OWN_END, PRESENT, Shape
+from sluice.kinds.join.shape import END, OWN_END, PRESENT, ResolvedJoin
 from sluice.kinds.join.spec import EquiJoin, Side
 
 SIDE = "_sluice_side"
@@ -31,7 +31,7 @@ class JoinedRows(Operator):
     def __init__(self, view: Table, left: Table, right: Table):
         assert isinstance(view.spec, EquiJoin)
         self.view, self.spec = view, view.spec
-        self.shape = Shape(view.spec, left, right)
+        self.shape = ResolvedJoin(view.spec, left, right)
         self.inputs = view.inputs
         self.group, self.key = self.shape.on, view.key
         if self.spec.retention:

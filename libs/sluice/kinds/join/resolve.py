@@ -2,23 +2,23 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
-from sluice.kinds.join.shape import END, PRESENT, Shape
+from sluice.kinds.join.shape import END, PRESENT, ResolvedJoin
 from sluice.kinds.join.spec import EquiJoin
 from sluice.language.expression import Expression
 from sluice.language.typed.coercion import common
 from sluice.language.typed.families import are_comparable, is_orderable, widen_exactly
 
 
-def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the table: the selected columns, or all of both sides.
 
     A row's key are the keys of the two rows it comes from; parts that are not shown are hidden.
     PRESENT distinguishes a full join's unmatched rows if their keys are null.
     """
-    shape = Shape(spec, inputs["left",], inputs["right",])
+    shape = ResolvedJoin(spec, inputs["left",], inputs["right",])
     _check_times(shape, report)
     scope = Scope({}, {spec.left.as_: shape.left.columns, spec.right.as_: shape.right.columns})
     _check_on(shape, scope, report)
@@ -39,7 +39,7 @@ def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Ta
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
 
-def _showable(shape: Shape, report: Report) -> dict[str, Expression]:
+def _showable(shape: ResolvedJoin, report: TableMistakes) -> dict[str, Expression]:
     """Return the selected columns; note those of a side that only filters."""
     spec, select = shape.spec, dict(shape.spec.select or {})
     for name, expression in () if spec.shows_right else list(select.items()):
@@ -50,13 +50,13 @@ def _showable(shape: Shape, report: Report) -> dict[str, Expression]:
     return select
 
 
-def _check_times(shape: Shape, report: Report) -> None:
+def _check_times(shape: ResolvedJoin, report: TableMistakes) -> None:
     for which, side, table in shape.both:
         if side.time:
             Scope(table.columns).check_time(side.time, report, which, "time")
 
 
-def _check_on(shape: Shape, scope: Scope, report: Report) -> None:
+def _check_on(shape: ResolvedJoin, scope: Scope, report: TableMistakes) -> None:
     sides = shape.spec.left, shape.spec.right
     for pair in shape.pairs:
         if not pair[0].columns and not pair[1].columns:
@@ -72,7 +72,7 @@ def _check_on(shape: Shape, scope: Scope, report: Report) -> None:
         _check_types(pair, scope, report)
 
 
-def _check_types(pair: tuple[Expression, Expression], scope: Scope, report: Report) -> None:
+def _check_types(pair: tuple[Expression, Expression], scope: Scope, report: TableMistakes) -> None:
     left, right = map(scope.type_of, pair)
     texts = f"{pair[0].text!r} is {left} and {pair[1].text!r} is {right}"
     if not (is_orderable(left) and is_orderable(right) and are_comparable(left, right)):
@@ -81,7 +81,7 @@ def _check_types(pair: tuple[Expression, Expression], scope: Scope, report: Repo
         report.add(("on",), f"{texts}, which are not the same values: cast one of them")
 
 
-def _check_names(shape: Shape, report: Report) -> None:
+def _check_names(shape: ResolvedJoin, report: TableMistakes) -> None:
     """Note columns that both sides have, if nothing says which is meant."""
     if shape.spec.select is not None or not shape.spec.shows_right:
         return

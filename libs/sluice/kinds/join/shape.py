@@ -13,7 +13,7 @@ ON = "_sluice_on_"  # and a number: a value that both rows of a pair have
 
 
 @dataclass(frozen=True)
-class Shape:
+class ResolvedJoin:
     """A join with the tables that it names."""
 
     spec: EquiJoin

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.reading.matches import Searched
+from sluice.delta.reading.matches import SearchedVersion
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.computing.computed import Changelog, Computed
@@ -76,7 +76,7 @@ class LookupBatch(Batch):
         assert isinstance(operator, LookupJoin)
         return operator
 
-    def _compared_whole(self, facts: Searched) -> Computed:
+    def _compared_whole(self, facts: SearchedVersion) -> Computed:
         """Join all facts again, and compare them with all rows of the view."""
         new = self.stored(self.query())
         changelog = diff(self.current(), new, self.operator.key)
@@ -90,13 +90,13 @@ class LookupBatch(Batch):
         most = self.context.settings.small_changelog
         if dimensions is None or together.came.num_rows > most:
             return None
-        view = Searched(self.plan.uri, before.version, self.context.limits)
+        view = SearchedVersion(self.plan.uri, before.version, self.context.limits)
         joined = FewJoined(self.session, self.join, facts.searched, view, dimensions)
         return joined.changelog(together, self.stored)
 
     def _dimensions(
         self, facts: ConcernedFacts
-    ) -> Mapping[Join, tuple[Searched, Mapping[str, str]]] | None:
+    ) -> Mapping[Join, tuple[SearchedVersion, Mapping[str, str]]] | None:
         """Return the table that each join searches, by plain fact columns; None if that fails."""
         pins, limits, found = self.plan.looked_up, self.context.limits, {}
         for join in self.join.spec.join:
@@ -104,7 +104,7 @@ class LookupBatch(Batch):
             if columns is None or not table.is_stored:
                 return None
             used = self.join.columns(table.id)
-            searched = Searched(
+            searched = SearchedVersion(
                 self.context.lake.uri(table.id), pins[table.id].version, limits, used
             )
             found[join] = searched, dict(zip((c for _, c in join.on), columns, strict=True))

@@ -15,7 +15,7 @@ from sluice.changes.arrow import arrow_net
 from sluice.changes.net import WEIGHT, arrivals, between, net, weighted
 from sluice.delta.log.feed_size import feed_size, table_size
 from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arrow
-from sluice.delta.reading.matches import Searched
+from sluice.delta.reading.matches import SearchedVersion
 from sluice.delta.reading.table import feed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import few_of
@@ -57,10 +57,10 @@ class ConcernedFacts:
         return self.join.facts.id
 
     @cached_property
-    def searched(self) -> Searched:
+    def searched(self) -> SearchedVersion:
         """The facts' table at its pinned version."""
         uri, version = self.batch.context.lake.uri(self._id), self.batch.plan.pins[self._id].version
-        return Searched(uri, version, self.batch.context.limits, self.join.columns(self._id))
+        return SearchedVersion(uri, version, self.batch.context.limits, self.join.columns(self._id))
 
     def own(self) -> Facts | FewFacts | None:
         """Return the facts that were added and those that were removed; None if none were."""

@@ -20,7 +20,7 @@ from sluice.changes.arrow import arrow_diff, has_plain_keys
 from sluice.changes.diff import inserted
 from sluice.changes.net import WEIGHT
 from sluice.delta.reading.local import handed_over, plain, to_arrow
-from sluice.delta.reading.matches import Searched
+from sluice.delta.reading.matches import SearchedVersion
 from sluice.engine.computing.computed import Changelog
 from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.matching import matching
@@ -77,7 +77,7 @@ class FewFacts:
         went = pa.concat_tables(gone, promote_options="default") if gone else None
         return cls(came.take(first), went, any(part.are_there for part in parts))
 
-    def handed(self, session: SparkSession, facts: Searched) -> Facts:
+    def handed(self, session: SparkSession, facts: SearchedVersion) -> Facts:
         """Return the facts as Spark's rows."""
         came = handed_over(session, facts.uri, facts.version, self.came)
         went = came if self.are_there else None
@@ -96,9 +96,9 @@ class FewJoined:
 
     session: SparkSession
     operator: LookupJoin
-    facts: Searched
-    view: Searched
-    dimensions: Mapping[Join, tuple[Searched, Mapping[str, str]]]
+    facts: SearchedVersion
+    view: SearchedVersion
+    dimensions: Mapping[Join, tuple[SearchedVersion, Mapping[str, str]]]
 
     def changelog(self, few: FewFacts, numbered: Numbered) -> Changelog | None:
         """Compute the view's changelog; return None if this process can't decide it."""

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import diff, inserted
 from sluice.delta.reading.found import Values
 from sluice.delta.reading.local import handed_over, plain, to_arrow
-from sluice.delta.reading.matches import Searched
+from sluice.delta.reading.matches import SearchedVersion
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import bounds_of, few_of
 from sluice.engine.query.operator import names, union, within
@@ -30,7 +30,7 @@ class ManyJoined:
 
     batch: Batch
     operator: LookupJoin
-    facts: Searched
+    facts: SearchedVersion
 
     def changelog(self, parts: list[Facts]) -> DataFrame:
         """Compute the view's changelog; old rows are not read if facts were only added."""
@@ -61,10 +61,10 @@ class ManyJoined:
         others = references_at(self.batch.session, context, self.operator, pins, known)
         return {**others, **found}
 
-    def _large_dimensions(self) -> dict[Join, Searched]:
+    def _large_dimensions(self) -> dict[Join, SearchedVersion]:
         lake, pins = self.batch.context.lake, self.batch.plan.looked_up
         stored = {
-            join: Searched(
+            join: SearchedVersion(
                 lake.uri(table.id),
                 pins[table.id].version,
                 self.batch.context.limits,
@@ -95,7 +95,7 @@ class ManyJoined:
         """Return the view's rows of the touched groups."""
         before, group = self.batch.plan.before, self.operator.group
         assert before is not None
-        searched = Searched(self.batch.plan.uri, before.version, self.batch.context.limits)
+        searched = SearchedVersion(self.batch.plan.uri, before.version, self.batch.context.limits)
         if are_few and searched.is_large:
             held = plain(to_arrow(touched))
             touched = self.batch.session.createDataFrame(held, touched.schema)

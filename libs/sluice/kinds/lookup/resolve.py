@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
-from sluice.declare.resolution.scope import Report, Scope, plain_columns, unknown_of
+from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns, unknown_of
 from sluice.declare.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, unstored
 from sluice.declare.text.document import Where
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.typed.families import are_comparable
 
 
-def resolve(spec: Lookup, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: Lookup, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the table: the columns of the fact and the dimensions, or the selected ones."""
     fact = inputs["from",]
     dimensions = joined((join.dimension for join in spec.join), inputs)
@@ -50,7 +50,7 @@ def _all(fact: Table, dimensions: Mapping[str, Table]) -> dict[str, str]:
     return columns
 
 
-def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: Report) -> None:
+def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: TableMistakes) -> None:
     at: Where = ("join", i, "on")
     for expression, column in join.on:
         fact.check(expression, report, *at)
@@ -69,7 +69,7 @@ def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: Repor
     check_covers_key(dimension, [column for _, column in join.on], report, at)
 
 
-def _check_history(spec: Lookup, dimensions: Mapping[str, Table], report: Report) -> None:
+def _check_history(spec: Lookup, dimensions: Mapping[str, Table], report: TableMistakes) -> None:
     for i, join in enumerate(spec.join):
         if not dimensions[join.dimension].spec.has_history:
             report.add(

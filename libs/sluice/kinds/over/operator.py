@@ -16,7 +16,7 @@ from sluice.engine.query.operator import Operator, Rows, names, passed_on
 from sluice.kinds.over.functions import ROWS_OF_FRAME, SUMS
 from sluice.kinds.over.resolve import BY
 from sluice.kinds.over.spec import Over
-from sluice.kinds.over.windowed import SO_FAR, WHOLE, Call
+from sluice.kinds.over.windowed import SO_FAR, WHOLE, WindowCall
 
 ALL = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
@@ -70,7 +70,7 @@ class OverRows(Operator):
         every = {**shown, **hidden, **{c: F.col(c) for c in self.group}}
         return rows.select(*[column.alias(name) for name, column in every.items()])
 
-    def _window(self, call: Call) -> str:
+    def _window(self, call: WindowCall) -> str:
         by = f"PARTITION BY {', '.join(self.group)} " if self.group else ""
         order = [key.sql for key in self.spec.order_by]
         if call.is_by_place:

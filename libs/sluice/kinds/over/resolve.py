@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table, carried, hidden_of
 from sluice.declare.text.document import Where
 from sluice.kinds.over.functions import OTHERS, RANKS, SUMS, depends_on_ties
 from sluice.kinds.over.spec import Over
-from sluice.kinds.over.windowed import Call, Windowed
+from sluice.kinds.over.windowed import WindowCall, WindowedExpression
 from sluice.language.expression import Expression, SortKey
 from sluice.language.typed.families import (
     DAY,
@@ -26,7 +26,7 @@ BY = "_sluice_by_"  # and a number: a value that the rows of a partition share
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
 
 
-def resolve(spec: Over, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: Over, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the table: the selected columns, by the input's key, as far as needed hidden."""
     source = inputs["from",]
     scope = Scope(source.columns)
@@ -42,7 +42,13 @@ def resolve(spec: Over, inputs: Mapping[Where, Table], report: Report) -> Table:
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
 
-def _type(name: str, one: Windowed, order: Sequence[SortKey], scope: Scope, report: Report) -> str:
+def _type(
+    name: str,
+    one: WindowedExpression,
+    order: Sequence[SortKey],
+    scope: Scope,
+    report: TableMistakes,
+) -> str:
     """Return the type of a selected column; '' if only Spark knows it."""
     at = ("select", name)
     types = {call.name: _type_of_call(call, order, scope, report, *at) for call in one.calls}
@@ -52,14 +58,14 @@ def _type(name: str, one: Windowed, order: Sequence[SortKey], scope: Scope, repo
     return whole.type_of(one.expression)
 
 
-def _check_default(call: Call, scope: Scope, report: Report, *at: str) -> None:
+def _check_default(call: WindowCall, scope: Scope, report: TableMistakes, *at: str) -> None:
     value, _, default = (scope.type_of(argument) for argument in call.arguments)
     if not widen_exactly(value, default):
         report.add(at, f"{call.sql}: its default is {default}, not {value}")
 
 
 def _type_of_call(
-    call: Call, order: Sequence[SortKey], scope: Scope, report: Report, *at: str
+    call: WindowCall, order: Sequence[SortKey], scope: Scope, report: TableMistakes, *at: str
 ) -> str:
     for argument in call.arguments:
         scope.check(argument, report, *at)
@@ -76,7 +82,7 @@ def _type_of_call(
     return aggregate_type(call.aggregate, type_)
 
 
-def _type_of_other(call: Call, scope: Scope, report: Report, *at: str) -> str:
+def _type_of_other(call: WindowCall, scope: Scope, report: TableMistakes, *at: str) -> str:
     """Return the type of an aggregate that only windows have."""
     kinds, type_ = OTHERS[call.function]
     for argument, kind in zip(call.arguments, kinds, strict=True):
@@ -88,7 +94,7 @@ def _type_of_other(call: Call, scope: Scope, report: Report, *at: str) -> str:
     return type_ or scope.type_of(call.arguments[0])
 
 
-def _check_ties(call: Call, type_: str, report: Report, *at: str) -> None:
+def _check_ties(call: WindowCall, type_: str, report: TableMistakes, *at: str) -> None:
     is_exact = type_ in INTEGERS or head(type_) == "DECIMAL"
     if call.counts_ties and depends_on_ties(call.function, of_exact_numbers=is_exact):
         of = f" of {type_ or 'an unknown type'}" if call.function in SUMS else ""
@@ -96,7 +102,7 @@ def _check_ties(call: Call, type_: str, report: Report, *at: str) -> None:
 
 
 def _check_distances(
-    call: Call, order: Sequence[SortKey], scope: Scope, report: Report, *at: str
+    call: WindowCall, order: Sequence[SortKey], scope: Scope, report: TableMistakes, *at: str
 ) -> None:
     """Note bounds of a RANGE that Spark can't add to the value of the order."""
     for distance in call.distances:

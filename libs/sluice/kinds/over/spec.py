@@ -7,7 +7,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
-from sluice.kinds.over.windowed import ORDERED, Windowed
+from sluice.kinds.over.windowed import ORDERED, WindowedExpression
 from sluice.language.expression import Expression, SortKey
 from sluice.language.names import Name
 
@@ -24,7 +24,7 @@ class Over(View):
     where: Expression | None = None
     partition_by: tuple[Expression, ...] = ()
     order_by: tuple[SortKey, ...] = ()
-    select: Annotated[dict[Name, Windowed], Field(min_length=1), WithJsonSchema(OBJECT)]
+    select: Annotated[dict[Name, WindowedExpression], Field(min_length=1), WithJsonSchema(OBJECT)]
 
     @model_validator(mode="after")
     def _windows_have_an_order(self) -> Self:

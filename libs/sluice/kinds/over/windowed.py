@@ -33,7 +33,7 @@ ORDERED, WHOLE = "w", "p"
 SO_FAR = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
-class Call(Model):
+class WindowCall(Model):
     """One window function: its call in SQL, what it reads, its window and its frame.
 
     `distances`: how far a RANGE goes from the value of the row's order.
@@ -65,12 +65,12 @@ class Call(Model):
         return is_default or self.frame.startswith("RANGE")
 
 
-class Windowed(Written):
+class WindowedExpression(Written):
     """An expression over a row's columns and over its window functions."""
 
     text: str
     expression: Expression
-    calls: tuple[Call, ...] = ()
+    calls: tuple[WindowCall, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -103,7 +103,7 @@ class Windowed(Written):
         return None if self.calls else self.expression.plain_column
 
 
-def _call(node: exp.Window) -> Call:
+def _call(node: exp.Window) -> WindowCall:
     text = syntax.render(node)
     window = node.alias.lower()
     known = ("this", "alias", "spec", "over")
@@ -118,7 +118,7 @@ def _call(node: exp.Window) -> Call:
     frame, distances = frame_of(node.args.get("spec"), text)
     _check_frame(function, window, frame, text)
     is_shared = function in SHARED
-    return Call(
+    return WindowCall(
         function=function,
         sql=syntax.render(node.this),
         arguments=() if is_shared else tuple(_arguments(called, text)),

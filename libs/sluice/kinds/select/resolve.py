@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table, carried_name, hidden_of
 from sluice.declare.text.document import Where
 from sluice.kinds.select.spec import Selection
@@ -12,7 +12,7 @@ from sluice.language.typed.types import head
 PLACE = "_sluice_place"
 
 
-def resolve(spec: Selection, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: Selection, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the table: the selected columns, by the input's key or, if distinct, by all of them.
 
     Key columns of the input have the names that they are selected under, or are carried along,
@@ -36,7 +36,7 @@ def resolve(spec: Selection, inputs: Mapping[Where, Table], report: Report) -> T
     )
 
 
-def _exploded(spec: Selection, source: Table, report: Report) -> dict[str, str]:
+def _exploded(spec: Selection, source: Table, report: TableMistakes) -> dict[str, str]:
     """Return the columns that an exploded array brings; what is wrong with it is noted."""
     if spec.explode is None:
         return {}

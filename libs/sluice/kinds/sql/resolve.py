@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from sluice.declare.registry import kind
 from sluice.declare.resolution.resolver import Resolver
-from sluice.declare.resolution.scope import Report
+from sluice.declare.resolution.scope import TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
 from sluice.declare.text.mistakes import explain
 from sluice.kinds.sql.planning.block import Queries
 from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.sources import Fields, Relation, Stored
+from sluice.kinds.sql.relations.sources import Fields, QueryRows, TableRows
 from sluice.kinds.sql.relations.unique import Uniqueness, of_table
 from sluice.kinds.sql.rewriting import pivot
 from sluice.kinds.sql.spec import Sql
@@ -40,7 +40,7 @@ class _Noted:
             self.problems.append(message)
 
 
-def resolve(spec: Sql, inputs: Mapping[Where, Table], report: Report) -> Table | None:
+def resolve(spec: Sql, inputs: Mapping[Where, Table], report: TableMistakes) -> Table | None:
     """Return the last table of the chain, under the view's name; `parts` are all of them.
 
     A query that can't be kept is a mistake or, if it is only preferred, a table computed whole.
@@ -71,7 +71,9 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], report: Report) -> Table |
     return replace(last, columns=shown, key=key, inputs=tuple(tables), parts=tuple(parts.values()))
 
 
-def _key(spec: Sql, shown: Columns, uniqueness: Uniqueness, report: Report) -> tuple[str, ...]:
+def _key(
+    spec: Sql, shown: Columns, uniqueness: Uniqueness, report: TableMistakes
+) -> tuple[str, ...]:
     """Return the declared key; note if the query does not prove it, or a reader can't name it."""
     key = spec.key or ()
     for name in key:
@@ -128,7 +130,7 @@ def _parts(spec: Sql, chain: Chain, tables: Tables, noted: _Noted) -> dict[str, 
 def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
     """Return the query's chain; what can't be kept is noted, and the chain then has no views."""
     rows = {
-        table_id: Relation(Stored(_named(spec, t)), {n: exp.column(n) for n in t.columns})
+        table_id: QueryRows(TableRows(_named(spec, t)), {n: exp.column(n) for n in t.columns})
         for table_id, t in tables.items()
     }
     uniqueness = {_named(spec, t): of_table(t.columns, t.key) for t in tables.values()}
@@ -166,4 +168,4 @@ def _resolved(spec: Sql, name: str, fields: Fields, tables: Tables, noted: _Note
     }
     found = {where: tables[table_id] for where, table_id in ids.items()}
     resolver = cast(Resolver, kind(fields["kind"]).part("resolve"))
-    return resolver.resolve(part, found, cast(Report, noted))
+    return resolver.resolve(part, found, cast(TableMistakes, noted))

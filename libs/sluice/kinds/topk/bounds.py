@@ -14,7 +14,7 @@ FORM = (
 
 
 @dataclass(frozen=True)
-class Bounds:
+class RankRange:
     """Ranks to keep: first to last, or up to a column of the row."""
 
     first: int
@@ -32,7 +32,7 @@ def refused(part: str) -> ValueError:
     return ValueError(f"{part} is not supported in a top-k's sql; {FORM}")
 
 
-def bounds_of(condition: syntax.Tree, rank: str | None) -> Bounds:
+def bounds_of(condition: syntax.Tree, rank: str | None) -> RankRange:
     """Return the ranks that a condition keeps."""
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
     bounds = [_bound(part.unnest(), rank) for part in parts]
@@ -42,7 +42,7 @@ def bounds_of(condition: syntax.Tree, rank: str | None) -> Bounds:
         raise refused("a ranking with no or several upper bounds")
     if isinstance(uppers[0], int) and uppers[0] < first:
         raise refused("a range of ranks that is empty")
-    return Bounds(first, uppers[0])
+    return RankRange(first, uppers[0])
 
 
 def _bound(  # noqa: PLR0911 - one per comparison

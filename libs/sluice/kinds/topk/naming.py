@@ -3,12 +3,12 @@
 from sluice.errors import UsageError
 from sluice.kinds.topk.ranking import partition_columns
 from sluice.kinds.topk.spec import TopK
-from sluice.read.conditions.order import Span, only
+from sluice.read.conditions.order import KeyRange, only
 from sluice.read.naming import Given, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
 
 
-def spans(table: KeyedTable, spec: TopK, given: Given) -> tuple[Span, ...]:
+def spans(table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, ...]:
     """Return the span of that rank. Raises UsageError unless the whole partition is given."""
     if not spec.rank:
         raise UsageError(f"{table.name!r} has no rank column", hint="name the row by its key")

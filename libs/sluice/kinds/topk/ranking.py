@@ -21,7 +21,7 @@ from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.ordered.rows import Row
 
-Partition = Any  # one column's value, or a tuple for several columns
+PartitionValue = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]
 UNNAMED = "rank"  # the rank's column in rows of a view that has none
 
@@ -48,7 +48,9 @@ class Ranking:
         """Columns that distinguish one ranking from another."""
         return partition_columns(self.spec)
 
-    def top(self, partition: Mapping[str, Any] | None = None) -> Ranks | dict[Partition, Ranks]:
+    def top(
+        self, partition: Mapping[str, Any] | None = None
+    ) -> Ranks | dict[PartitionValue, Ranks]:
         """Return the map rank -> row of one partition, or partition -> rank -> row of several.
 
         One partition is meant if every partition column is given, or the view has none.

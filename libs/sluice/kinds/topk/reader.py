@@ -5,7 +5,7 @@ from typing import Any
 
 from sluice.declare.table import Table
 from sluice.kinds.topk.maps import Maps
-from sluice.kinds.topk.ranking import Partition, Ranking, Ranks, shown_first
+from sluice.kinds.topk.ranking import PartitionValue, Ranking, Ranks, shown_first
 from sluice.kinds.topk.spec import TopK
 from sluice.read.changes import Changelog
 from sluice.read.lake import Lake
@@ -32,7 +32,7 @@ def top(
     partition: Mapping[str, Any] | None = None,
     *,
     version: int | None = None,
-) -> Ranks | dict[Partition, Ranks]:
+) -> Ranks | dict[PartitionValue, Ranks]:
     """Return the map rank -> row of one partition, or partition -> rank -> row."""
     return ranking(lake, name, version=version).top(partition)
 

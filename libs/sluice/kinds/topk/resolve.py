@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.resolution.scope import Report, Scope, plain_columns
+from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried, hidden_of
 from sluice.declare.text.document import Where
 from sluice.declare.window import WINDOW
@@ -10,7 +10,7 @@ from sluice.kinds.topk.spec import TopK
 from sluice.language.typed.types import INTEGERS
 
 
-def resolve(spec: TopK, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: TopK, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the table: window, partition, then selected or other input columns, then the rank."""
     source = inputs["from",]
     scope = Scope(source.columns)
@@ -30,7 +30,7 @@ def resolve(spec: TopK, inputs: Mapping[Where, Table], report: Report) -> Table:
     return Table(spec.name, spec.pipeline, spec.KIND, visible, key, spec, (source.id,), hidden)
 
 
-def _check(spec: TopK, scope: Scope, report: Report) -> None:
+def _check(spec: TopK, scope: Scope, report: TableMistakes) -> None:
     partition = [named.expression for named in spec.partition_by]
     at = ("sql",) if spec.sql else ("partition_by",)
     scope.check_groups(partition, report, *at)
@@ -48,7 +48,7 @@ def _check(spec: TopK, scope: Scope, report: Report) -> None:
             report.add(("limit",), f"{spec.limit} is {type_}; a limit is a whole number")
 
 
-def _check_taken(spec: TopK, report: Report) -> None:
+def _check_taken(spec: TopK, report: TableMistakes) -> None:
     """Note selected columns named like a window or partition column but with another meaning."""
     taken = dict.fromkeys(WINDOW, "the window's") if spec.window else {}
     groups = {named.name: named.expression.sql for named in spec.partition_by}
@@ -59,7 +59,7 @@ def _check_taken(spec: TopK, report: Report) -> None:
             report.add(at, f"{name!r} is {taken[name]} already; select it under another name")
 
 
-def _check_window(spec: TopK, source: Table, report: Report) -> None:
+def _check_window(spec: TopK, source: Table, report: TableMistakes) -> None:
     if spec.window:
         Scope(source.columns).check_time(spec.window.time, report, "window", "time")
         if "window_start" in source.columns:
@@ -98,7 +98,7 @@ def _unchanged(spec: TopK, columns: dict[str, str]) -> set[str]:
     }
 
 
-def _check_rank(spec: TopK, columns: dict[str, str], report: Report) -> None:
+def _check_rank(spec: TopK, columns: dict[str, str], report: TableMistakes) -> None:
     if spec.rank in columns:
         at = ("rank",) if "rank" in spec.model_fields_set and not spec.sql else ()
         report.add(

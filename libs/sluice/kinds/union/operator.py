@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from sluice.declare.table import Table
 from sluice.engine.query.operator import Operator, Rows, names, passed_on, union
 from sluice.kinds.union.resolve import NUMBER, keys_of
-from sluice.kinds.union.spec import Part, Union
+from sluice.kinds.union.spec import Input, Union
 
 
 class UnionRows(Operator):
@@ -58,7 +58,7 @@ class UnionRows(Operator):
         every = {NUMBER: F.lit(i), **keys, **shown}
         return [column.cast(types[name]).alias(name) for name, column in every.items()]
 
-    def _shown(self, i: int, part: Part, name: str) -> Column:
+    def _shown(self, i: int, part: Input, name: str) -> Column:
         if name == self.spec.tag:
             return F.lit(part.name)
         return F.expr(part.select[name].sql) if part.select else F.col(f"`{name}`")

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from sluice.declare.resolution.scope import Report, Scope, plain_columns
+from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_name
 from sluice.declare.text.document import Where
-from sluice.kinds.union.spec import Part, Union
+from sluice.kinds.union.spec import Input, Union
 from sluice.language.typed.coercion import widened
 from sluice.language.typed.families import family
 
@@ -13,7 +13,7 @@ NUMBER = "_sluice_from"  # which of the inputs a row comes from
 Types = Mapping[str, str]
 
 
-def resolve(spec: Union, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: Union, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the table: the tag, and the columns that all inputs have, in the first one's order.
 
     A row's key is the number of its input and the input's own key, as far as needed hidden.
@@ -35,7 +35,7 @@ def resolve(spec: Union, inputs: Mapping[Where, Table], report: Report) -> Table
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
 
-def _check_keys(sources: list[Table], report: Report) -> None:
+def _check_keys(sources: list[Table], report: TableMistakes) -> None:
     for i, source in enumerate(sources):
         for name in source.key:
             if not source.type_of(name):
@@ -55,11 +55,11 @@ def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
     return [{carried_name(name, everywhere - {spec.tag}): name for name in key} for key in keys]
 
 
-def _unchanged(part: Part, source: Table) -> set[str]:
+def _unchanged(part: Input, source: Table) -> set[str]:
     return set(source.columns) if part.select is None else plain_columns(part.select)
 
 
-def _columns(i: int, part: Part, source: Table, report: Report) -> dict[str, str]:
+def _columns(i: int, part: Input, source: Table, report: TableMistakes) -> dict[str, str]:
     scope = Scope(source.columns)
     scope.check_condition(part.where, report, "from", i, "where")
     for name, expression in (part.select or {}).items():
@@ -68,7 +68,7 @@ def _columns(i: int, part: Part, source: Table, report: Report) -> dict[str, str
     return dict(source.columns) if part.select is None else scope.types_of(part.select)
 
 
-def _together(spec: Union, found: list[dict[str, str]], report: Report) -> dict[str, str]:
+def _together(spec: Union, found: list[dict[str, str]], report: TableMistakes) -> dict[str, str]:
     first = spec.from_[0].table
     for i, columns in enumerate(found[1:], 1):
         _check_names(i, spec.from_[i].table, columns, first, found[0], report)
@@ -91,7 +91,7 @@ def _go_together(types: Sequence[str]) -> bool:
 
 
 def _check_names(
-    i: int, table: str, columns: Types, first: str, wanted: Types, report: Report
+    i: int, table: str, columns: Types, first: str, wanted: Types, report: TableMistakes
 ) -> None:
     lacking = [name for name in wanted if name not in columns]
     further = [name for name in columns if name not in wanted]

@@ -13,7 +13,7 @@ from sluice.language.named import Select
 from sluice.language.names import Name
 
 
-class Part(Model):
+class Input(Model):
     """One input, the rows of it that count, and what they become. `as`: its name in the tag."""
 
     table: str
@@ -38,7 +38,7 @@ class Union(View):
     KIND: ClassVar[str] = "union"
 
     kind: Literal["union"] = "union"
-    from_: tuple[Part, ...] = Field(alias="from", min_length=1)
+    from_: tuple[Input, ...] = Field(alias="from", min_length=1)
     tag: Name | None = None
 
     @model_validator(mode="after")

@@ -16,11 +16,11 @@ import pyarrow as pa
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import position_at
 from sluice.errors import UsageError
-from sluice.kinds.window_store.spec import WindowStore as Declared
+from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.interval import Duration
 from sluice.language.names import unknown
 from sluice.read.conditions.keys import Key, KeyColumns
-from sluice.read.conditions.order import Order, Places, Span, places
+from sluice.read.conditions.order import KeyRange, Order, Places, places
 from sluice.read.conditions.values import check
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
@@ -32,7 +32,7 @@ KEYS = ("key", "key_from", "key_to")
 Time = datetime | str
 
 
-class How(TypedDict, total=False):
+class FetchOptions(TypedDict, total=False):
     """Options of every read: direction, limit, rows, columns, and where to continue.
 
     `after` is the previous page's cursor: the read continues behind the last row of that page.
@@ -45,8 +45,8 @@ class How(TypedDict, total=False):
     after: str | None
 
 
-class Times(How, total=False):
-    """Options of `How`, plus two times, both included.
+class Times(FetchOptions, total=False):
+    """Options of `FetchOptions`, plus two times, both included.
 
     `overlapping` selects windows that overlap the times, instead of those that begin between them.
     These windows begin by `time_to` and end after `time_from`.
@@ -57,16 +57,16 @@ class Times(How, total=False):
     overlapping: bool
 
 
-def visible_span(horizon: datetime | None, retention: Duration | None) -> tuple[Span, ...]:
+def visible_span(horizon: datetime | None, retention: Duration | None) -> tuple[KeyRange, ...]:
     """Return the span of window starts that a store with that retention shows."""
     if horizon is None or retention is None:
         return ()
     earliest = retention.before(horizon) + timedelta(microseconds=1)
-    return (Span((TIME,), places((earliest,))),)
+    return (KeyRange((TIME,), places((earliest,))),)
 
 
 @dataclass(frozen=True)
-class WindowStore:
+class ReadOnlyWindowStore:
     """One version of a window store: `table` holds its visible rows, `key_names` its key.
 
     `backward_iteration` lets a time range be given newest first, from a later to an earlier time.
@@ -75,9 +75,9 @@ class WindowStore:
     table: KeyedTable
     key_names: tuple[str, ...]
     backward_iteration: bool = False
-    newest: Callable[[], "WindowStore"] | None = field(default=None, compare=False)
+    newest: Callable[[], "ReadOnlyWindowStore"] | None = field(default=None, compare=False)
 
-    def refresh(self) -> "WindowStore":
+    def refresh(self) -> "ReadOnlyWindowStore":
         """Return the store at its newest version; this one and its results keep their version."""
         return self.newest() if self.newest else self
 
@@ -144,7 +144,7 @@ class WindowStore:
         """Return the rows of every key between two times."""
         return self.fetch(**times)
 
-    def all(self, **how: Unpack[How]) -> Rows:
+    def all(self, **how: Unpack[FetchOptions]) -> Rows:
         """Return every row, by window start."""
         return self.fetch(**how)
 
@@ -152,7 +152,7 @@ class WindowStore:
         """Return every row, oldest first, as an Arrow table."""
         return self.all().to_arrow()
 
-    def _keys(self, key: Key, key_from: Key, key_to: Key) -> tuple[Span, ...]:
+    def _keys(self, key: Key, key_from: Key, key_to: Key) -> tuple[KeyRange, ...]:
         if key is None:
             return self.key.between(key_from, key_to)
         if key_from is not None or key_to is not None:
@@ -161,17 +161,17 @@ class WindowStore:
 
     def _between(
         self, start: Places | None, end: Places | None, *, overlapping: bool
-    ) -> tuple[Span, ...]:
+    ) -> tuple[KeyRange, ...]:
         """Return the spans of windows that begin between two times, or overlap them."""
         if not overlapping:
-            return (Span((TIME,), start, end),) if start or end else ()
+            return (KeyRange((TIME,), start, end),) if start or end else ()
         if END not in self.schema.names:
             raise UsageError(
                 f"the windows of {self.table.name!r} have no end: they can't overlap a time",
                 hint="declare `window`, or select window_end from an input that has it",
             )
-        ends = (Span((END,), low=start, is_open=True),) if start else ()
-        return (*ends, *((Span((TIME,), high=end),) if end else ()))
+        ends = (KeyRange((END,), low=start, is_open=True),) if start else ()
+        return (*ends, *((KeyRange((TIME,), high=end),) if end else ()))
 
     def _time(self, time: Time | None) -> Places | None:
         if time is None:
@@ -187,14 +187,16 @@ def opened(
     return lake.stored(table, version, backward_iteration=backward_iteration, alive=alive)
 
 
-def window(lake: Lake, name: str, *, version: int | None = None) -> WindowStore:
+def window(lake: Lake, name: str, *, version: int | None = None) -> ReadOnlyWindowStore:
     """Open a window store for reading by key and time."""
-    table, spec = lake.of_kind(name, Declared, "fetch")
+    table, spec = lake.of_kind(name, WindowStore, "fetch")
     stored = opened(lake, table, version, backward_iteration=False)
-    return WindowStore(stored, spec.key, spec.backward_iteration, partial(window, lake, name))
+    return ReadOnlyWindowStore(
+        stored, spec.key, spec.backward_iteration, partial(window, lake, name)
+    )
 
 
-def _alive(retention: Duration | None, snapshot: Snapshot) -> tuple[Span, ...]:
+def _alive(retention: Duration | None, snapshot: Snapshot) -> tuple[KeyRange, ...]:
     """Return the spans of rows that a retention leaves visible at that version."""
     if retention is None:
         return ()

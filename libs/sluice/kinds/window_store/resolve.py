@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.resolution.scope import Report, Scope, plain_columns
+from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried, hidden_of
 from sluice.declare.text.document import Where
 from sluice.kinds.window_store.spec import WindowStore
@@ -12,7 +12,7 @@ NESTED = ("ARRAY", "STRUCT")
 USELESS = "`sequence` chooses one of two rows; with `duplicates` both are kept: drop one"
 
 
-def resolve(spec: WindowStore, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: WindowStore, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
     """Return the table: key, window start (and end), then other input columns or selected ones."""
     source = inputs["from",]
     scope = Scope(source.columns)
@@ -30,7 +30,7 @@ def resolve(spec: WindowStore, inputs: Mapping[Where, Table], report: Report) ->
     return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, (source.id,), hidden)
 
 
-def _check(spec: WindowStore, scope: Scope, report: Report) -> None:
+def _check(spec: WindowStore, scope: Scope, report: TableMistakes) -> None:
     scope.check_key(spec.key, report, "key")
     scope.check_time(spec.time, report, "time")
     scope.check_order(spec.sequence, report, "sequence")
@@ -43,7 +43,7 @@ def _check(spec: WindowStore, scope: Scope, report: Report) -> None:
         report.add(("key",), f"{spec.time} is already the event time: drop it from the key")
 
 
-def _check_rest(spec: WindowStore, rest: dict[str, str], report: Report) -> None:
+def _check_rest(spec: WindowStore, rest: dict[str, str], report: TableMistakes) -> None:
     selected = spec.select or {}
     for name in sorted({*spec.key} & selected.keys() - plain_columns(selected)):
         report.add(("select", name), f"{name} is the store's key as it is; use another name")

@@ -59,7 +59,7 @@ def is_interval(expression: Expression, columns: Columns, joined: Mapping[str, C
 def whole_type(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
     """Return the expression's type, even one that no column can have."""
     tree = syntax.parse(expression.sql)
-    return Types(tree, columns, joined).of(tree)
+    return TreeTypes(tree, columns, joined).of(tree)
 
 
 def aggregate_type(aggregate: Aggregate, argument: str) -> str:  # noqa: PLR0911 - one per kind
@@ -92,7 +92,7 @@ def _numeric_aggregate(function: str, argument: str) -> str:
     return "DOUBLE" if argument in ("FLOAT", "DOUBLE") else UNKNOWN
 
 
-class Types:
+class TreeTypes:
     """Types of a tree's parts, including those that no column can have.
 
     Parts are typed before the whole: depth costs no recursion, and each part is typed once.

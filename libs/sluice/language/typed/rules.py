@@ -20,7 +20,7 @@ from sluice.language.typed.families import (
     have_common_type,
     is_orderable,
 )
-from sluice.language.typed.inference import Columns, Types, branches, compared, whole_type
+from sluice.language.typed.inference import Columns, TreeTypes, branches, compared, whole_type
 from sluice.language.typed.moments import reads_clock
 from sluice.language.typed.operands import (
     AGGREGATES,
@@ -37,7 +37,7 @@ def problems(
 ) -> Iterator[str]:
     """Yield each problem once that makes Spark refuse a checked expression over these columns."""
     tree = syntax.parse(expression.sql)
-    yield from dict.fromkeys(_Rules(Types(tree, columns, joined)).of(tree))
+    yield from dict.fromkeys(_Rules(TreeTypes(tree, columns, joined)).of(tree))
 
 
 def aggregate_problem(aggregate: Aggregate, columns: Columns) -> str:
@@ -61,7 +61,7 @@ def _refusal(text: str, what: str, accepted: str, *found: str) -> str:
 
 
 class _Rules:
-    def __init__(self, types: Types) -> None:
+    def __init__(self, types: TreeTypes) -> None:
         self.types = types
 
     def of(self, tree: syntax.Tree) -> Iterator[str]:

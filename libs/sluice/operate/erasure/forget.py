@@ -38,7 +38,7 @@ from sluice.language.internal import FORGOTTEN, declared
 from sluice.operate.definitions.dependents import built_from, fed_by, looks_up
 from sluice.operate.erasure.delivered import delivered_in
 from sluice.operate.erasure.forgetting import Done, Forgetting
-from sluice.operate.erasure.remains import Searched, Sought
+from sluice.operate.erasure.remains import SearchResult, Sought
 from sluice.operate.erasure.subject import Asked, rows_of
 from sluice.read.stored.snapshot import Snapshot
 from sluice.spark.session import Spark
@@ -62,7 +62,7 @@ class Receipt:
     begun_at: datetime
     ended_at: datetime
     done: tuple[Done, ...]
-    searched: Searched
+    searched: SearchResult
     left: dict[str, int]
     elsewhere: dict[str, int]
     outside: str
@@ -212,7 +212,7 @@ def _notes(project: Project, table: Table) -> str:
 
 
 def _receipt(
-    project: Project, tables: Sequence[Table], note: Forgotten, searched: Searched
+    project: Project, tables: Sequence[Table], note: Forgotten, searched: SearchResult
 ) -> Receipt:
     source, ids = tables[0], {table.id for table in tables}
     path = getattr(source.spec, "path", "")

@@ -30,7 +30,7 @@ COUNTS = re.compile(r"""null(?:s|Count)\\*["']\s*:\s*\{(?:[^{}]|\{[^{}]*\})*\}""
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchResult:
     """Result of a search: what was read, and by folder the number of places that were found.
 
     `in_texts`: true if texts were searched as well.
@@ -55,7 +55,7 @@ class Sought:
     where: Where | None = None
     in_files: Mapping[str, str] = field(default_factory=dict)
 
-    def search(self, root: str, leaving_out: str) -> Searched:
+    def search(self, root: str, leaving_out: str) -> SearchResult:
         """Read every file below `root`, except in that folder of it."""
         filesystem, folder = located(root)
         found, files, size = Counter[str](), 0, 0
@@ -66,7 +66,7 @@ class Sought:
             count = self._count(filesystem, info)
             files, size = files + 1, size + (info.size or 0)
             found.update({_place(path): count} if count else {})
-        return Searched(files, size, dict(found), bool(self._words))
+        return SearchResult(files, size, dict(found), bool(self._words))
 
     def is_in(self, text: str) -> bool:
         """True if a text names one of the subjects."""

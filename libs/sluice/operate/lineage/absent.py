@@ -31,7 +31,7 @@ from sluice.engine.query.operator import names, within
 from sluice.engine.query.retention import Horizon, first_visible
 from sluice.language.internal import declared
 from sluice.operate.lineage.reasons import (
-    Reason,
+    AbsenceReason,
     Wanted,
     mapped_to,
     no_such,
@@ -57,14 +57,14 @@ class Reflected:
 
 
 @dataclass
-class Search:
+class AbsenceSearch:
     """Search through the tables of a walk; `asked` questions are asked once."""
 
     walk: Walk
     asked: set[tuple[At, Wanted]] = field(default_factory=set)
     pins: dict[At, Pins] = field(default_factory=dict)
 
-    def reasons(self, at: At, wanted: Wanted) -> Iterator[Reason]:
+    def reasons(self, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
         """Yield why the wanted rows are not in a table; UsageError if that needs Spark."""
         if (at, wanted) in self.asked:
             return
@@ -92,7 +92,7 @@ class Search:
         """Return the rows of a table that are wanted."""
         return of(self.walk.read(at).rows, wanted)
 
-    def _computed(self, table: Table, version: int, wanted: Wanted) -> Iterator[Reason]:
+    def _computed(self, table: Table, version: int, wanted: Wanted) -> Iterator[AbsenceReason]:
         made = self._reflected(table, version)
         found = _conditions(table)
         specs = [_loosened(table.spec, found[nth:]) for nth in range(len(found) + 1)]
@@ -108,17 +108,17 @@ class Search:
         if not every.num_rows:
             yield from self._below(table, made.inputs, wanted)
 
-    def _kept_out(self, table: Table, version: int, by: Condition, lost: pa.Table) -> Reason:
+    def _kept_out(self, table: Table, version: int, by: Condition, lost: pa.Table) -> AbsenceReason:
         """Return the reason of rows that a condition keeps out; with those that rank before."""
         name = declared(table.id)
         if not by.ranks:
-            return Reason(name, "filtered", by.text, shown(lost))
+            return AbsenceReason(name, "filtered", by.text, shown(lost))
         own = self.walk.read((table.id, version)).rows
         group = self._nodes(table)[-1].operator.group
         groups = _keys(lost, group)
         others = _but(own, groups, group, inside=True)
         others = others.sort_by(by.rank) if by.rank else others
-        return Reason(name, "outranked", by.text, shown(lost), shown(others))
+        return AbsenceReason(name, "outranked", by.text, shown(lost), shown(others))
 
     def _kept(
         self, table: Table, version: int, wanted: Wanted, made: Reflected
@@ -183,7 +183,9 @@ class Search:
                 self.pins[places[name]] = pins
         return Reflected(places, pins, horizon)
 
-    def _below(self, table: Table, inputs: Mapping[str, At], wanted: Wanted) -> Iterator[Reason]:
+    def _below(
+        self, table: Table, inputs: Mapping[str, At], wanted: Wanted
+    ) -> Iterator[AbsenceReason]:
         """Yield why the inputs lack what the rows would be made from."""
         made, absent = _made_from(table, self.graph), False
         mapped = {name: mapped_to(made, wanted, name) for name in inputs}
@@ -200,7 +202,7 @@ class Search:
 
     def _unmatched(
         self, table: Table, inputs: Mapping[str, At], there: Mapping[str, Wanted]
-    ) -> Iterator[Reason]:
+    ) -> Iterator[AbsenceReason]:
         module = cast(Absence | None, kind(table.kind).part("absence"))
         if module is None:
             return
@@ -217,9 +219,9 @@ class Search:
         for one in module.unmatched(node.operator, wanted, prepared, references):
             rows = to_arrow(one.rows)
             if rows.num_rows and one.is_excluded:
-                yield Reason(declared(table.id), "excluded", one.on, others=shown(rows))
+                yield AbsenceReason(declared(table.id), "excluded", one.on, others=shown(rows))
             elif rows.num_rows:
-                yield Reason(
+                yield AbsenceReason(
                     declared(table.id), "no match", f"{one.on}: {declared(one.table)}", rows
                 )
                 yield from self._followed(inputs[one.table], rows)
@@ -230,7 +232,7 @@ class Search:
         some = replace(known, rows=of(known.rows, wanted))
         return some.frame(self.walk.session, node.operator.columns(at[0])).drop(NTH)
 
-    def _followed(self, at: At, rows: pa.Table) -> Iterator[Reason]:
+    def _followed(self, at: At, rows: pa.Table) -> Iterator[AbsenceReason]:
         """Yield why the other table has no match for the first keys."""
         columns = [c for c in rows.column_names if c in self.walk.read(at).rows.column_names]
         for key in rows.select(columns).slice(0, FOLLOWED).to_pylist() if columns else ():
@@ -252,15 +254,15 @@ def _loosened(spec: TableSpec, left_out: Iterable[Condition]) -> TableSpec:
     return spec
 
 
-def _left(table: Table, rows: pa.Table) -> Iterator[Reason]:
+def _left(table: Table, rows: pa.Table) -> Iterator[AbsenceReason]:
     """Yield the reasons of rows that no condition keeps out."""
     dead, living = rows.filter(pc.invert(rows[ALIVE])), rows.filter(rows[ALIVE])
     if dead.num_rows:
         retention = getattr(table.spec, "retention", None)
-        yield Reason(declared(table.id), "expired", f"retention: {retention}", shown(dead))
+        yield AbsenceReason(declared(table.id), "expired", f"retention: {retention}", shown(dead))
     if living.num_rows:
         what = f"`sluice verify {table.name}` compares the table with its query"
-        yield Reason(declared(table.id), "differs", what, shown(living))
+        yield AbsenceReason(declared(table.id), "differs", what, shown(living))
 
 
 def _made_from(table: Table, graph: Graph) -> MadeFrom:

@@ -14,7 +14,7 @@ from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import layout
 from sluice.language.internal import INTERVALS, declared
 from sluice.language.interval import Interval
-from sluice.operate.lineage.walk import Part
+from sluice.operate.lineage.walk import TracedRows
 from sluice.read.stored.commits import Commit, back_from
 from sluice.sources.lineage import files_read
 
@@ -33,7 +33,7 @@ class Delivered:
     files: tuple[str, ...]
 
 
-def delivered(project: Project, part: Part) -> list[Delivered]:
+def delivered(project: Project, part: TracedRows) -> list[Delivered]:
     """Return the deliveries of a part's rows, in order; none unless they are a source's own."""
     table = project.graph.tables[declared(part.table)]
     if not table.is_source or part.version is None or INTERVAL not in part.rows.column_names:

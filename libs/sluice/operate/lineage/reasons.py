@@ -10,9 +10,9 @@ from sluice.declare.meaning.column_lineage import MadeFrom
 from sluice.declare.table import Table
 from sluice.language.internal import declared
 from sluice.language.names import RESERVED_PREFIX
-from sluice.read.conditions.order import Span, only
+from sluice.read.conditions.order import KeyRange, only
 
-Wanted = tuple[Span, ...]
+Wanted = tuple[KeyRange, ...]
 Why = Literal[
     "filtered",
     "outranked",
@@ -32,7 +32,7 @@ Why = Literal[
 
 
 @dataclass(frozen=True)
-class Reason:
+class AbsenceReason:
     """One reason why rows are absent from a table, which may be behind the one in question.
 
     `what`: the condition, or the reason in words. `rows`: those kept out, as they would be or were.
@@ -68,18 +68,18 @@ def shown(rows: pa.Table) -> pa.Table:
     return rows.select([c for c in rows.column_names if not c.startswith(RESERVED_PREFIX)])
 
 
-def not_explained(table: Table, why: str) -> Reason:
+def not_explained(table: Table, why: str) -> AbsenceReason:
     """Return the reason of a table whose rows can't be traced: why not, and what to look at."""
     look = " and ".join(f"`sluice read {declared(name)}`" for name in table.inputs)
     what = f"{why}; {look} shows whether the rows are there that it would be made from"
-    return Reason(declared(table.id), "not explained", what)
+    return AbsenceReason(declared(table.id), "not explained", what)
 
 
-def no_such(table: Table, inputs: Iterable[str], wanted: Wanted) -> Reason:
+def no_such(table: Table, inputs: Iterable[str], wanted: Wanted) -> AbsenceReason:
     """Return the reason of a table whose inputs have rows, but none that give what is wanted."""
     named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
     what = f"no rows of {', '.join(dict.fromkeys(map(declared, inputs)))} give {named or 'it'}"
-    return Reason(declared(table.id), "no such value", what)
+    return AbsenceReason(declared(table.id), "no such value", what)
 
 
 def mapped_to(made: MadeFrom, wanted: Wanted, name: str) -> Wanted:

@@ -13,7 +13,7 @@ from sluice.delta.reading.table import is_readable
 from sluice.engine.judging.forgotten import noted
 from sluice.errors import HistoryLost
 from sluice.language.internal import FORGOTTEN, QUARANTINE
-from sluice.operate.lineage.reasons import Reason, Wanted, of, shown, values
+from sluice.operate.lineage.reasons import AbsenceReason, Wanted, of, shown, values
 from sluice.operate.lineage.walk import At, Walk
 from sluice.read.changes import Changelog
 from sluice.read.conditions.order import only
@@ -21,7 +21,7 @@ from sluice.read.lake import Lake
 from sluice.read.origin import origin
 
 
-def undelivered(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+def undelivered(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield every reason that is known why a source or a dimension lacks the rows."""
     found = [
         *_forgotten(walk, table, at, wanted),
@@ -32,7 +32,7 @@ def undelivered(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Re
     yield from found or [*_withdrawn(walk, table, at, wanted)] or [_never(table, wanted)]
 
 
-def _forgotten(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+def _forgotten(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the erasures of subjects that have the wanted values, by their hashes."""
     given, schema = values(wanted), walk.read(at).rows.schema
     for note in noted(walk.context.lake.uri(table.id, FORGOTTEN)):
@@ -42,10 +42,10 @@ def _forgotten(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Rea
             if note.has(walk.session, subject):
                 when = f"at {note.ended_at}" if note.ended_at else f"since {note.begun_at}"
                 what = f"its subject was forgotten {when}; its rows are withheld"
-                yield Reason(table.id, "forgotten", what)
+                yield AbsenceReason(table.id, "forgotten", what)
 
 
-def _quarantined(walk: Walk, table: Table, wanted: Wanted) -> Iterator[Reason]:
+def _quarantined(walk: Walk, table: Table, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the rows in quarantine that have the wanted values, by their reason."""
     uri = walk.context.lake.uri(table.id, QUARANTINE)
     given = values(wanted)
@@ -56,10 +56,10 @@ def _quarantined(walk: Walk, table: Table, wanted: Wanted) -> Iterator[Reason]:
     met = rows.filter(pa.array(has_them, pa.bool_()))
     for reason in sorted(set(met["reason"].to_pylist()), key=str):
         of_it = met.filter(pa.array([r == reason for r in met["reason"].to_pylist()], pa.bool_()))
-        yield Reason(table.id, "quarantined", str(reason), shown(of_it))
+        yield AbsenceReason(table.id, "quarantined", str(reason), shown(of_it))
 
 
-def _deleted(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+def _deleted(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the deliveries of rows whose last one deletes them."""
     node = walk.nodes.get(table.id)
     if node is None:
@@ -67,12 +67,12 @@ def _deleted(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reaso
     for name, pin in walk.position(node, at[1]).inputs.items():
         rows = of(walk.read((name, pin.version)).rows, wanted)
         if rows.num_rows:
-            yield Reason(
+            yield AbsenceReason(
                 table.id, "deleted", f"the last of its deliveries in {name} deletes it", rows
             )
 
 
-def _later(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+def _later(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the rows that the table has by now, in a version that is not reflected yet."""
     uri = walk.context.lake.uri(table.id)
     newest = _newest(uri)
@@ -80,10 +80,10 @@ def _later(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]
         rows = of(read_rows(uri, newest), wanted)
         if rows.num_rows:
             what = f"version {newest} has it, version {at[1]} is reflected"
-            yield Reason(table.id, "not reflected yet", what, shown(rows))
+            yield AbsenceReason(table.id, "not reflected yet", what, shown(rows))
 
 
-def _withdrawn(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+def _withdrawn(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the row as it was, if a later delivery took it back."""
     given = values(wanted)
     if not given:
@@ -97,12 +97,12 @@ def _withdrawn(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Rea
         made = found.commit.position
         run = f" by the run {made.run}" if made and made.run else ""
         what = f"a delivery removed it in version {found.commit.version}, at {found.commit.at}{run}"
-        yield Reason(table.id, "withdrawn", what, pa.Table.from_pylist([found.before]))
+        yield AbsenceReason(table.id, "withdrawn", what, pa.Table.from_pylist([found.before]))
 
 
-def _never(table: Table, wanted: Wanted) -> Reason:
+def _never(table: Table, wanted: Wanted) -> AbsenceReason:
     named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
-    return Reason(table.id, "never delivered", f"no row has {named}")
+    return AbsenceReason(table.id, "never delivered", f"no row has {named}")
 
 
 def _mentions(raw: str | None, given: dict[str, Any]) -> bool:

@@ -43,7 +43,7 @@ At = tuple[str, int]  # a table and a version
 
 
 @dataclass(frozen=True)
-class Part:
+class TracedRows:
     """Rows of one table, with their hidden columns; `version` is None if it is not stored.
 
     `untraced`: why nobody can say what these rows come from, if that is so.
@@ -56,7 +56,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Numbered:
+class NumberedRows:
     """Rows of a table in this process; their numbers name those that others come from."""
 
     rows: pa.Table
@@ -69,12 +69,12 @@ class Numbered:
         every = session.createDataFrame(plain(self.rows.append_column(NTH, numbers)), schema)
         return every.select(*names((*columns, NTH))) if columns else every
 
-    def some(self, numbers: set[int]) -> "Numbered":
+    def some(self, numbers: set[int]) -> "NumberedRows":
         """Return the rows of these numbers."""
-        return Numbered(self.rows.take(pa.array(sorted(numbers), pa.int64())), self.schema)
+        return NumberedRows(self.rows.take(pa.array(sorted(numbers), pa.int64())), self.schema)
 
 
-def lineage(project: Project, table: Table, version: int, rows: pa.Table) -> list[Part]:
+def lineage(project: Project, table: Table, version: int, rows: pa.Table) -> list[TracedRows]:
     """Return the rows that `rows` of a table's version come from, by table, the nearest first.
 
     Raises HistoryLost if a version that they were made from is gone, and UsageError if only Spark
@@ -108,11 +108,11 @@ class Walk:
     session: Session
     table: Table
     found: dict[At, set[int]] = field(default_factory=dict)
-    known: dict[At, Numbered] = field(default_factory=dict)
+    known: dict[At, NumberedRows] = field(default_factory=dict)
 
-    def parts(self, at: At, rows: pa.Table) -> Iterator[Part]:
+    def parts(self, at: At, rows: pa.Table) -> Iterator[TracedRows]:
         """Yield what the rows come from, views before their inputs."""
-        first = Numbered(rows, types_of(self._uri(at[0]), at[1]))
+        first = NumberedRows(rows, types_of(self._uri(at[0]), at[1]))
         self._trace(self.nodes.get(at[0]), at[1], first)
         for name in (n for n in self._order if n != at[0]):
             for found in sorted(a for a in self.found if a[0] == name):
@@ -120,7 +120,7 @@ class Walk:
                 if some.rows.num_rows:
                     node = self.nodes.get(name)
                     why = node.operator.untraced if node else ""
-                    yield Part(name, found[1] if found[1] >= 0 else None, some.rows, why)
+                    yield TracedRows(name, found[1] if found[1] >= 0 else None, some.rows, why)
                     self._trace(node, found[1], some)
 
     @cached_property
@@ -141,7 +141,7 @@ class Walk:
         order = [name for i in self.nodes for name in (*reads[i], i)]
         return list(dict.fromkeys(order))[::-1]
 
-    def _trace(self, node: Node | None, version: int, rows: Numbered) -> None:
+    def _trace(self, node: Node | None, version: int, rows: NumberedRows) -> None:
         """Note the input rows of a maintained table's rows; any other was delivered."""
         if node is None or node.operator.untraced:
             return
@@ -151,7 +151,7 @@ class Walk:
                 self.found.setdefault(at, set()).update(numbers)
 
     def _inputs(
-        self, node: Node, pins: Pins, references: Pins, rows: Numbered
+        self, node: Node, pins: Pins, references: Pins, rows: NumberedRows
     ) -> Iterator[tuple[At, set[int]]]:
         operator, of = node.operator, rows.frame(self.session).drop(NTH)
         places = {name: (name, pins[name].version) for name in operator.inputs}
@@ -175,8 +175,8 @@ class Walk:
             yield places[name], set(pc.unique(numbers).to_pylist())
 
     def _by_references(
-        self, node: Node, version: int, position: Position, rows: Numbered
-    ) -> Iterator[tuple[Pins, Numbered]]:
+        self, node: Node, version: int, position: Position, rows: NumberedRows
+    ) -> Iterator[tuple[Pins, NumberedRows]]:
         """Yield rows with the references that they were joined with, which may be a batch's own."""
         if not node.operator.references or BATCH not in rows.rows.column_names:
             yield {**position.inputs, **position.references}, rows
@@ -185,7 +185,7 @@ class Walk:
         for batch in pc.unique(numbers).to_pylist():
             made = self._made_by(node.id, version, batch)
             some = rows.rows.filter(pc.equal(numbers, batch))
-            yield {**made.inputs, **made.references}, Numbered(some, rows.schema)
+            yield {**made.inputs, **made.references}, NumberedRows(some, rows.schema)
 
     def _made_by(self, name: str, version: int, batch: int) -> Position:
         """Return the position of a batch; a rebuild has joined all rows of earlier ones again."""
@@ -230,7 +230,7 @@ class Walk:
         if at not in self.known:
             inputs = {i: self._current(i, pins) for i in table.inputs}
             made = unstored_rows(table, inputs)
-            self.known[at] = Numbered(to_arrow(made), nullable(made.schema))
+            self.known[at] = NumberedRows(to_arrow(made), nullable(made.schema))
         return at
 
     def _current(self, name: str, pins: Pins) -> DataFrame:
@@ -238,12 +238,12 @@ class Walk:
         has_history = self.context.graph.tables[name].spec.has_history
         return rows.where(CURRENT) if has_history else rows
 
-    def read(self, at: At) -> Numbered:
+    def read(self, at: At) -> NumberedRows:
         if at not in self.known:
             self.known[at] = self._stored(*at)
         return self.known[at]
 
-    def _stored(self, name: str, version: int) -> Numbered:
+    def _stored(self, name: str, version: int) -> NumberedRows:
         uri = self._uri(name)
         if not is_readable(uri, version):
             raise HistoryLost(
@@ -252,7 +252,7 @@ class Walk:
         size, most = table_size(uri, version).bytes, self.context.limits.narrowed_bytes
         if size > most:
             raise NotHere(f"{name} has {size:,} bytes, the most is {most:,}")
-        return Numbered(read_rows(uri, version), types_of(uri, version))
+        return NumberedRows(read_rows(uri, version), types_of(uri, version))
 
     def _uri(self, name: str) -> str:
         return self.context.lake.uri(name)

@@ -11,7 +11,7 @@ from sluice.language.names import RESERVED_PREFIX
 from sluice.operate.lineage.delivered import Delivered, delivered
 from sluice.operate.lineage.walk import lineage
 from sluice.read.changes import Changelog
-from sluice.read.conditions.order import Span
+from sluice.read.conditions.order import KeyRange
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of
 from sluice.read.origin import Origin, origin
@@ -19,7 +19,7 @@ from sluice.read.stored.scan import Scan
 
 
 @dataclass(frozen=True)
-class Source:
+class ContributingRows:
     """Rows of one table that a row comes from, and the deliveries that brought them.
 
     Rows that were delivered have their marks: interval, position and identity. `untraced`: why
@@ -38,11 +38,11 @@ class Why:
     """One row; `origin` is the commit that last changed it."""
 
     changelog: Changelog
-    row: Span
+    row: KeyRange
     origin: Origin
 
     @cached_property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[ContributingRows]:
         """Rows that it comes from, the nearest tables first; none if it is gone.
 
         Raises HistoryLost if a version that it was made from is gone, and UsageError if the rows
@@ -72,7 +72,7 @@ def why(
     return Why(changelog, row, found) if row and found else None
 
 
-def sources_of(changelog: Changelog, row: Span) -> list[Source]:
+def sources_of(changelog: Changelog, row: KeyRange) -> list[ContributingRows]:
     """Return what a row comes from, like `Why.sources`."""
     table, stored = changelog.table, changelog.lake.project.graph.table(changelog.name)
     scan = Scan(table.snapshot, (row,))
@@ -82,7 +82,7 @@ def sources_of(changelog: Changelog, row: Span) -> list[Source]:
     for part in lineage(project, stored, table.version, pa.concat_tables(parts)) if parts else ():
         brought = tuple(delivered(project, part))
         rows = _shown(part.rows, bool(brought))
-        sources.append(Source(part.table, part.version, rows, brought, part.untraced))
+        sources.append(ContributingRows(part.table, part.version, rows, brought, part.untraced))
     return sources
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.operate.lineage.absent import Search
-from sluice.operate.lineage.reasons import Reason
+from sluice.operate.lineage.absent import AbsenceSearch
+from sluice.operate.lineage.reasons import AbsenceReason
 from sluice.operate.lineage.walk import walking
 from sluice.read.changes import Changelog
 from sluice.read.lake import Lake
@@ -18,7 +18,7 @@ class WhyNot:
 
     table: str
     version: int
-    reasons: tuple[Reason, ...]
+    reasons: tuple[AbsenceReason, ...]
 
 
 def why_not(
@@ -48,8 +48,8 @@ def reasons_of(changelog: Changelog, given: Given) -> WhyNot | None:
     declared = project.graph.table(changelog.name)
     hint = f"`sluice read {declared.inputs[0]}` looks for it in an input" if declared.inputs else ""
     with walking(project, declared, f"why {declared.id} lacks a row", hint) as walk:
-        found = list(Search(walk).reasons((declared.id, table.version), wanted))
+        found = list(AbsenceSearch(walk).reasons((declared.id, table.version), wanted))
     if there:
         what = f"this partition has {len(there)} rows"
-        found.append(Reason(declared.id, "no such value", what))
+        found.append(AbsenceReason(declared.id, "no such value", what))
     return WhyNot(declared.id, table.version, tuple(found))

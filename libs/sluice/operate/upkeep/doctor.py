@@ -158,7 +158,7 @@ def _days(length: timedelta) -> str:
     return f"{length / timedelta(days=1):.1f} days"
 
 
-def _finding(error: SluiceError) -> inspection.Found:
+def _finding(error: SluiceError) -> inspection.TableFault:
     """Return an error's name as words: `FeedVacuumed` is `feed-vacuumed`."""
     name = "".join(f"-{c.lower()}" if c.isupper() else c for c in type(error).__name__)
     return name.removeprefix("-"), error.message, error.hint

@@ -17,7 +17,7 @@ from sluice.errors import UsageError
 from sluice.language.interval import parse_time
 
 
-class How(StrEnum):
+class ComparisonOperator(StrEnum):
     """Operator of a comparison."""
 
     EQ = "="
@@ -29,26 +29,26 @@ class How(StrEnum):
     SAME = "<=>"
 
     @property
-    def mirrored(self) -> "How":
+    def mirrored(self) -> "ComparisonOperator":
         """Operator for exchanged sides."""
         return MIRRORED.get(self, self)
 
 
-MIRRORED: Mapping[How, How] = {
-    How.LT: How.GT,
-    How.GT: How.LT,
-    How.LE: How.GE,
-    How.GE: How.LE,
+MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = {
+    ComparisonOperator.LT: ComparisonOperator.GT,
+    ComparisonOperator.GT: ComparisonOperator.LT,
+    ComparisonOperator.LE: ComparisonOperator.GE,
+    ComparisonOperator.GE: ComparisonOperator.LE,
 }
 
 
-def columns(how: How, one: pa.Field, other: pa.Field) -> pc.Expression:
+def columns(how: ComparisonOperator, one: pa.Field, other: pa.Field) -> pc.Expression:
     """Return the comparison of two columns."""
     floating = pa.types.is_floating(one.type) or pa.types.is_floating(other.type)
     return _comparison(how, _column(one), _column(other), floating)
 
 
-def literal(how: How, column: pa.Field, value: Any) -> pc.Expression:
+def literal(how: ComparisonOperator, column: pa.Field, value: Any) -> pc.Expression:
     """Return the comparison of a column with a value from `read_literal`."""
     side, kind = _column(column), column.type
     if isinstance(value, Decimal) and pa.types.is_integer(kind):
@@ -97,17 +97,19 @@ def _column(field: pa.Field) -> pc.Expression:
     return column.cast(pa.float64()) if pa.types.is_floating(field.type) else column
 
 
-def _comparison(how: How, a: pc.Expression, b: pc.Expression, floating: bool) -> pc.Expression:
+def _comparison(
+    how: ComparisonOperator, a: pc.Expression, b: pc.Expression, floating: bool
+) -> pc.Expression:
     above = _above_with_nan if floating else _above
     equal = _equal_with_nan if floating else _equal
-    ways: Mapping[How, Callable[[], pc.Expression]] = {
-        How.EQ: lambda: equal(a, b),
-        How.NE: lambda: ~equal(a, b),
-        How.GT: lambda: above(a, b),
-        How.LT: lambda: above(b, a),
-        How.GE: lambda: ~above(b, a),
-        How.LE: lambda: ~above(a, b),
-        How.SAME: lambda: pc.coalesce(equal(a, b), a.is_null() & b.is_null()),
+    ways: Mapping[ComparisonOperator, Callable[[], pc.Expression]] = {
+        ComparisonOperator.EQ: lambda: equal(a, b),
+        ComparisonOperator.NE: lambda: ~equal(a, b),
+        ComparisonOperator.GT: lambda: above(a, b),
+        ComparisonOperator.LT: lambda: above(b, a),
+        ComparisonOperator.GE: lambda: ~above(b, a),
+        ComparisonOperator.LE: lambda: ~above(a, b),
+        ComparisonOperator.SAME: lambda: pc.coalesce(equal(a, b), a.is_null() & b.is_null()),
     }
     return ways[how]()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.errors import UsageError
-from sluice.read.conditions.order import Places, Span, only, places
+from sluice.read.conditions.order import KeyRange, Places, only, places
 from sluice.read.conditions.values import check, from_text
 
 Key = Any
@@ -29,18 +29,18 @@ class KeyColumns:
         """Return only the first columns."""
         return KeyColumns(self.table, self.names[:count], self.kinds[:count])
 
-    def exactly(self, key: Key) -> Span:
+    def exactly(self, key: Key) -> KeyRange:
         """Return the span of that key; every column must be given."""
         values = self.checked(key)
         if len(values) != len(self.names):
             raise self.misfit(len(values))
         return only(self.names, values)
 
-    def between(self, key_from: Key, key_to: Key) -> tuple[Span, ...]:
+    def between(self, key_from: Key, key_to: Key) -> tuple[KeyRange, ...]:
         """Return the span of two inclusive bounds on all or the first columns; None is open."""
         if key_from is None and key_to is None:
             return ()
-        return (Span(self.names, self._bound(key_from), self._bound(key_to)),)
+        return (KeyRange(self.names, self._bound(key_from), self._bound(key_to)),)
 
     def are_backward(self, key_from: Key, key_to: Key) -> bool:
         """True if the first of two bounds is behind the second."""

@@ -130,7 +130,7 @@ def _constant(values: pa.ChunkedArray, value: bool) -> pa.ChunkedArray:
 
 
 @dataclass(frozen=True)
-class Span:
+class KeyRange:
     """Rows whose `columns` lie in [low, high] of the key order; None leaves an end open.
 
     `is_open`: the bounds themselves are outside.
@@ -164,6 +164,6 @@ class Span:
         return pc.invert(Order(self.columns, descending).before(table, bound))
 
 
-def only(columns: tuple[str, ...], values: tuple[Any, ...]) -> Span:
+def only(columns: tuple[str, ...], values: tuple[Any, ...]) -> KeyRange:
     """Return the span of exactly that key; null equals null."""
-    return Span(columns, places(values), places(values))
+    return KeyRange(columns, places(values), places(values))

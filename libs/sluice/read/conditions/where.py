@@ -19,22 +19,28 @@ from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX, unknown
 from sluice.language.syntax import reason_of
 from sluice.read.conditions import comparison
-from sluice.read.conditions.comparison import How
-from sluice.read.conditions.order import Span, place
+from sluice.read.conditions.comparison import ComparisonOperator
+from sluice.read.conditions.order import KeyRange, place
 from sluice.read.conditions.values import type_name
 
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
 QUOTED = r"a quote in a text is written \': Spark joins two texts that follow each other"
-OPERATORS: Mapping[type[exp.Expr], How] = {
-    exp.EQ: How.EQ,
-    exp.NEQ: How.NE,
-    exp.LT: How.LT,
-    exp.LTE: How.LE,
-    exp.GT: How.GT,
-    exp.GTE: How.GE,
-    exp.NullSafeEQ: How.SAME,
+OPERATORS: Mapping[type[exp.Expr], ComparisonOperator] = {
+    exp.EQ: ComparisonOperator.EQ,
+    exp.NEQ: ComparisonOperator.NE,
+    exp.LT: ComparisonOperator.LT,
+    exp.LTE: ComparisonOperator.LE,
+    exp.GT: ComparisonOperator.GT,
+    exp.GTE: ComparisonOperator.GE,
+    exp.NullSafeEQ: ComparisonOperator.SAME,
 }
-SPANNING = {How.EQ: "both", How.GT: "low", How.GE: "low", How.LT: "high", How.LE: "high"}
+SPANNING = {
+    ComparisonOperator.EQ: "both",
+    ComparisonOperator.GT: "low",
+    ComparisonOperator.GE: "low",
+    ComparisonOperator.LT: "high",
+    ComparisonOperator.LE: "high",
+}
 KNOWN = {"this", "expression", "expressions", "low", "high", "negate"}  # parts of a predicate
 DATED = ("date", "timestamp", "timestamptz", "timestampltz", "timestampntz")
 
@@ -46,7 +52,7 @@ class Where:
     text: str
     expression: pc.Expression
     columns: frozenset[str]
-    spans: tuple[Span, ...]
+    spans: tuple[KeyRange, ...]
 
     def rows(self, table: pa.Table) -> pa.Table:
         """Return the rows for which it is true."""
@@ -104,7 +110,7 @@ class _Compiler:
             raise UsageError(f"where {self.text!r}: {unknown('column', node.name, visible)}")
         return self.schema.field(name)
 
-    def spans(self, node: exp.Expr) -> list[Span]:
+    def spans(self, node: exp.Expr) -> list[KeyRange]:
         """Return spans that each hold every row for which the predicate is true."""
         match node:
             case exp.Paren():
@@ -113,12 +119,15 @@ class _Compiler:
                 return self.spans(node.left) + self.spans(node.right)
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
-                return [*self._span(How.GE, node.this, low), *self._span(How.LE, node.this, high)]
+                return [
+                    *self._span(ComparisonOperator.GE, node.this, low),
+                    *self._span(ComparisonOperator.LE, node.this, high),
+                ]
             case exp.Binary() if type(node) in OPERATORS:
                 return self._span(OPERATORS[type(node)], node.left, node.right)
         return []
 
-    def _span(self, how: How, left: exp.Expr, right: exp.Expr) -> list[Span]:
+    def _span(self, how: ComparisonOperator, left: exp.Expr, right: exp.Expr) -> list[KeyRange]:
         how, left, right = _column_first(how, left, right)
         if how not in SPANNING or isinstance(right, exp.Column):
             return []
@@ -128,9 +137,9 @@ class _Compiler:
             return []
         bound, side = (place(value),), SPANNING[how]
         low = bound if side != "high" else None
-        return [Span((column.name,), low, bound if side != "low" else None)]
+        return [KeyRange((column.name,), low, bound if side != "low" else None)]
 
-    def _compare(self, how: How, left: exp.Expr, right: exp.Expr) -> pc.Expression:
+    def _compare(self, how: ComparisonOperator, left: exp.Expr, right: exp.Expr) -> pc.Expression:
         how, left, right = _column_first(how, left, right)
         column = self.column(left)
         if isinstance(right, exp.Column):
@@ -146,8 +155,8 @@ class _Compiler:
 
     def between(self, node: exp.Between) -> pc.Expression:
         """Return the test of a range, both bounds included."""
-        low = self._compare(How.GE, node.this, node.args["low"])
-        return low & self._compare(How.LE, node.this, node.args["high"])
+        low = self._compare(ComparisonOperator.GE, node.this, node.args["low"])
+        return low & self._compare(ComparisonOperator.LE, node.this, node.args["high"])
 
     def is_in(self, node: exp.In) -> pc.Expression:
         """Return a test that is null if none is equal and one of them, or the column, is null."""
@@ -155,7 +164,7 @@ class _Compiler:
             raise self._refuse(node)
         column = self.column(node.this)
         values = [self._literal(item, column) for item in node.expressions]
-        tests = [comparison.literal(How.EQ, column, value) for value in values]
+        tests = [comparison.literal(ComparisonOperator.EQ, column, value) for value in values]
         return reduce(lambda one, other: one | other, tests)
 
     def like(self, node: exp.Like) -> pc.Expression:
@@ -217,7 +226,9 @@ TESTS: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {
 }
 
 
-def _column_first(how: How, left: exp.Expr, right: exp.Expr) -> tuple[How, exp.Expr, exp.Expr]:
+def _column_first(
+    how: ComparisonOperator, left: exp.Expr, right: exp.Expr
+) -> tuple[ComparisonOperator, exp.Expr, exp.Expr]:
     if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
         return how.mirrored, right, left
     return how, left, right

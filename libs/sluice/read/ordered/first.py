@@ -24,7 +24,7 @@ AT_ONCE = 64  # row groups that are searched at a time
 TOGETHER = 16  # row groups of a file whose rows are fetched at a time
 
 
-class Search:
+class Candidates:
     """Candidates found so far: their leading columns, and where their rows lie.
 
     `limit`: the number of rows wanted, at least one.

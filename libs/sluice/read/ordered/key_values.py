@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.read.conditions.keys import Key, KeyColumns
-from sluice.read.conditions.order import Span
+from sluice.read.conditions.order import KeyRange
 from sluice.read.ordered.rows import Row, Rows
 
 
@@ -73,7 +73,7 @@ class KeyValues(ABC):
     @abstractmethod
     def between(
         self,
-        spans: tuple[Span, ...],
+        spans: tuple[KeyRange, ...],
         *,
         reverse: bool,
         limit: int | None,

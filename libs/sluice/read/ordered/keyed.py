@@ -16,9 +16,9 @@ from sluice.language.names import RESERVED_PREFIX
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.cursor import Cursors, behind
 from sluice.read.conditions.keys import KeyColumns
-from sluice.read.conditions.order import Order, Span
+from sluice.read.conditions.order import KeyRange, Order
 from sluice.read.conditions.values import check_columns, type_name
-from sluice.read.ordered.first import MOST, Search
+from sluice.read.ordered.first import MOST, Candidates
 from sluice.read.ordered.key_values import KeyValues
 from sluice.read.ordered.merge import ordered
 from sluice.read.ordered.rows import Row, Rows, check_limit
@@ -38,7 +38,7 @@ class KeyedTable(KeyValues):
 
     snapshot: Snapshot
     identity: tuple[str, ...]
-    spans: tuple[Span, ...] = ()
+    spans: tuple[KeyRange, ...] = ()
     current: str | None = None
     backward_iteration: bool = False
     newest: Callable[[], "KeyedTable"] | None = field(default=None, compare=False)
@@ -102,14 +102,14 @@ class KeyedTable(KeyValues):
         rows = self.select((span,), Order(self.identity))
         return next((row for row in rows if row[self.current]), None)
 
-    def only(self, span: Span) -> Rows:
+    def only(self, span: KeyRange) -> Rows:
         """Return the visible row in a span that holds one at most."""
         scan = Scan(self.snapshot, (*self.spans, span))
         return Rows(scan.only(self.snapshot.visible), self.schema, self.version, scan.touched)
 
     def between(
         self,
-        spans: tuple[Span, ...],
+        spans: tuple[KeyRange, ...],
         *,
         reverse: bool,
         limit: int | None,
@@ -131,7 +131,7 @@ class KeyedTable(KeyValues):
 
     def select(
         self,
-        spans: tuple[Span, ...],
+        spans: tuple[KeyRange, ...],
         order: Order | None,
         where: str | None = None,
         columns: Iterable[str] | None = None,
@@ -155,7 +155,7 @@ class KeyedTable(KeyValues):
             tables = scan.unordered(shown, limit)
             return Rows(tables, schema, self.version, scan.touched)
         if limit and limit <= MOST:
-            search = Search(scan, order, limit)
+            search = Candidates(scan, order, limit)
             cursors = Cursors(order.columns, search.complete, after)
             return Rows(search.tables(shown), schema, self.version, scan.touched, cursors)
         cursors = Cursors(order.columns, after=after)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from sluice.read.conditions.order import Span
+from sluice.read.conditions.order import KeyRange
 from sluice.read.conditions.where import Where
 from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot
 
@@ -28,7 +28,7 @@ class Scan:
     """Rows of `snapshot` that lie in every span and for which `where` is true."""
 
     snapshot: Snapshot
-    spans: tuple[Span, ...] = ()
+    spans: tuple[KeyRange, ...] = ()
     where: Where | None = None
     touched: Touched = field(default_factory=Touched)
 
@@ -113,7 +113,7 @@ class Scan:
                     return
 
     @cached_property
-    def _spans(self) -> tuple[Span, ...]:
+    def _spans(self) -> tuple[KeyRange, ...]:
         """Spans that each hold every wanted row."""
         return (*self.spans, *(self.where.spans if self.where else ()))
 

@@ -25,7 +25,7 @@ from sluice.errors import Retryable, UsageError
 from sluice.language.internal import QUARANTINE, internal
 from sluice.language.names import RESERVED_PREFIX
 from sluice.read.conditions.bounds import Bounds, from_log
-from sluice.read.conditions.order import FIRST, LAST, Span
+from sluice.read.conditions.order import FIRST, LAST, KeyRange
 from sluice.read.stored import parquet
 
 READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
@@ -130,7 +130,7 @@ class Snapshot:
         ]
 
     def row_groups(
-        self, file: DataFile, columns: Iterable[str], within: Iterable[Span] = ()
+        self, file: DataFile, columns: Iterable[str], within: Iterable[KeyRange] = ()
     ) -> list[RowGroup]:
         """Return the file's row groups with the bounds of these columns; opens its footer.
 
@@ -176,7 +176,7 @@ class Snapshot:
         """Return the size of those columns of the row group in its file."""
         return parquet.stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
 
-    def _within(self, file: DataFile, span: Span, groups: list[int]) -> list[int]:
+    def _within(self, file: DataFile, span: KeyRange, groups: list[int]) -> list[int]:
         """Return the row groups whose values of the span's first column may lie in it."""
         first = span.columns[0]
         if first in file.partition:

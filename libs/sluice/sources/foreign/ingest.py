@@ -14,7 +14,7 @@ from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.foreign import Foreign
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, head
-from sluice.delta.log.span import Part, Span, spans
+from sluice.delta.log.span import CommitRange, WeightedFiles, spans
 from sluice.delta.notes.arrow import delete_rows, read_rows
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.failpoint import passing
@@ -24,8 +24,8 @@ from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.language.internal import QUARANTINE
-from sluice.sources.foreign.place import Place, span_of
-from sluice.sources.foreign.read import INSTANT, Read
+from sluice.sources.foreign.place import VersionRange, span_of
+from sluice.sources.foreign.read import INSTANT, TableSource
 from sluice.sources.ingest import check_source, unchanged
 from sluice.spark.session import Spark
 
@@ -39,7 +39,7 @@ def ingest_table(spark: Spark, project: Project, table: Table, run: Run) -> tupl
 
     Raises HistoryLost if the table no longer has what follows the recorded place.
     """
-    source = Read.of(project, table)
+    source = TableSource.of(project, table)
     before = head(source.kept_uri)
     check_source(project, table, before)
     reports = list(_deliver(spark, source, before, run))
@@ -57,10 +57,10 @@ def replay_table(
 
     Raises HistoryLost if the table no longer has what one of them has read.
     """
-    source = Read.of(project, table)
+    source = TableSource.of(project, table)
     check_source(project, table, head(source.kept_uri))
     found = source.found()
-    place = Place.of(head(source.kept_uri), table.id)
+    place = VersionRange.of(head(source.kept_uri), table.id)
     noted = {d.interval.start: d.files for d in deliveries(source.intervals_uri)}
     if place and place.at:
         noted.setdefault(place.at, place.fingerprint())
@@ -71,14 +71,16 @@ def replay_table(
     return (*reports, *advance(spark, project, table, run))
 
 
-def _deliver(spark: Spark, source: Read, before: Head | None, run: Run) -> Iterator[BatchReport]:
+def _deliver(
+    spark: Spark, source: TableSource, before: Head | None, run: Run
+) -> Iterator[BatchReport]:
     found = source.found()
-    place = Place.of(before, source.table.id)
+    place = VersionRange.of(before, source.table.id)
     if place:
         place.check(found, source.table.id)
         yield from _noted(spark, source, place, found, run)
     after = dict(before.position.topic) if before and before.position else {}
-    last = place or Place(found.table_id, NOTHING, NOTHING)
+    last = place or VersionRange(found.table_id, NOTHING, NOTHING)
     bounds = source.foreign.max_rows, source.foreign.max_bytes
     some = spans(found.log, place.upto, found.version, *bounds) if place else [_whole(found)]
     for nth, span in enumerate(some):
@@ -91,13 +93,15 @@ def _deliver(spark: Spark, source: Read, before: Head | None, run: Run) -> Itera
         after = last.plain()
 
 
-def _whole(found: Foreign) -> Span:
+def _whole(found: Foreign) -> CommitRange:
     """Return the table as it is, as if one commit had made it."""
     size = table_size(found.uri, found.version).bytes
-    return Span(NOTHING, found.version, (Part(found.version, bytes=size),))
+    return CommitRange(NOTHING, found.version, (WeightedFiles(found.version, bytes=size),))
 
 
-def _again(source: Read, found: Foreign, noted: str, at: datetime) -> tuple[Span, Place]:
+def _again(
+    source: TableSource, found: Foreign, noted: str, at: datetime
+) -> tuple[CommitRange, VersionRange]:
     """Return what a batch has read, by its note."""
     read = span_of(noted)
     if read is None or read[0] != found.table_id:
@@ -116,12 +120,12 @@ def _again(source: Read, found: Foreign, noted: str, at: datetime) -> tuple[Span
     if after == NOTHING:
         span = _whole(replace(found, version=upto))
     else:
-        span = next(spans(found.log, after, upto, MOST, MOST), Span(after, upto))
-    return span, Place(found.table_id, after, upto, at=at)
+        span = next(spans(found.log, after, upto, MOST, MOST), CommitRange(after, upto))
+    return span, VersionRange(found.table_id, after, upto, at=at)
 
 
 def _noted(
-    spark: Spark, source: Read, place: Place, found: Foreign, run: Run
+    spark: Spark, source: TableSource, place: VersionRange, found: Foreign, run: Run
 ) -> Iterator[BatchReport]:
     """Read the last batch again if it has no note."""
     if not place.at or read_rows(source.intervals_uri, [("interval_start", "=", place.at)]):
@@ -130,19 +134,19 @@ def _noted(
     yield source.delivered(spark, found, span, again, run)
 
 
-def _moment(last: Place) -> datetime:
+def _moment(last: VersionRange) -> datetime:
     """Return now, or the instant after the batch before."""
     now = datetime.now(UTC)
     return max(now, last.at + INSTANT) if last.at else now
 
 
-def _said(source: Read, span: Span) -> Iterator[str]:
+def _said(source: TableSource, span: CommitRange) -> Iterator[str]:
     """Yield a warning of each commit that put other rows in place of all of them."""
     for what in span.replaced:
         yield f"{source.table.id}: {what} of {source.uri} replaced its rows; the difference is read"
 
 
-def _forget(source: Read, place: Place | None) -> None:
+def _forget(source: TableSource, place: VersionRange | None) -> None:
     """Delete what killed batches left in quarantine; their commits are read again."""
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
     since = place.at if place else None

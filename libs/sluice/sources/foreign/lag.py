@@ -10,7 +10,7 @@ from sluice.delta.log.span import spans
 from sluice.delta.places.lake import layout
 from sluice.language.internal import DELIVERIES
 from sluice.read.pending import Unread
-from sluice.sources.foreign.place import Place, check_columns, check_files
+from sluice.sources.foreign.place import VersionRange, check_columns, check_files
 from sluice.sources.foreign.spec import ForeignTable
 
 VERSION = "version"
@@ -26,7 +26,7 @@ def unread_of(
     """
     found = Foreign.at(project.resolve(foreign.path), table.id)
     check_columns(found, found.version, names, table.id)
-    place = Place.of(head(layout(project).uri(table.id, DELIVERIES)), table.id)
+    place = VersionRange.of(head(layout(project).uri(table.id, DELIVERIES)), table.id)
     if place:
         place.check(found, table.id)
         bounds = foreign.max_rows, foreign.max_bytes

@@ -12,7 +12,7 @@ from typing import Any
 
 from sluice.delta.log.foreign import Foreign
 from sluice.delta.log.position import Head
-from sluice.delta.log.span import Span
+from sluice.delta.log.span import CommitRange
 from sluice.errors import (
     FeedVacuumed,
     HistoryLost,
@@ -24,7 +24,7 @@ from sluice.errors import (
 
 
 @dataclass(frozen=True)
-class Place:
+class VersionRange:
     """Versions that were read, `(after, upto]`, the commit of the last one, and the moment.
 
     `after` is -1 for a version that was read whole. `gaps`: versions that were passed over by
@@ -39,7 +39,7 @@ class Place:
     gaps: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, head: Head | None, table: str) -> "Place | None":
+    def of(cls, head: Head | None, table: str) -> "VersionRange | None":
         """Return the place that a table's newest commit holds. Raises InputReplaced."""
         plain = head.position.topic if head and head.position else {}
         if not plain:
@@ -66,7 +66,7 @@ class Place:
         read = {"table": self.table_id, "versions": [self.after, self.upto]}
         return json.dumps(read, separators=(",", ":"))
 
-    def reached(self, found: Foreign, span: Span, at: datetime) -> "Place":
+    def reached(self, found: Foreign, span: CommitRange, at: datetime) -> "VersionRange":
         """Return the place after a span of commits."""
         reached = replace(self, table_id=found.table_id, after=span.after, upto=span.upto)
         return replace(reached, commit=found.digest(span.upto), at=at)
@@ -96,7 +96,7 @@ class Place:
         return None, ""
 
 
-def check_files(found: Foreign, span: Span, table: str) -> None:
+def check_files(found: Foreign, span: CommitRange, table: str) -> None:
     """Raise FeedVacuumed if the table's owner has deleted files that a span needs.
 
     Raises LogCleaned if the log no longer shows a version that has some of them.

@@ -10,14 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.foreign import Foreign
-from sluice.delta.log.span import Span
+from sluice.delta.log.span import CommitRange
 from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Delivery, judged
-from sluice.sources.foreign.place import Place, check_columns, check_files
+from sluice.sources.foreign.place import VersionRange, check_columns, check_files
 from sluice.sources.foreign.rows import rows_of
 from sluice.sources.foreign.spec import ForeignTable
 from sluice.sources.ingest import replace_interval
@@ -27,7 +27,7 @@ from sluice.spark.session import Spark
 INSTANT = timedelta(microseconds=1)
 
 
-class Read(NamedTuple):
+class TableSource(NamedTuple):
     """A source that follows a table."""
 
     project: Project
@@ -37,7 +37,7 @@ class Read(NamedTuple):
     uri: str
 
     @classmethod
-    def of(cls, project: Project, table: Table) -> "Read":
+    def of(cls, project: Project, table: Table) -> "TableSource":
         spec = table.spec
         assert isinstance(spec, Source)
         assert spec.delta
@@ -58,8 +58,8 @@ class Read(NamedTuple):
         self,
         spark: Spark,
         found: Foreign,
-        span: Span,
-        place: Place,
+        span: CommitRange,
+        place: VersionRange,
         run: Run,
         after: Mapping[str, Any] | None = None,
     ) -> BatchReport:
@@ -83,7 +83,7 @@ class Read(NamedTuple):
         return replace_interval(spark, self.project, delivery, run, arrived=arrived)
 
     def _arrived(
-        self, found: Foreign, span: Span, delivery: Delivery, session: SparkSession
+        self, found: Foreign, span: CommitRange, delivery: Delivery, session: SparkSession
     ) -> DataFrame:
         limits = self.project.limits
         return judged(rows_of(session, self.spec, found, span, limits), delivery)

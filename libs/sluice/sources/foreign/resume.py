@@ -7,8 +7,8 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head
 from sluice.errors import UsageError
-from sluice.sources.foreign.place import Place
-from sluice.sources.foreign.read import Read
+from sluice.sources.foreign.place import VersionRange
+from sluice.sources.foreign.read import TableSource
 
 GAP = "the changes of versions {} to {} are skipped"
 
@@ -22,7 +22,7 @@ def moved(
             f"{table.id} follows a Delta table, whose oldest version is not a start",
             hint=f"`sluice rebuild {table.id} --as-landed` reads the table as it is now",
         )
-    source, place = Read.of(project, table), Place.of(before, table.id)
+    source, place = TableSource.of(project, table), VersionRange.of(before, table.id)
     assert place
     found = source.found()
     is_same = place.table_id == found.table_id and place.upto <= found.version

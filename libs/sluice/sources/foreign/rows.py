@@ -15,7 +15,7 @@ from sluice.changes.feed import CHANGE_TYPE
 from sluice.changes.net import WEIGHT, summed, weighted
 from sluice.declare.delivered_row import FILE, OP
 from sluice.delta.log.foreign import Foreign
-from sluice.delta.log.span import Span
+from sluice.delta.log.span import CommitRange
 from sluice.delta.reading.foreign import columns_of, read_part
 from sluice.engine.query.operator import names, union
 from sluice.files.conversion import BLOCK, ROW, converted
@@ -28,7 +28,7 @@ INSERT, DELETE = "insert", "delete"
 
 
 def rows_of(
-    session: SparkSession, spec: Source, found: Foreign, span: Span, limits: Limits
+    session: SparkSession, spec: Source, found: Foreign, span: CommitRange, limits: Limits
 ) -> DataFrame:
     """Return the rows that a span of commits brings and takes, for the gate."""
     wanted = columns_of(found.uri, span.upto, tuple(spec.of_files))

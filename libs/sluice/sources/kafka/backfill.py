@@ -21,9 +21,9 @@ from sluice.sources.ingest import unchanged
 from sluice.sources.kafka.batches import Batches
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import one_by_one
-from sluice.sources.kafka.client.place import Found, Offsets, Place
+from sluice.sources.kafka.client.place import OffsetRange, Offsets, TopicDescription
 from sluice.sources.kafka.ingest import arrived, ingest_topic
-from sluice.sources.kafka.messages import Read
+from sluice.sources.kafka.messages import MessageSource
 from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark
 
@@ -36,9 +36,9 @@ def backfill_topic(
     Raises HistoryLost if the topic no longer has any message of that time, and DeliveriesLost if
     the notes of an earlier release lack the offsets.
     """
-    source = Read.of(project, table)
+    source = MessageSource.of(project, table)
     before = head(source.uri)
-    place = Place.of(before)
+    place = OffsetRange.of(before)
     if before is None or place is None:
         return ingest_topic(spark, project, table, run)
     reports = [*arrived(spark, source, run), *_again(spark, source, place, span, run)]
@@ -49,7 +49,7 @@ def backfill_topic(
 
 
 def _again(
-    spark: Spark, source: Read, place: Place, span: Interval, run: Run
+    spark: Spark, source: MessageSource, place: OffsetRange, span: Interval, run: Run
 ) -> Iterator[BatchReport]:
     """Read a time's messages before that place again; warnings are in the first report."""
     brokers = Brokers.of(source.table.id, source.topic)
@@ -71,9 +71,9 @@ def _again(
 
 def _judged(
     spark: Spark,
-    source: Read,
+    source: MessageSource,
     brokers: Brokers,
-    place: Place,
+    place: OffsetRange,
     since: Offsets,
     span: Interval,
     run: Run,
@@ -86,7 +86,7 @@ def _judged(
         yield from judged_again(spark, source, batches.by_moment(chosen), run)
 
 
-def _gone(source: Read, found: Found, since: Offsets) -> Iterator[str]:
+def _gone(source: MessageSource, found: TopicDescription, since: Offsets) -> Iterator[str]:
     """Yield a warning of each partition that may have lost messages of the time."""
     for p, first in sorted(found.first.items()):
         if first > 0 and since[p] <= first:

@@ -25,10 +25,10 @@ from sluice.engine.report import BatchReport
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval, unchanged
 from sluice.sources.kafka.batches import INSTANT, fingerprint
-from sluice.sources.kafka.client.broker import Brokers, Taken
+from sluice.sources.kafka.client.broker import Brokers, PolledMessages
 from sluice.sources.kafka.client.message import one_by_one
-from sluice.sources.kafka.client.place import Found, Place
-from sluice.sources.kafka.messages import Read
+from sluice.sources.kafka.client.place import OffsetRange, TopicDescription
+from sluice.sources.kafka.messages import MessageSource
 from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark
 
@@ -38,7 +38,7 @@ def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> tupl
 
     Raises HistoryLost if the topic no longer has what follows the recorded place.
     """
-    source = Read.of(project, table)
+    source = MessageSource.of(project, table)
     reports = list(arrived(spark, source, run))
     if not reports and (at := head(source.uri)):
         reports.append(unchanged(table.delivered_to, at))
@@ -47,23 +47,25 @@ def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> tupl
     return tuple(reports)
 
 
-def arrived(spark: Spark, source: Read, run: Run) -> Iterator[BatchReport]:
+def arrived(spark: Spark, source: MessageSource, run: Run) -> Iterator[BatchReport]:
     """Deliver the messages that are there now, and yield a report of each batch."""
     before = head(source.uri)
     check_source(source.project, source.table, before)
     brokers = Brokers.of(source.table.id, source.topic)
     found = brokers.describe()
-    place = Place.of(before)
+    place = OffsetRange.of(before)
     if place:
         place.check(found, source.table.id)
         yield from _noted(spark, source, brokers, place, found, run)
     else:
-        place = Place.beginning(found, latest=source.topic.start == "latest")
+        place = OffsetRange.beginning(found, latest=source.topic.start == "latest")
     place = place.with_new_partitions(found)
     after = dict(before.position.topic) if before and before.position else {}
     batches = fetched_ahead(brokers.read(place.following, found.following))
     if not after and source.topic.start == "latest":
-        batches = chain([Taken(dict(place.following))], batches)  # notes where the topic ended
+        batches = chain(
+            [PolledMessages(dict(place.following))], batches
+        )  # notes where the topic ended
     for nth, taken in enumerate(batches):
         if not nth:
             _forget(source, place)
@@ -75,7 +77,12 @@ def arrived(spark: Spark, source: Read, run: Run) -> Iterator[BatchReport]:
 
 
 def _noted(
-    spark: Spark, source: Read, brokers: Brokers, place: Place, found: Found, run: Run
+    spark: Spark,
+    source: MessageSource,
+    brokers: Brokers,
+    place: OffsetRange,
+    found: TopicDescription,
+    run: Run,
 ) -> Iterator[BatchReport]:
     """Read the last batch again if it has no note."""
     if not place.at or place.start == place.following:
@@ -88,7 +95,7 @@ def _noted(
     yield from judged_again(spark, source, {place.at: again}, run)
 
 
-def _reached(place: Place, taken: Taken) -> Place:
+def _reached(place: OffsetRange, taken: PolledMessages) -> OffsetRange:
     """Return the place after a batch; its moment is later than that of the batch before."""
     earliest = place.at + INSTANT if place.at else datetime.min.replace(tzinfo=UTC)
     at = max(datetime.now(UTC), earliest)
@@ -96,7 +103,12 @@ def _reached(place: Place, taken: Taken) -> Place:
 
 
 def _delivered(
-    spark: Spark, source: Read, place: Place, taken: Taken, after: dict[str, object], run: Run
+    spark: Spark,
+    source: MessageSource,
+    place: OffsetRange,
+    taken: PolledMessages,
+    after: dict[str, object],
+    run: Run,
 ) -> BatchReport:
     assert place.at
     plain = place.plain()
@@ -106,13 +118,13 @@ def _delivered(
     return replace_interval(spark, source.project, delivery, run, arrived=rows)
 
 
-def _forget(source: Read, place: Place) -> None:
+def _forget(source: MessageSource, place: OffsetRange) -> None:
     """Delete what killed batches left in quarantine; their messages are read again."""
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
     delete_rows(uri, f"_sluice_interval > '{place.at.isoformat()}'" if place.at else "true")
 
 
-def fetched_ahead(batches: Generator[Taken]) -> Iterator[Taken]:
+def fetched_ahead(batches: Generator[PolledMessages]) -> Iterator[PolledMessages]:
     """Yield batches in order; one more is fetched meanwhile, and never a second.
 
     What the brokers refuse is raised in the batch's turn, after the batches before it.

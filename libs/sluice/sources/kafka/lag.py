@@ -10,7 +10,7 @@ from sluice.language.internal import DELIVERIES
 from sluice.read.pending import Unread
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import moment_of
-from sluice.sources.kafka.client.place import Place
+from sluice.sources.kafka.client.place import OffsetRange
 from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
 
@@ -23,12 +23,12 @@ def unread_of(project: Project, table: Table, spec: Source, topic: Topic) -> tup
     Raises HistoryLost if they can't be read from the recorded place on.
     """
     kept_in = DELIVERIES if spec.keeps_deliveries else ""
-    place = Place.of(head(layout(project).uri(table.id, kept_in)))
+    place = OffsetRange.of(head(layout(project).uri(table.id, kept_in)))
     brokers = replace(Brokers.of(table.id, topic), answer_s=ANSWER_S)
     found = brokers.describe()
     if place:
         place.check(found, table.id)
-    place = place or Place.beginning(found, latest=topic.start == "latest")
+    place = place or OffsetRange.beginning(found, latest=topic.start == "latest")
     place = place.with_new_partitions(found)
     counts = place.lag(found)
     times = brokers.times(place.following, found.following) if any(counts.values()) else {}

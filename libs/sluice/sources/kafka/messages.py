@@ -15,22 +15,22 @@ from sluice.sources.delivery import Delivery
 from sluice.sources.kafka.batches import INSTANT
 from sluice.sources.kafka.decoding.rows import rows_of
 from sluice.sources.kafka.formats.readers import reader_of
-from sluice.sources.kafka.formats.records import Reader
+from sluice.sources.kafka.formats.records import FormatReader
 from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
 
 
-class Read(NamedTuple):
+class MessageSource(NamedTuple):
     """A source of messages: its table, declaration, topic, and the reader of its format."""
 
     project: Project
     table: Table
     spec: Source
     topic: Topic
-    reader: Reader
+    reader: FormatReader
 
     @classmethod
-    def of(cls, project: Project, table: Table) -> "Read":
+    def of(cls, project: Project, table: Table) -> "MessageSource":
         """Return the source with a reader. Raises UsageError without the registry's connection."""
         spec = table.spec
         assert isinstance(spec, Source)

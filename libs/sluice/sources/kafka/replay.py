@@ -22,9 +22,9 @@ from sluice.sources.ingest import check_source, replace_interval
 from sluice.sources.kafka.batches import NOTHING, fingerprint
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import Message, in_columns, one_by_one
-from sluice.sources.kafka.client.place import Place
+from sluice.sources.kafka.client.place import OffsetRange
 from sluice.sources.kafka.decoding.kept import message_of
-from sluice.sources.kafka.messages import Read
+from sluice.sources.kafka.messages import MessageSource
 from sluice.spark.session import Spark
 
 
@@ -36,7 +36,7 @@ def replay_topic(
     Brokers are asked only for messages that were too large and are not any more. Safe to repeat: a
     message that was added already gives the same rows.
     """
-    source = Read.of(project, table)
+    source = MessageSource.of(project, table)
     check_source(project, table, head(source.uri))
     reports = list(judged_again(spark, source, dict.fromkeys(sorted(moments), ()), run))
     if source.spec.keeps_deliveries:
@@ -45,14 +45,14 @@ def replay_topic(
 
 
 def judged_again(
-    spark: Spark, source: Read, messages: Mapping[datetime, Sequence[Message]], run: Run
+    spark: Spark, source: MessageSource, messages: Mapping[datetime, Sequence[Message]], run: Run
 ) -> Iterator[BatchReport]:
     """Judge messages of some moments, and those that these have in quarantine; yield the reports.
 
     The rows that the messages gave before are replaced. Safe to repeat.
     """
     noted = intervals.deliveries(source.intervals_uri)
-    place = Place.of(head(source.uri))
+    place = OffsetRange.of(head(source.uri))
     read = {place.at: fingerprint(place.plain())} if place and place.at else {}
     read |= {d.interval.start: d.files for d in noted}
     for moment, given in messages.items():
@@ -65,9 +65,9 @@ def judged_again(
         yield replace_interval(spark, source.project, delivery, run, arrived=arrived)
 
 
-def _whole(source: Read, messages: Sequence[Message]) -> Iterator[Message]:
+def _whole(source: MessageSource, messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages; those without their bytes come from the topic, if it has them and may."""
-    limit, place = source.topic.max_message_bytes, Place.of(head(source.uri))
+    limit, place = source.topic.max_message_bytes, OffsetRange.of(head(source.uri))
     if not place or not any(0 < m.left_out <= limit for m in messages):
         yield from messages
         return
@@ -82,7 +82,7 @@ def _whole(source: Read, messages: Sequence[Message]) -> Iterator[Message]:
             yield message
 
 
-def _quarantined(source: Read, moment: datetime) -> list[Message]:
+def _quarantined(source: MessageSource, moment: datetime) -> list[Message]:
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
     rows = read_rows(uri, [("_sluice_interval", "=", moment)])
     return list(map(message_of, {row["raw"] for row in rows if row["reason"] != FORGOTTEN}))

@@ -6,8 +6,8 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head
 from sluice.sources.kafka.client.broker import Brokers
-from sluice.sources.kafka.client.place import Place
-from sluice.sources.kafka.messages import Read
+from sluice.sources.kafka.client.place import OffsetRange
+from sluice.sources.kafka.messages import MessageSource
 
 GAP = "partition {}: the messages from offset {} to {} are skipped"
 
@@ -16,7 +16,7 @@ def moved(
     project: Project, table: Table, before: Head, *, latest: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the place at the topic's end or beginning, and what is passed over, in words."""
-    source, place = Read.of(project, table), Place.of(before)
+    source, place = MessageSource.of(project, table), OffsetRange.of(before)
     assert place
     found = Brokers.of(table.id, source.topic).describe()
     there = place.moved_to(found, latest=latest)

@@ -63,7 +63,7 @@ class Topic(Model):
         return length
 
 
-class Value(Model):
+class ValueFormat(Model):
     """Form of a topic's messages, and where their schema is: in a registry, or in files.
 
     `registry`: the connection to the schema registry. `files` lie in the folder of the pipeline's

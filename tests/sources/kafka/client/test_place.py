@@ -6,25 +6,37 @@ import pytest
 
 from sluice.errors import HistoryLost, InputBehind, InputReplaced
 from sluice.sources.kafka.client.message import moment_of
-from sluice.sources.kafka.client.place import Found, Place
+from sluice.sources.kafka.client.place import OffsetRange, TopicDescription
 
-READ = Found("cluster", "t", "id", {0: 0, 1: 0, 2: 0}, {0: 5, 1: 5, 2: 5})
+READ = TopicDescription("cluster", "t", "id", {0: 0, 1: 0, 2: 0}, {0: 5, 1: 5, 2: 5})
 FEWER = {"first": {0: 0}, "following": {0: 9}}
 
 
 @pytest.mark.parametrize(
     ("there", "fault", "says"),
     [
-        (Found("cluster", "t", "other", **FEWER), InputReplaced, "deleted and created again"),
-        (Found("other", "t", "other", **FEWER), InputReplaced, "brokers are of the cluster other"),
-        (Found("cluster", "t", "id", **FEWER), InputBehind, "partition 1 of t was read up to"),
+        (
+            TopicDescription("cluster", "t", "other", **FEWER),
+            InputReplaced,
+            "deleted and created again",
+        ),
+        (
+            TopicDescription("other", "t", "other", **FEWER),
+            InputReplaced,
+            "brokers are of the cluster other",
+        ),
+        (
+            TopicDescription("cluster", "t", "id", **FEWER),
+            InputBehind,
+            "partition 1 of t was read up to",
+        ),
     ],
 )
 def test_a_topic_with_fewer_partitions_than_were_read_is_named(
-    there: Found, fault: type[HistoryLost], says: str
+    there: TopicDescription, fault: type[HistoryLost], says: str
 ) -> None:
     with pytest.raises(fault, match=says):
-        Place.beginning(READ, latest=True).check(there, "shop.events")
+        OffsetRange.beginning(READ, latest=True).check(there, "shop.events")
 
 
 def test_a_producers_clock_may_be_beyond_the_calendar() -> None:

@@ -28,8 +28,8 @@ from sluice.sources.kafka.decoding.kept import AT, KEY, LEFT_OUT, VALUE, kept, m
 from sluice.sources.kafka.decoding.rows import rows_of
 from sluice.sources.kafka.formats.avro.columns import columns_of_record, plain_record
 from sluice.sources.kafka.formats.json import columns as json_columns
-from sluice.sources.kafka.formats.records import Reader
-from sluice.sources.kafka.messages import Read
+from sluice.sources.kafka.formats.records import FormatReader
+from sluice.sources.kafka.messages import MessageSource
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'
 SOURCE = """
@@ -82,7 +82,7 @@ SEEDS = range(40)
 @pytest.fixture
 def read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[Read]:
+) -> Iterator[MessageSource]:
     """A source of the format that a test asks for, and its reader."""
     format_ = request.param
     with registry({"/schemas/ids/1": {"schema": json.dumps(RECORD)}}) as address:
@@ -94,10 +94,12 @@ def read(
         text = SOURCE.format(value=json.dumps(value))
         (tmp_path / "pipelines" / "shop.yaml").write_text(text)
         project = load(tmp_path)
-        yield Read.of(project, project.graph.table("events"))
+        yield MessageSource.of(project, project.graph.table("events"))
 
 
-def rows(read: Read, messages: list[Message], reader: Reader) -> list[dict[str, Any]]:
+def rows(
+    read: MessageSource, messages: list[Message], reader: FormatReader
+) -> list[dict[str, Any]]:
     session = Session()
     with interpreting(session):
         sent = in_columns(messages)
@@ -106,7 +108,7 @@ def rows(read: Read, messages: list[Message], reader: Reader) -> list[dict[str, 
 
 
 def check(
-    read: Read, values: Sequence[bytes | None], keys: Sequence[bytes | None] = (b"k",)
+    read: MessageSource, values: Sequence[bytes | None], keys: Sequence[bytes | None] = (b"k",)
 ) -> None:
     """Compare what each way to read makes of messages; their keys take turns."""
     places = enumerate(zip(values, cycle(keys), strict=False))
@@ -128,7 +130,7 @@ def as_json(random: Random, odd: float) -> bytes:
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_json_by_chance(read: Read, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     monkeypatch.setattr(decoded, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.005, 0.02, 0.2))
@@ -136,13 +138,13 @@ def test_json_by_chance(read: Read, seed: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
-def test_plain_json_is_read_by_columns(read: Read) -> None:
+def test_plain_json_is_read_by_columns(read: MessageSource) -> None:
     values = [as_json(Random(n), 0) for n in range(20)]
     types = {name: field.dataType for name, field in _types(read).items()}
     assert json_columns.columns_of_json(values, types)
 
 
-def _types(read: Read) -> dict[str, StructField]:
+def _types(read: MessageSource) -> dict[str, StructField]:
     session = Session()
     with interpreting(session):
         schema = session.createDataFrame([], "id BIGINT, m DECIMAL(8,2), d DOUBLE, s STRING").schema
@@ -179,7 +181,7 @@ def as_avro(random: Random, odd: float) -> bytes:
 
 @pytest.mark.parametrize("read", ["avro"], indirect=True)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_avro_by_chance(read: Read, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_avro_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     monkeypatch.setattr(decoded, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.05, 0.5))
@@ -208,7 +210,7 @@ def test_a_message_is_kept_whole() -> None:
     ]
     session, topic = Session(), 'it\'s "a" topic'
     (sent,) = in_columns(messages).to_batches()
-    parts = pa.table(decoded._own(topic, decoded.Rows(sent, [{}] * len(messages))))
+    parts = pa.table(decoded._own(topic, decoded.DecodedRows(sent, [{}] * len(messages))))
     with interpreting(session):
         rows = session.createDataFrame(parts, StructType(list(decoded.OWN)))
         told = rows.selectExpr(f"{kept(topic)} AS kept").toArrow()["kept"].to_pylist()
@@ -226,7 +228,7 @@ def test_a_message_is_kept_whole() -> None:
 
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
-def test_a_batch_leaves_memory_at_once(read: Read) -> None:
+def test_a_batch_leaves_memory_at_once(read: MessageSource) -> None:
     def held_after_a_batch() -> int:
         value = b'{"said": "%s"}' % (b"x" * 999)
         rows(read, [Message(0, n, 0, None, value) for n in range(999)], read.reader)

@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType
 
 from sluice.sources.kafka.client.message import Message, in_columns
-from sluice.sources.kafka.decoding.columns import Column
+from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.decoded import FAULT, decoded_all
 from sluice.sources.kafka.formats.json import messages as json_messages
 from sluice.sources.kafka.formats.json.messages import of_json
-from sluice.sources.kafka.formats.records import Reader, Record, Unusable, written
+from sluice.sources.kafka.formats.records import FormatReader, Record, Unusable, written
 
 TEXT = StringType()
 ODD = (
@@ -72,10 +72,13 @@ def records(message: Message) -> list[Record]:
 
 
 def test_a_message_gives_all_of_its_rows_or_none() -> None:
-    columns = [Column("v", LongType(), TEXT), Column("l", ArrayType(LongType()), ArrayType(TEXT))]
+    columns = [
+        DecodedColumn("v", LongType(), TEXT),
+        DecodedColumn("l", ArrayType(LongType()), ArrayType(TEXT)),
+    ]
     good, half = [{"v": 1, "l": [2]}, {"v": 2**70}], [{"v": 1}, {"v": 2, "l": "no list"}]
     messages = [message(n, json.dumps(each).encode()) for n, each in enumerate((good, half))]
-    found = decoded_all("t", columns, in_columns(messages), Reader(records)).to_pylist()
+    found = decoded_all("t", columns, in_columns(messages), FormatReader(records)).to_pylist()
     assert [(r["v"], r["l"], r["_sluice_id"], r[FAULT]) for r in found] == [
         ("1", ["2"], "3-0", None),
         (str(2**70), None, "3-0-1", None),
@@ -85,21 +88,23 @@ def test_a_message_gives_all_of_its_rows_or_none() -> None:
 
 def test_bytes_of_a_binary_column_are_written_in_base64() -> None:
     rows = [{"b": b"\xff\x00", "s": b"text"}, {"b": None, "s": None}]
-    assert Column("b", BinaryType(), TEXT).of(rows).to_pylist() == ["/wA=", None]
-    assert Column("s", TEXT, TEXT).of(rows).to_pylist() == ["text", None]
+    assert DecodedColumn("b", BinaryType(), TEXT).of(rows).to_pylist() == ["/wA=", None]
+    assert DecodedColumn("s", TEXT, TEXT).of(rows).to_pylist() == ["text", None]
 
 
 def test_a_reason_is_short_and_can_be_stored() -> None:
     def refuses(_: Message) -> list[Record]:
         raise Unusable("\ud800" + "x" * 1000)
 
-    (found,) = decoded_all("t", [], in_columns([message(0, b"")]), Reader(refuses)).to_pylist()
+    (found,) = decoded_all(
+        "t", [], in_columns([message(0, b"")]), FormatReader(refuses)
+    ).to_pylist()
     assert found[FAULT] == "?" + "x" * 299
 
 
 def test_a_message_that_was_too_large_is_kept_without_its_bytes() -> None:
     huge = message(5, left_out=12_000_000)
-    (found,) = decoded_all("t", [], in_columns([huge]), Reader(records)).to_pylist()
+    (found,) = decoded_all("t", [], in_columns([huge]), FormatReader(records)).to_pylist()
     assert found[FAULT] == "the message has 12,000,000 bytes, more than `max_message_bytes`"
     assert (found["_sluice_left_out"], found["_sluice_value"]) == (12_000_000, None)
 

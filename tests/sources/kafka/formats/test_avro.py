@@ -16,12 +16,12 @@ from sluice.sources.kafka.client.message import Message
 from sluice.sources.kafka.formats.readers import reader_of
 from sluice.sources.kafka.formats.records import Unusable
 from sluice.sources.kafka.formats.registry import check_registry
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.spec import ValueFormat
 
 Made = Callable[..., Topical]
 ROW = {
     "type": "record",
-    "name": "Value",
+    "name": "ValueFormat",
     "fields": [
         {"name": "id", "type": "long"},
         {
@@ -42,7 +42,7 @@ ENVELOPE = {
     "name": "Envelope",
     "fields": [
         {"name": "before", "type": ["null", ROW]},
-        {"name": "after", "type": ["null", "Value"]},
+        {"name": "after", "type": ["null", "ValueFormat"]},
         {"name": "op", "type": "string"},
     ],
 }
@@ -76,7 +76,7 @@ LINE["fields"] = [{"name": "sku", "type": "string"}, {"name": "count", "type": "
 BILL = {"type": "record", "name": "Bill", "namespace": "shop", "fields": []}
 BILL["fields"] = [{"name": "id", "type": "int"}, {"name": "line", "type": "Line"}]
 SHARED = {**ENVELOPE, "fields": [dict(f) for f in ENVELOPE["fields"]]}
-SHARED["fields"][0]["type"] = ["null", "Value"]
+SHARED["fields"][0]["type"] = ["null", "ValueFormat"]
 SCHEMAS = {1: ENVELOPE, 2: KEY, 3: PLAIN, 4: BILL, 5: SHARED, 6: ["shop.Bill", "Order"], 7: BILL}
 SCHEMAS[9] = MEASURED
 
@@ -92,7 +92,7 @@ def answer(schema: Any, *names: str) -> dict[str, Any]:
 ANSWERS = {
     **{f"/schemas/ids/{id_}": answer(schema) for id_, schema in SCHEMAS.items()},
     "/schemas/ids/4": answer(BILL, "shop.Line", "shop.Count"),
-    "/schemas/ids/5": answer(SHARED, "Value"),
+    "/schemas/ids/5": answer(SHARED, "ValueFormat"),
     "/schemas/ids/6": answer(SCHEMAS[6], "shop.Bill", "Order"),
     "/schemas/ids/7": answer(BILL, "shop.Nothing"),
     "/schemas/ids/8": {**answer(BILL), "schemaType": "PROTOBUF"},
@@ -118,7 +118,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_registry_that_does_not_answer_is_named(
     topical: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    value = Value(format="avro", registry="shop_registry")
+    value = ValueFormat(format="avro", registry="shop_registry")
     check_registry(value, "events")
     lake = topical("id INT", format_="avro, registry: shop_registry")
     lake.send(encoded(3, {"id": 1, "tags": []}))
@@ -143,7 +143,7 @@ def test_an_answer_of_a_registry_that_is_no_schema_stops_the_batch(
     id_: int, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
-        reader_of(Value(format="avro", registry="shop_registry"), (), "t")(sent(id_, b""))
+        reader_of(ValueFormat(format="avro", registry="shop_registry"), (), "t")(sent(id_, b""))
 
 
 def sent(id_: int, value: bytes) -> Message:
@@ -151,7 +151,7 @@ def sent(id_: int, value: bytes) -> Message:
 
 
 def test_schemas_may_refer_to_others() -> None:
-    read = reader_of(Value(format="avro", registry="shop_registry"), (), "t")
+    read = reader_of(ValueFormat(format="avro", registry="shop_registry"), (), "t")
     bill = b"\2\2x\4"  # 1, "x", 2 in Avro's binary encoding
     expected = {"id": 1, "line": {"sku": "x", "count": {"n": 2}}}
     for id_, value in ((4, bill), (6, b"\0" + bill)):
@@ -165,7 +165,7 @@ def test_schemas_may_refer_to_others() -> None:
 
 
 def test_the_rows_of_changes_may_be_of_a_schema_elsewhere() -> None:
-    read = reader_of(Value(format="debezium-avro", registry="shop_registry"), ("id",), "t")
+    read = reader_of(ValueFormat(format="debezium-avro", registry="shop_registry"), ("id",), "t")
     row = {"id": 1, "amount": Decimal("1.50"), "at": 1_714_557_600_123_456}
     for image in ("before", "after"):
         change = {"before": None, "after": None, "op": "c" if image == "after" else "d", image: row}
@@ -229,7 +229,7 @@ def test_decimals_whose_scale_differs_by_row(topical: Made) -> None:
 
 
 def test_many_values_at_once_are_what_each_is(address: None) -> None:
-    read = reader_of(Value(format="avro", registry="shop_registry"), (), "t")
+    read = reader_of(ValueFormat(format="avro", registry="shop_registry"), (), "t")
     assert read.many
     good = [encoded(3, {"id": n, "tags": ["a"] * n}) for n in range(3)]
     expected = [{"id": n, "tags": ["a"] * n} for n in range(3)]

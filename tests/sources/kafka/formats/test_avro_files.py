@@ -21,11 +21,11 @@ from broker import Broker
 from sluice.declare.project import load
 from sluice.errors import ConfigError
 from sluice.sources.kafka.client.message import Message, in_columns
-from sluice.sources.kafka.decoding.columns import Column
+from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.decoded import FAULT, ID, decoded_all
 from sluice.sources.kafka.formats.readers import reader_of
-from sluice.sources.kafka.formats.records import Reader, Unusable
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.formats.records import FormatReader, Unusable
+from sluice.sources.kafka.spec import ValueFormat
 
 Schema = dict[str, Any]
 MONEY = {"type": "record", "name": "shop.Money", "fields": [{"name": "cents", "type": "long"}]}
@@ -69,15 +69,15 @@ def container(schema: Schema, *rows: Mapping[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def declared(folder: Path, *schemas: Schema, **how: Any) -> Value:
+def declared(folder: Path, *schemas: Schema, **how: Any) -> ValueFormat:
     files = [f"v{n}.avsc" for n, _ in enumerate(schemas)]
     for name, schema in zip(files, schemas, strict=True):
         (folder / name).write_text(json.dumps(schema))
     fields = {"format": "avro", **({"files": files} if files else {}), **how}
-    return Value.model_validate(fields, context={"folder": folder})
+    return ValueFormat.model_validate(fields, context={"folder": folder})
 
 
-def reader(folder: Path, *schemas: Schema, key: tuple[str, ...] = (), **how: Any) -> Reader:
+def reader(folder: Path, *schemas: Schema, key: tuple[str, ...] = (), **how: Any) -> FormatReader:
     return reader_of(declared(folder, *schemas, **how), key, "shop.orders")
 
 
@@ -112,7 +112,7 @@ def test_a_single_object_names_the_version_of_its_schema(tmp_path: Path) -> None
 def test_a_container_gives_all_of_its_rows_in_order(tmp_path: Path) -> None:
     schema = record(id="long")
     sent = [container(schema, *({"id": n} for n in range(120))), b"Obj\1x", container(schema)]
-    columns = [Column("id", LongType(), StringType())]
+    columns = [DecodedColumn("id", LongType(), StringType())]
     read = reader(tmp_path, encoding="container")
     rows = decoded_all("t", columns, in_columns(map(message, sent)), read).to_pylist()
     assert "not a container of Avro" in rows.pop()[FAULT]

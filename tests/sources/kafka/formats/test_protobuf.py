@@ -20,14 +20,14 @@ from sluice.sources.kafka.formats.protobuf.types import declared_type
 from sluice.sources.kafka.formats.protobuf.values import value_of
 from sluice.sources.kafka.formats.readers import reader_of
 from sluice.sources.kafka.formats.records import Unusable
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.spec import ValueFormat
 
 DECLARED = {"format": "protobuf", "files": ["order.desc"], "message": "shop.Order"}
 
 
-def declared(folder: Path, *files: FileDescriptorProto, **how: Any) -> Value:
+def declared(folder: Path, *files: FileDescriptorProto, **how: Any) -> ValueFormat:
     (folder / "order.desc").write_bytes(descriptors(*files))
-    return Value.model_validate({**DECLARED, **how}, context={"folder": folder})
+    return ValueFormat.model_validate({**DECLARED, **how}, context={"folder": folder})
 
 
 def sent(value: bytes | None, key: bytes | None = None) -> Message:

@@ -11,15 +11,15 @@ from tests.support.registry import registry
 
 from sluice.sources.kafka.client.message import Message
 from sluice.sources.kafka.formats.readers import reader_of
-from sluice.sources.kafka.formats.records import Reader, Unusable
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.formats.records import FormatReader, Unusable
+from sluice.sources.kafka.spec import ValueFormat
 
 
 def sent(value: bytes | None, key: bytes | None = None) -> Message:
     return Message(0, 5, 0, key, value)
 
 
-def fields(read: Reader, value: bytes) -> Mapping[str, Any]:
+def fields(read: FormatReader, value: bytes) -> Mapping[str, Any]:
     (found,) = read(sent(value))
     return found.fields
 
@@ -50,10 +50,10 @@ ANSWERS = {
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[FormatReader]:
     with registry(ANSWERS) as address:
         monkeypatch.setenv("AIRFLOW_CONN_SHOP_REGISTRY", address)
-        value = Value(format="protobuf", registry="shop_registry")
+        value = ValueFormat(format="protobuf", registry="shop_registry")
         yield reader_of(value, ("n",), "shop.orders")
 
 
@@ -61,7 +61,7 @@ def framed(schema: int, numbers: bytes, value: bytes) -> bytes:
     return b"\0" + schema.to_bytes(4, "big") + numbers + value
 
 
-def test_the_registry_says_which_message_it_is(registered: Reader) -> None:
+def test_the_registry_says_which_message_it_is(registered: FormatReader) -> None:
     order = CLASS(a_int64=7)
     order.items.add(sku="x", cents=150)
     found = fields(registered, framed(1, b"\x02\x02", order.SerializeToString()))
@@ -72,7 +72,9 @@ def test_the_registry_says_which_message_it_is(registered: Reader) -> None:
 
 
 @pytest.mark.parametrize("key", [framed(1, b"\x04\x02\x00", b"\x08\x05"), b"5", b'{"n": 5}'])
-def test_the_key_of_a_tombstone_may_be_a_message_or_a_text(registered: Reader, key: bytes) -> None:
+def test_the_key_of_a_tombstone_may_be_a_message_or_a_text(
+    registered: FormatReader, key: bytes
+) -> None:
     (found,) = registered(sent(None, key))
     assert (str(found.fields["n"]), found.does) == ("5", "delete")
 
@@ -97,7 +99,9 @@ def test_the_key_of_a_tombstone_may_be_a_message_or_a_text(registered: Reader, k
         (framed(1, b"\x02\x02", b"\xff"), r"the message is not a shop\.Order"),
     ],
 )
-def test_messages_without_a_type_are_unusable(registered: Reader, data: bytes, says: str) -> None:
+def test_messages_without_a_type_are_unusable(
+    registered: FormatReader, data: bytes, says: str
+) -> None:
     for _ in range(2):
         with pytest.raises(Unusable, match=says):
             registered(sent(data))

@@ -9,7 +9,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-Order = Sequence[tuple[str, bool, bool]]  # field, descending, nulls first; most significant first
+ElementOrder = Sequence[
+    tuple[str, bool, bool]
+]  # field, descending, nulls first; most significant first
 KEPT, GONE, CAME = 0, 1, 2
 FEW = 32  # structs that are compared with each one of a bag
 
@@ -62,14 +64,14 @@ def _summed_runs(ordered: Column) -> Column:
     return F.when(size == 0, ordered).otherwise(let(starts, run))
 
 
-def ordered_by(rows: Column, order: Order, type_: DataType) -> Column:
+def ordered_by(rows: Column, order: ElementOrder, type_: DataType) -> Column:
     """Sort an array of structs, which begin with the fields of `order`, by these fields."""
     if is_natural(order) and is_orderable(type_):
         return F.array_sort(rows)
     return F.array_sort(rows, lambda a, b: compare(a, b, order))
 
 
-def is_natural(order: Order) -> bool:
+def is_natural(order: ElementOrder) -> bool:
     """True if Spark itself orders structs this way."""
     return all(nulls_first and not descending for _, descending, nulls_first in order)
 
@@ -86,7 +88,7 @@ def is_orderable(type_: DataType) -> bool:
     return True
 
 
-def remaining(tagged: Column, order: Order, type_: DataType) -> Column:
+def remaining(tagged: Column, order: ElementOrder, type_: DataType) -> Column:
     """Return, of structs with a tag `t`, those added, and those kept that were not removed.
 
     A removed struct is next to the one that it takes away: `order` is unique among those kept.
@@ -104,7 +106,7 @@ def remaining(tagged: Column, order: Order, type_: DataType) -> Column:
     return let(ordered_by(tagged, [*order, ("t", False, True)], type_), of)
 
 
-def compare(a: Column, b: Column, order: Order) -> Column:
+def compare(a: Column, b: Column, order: ElementOrder) -> Column:
     """Return -1, 0 or 1 as struct `a` comes before, with or after `b`."""
     result = F.lit(0)
     for field, descending, nulls_first in reversed(order):

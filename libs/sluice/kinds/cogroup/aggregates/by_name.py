@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
-from sluice.kinds.cogroup.aggregates.collected import Collected, Distinct, Frequent, Listed
+from sluice.kinds.cogroup.aggregates.collected import Collected, CountDistinct, Frequent, Listed
 from sluice.kinds.cogroup.aggregates.extremes import Bound, End
 from sluice.kinds.cogroup.aggregates.own import Own
 from sluice.kinds.cogroup.aggregates.sketches import DistinctSketch, QuantileSketch
-from sluice.kinds.cogroup.aggregates.statistics import Mode, Percentile, Shape, Spread
+from sluice.kinds.cogroup.aggregates.statistics import HigherMoments, Mode, Percentile, Spread
 from sluice.kinds.cogroup.aggregates.sums import Count, RoundedSum, Sum, Truth
 from sluice.language.expression import Aggregate
 
@@ -25,14 +25,14 @@ _KINDS: Mapping[str, type[Accumulator]] = {
     "last": End,
     "collect_list": Listed,
     "collect_set": Collected,
-    "count_distinct": Distinct,
+    "count_distinct": CountDistinct,
     "approx_count_distinct": DistinctSketch,
     "approx_percentile": QuantileSketch,
     "approx_top_k": Frequent,
     "mode": Mode,
     **dict.fromkeys(("median", "percentile"), Percentile),
     **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), Spread),
-    **dict.fromkeys(("skewness", "kurtosis"), Shape),
+    **dict.fromkeys(("skewness", "kurtosis"), HigherMoments),
 }
 
 

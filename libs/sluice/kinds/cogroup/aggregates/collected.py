@@ -82,7 +82,7 @@ class Collected(Counted):
         return F.coalesce(F.transform(state, lambda entry: entry.getField("v")), F.array())
 
 
-class Distinct(Counted):
+class CountDistinct(Counted):
     """count_distinct: the number of different values."""
 
     def finish(self, state: Column, kept: DataType) -> Column:

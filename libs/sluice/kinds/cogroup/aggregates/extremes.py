@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
-from sluice.kinds.cogroup.aggregates.arrays import Order, compare, is_natural
+from sluice.kinds.cogroup.aggregates.arrays import ElementOrder, compare, is_natural
 
 
 class Extreme(Accumulator):
@@ -90,7 +90,7 @@ class End(Extreme):
         return found <= 0 if self._is_first else found >= 0
 
 
-def order_of(accumulator: Accumulator) -> Order:
+def order_of(accumulator: Accumulator) -> ElementOrder:
     """Return the declared order of the argument's fields, ended by the input's key."""
     keys = enumerate(accumulator.aggregate.order_by)
     declared = [(f"o{i}", k.descending, k.nulls_first) for i, k in keys]

@@ -69,7 +69,7 @@ class Spread(Statistic):
         return F.sqrt(variance) if function.startswith("stddev") else variance
 
 
-class Shape(Statistic):
+class HigherMoments(Statistic):
     """Skewness and excess kurtosis of a population: DOUBLE, and null of a single value."""
 
     def finish(self, state: Column, kept: DataType) -> Column:

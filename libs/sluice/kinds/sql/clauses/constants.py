@@ -11,20 +11,20 @@ from sqlglot import exp
 from sluice.kinds.sql.clauses.grouping import EVERY
 from sluice.kinds.sql.reading.trees import Refused, columns_in, sql
 from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.sources import AnyRows, Exploded, Grouped, Relation, Stored
+from sluice.kinds.sql.relations.sources import AnyRows, ExplodedRows, Grouped, QueryRows, TableRows
 from sluice.language.syntax import Tree
 
 NEVER: Tree = exp.Boolean(this=False)
 
 
-def one_row(table: Stored) -> AnyRows:
+def one_row(table: TableRows) -> AnyRows:
     """Return one row without columns, whatever the table holds."""
     counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
     every = {EVERY: exp.Literal.number(1)}
-    return Relation(Grouped(table, (NEVER,), every, counted, is_whole=True), {})
+    return QueryRows(Grouped(table, (NEVER,), every, counted, is_whole=True), {})
 
 
-def values(chain: Chain, table: Stored, tree: exp.Values, names: Sequence[str]) -> AnyRows:
+def values(chain: Chain, table: TableRows, tree: exp.Values, names: Sequence[str]) -> AnyRows:
     """Return the rows of VALUES; `names`: those of its columns, else col1, col2 and so on."""
     rows = [list(e.expressions) if isinstance(e, exp.Tuple) else [e] for e in tree.expressions]
     names = names or [f"col{i + 1}" for i in range(len(rows[0]))]
@@ -34,12 +34,14 @@ def values(chain: Chain, table: Stored, tree: exp.Values, names: Sequence[str]) 
         if next(columns_in(value), None) is not None:
             raise Refused(value, f"{sql(value)!r}: VALUES are constants")
     if len(rows) == 1:
-        return Relation(one_row(table).source, dict(zip(names, rows[0], strict=True)))
-    single = Relation(one_row(table).source, {"one": exp.Literal.number(1)})
+        return QueryRows(one_row(table).source, dict(zip(names, rows[0], strict=True)))
+    single = QueryRows(one_row(table).source, {"one": exp.Literal.number(1)})
     number = chain.number()
     stored = chain.stored(single)
-    source = Exploded(stored.source, (), _numbers(len(rows)), f"item_{number}", f"place_{number}")
-    return Relation(
+    source = ExplodedRows(
+        stored.source, (), _numbers(len(rows)), f"item_{number}", f"place_{number}"
+    )
+    return QueryRows(
         source,
         {name: _chosen(source.item, [row[i] for row in rows]) for i, name in enumerate(names)},
     )

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from sluice.kinds.sql.reading.trees import sql
 from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.sources import Distinct, Relation, StoredRows, Stream
+from sluice.kinds.sql.relations.sources import DistinctRows, GroupStream, QueryRows, StoredRows
 from sluice.language.syntax import Tree
 
 VALUE = "value"
@@ -14,22 +14,22 @@ VALUE = "value"
 
 def apart(
     parts: Chain, rows: StoredRows, keys: Mapping[str, Tree], aggregates: Mapping[str, Tree]
-) -> tuple[dict[str, Tree], tuple[Stream, ...]]:
+) -> tuple[dict[str, Tree], tuple[GroupStream, ...]]:
     """Return the aggregates of all rows, and a stream for each value whose distinct ones add up."""
     found = {name: _distinct(tree) for name, tree in aggregates.items()}
     values = {sql(value): value for value in found.values() if value is not None}
     shown = {n: tree for n, tree in keys.items() if tree.find(exp.Column)}  # others are constants
     streams = []
     for text, value in values.items():
-        seen = Distinct(rows.source, {**shown, VALUE: value}, rows.where)
-        stored = parts.stored(Relation(seen, {n: exp.column(n) for n in (*shown, VALUE)}))
+        seen = DistinctRows(rows.source, {**shown, VALUE: value}, rows.where)
+        stored = parts.stored(QueryRows(seen, {n: exp.column(n) for n in (*shown, VALUE)}))
         mine = {
             name: exp.Anonymous(this=_call(tree).name, expressions=[stored.columns[VALUE].copy()])
             for name, tree in aggregates.items()
             if (its := found[name]) is not None and sql(its) == text
         }
         by = {**keys, **{key: stored.columns[key] for key in shown}}
-        streams.append(Stream(stored.source, stored.where, by, mine))
+        streams.append(GroupStream(stored.source, stored.where, by, mine))
     return {n: tree for n, tree in aggregates.items() if found[n] is None}, tuple(streams)
 
 

@@ -15,7 +15,7 @@ from sluice.kinds.sql.relations.sources import (
     AnyRows,
     Branch,
     Grouped,
-    Relation,
+    QueryRows,
     StoredRows,
     Together,
 )
@@ -40,7 +40,7 @@ def grouped(parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str
     named = {f"k{i}": stored.resolved(key) for i, key in enumerate(keys)}
     places = Places({sql(tree): name for name, tree in named.items()}, stored)
     columns = {name: places.placed(tree) for name, tree in trees.items()}
-    return Relation(groups_of(parts, stored, named, places.aggregates), columns)
+    return QueryRows(groups_of(parts, stored, named, places.aggregates), columns)
 
 
 def _of_same(tree: Tree, same: Collection[str]) -> Tree:
@@ -132,9 +132,9 @@ def _in_sets(
         by = {f"k{i}": stored.resolved(key) for i, key in enumerate(one)}
         groups = groups_of(parts, stored, by, places.aggregates)
         source = replace(groups, is_whole=False)
-        part = parts.stored(Relation(source, columns))
+        part = parts.stored(QueryRows(source, columns))
         branches.append((part.source, part.where, part.columns))
-    return Relation(Together(tuple(branches)), {name: exp.column(name) for name in trees})
+    return QueryRows(Together(tuple(branches)), {name: exp.column(name) for name in trees})
 
 
 def _used(trees: Iterable[Tree]) -> set[str]:

@@ -7,10 +7,10 @@ from sluice.kinds.sql.relations.chain import Chain
 from sluice.kinds.sql.relations.sources import (
     AnyRows,
     Branch,
-    Distinct,
-    Exploded,
+    DistinctRows,
+    ExplodedRows,
     Grouped,
-    Relation,
+    QueryRows,
     Together,
     renamed,
 )
@@ -35,7 +35,7 @@ def _together(chain: Chain, sides: list[AnyRows]) -> AnyRows:
     for side in sides:
         if isinstance(side.source, Together):
             for source, asked, columns in side.source.branches:
-                flat = Relation(source, columns, asked)
+                flat = QueryRows(source, columns, asked)
                 conditions = (*asked, *(flat.resolved(w) for w in side.where))
                 branches.append(
                     (source, conditions, {n: flat.resolved(t) for n, t in side.columns.items()})
@@ -43,7 +43,7 @@ def _together(chain: Chain, sides: list[AnyRows]) -> AnyRows:
             continue
         stored = chain.stored(side)
         branches.append((stored.source, stored.where, stored.columns))
-    return Relation(Together(tuple(branches)), {n: exp.column(n) for n in sides[0].columns})
+    return QueryRows(Together(tuple(branches)), {n: exp.column(n) for n in sides[0].columns})
 
 
 def _compared(
@@ -59,7 +59,7 @@ def _compared(
             "in_left": exp.Literal.number(1 - which),
             "in_right": exp.Literal.number(which),
         }
-        both_sides.append(Relation(side.source, {**side.columns, **marks}, side.where))
+        both_sides.append(QueryRows(side.source, {**side.columns, **marks}, side.where))
     together = chain.stored(_together(chain, both_sides))
     keys = {n: together.columns[n] for n in sides[0].columns}
     counts = {
@@ -74,38 +74,38 @@ def _compared(
     )
     shown = {n: exp.column(f"k{i}") for i, n in enumerate(keys)}
     if not is_distinct:
-        return _repeated(chain, Relation(source, shown), isinstance(tree, exp.Intersect))
+        return _repeated(chain, QueryRows(source, shown), isinstance(tree, exp.Intersect))
     second = exp.GT if isinstance(tree, exp.Intersect) else exp.EQ
     conditions = [
         compared(this=exp.column(n), expression=exp.Literal.number(0))
         for n, compared in (("in_left", exp.GT), ("in_right", second))
     ]
-    return Relation(source, shown, tuple(conditions))
+    return QueryRows(source, shown, tuple(conditions))
 
 
-def _repeated(chain: Chain, groups: Relation[Grouped], is_intersection: bool) -> AnyRows:
+def _repeated(chain: Chain, groups: QueryRows[Grouped], is_intersection: bool) -> AnyRows:
     """Return each group as often as both sides have it, or as the left side has more."""
     left, right = (exp.column(n) for n in ("in_left", "in_right"))
     both = exp.Anonymous(this="least", expressions=[left, right])
     times: Tree = both if is_intersection else exp.Sub(this=left, expression=right)
-    counted = Relation(groups.source, {**groups.columns, "times": times})
+    counted = QueryRows(groups.source, {**groups.columns, "times": times})
     stored = chain.stored(counted)
     one, many = exp.Literal.number(1), stored.columns["times"]
     numbers = exp.Anonymous(this="sequence", expressions=[one, many.copy()])
     number = chain.number()
     where = exp.GT(this=many.copy(), expression=exp.Literal.number(0))
-    source = Exploded(
+    source = ExplodedRows(
         stored.source,
         (*stored.where, where),
         exp.cast(numbers, "array<bigint>"),
         f"item_{number}",
         f"place_{number}",
     )
-    return Relation(source, {n: stored.columns[n] for n in groups.columns})
+    return QueryRows(source, {n: stored.columns[n] for n in groups.columns})
 
 
 def distinct(chain: Chain, relation: AnyRows) -> AnyRows:
     """Return each row once."""
     stored = chain.stored(relation)
-    source = Distinct(stored.source, stored.columns, stored.where)
-    return Relation(source, {name: exp.column(name) for name in stored.columns})
+    source = DistinctRows(stored.source, stored.columns, stored.where)
+    return QueryRows(source, {name: exp.column(name) for name in stored.columns})

@@ -13,8 +13,8 @@ from sluice.kinds.sql.reading.trees import (
     substituted,
 )
 from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.ordered import RANK, Ranked, Windowed
-from sluice.kinds.sql.relations.sources import AnyRows, Relation
+from sluice.kinds.sql.relations.ordered import RANK, Ranked, WindowedRows
+from sluice.kinds.sql.relations.sources import AnyRows, QueryRows
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
@@ -46,7 +46,7 @@ def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) ->
     spec = _spec_of(windows[0])
     mine = {sql(w): w for w in windows if _spec_of(w) == spec}
     inner = _columns_of([*mine.values(), *relation.columns.values()])
-    stored = chain.stored(Relation(relation.source, inner, relation.where))
+    stored = chain.stored(QueryRows(relation.source, inner, relation.where))
     calls, places = {}, {}
     ends_at_ties = not chain.known_of(stored).are_unique_by(_sorted_by(windows[0]))
     for text, window in mine.items():
@@ -54,7 +54,7 @@ def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) ->
         calls[places[text]] = _call(stored.resolved(window), ends_at_ties=ends_at_ties)
     first = stored.resolved(next(iter(mine.values())))
     order = first.args.get("order")
-    source = Windowed(
+    source = WindowedRows(
         stored.source,
         stored.where,
         tuple(first.args.get("partition_by") or ()),
@@ -62,7 +62,7 @@ def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) ->
         calls,
     )
     columns = {n: stored.resolved(_placed(t, places)) for n, t in relation.columns.items()}
-    return Relation(source, columns)
+    return QueryRows(source, columns)
 
 
 def _columns_of(trees: list[Tree]) -> dict[str, Tree]:
@@ -143,7 +143,7 @@ def _over(function: Tree, name: str, spec: Tree | None) -> Tree:
 def as_ranked(relation: AnyRows) -> AnyRows:
     """Return a top-k for the rows of one ranking function that conditions bound."""
     source = relation.source
-    if not isinstance(source, Windowed) or len(source.calls) != 1 or not source.order:
+    if not isinstance(source, WindowedRows) or len(source.calls) != 1 or not source.order:
         return relation
     ((place, call),) = source.calls.items()
     if call.this.name.lower() not in RANKINGS or call.args.get("spec"):
@@ -172,7 +172,7 @@ def as_ranked(relation: AnyRows) -> AnyRows:
         call.this.name.lower(),
     )
     rank = {place: exp.column(RANK)}
-    return Relation(
+    return QueryRows(
         ranked,
         {n: substituted(t, rank) for n, t in relation.columns.items()},
         tuple(substituted(t, rank) for t in others),

@@ -14,12 +14,12 @@ from sluice.kinds.sql.planning import subqueries
 from sluice.kinds.sql.planning.joining import unfiltered
 from sluice.kinds.sql.planning.later import deferred, with_later
 from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.planning.scope import Scope
+from sluice.kinds.sql.planning.scope import JoinedSources
 from sluice.kinds.sql.reading.aggregates import has_aggregates
 from sluice.kinds.sql.reading.query import OF_ROWS
 from sluice.kinds.sql.reading.trees import Refused, columns_in, conjuncts, sql
 from sluice.kinds.sql.relations.ordered import Ranked
-from sluice.kinds.sql.relations.sources import AnyRows, Relation
+from sluice.kinds.sql.relations.sources import AnyRows, QueryRows
 from sluice.language.syntax import Tree
 
 NEVER = {
@@ -38,7 +38,7 @@ NEVER = {
 class Queries(Planner):
     """Plans queries into a chain."""
 
-    def value(self, scope: Scope, subquery: exp.Subquery) -> Tree:
+    def value(self, scope: JoinedSources, subquery: exp.Subquery) -> Tree:
         """Join a scalar subquery to rows; return the expression of its value."""
         return subqueries.scalar(scope, subquery, f"S{self.chain.number()}")
 
@@ -83,7 +83,7 @@ class Queries(Planner):
         return self._shown(select, scope, items, keys)
 
     def _shown(
-        self, select: exp.Select, scope: Scope, items: dict[str, Tree], keys: list[Tree]
+        self, select: exp.Select, scope: JoinedSources, items: dict[str, Tree], keys: list[Tree]
     ) -> AnyRows:
         having = select.args.get("having")
         items, keys = _by_alias(items, keys)
@@ -97,7 +97,7 @@ class Queries(Planner):
         else:
             trees = subqueries.with_scalars(scope, trees)
             shown = {name: scope.rows.resolved(tree) for name, tree in trees.items()}
-            relation = Relation(scope.rows.source, shown, scope.rows.where)
+            relation = QueryRows(scope.rows.source, shown, scope.rows.where)
         relation = relation.kept(relation.columns[name] for name in asked)
         relation = windowed(self.chain, _without(relation, asked))
         relation = as_ranked(relation.kept(relation.columns[name] for name in best))
@@ -108,7 +108,7 @@ class Queries(Planner):
             return self._first(select, relation, [*items], keys)
         return relation
 
-    def _grouped(self, select: exp.Select, scope: Scope, trees: dict[str, Tree]) -> AnyRows:
+    def _grouped(self, select: exp.Select, scope: JoinedSources, trees: dict[str, Tree]) -> AnyRows:
         trees, later = deferred(trees)
         trees = subqueries.with_scalars(scope, trees)
         relation = grouped(self.chain, select, scope.rows, trees)
@@ -124,13 +124,13 @@ class Queries(Planner):
                 raise Refused(
                     select, "ORDER BY of a SELECT DISTINCT sorts by columns that it shows"
                 )
-            only = Relation(
+            only = QueryRows(
                 relation.source,
                 {n: t for n, t in relation.columns.items() if n not in order},
                 relation.where,
             )
             once = distinct(self.chain, only)
-            return Relation(
+            return QueryRows(
                 once.source,
                 {**once.columns, **{n: exp.column(shown[sql(t)]) for n, t in order.items()}},
             )
@@ -152,7 +152,7 @@ class Queries(Planner):
         if limit is None:
             raise Refused(select, "OFFSET without LIMIT changes with every row; add a LIMIT")
         source = Ranked(stored.source, stored.where, (), tuple(order), limit, offset or 0)
-        return Relation(source, {name: stored.columns[name] for name in shown})
+        return QueryRows(source, {name: stored.columns[name] for name in shown})
 
     def _ended(self, relation: AnyRows, tree: Tree) -> AnyRows:
         """Return a set operation after its ORDER BY and LIMIT; a SELECT has done that itself."""
@@ -161,11 +161,11 @@ class Queries(Planner):
         order = tree.args.get("order")
         keys = [key.copy() for key in order.expressions] if order else []
         sorted_by = {f"order {i}": relation.resolved(key.this) for i, key in enumerate(keys)}
-        more = Relation(relation.source, {**relation.columns, **sorted_by}, relation.where)
+        more = QueryRows(relation.source, {**relation.columns, **sorted_by}, relation.where)
         return self._first(tree, more, [*relation.columns], keys)
 
 
-def _exploded(scope: Scope, items: dict[str, Tree], after: list[Tree]) -> dict[str, Tree]:
+def _exploded(scope: JoinedSources, items: dict[str, Tree], after: list[Tree]) -> dict[str, Tree]:
     """Return selected expressions with a column in place of an array that one explodes."""
     calls = {n: t for n, t in items.items() if t.find(exp.Anonymous) and _is_generator(t)}
     if not calls:
@@ -193,7 +193,7 @@ def _by_alias(items: dict[str, Tree], keys: list[Tree]) -> tuple[dict[str, Tree]
 
 def _without(relation: AnyRows, names: Iterable[str]) -> AnyRows:
     columns = {n: t for n, t in relation.columns.items() if n not in names}
-    return Relation(relation.source, columns, relation.where)
+    return QueryRows(relation.source, columns, relation.where)
 
 
 def _is_limited(tree: Tree) -> bool:

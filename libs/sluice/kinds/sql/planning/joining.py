@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.planning.scope import Scope, equalities, no_equality, prefixed
+from sluice.kinds.sql.planning.scope import JoinedSources, equalities, no_equality, prefixed
 from sluice.kinds.sql.reading.trees import Refused, columns_in, conjuncts, is_true
-from sluice.kinds.sql.relations.sources import AnyRows, Relation, Stored
+from sluice.kinds.sql.relations.sources import AnyRows, QueryRows, TableRows
 from sluice.kinds.sql.rewriting import correlated
 from sluice.language.syntax import Tree
 
@@ -28,10 +28,10 @@ TYPES = {
 
 def unfiltered(
     planner: Planner, select: exp.Select, conditions: list[Tree], after: list[Tree]
-) -> tuple[Scope, list[Tree]]:
+) -> tuple[JoinedSources, list[Tree]]:
     """Return the joined sources, and the conditions that were not applied: those with queries."""
     rows, aliases = _first(planner, select)
-    scope = Scope(planner, rows, aliases, list(conditions), after)
+    scope = JoinedSources(planner, rows, aliases, list(conditions), after)
     waiting = [_Join.of(planner, join) for join in _joins(select)]
     _check_commas(waiting)
     views = [
@@ -74,7 +74,7 @@ def _joins(select: exp.Select) -> list[exp.Join]:
     return list(select.args.get("joins") or ())
 
 
-def _join_all(scope: Scope, waiting: "list[_Join]", later: "list[_Join]") -> None:
+def _join_all(scope: JoinedSources, waiting: "list[_Join]", later: "list[_Join]") -> None:
     """Join the sources, each as soon as it can be."""
     while waiting:
         scope.nulls_follow = any(join.type in ("right", "full") for join in waiting)
@@ -151,7 +151,7 @@ class _Join:
         if not isinstance(call, exp.Anonymous):
             raise Refused(view, "write such a LATERAL query after a comma or JOIN")
         kind = "left" if outer else "inner"
-        return cls({view.alias}, Relation(Stored(""), {}), kind, [], view, (call,))
+        return cls({view.alias}, QueryRows(TableRows(""), {}), kind, [], view, (call,))
 
     @classmethod
     def of_query(cls, planner: Planner, view: exp.Lateral, outer: bool) -> "_Join":
@@ -160,12 +160,12 @@ class _Join:
         if not isinstance(select, exp.Select):
             raise Refused(view, "a LATERAL query is one SELECT")
         if select.args.get("from_") is None or correlated.is_total(select):
-            return cls({view.alias}, Relation(Stored(""), {}), kind, [], view, (view.this,))
+            return cls({view.alias}, QueryRows(TableRows(""), {}), kind, [], view, (view.this,))
         found = correlated.untied(select)
         rows = planner.query(found.select)
         return cls({view.alias}, prefixed(rows, view.alias), kind, found.tie(view.alias), view)
 
-    def explode(self, scope: Scope, rest: list[Tree]) -> None:
+    def explode(self, scope: JoinedSources, rest: list[Tree]) -> None:
         """Put a row for each element in place of each row joined so far, or add columns."""
         if isinstance(self.arrays[0], exp.Subquery):
             _add_values(scope, self.arrays[0], *self.aliases)
@@ -175,7 +175,7 @@ class _Join:
         scope.explode(self.arrays[0], alias, names, rest, outer=self.type == "left")
 
 
-def _add_values(scope: Scope, subquery: exp.Subquery, alias: str) -> None:
+def _add_values(scope: JoinedSources, subquery: exp.Subquery, alias: str) -> None:
     """Add the columns of a query that has one row for each row."""
     if subquery.this.args.get("having"):
         raise Refused(
@@ -189,11 +189,11 @@ def _add_values(scope: Scope, subquery: exp.Subquery, alias: str) -> None:
         value = scope.planner.value(scope, single)
         found[f"{alias}.{item.alias_or_name}"] = value
     columns = {name: scope.rows.resolved(value) for name, value in found.items()}
-    scope.rows = Relation(scope.rows.source, {**scope.rows.columns, **columns}, scope.rows.where)
+    scope.rows = QueryRows(scope.rows.source, {**scope.rows.columns, **columns}, scope.rows.where)
     scope.aliases = scope.aliases | {alias}
 
 
-def _next(scope: Scope, waiting: list[_Join]) -> _Join:
+def _next(scope: JoinedSources, waiting: list[_Join]) -> _Join:
     """Return the join to do next: the first, or an inner one that an equality links by now."""
     for join in waiting:
         if join.arrays or join.type != "inner":

@@ -4,11 +4,11 @@ from sqlglot import exp
 
 from sluice.kinds.sql.clauses.grouping import LATER
 from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.planning.scope import Scope
+from sluice.kinds.sql.planning.scope import JoinedSources
 from sluice.kinds.sql.planning.subqueries import scalar
 from sluice.kinds.sql.reading.aggregates import is_aggregate
 from sluice.kinds.sql.reading.trees import columns_in, substituted
-from sluice.kinds.sql.relations.sources import AnyRows, Relation
+from sluice.kinds.sql.relations.sources import AnyRows, QueryRows
 from sluice.kinds.sql.rewriting.correlated import is_alone
 from sluice.language.syntax import Tree
 
@@ -40,7 +40,7 @@ def with_later(planner: Planner, rows: AnyRows, subqueries: dict[str, exp.Subque
     places = {c.name: c for t in rows.columns.values() for c in columns_in(t) if not c.table}
     columns: dict[str, Tree] = {f"_.{name}": exp.column(name) for name in places}
     after: list[Tree] = [exp.column(name, "_") for name in places]
-    scope = Scope(planner, Relation(rows.source, columns, rows.where), {"_"}, [], after)
+    scope = JoinedSources(planner, QueryRows(rows.source, columns, rows.where), {"_"}, [], after)
     values = {
         f"{LATER}.{name}": scalar(scope, subquery, f"S{planner.chain.number()}")
         for name, subquery in subqueries.items()
@@ -48,4 +48,4 @@ def with_later(planner: Planner, rows: AnyRows, subqueries: dict[str, exp.Subque
     seen = {name: scope.rows.resolved(value) for name, value in values.items()}
     seen |= {name: scope.rows.columns[f"_.{name}"] for name in places}
     shown = {name: substituted(tree, seen) for name, tree in rows.columns.items()}
-    return Relation(scope.rows.source, shown, scope.rows.where)
+    return QueryRows(scope.rows.source, shown, scope.rows.where)

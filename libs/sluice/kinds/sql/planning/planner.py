@@ -11,7 +11,7 @@ from sqlglot import exp
 from sluice.kinds.sql.clauses import constants
 from sluice.kinds.sql.reading.trees import Refused
 from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.sources import AnyRows, Stored, renamed
+from sluice.kinds.sql.relations.sources import AnyRows, TableRows, renamed
 from sluice.language.syntax import Tree
 
 
@@ -38,8 +38,8 @@ class Planner(ABC):
         """Return one row without columns."""
         return constants.one_row(self._any_table())
 
-    def _any_table(self) -> Stored:
-        return next(t.source for t in self.tables.values() if isinstance(t.source, Stored))
+    def _any_table(self) -> TableRows:
+        return next(t.source for t in self.tables.values() if isinstance(t.source, TableRows))
 
     def values(self, tree: exp.Values) -> AnyRows:
         """Return the rows of a list of VALUES."""

@@ -22,11 +22,11 @@ from sluice.kinds.sql.reading.trees import (
 from sluice.kinds.sql.relations.chain import Chain
 from sluice.kinds.sql.relations.sources import (
     AnyRows,
-    Exploded,
+    ExplodedRows,
     Joined,
-    Relation,
-    Stored,
+    QueryRows,
     StoredRows,
+    TableRows,
 )
 from sluice.language import syntax
 from sluice.language.syntax import Tree
@@ -54,7 +54,7 @@ def no_equality(conditions: Iterable[Tree]) -> str:
 
 
 @dataclass
-class Scope:
+class JoinedSources:
     """Sources joined so far. `pending`: conditions of WHERE that wait for their tables.
 
     `after`: expressions that are evaluated after all joins. `nulls_follow`: a RIGHT or FULL JOIN
@@ -132,7 +132,7 @@ class Scope:
         fixed = [exp.EQ(this=a, expression=b) for a, b in both if (a, b) not in on_both]
         if not on_both and not is_one_row:
             raise Refused(on[0] if on else self.after[0], no_equality(on))
-        everything = Relation(Stored(""), columns)
+        everything = QueryRows(TableRows(""), columns)
         where = [
             *(of_side(w, "l") for w in left.where),
             *(of_side(w, "r") for w in right.where),
@@ -142,7 +142,7 @@ class Scope:
         names = left.source.table, right.source.table
         source = Joined(*names, type_, tuple(on_both) or ((one, one),), tuple(where))
         shown = SHOWN.get(type_, "lr")
-        self.rows = Relation(
+        self.rows = QueryRows(
             source, {**_of(left, "l"), **(_of(right, "r") if "r" in shown else {})}
         )
         self.aliases = self.aliases | (aliases if "r" in shown else set())
@@ -179,20 +179,20 @@ class Scope:
         if len(found) != len(names):
             raise Refused(call, f"{syntax.render(call)!r} gives {len(found)} columns: name them")
         is_outer = outer or name.endswith("_outer")
-        source = Exploded(stored.source, stored.where, of, item.name, place.name, is_outer)
+        source = ExplodedRows(stored.source, stored.where, of, item.name, place.name, is_outer)
         new = {f"{alias}.{n}": tree for n, tree in zip(names, found, strict=True)}
-        self.rows = Relation(source, {**stored.columns, **new})
+        self.rows = QueryRows(source, {**stored.columns, **new})
         self.aliases = self.aliases | {alias}
 
     def beside(self, constants: AnyRows, aliases: set[str], on: Sequence[Tree]) -> None:
         """Join constants, one row or as many as an array has; no table is needed for them."""
         source = constants.source
-        if isinstance(source, Exploded):
+        if isinstance(source, ExplodedRows):
             stored = self.planner.chain.stored(self.rows, self._wanted(on))
-            here = Exploded(stored.source, stored.where, source.of, source.item, source.place)
-            self.rows = Relation(here, stored.columns)
+            here = ExplodedRows(stored.source, stored.where, source.of, source.item, source.place)
+            self.rows = QueryRows(here, stored.columns)
         columns = {**self.rows.columns, **constants.columns}
-        self.rows = Relation(self.rows.source, columns, (*self.rows.where, *constants.where))
+        self.rows = QueryRows(self.rows.source, columns, (*self.rows.where, *constants.where))
         self.aliases = self.aliases | aliases
         self.rows = as_ranked(self.rows.kept(self.rows.resolved(c) for c in on))
 
@@ -215,8 +215,8 @@ class Scope:
 def is_constant(chain: Chain, rows: AnyRows) -> bool:
     """True for constants: one row of them, or the elements of a constant array for one row."""
     source = rows.source
-    if isinstance(source, Exploded):
-        base = Relation(source.source, {}, source.where)
+    if isinstance(source, ExplodedRows):
+        base = QueryRows(source.source, {}, source.where)
         return chain.is_one_row(base) and next(columns_in(source.of), None) is None
     columns = (c for tree in rows.columns.values() for c in columns_in(tree))
     return chain.is_one_row(rows) and next(columns, None) is None
@@ -255,7 +255,7 @@ def _pair(condition: Tree, left: set[str], right: set[str]) -> tuple[Tree, Tree]
 
 def prefixed(rows: AnyRows, alias: str) -> AnyRows:
     """Return the rows with their columns as `alias.column`."""
-    return Relation(rows.source, {f"{alias}.{n}": t for n, t in rows.columns.items()}, rows.where)
+    return QueryRows(rows.source, {f"{alias}.{n}": t for n, t in rows.columns.items()}, rows.where)
 
 
 def _of(rows: AnyRows, side: str) -> dict[str, Tree]:

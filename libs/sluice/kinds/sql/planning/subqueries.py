@@ -10,7 +10,7 @@ from sqlglot import exp
 from sluice.kinds.sql.clauses.grouping import Places, groups_of
 from sluice.kinds.sql.planning import tied
 from sluice.kinds.sql.planning.joining import unfiltered
-from sluice.kinds.sql.planning.scope import Scope, equalities, prefixed
+from sluice.kinds.sql.planning.scope import JoinedSources, equalities, prefixed
 from sluice.kinds.sql.reading.aggregates import has_aggregates, is_count
 from sluice.kinds.sql.reading.trees import (
     Refused,
@@ -22,7 +22,7 @@ from sluice.kinds.sql.reading.trees import (
     substituted,
     tables_of,
 )
-from sluice.kinds.sql.relations.sources import AnyRows, Relation
+from sluice.kinds.sql.relations.sources import AnyRows, QueryRows
 from sluice.kinds.sql.rewriting import correlated, exists
 from sluice.kinds.sql.rewriting.correlated import is_alone
 from sluice.kinds.sql.rewriting.not_in import NAMES, not_among
@@ -30,7 +30,7 @@ from sluice.language import syntax
 from sluice.language.syntax import Tree
 
 
-def keep(scope: Scope, condition: Tree) -> None:
+def keep(scope: JoinedSources, condition: Tree) -> None:
     """Keep the rows that meet a condition with a query in it."""
     if not has_query(condition):
         what = f"{syntax.render(condition)!r} names a table of an outer query"
@@ -52,7 +52,7 @@ def keep(scope: Scope, condition: Tree) -> None:
         scope.rows = scope.rows.kept([scope.rows.resolved(replaced)])
 
 
-def _not_in(scope: Scope, test: exp.In) -> None:
+def _not_in(scope: JoinedSources, test: exp.In) -> None:
     """Keep the rows whose value is not among those of a subquery; nulls may make it unknown."""
     query = test.args["query"]
     select = _query_of(query)
@@ -74,7 +74,7 @@ def _not_in(scope: Scope, test: exp.In) -> None:
     counted = {
         n: exp.Anonymous(this="count", expressions=[tree.copy()]) for n, tree in counts.items()
     }
-    whole = Relation(
+    whole = QueryRows(
         groups_of(scope.planner.chain, stored, {}, counted), {n: exp.column(n) for n in counted}
     )
     seen = _everywhere(scope, whole, alias)
@@ -87,7 +87,7 @@ def _not_in(scope: Scope, test: exp.In) -> None:
     scope.rows = scope.rows.kept([scope.rows.resolved(known)])
 
 
-def _none_of(scope: Scope, values: list[Tree], select: Tree) -> None:
+def _none_of(scope: JoinedSources, values: list[Tree], select: Tree) -> None:
     """Keep the rows whose values are not together among those of a subquery."""
     if not is_alone(select):
         raise Refused(select, "NOT IN of several columns that is tied: write NOT EXISTS")
@@ -97,13 +97,13 @@ def _none_of(scope: Scope, values: list[Tree], select: Tree) -> None:
     name = f"N{planner.chain.number()}"
     rows = planner.chain.stored(planner.query(select.copy()))
     own = dict(zip(NAMES, rows.columns.values(), strict=False))
-    planner.shared[name] = Relation(rows.source, own, rows.where)
+    planner.shared[name] = QueryRows(rows.source, own, rows.where)
     for condition in not_among(values, name):
         scope.after.append(condition)
         keep(scope, condition)
 
 
-def _everywhere(scope: Scope, whole: AnyRows, alias: str) -> dict[str, Tree]:
+def _everywhere(scope: JoinedSources, whole: AnyRows, alias: str) -> dict[str, Tree]:
     """Join one row to every row; return its columns by name."""
     seen: dict[str, Tree] = {name: exp.column(name, alias) for name in whole.columns}
     scope.after += [*seen.values()]
@@ -115,7 +115,7 @@ def _query_of(tree: Tree) -> Tree:
     return tree.this if isinstance(tree, exp.Subquery) else tree
 
 
-def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) -> None:
+def _semi(scope: JoinedSources, query: Tree, values: list[Tree], *, is_negated: bool) -> None:
     """Keep the rows that a subquery has a row for, or has none."""
     select = _query_of(query)
     type_ = "anti" if is_negated else "semi"
@@ -147,18 +147,18 @@ def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) ->
         _if_any(scope, inner, alias, is_negated=is_negated)
 
 
-def _if_any(scope: Scope, rows: AnyRows, alias: str, *, is_negated: bool) -> None:
+def _if_any(scope: JoinedSources, rows: AnyRows, alias: str, *, is_negated: bool) -> None:
     """Keep all rows if a subquery has any row, or has none."""
     stored = scope.planner.chain.stored(rows, [])
     counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
-    whole = Relation(groups_of(scope.planner.chain, stored, {}, counted), {"n": exp.column("n")})
+    whole = QueryRows(groups_of(scope.planner.chain, stored, {}, counted), {"n": exp.column("n")})
     seen = _everywhere(scope, whole, alias)
     compared = exp.EQ if is_negated else exp.GT
     condition = compared(this=seen["n"], expression=exp.Literal.number(0))
     scope.rows = scope.rows.kept([scope.rows.resolved(condition)])
 
 
-def tied_rows(outside: Scope, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
+def tied_rows(outside: JoinedSources, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
     """Return the rows of a subquery's FROM and WHERE, and the conditions that name outer tables."""
     inner, outer = correlated.outer_conditions(select)
     known = outside.aliases | own_tables(select)
@@ -175,7 +175,7 @@ def tied_rows(outside: Scope, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
     return scope.rows, outer
 
 
-def _check_own(trees: Iterable[Tree], outside: Scope, where: str) -> None:
+def _check_own(trees: Iterable[Tree], outside: JoinedSources, where: str) -> None:
     """Refuse columns of the outer query in a part of a subquery that can't be tied to it."""
     for column in (c for tree in trees for c in columns_in(tree)):
         if column.table in outside.aliases:
@@ -194,14 +194,14 @@ def _moved(tree: Tree, own: set[str], alias: str) -> Tree:
 
 
 def _flat(rows: AnyRows) -> AnyRows:
-    return Relation(rows.source, {_flat_name(n): t for n, t in rows.columns.items()}, rows.where)
+    return QueryRows(rows.source, {_flat_name(n): t for n, t in rows.columns.items()}, rows.where)
 
 
 def _flat_name(name: str) -> str:
     return name.replace(".", "__")
 
 
-def with_scalars(scope: Scope, trees: dict[str, Tree]) -> dict[str, Tree]:
+def with_scalars(scope: JoinedSources, trees: dict[str, Tree]) -> dict[str, Tree]:
     """Join every scalar subquery; return the expressions with columns in their place."""
     trees = {n: exists.counted(correlated.with_totals(tree)) for n, tree in trees.items()}
     while found := next((n for n in trees if trees[n].find(exp.Subquery)), None):
@@ -213,7 +213,7 @@ def with_scalars(scope: Scope, trees: dict[str, Tree]) -> dict[str, Tree]:
     return trees
 
 
-def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
+def scalar(scope: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     """Join the groups of a correlated aggregate; return the expression of its value."""
     select = subquery.this
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:
@@ -242,7 +242,7 @@ def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
     keys = {f"k{i}": stored.resolved(b) for i, (_, b) in enumerate(pairs)}
     places = Places({}, stored)
     value = places.placed(item)
-    groups = Relation(
+    groups = QueryRows(
         groups_of(scope.planner.chain, stored, keys, places.aggregates),
         {n: exp.column(n) for n in (*keys, *places.aggregates)},
     )
@@ -266,7 +266,7 @@ def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
 
 
 def _check_single(
-    scope: Scope, select: exp.Select, item: Tree, inner: AnyRows, keys: list[Tree]
+    scope: JoinedSources, select: exp.Select, item: Tree, inner: AnyRows, keys: list[Tree]
 ) -> None:
     """Refuse a scalar subquery that may give several rows for one row of the outer query."""
     if any(select.args.get(a) for a in ("having", "distinct", "limit", "offset")):
@@ -281,13 +281,13 @@ def _check_single(
         raise Refused(select, "a scalar subquery without an aggregate may give several rows")
 
 
-def _only(scope: Scope, select: exp.Select, alias: str) -> Tree:
+def _only(scope: JoinedSources, select: exp.Select, alias: str) -> Tree:
     """Join the value of the one row that a LIMIT leaves, null if there is none."""
     rows = scope.planner.query(select.copy())
     (name,) = rows.columns
     stored = scope.planner.chain.stored(rows)
     value = exp.Anonymous(this="max", expressions=[stored.columns[name].copy()])
-    whole = Relation(
+    whole = QueryRows(
         groups_of(scope.planner.chain, stored, {}, {"v": value}), {"v": exp.column("v")}
     )
     return exp.Paren(this=_everywhere(scope, whole, alias)["v"])

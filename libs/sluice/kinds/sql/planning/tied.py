@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from sluice.kinds.sql.planning.scope import Scope, equalities
+from sluice.kinds.sql.planning.scope import JoinedSources, equalities
 from sluice.kinds.sql.reading.trees import Refused, columns_in, key_of
-from sluice.kinds.sql.relations.sources import AnyRows, Distinct, Relation
+from sluice.kinds.sql.relations.sources import AnyRows, DistinctRows, QueryRows
 from sluice.language.syntax import Tree
 
 STRICT = (
@@ -21,7 +21,7 @@ STRICT = (
 
 
 def matched(
-    scope: Scope, item: Tree, inner: AnyRows, own: set[str], conditions: list[Tree]
+    scope: JoinedSources, item: Tree, inner: AnyRows, own: set[str], conditions: list[Tree]
 ) -> tuple[AnyRows, list[tuple[Tree, Tree]]]:
     """Return the subquery's rows with the outer values that they match, and pairs of these."""
     _check(scope, own, conditions)
@@ -29,15 +29,15 @@ def matched(
     scope.after += [column.copy() for column in outer]
     scope.rows = rows = scope.side()
     values = {f"d{i}": rows.columns[key_of(column)] for i, column in enumerate(outer)}
-    seen = Distinct(rows.source, values, rows.where)
+    seen = DistinctRows(rows.source, values, rows.where)
     names = {key_of(column): exp.column(f"d{i}") for i, column in enumerate(outer)}
     after: list[Tree] = [item, *outer]
-    inside = Scope(scope.planner, Relation(seen, names), scope.aliases, [], after)
+    inside = JoinedSources(scope.planner, QueryRows(seen, names), scope.aliases, [], after)
     inside.join(inner, own, "inner", [c.copy() for c in conditions], [])
     return inside.rows, [(column.copy(), column.copy()) for column in outer]
 
 
-def _check(scope: Scope, own: set[str], conditions: list[Tree]) -> None:
+def _check(scope: JoinedSources, own: set[str], conditions: list[Tree]) -> None:
     pairs, others = equalities(conditions, scope.aliases, own)
     if not pairs:
         raise Refused(others[0], "a scalar subquery needs an equality to the outer query")

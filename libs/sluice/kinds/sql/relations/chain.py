@@ -11,9 +11,9 @@ from sluice.kinds.sql.relations.sources import (
     Columns,
     Fields,
     Grouped,
-    Relation,
-    Stored,
+    QueryRows,
     StoredRows,
+    TableRows,
     anything,
 )
 from sluice.kinds.sql.relations.unique import Uniqueness, uniqueness_of
@@ -57,7 +57,7 @@ class Chain:
         source = relation.source
         if relation.where:
             return False
-        if isinstance(source, Stored):
+        if isinstance(source, TableRows):
             fields = self.views.get(source.table, {})
             return bool(fields.get("keep_empty")) and "having" not in fields
         return isinstance(source, Grouped) and source.is_whole
@@ -69,13 +69,13 @@ class Chain:
             for name, tree in relation.columns.items()
             if wanted is None or name in wanted
         }
-        if isinstance(relation.source, Stored):
-            return Relation(relation.source, columns, relation.where)
+        if isinstance(relation.source, TableRows):
+            return QueryRows(relation.source, columns, relation.where)
         columns = columns or dict([*relation.columns.items()][:1]) or anything(relation.source)
         shown, names = _shown(columns)
         if (found := relation.source.fields(shown, relation.where, exactly=False)) is not None:
-            made = Relation(relation.source, shown, relation.where)
-            return Relation(Stored(self._add(found, made)), names)
+            made = QueryRows(relation.source, shown, relation.where)
+            return QueryRows(TableRows(self._add(found, made)), names)
         pieces = _pieces([*columns.values(), *relation.where]) or anything(relation.source)
         return self._over_pieces(relation, columns, pieces)
 
@@ -87,8 +87,8 @@ class Chain:
         shown, names = _shown(found.columns)
         fields = found.source.fields(shown, found.where, exactly=False)
         assert fields is not None
-        made = Relation(found.source, shown, found.where)
-        return Relation(Stored(self._add(fields, made)), names)
+        made = QueryRows(found.source, shown, found.where)
+        return QueryRows(TableRows(self._add(fields, made)), names)
 
     def _over_pieces(self, relation: AnyRows, columns: Columns, pieces: Columns) -> StoredRows:
         fields = relation.source.fields(pieces, (), exactly=False)
@@ -98,8 +98,8 @@ class Chain:
             for name, tree in pieces.items()
             if isinstance(tree, exp.Column)
         }
-        return Relation(
-            Stored(self._add(fields, Relation(relation.source, pieces))),
+        return QueryRows(
+            TableRows(self._add(fields, QueryRows(relation.source, pieces))),
             {name: substituted(tree, names) for name, tree in columns.items()},
             tuple(substituted(tree, names) for tree in relation.where),
         )

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 
 from sluice.kinds.sql.reading.trees import columns_in, free_name, is_column, sql, substituted
-from sluice.kinds.sql.relations.sources import Columns, Fields, Stored, texts
+from sluice.kinds.sql.relations.sources import Columns, Fields, TableRows, texts
 from sluice.language.syntax import Tree
 
 RANK = "_rank"
 
 
 @dataclass(frozen=True)
-class Windowed:
+class WindowedRows:
     """Rows of a table with window functions of one partition and order. `calls`: name -> call."""
 
-    source: Stored
+    source: TableRows
     where: tuple[Tree, ...]
     partition: tuple[Tree, ...]
     order: tuple[Tree, ...]
@@ -38,7 +38,7 @@ class Windowed:
 class Ranked:
     """The first rows of each group of a table. `rank`: the column of the rank, if any."""
 
-    source: Stored
+    source: TableRows
     where: tuple[Tree, ...]
     partition: tuple[Tree, ...]
     order: tuple[Tree, ...]

@@ -17,7 +17,7 @@ Fields = dict[str, Any]
 Columns = Mapping[str, Tree]
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Rows with columns that expressions can be built of."""
 
     def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
@@ -29,7 +29,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Stored:
+class TableRows:
     """A table that is declared, or a finished part."""
 
     table: str
@@ -43,10 +43,10 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Distinct:
+class DistinctRows:
     """Each row of a table once, by the columns."""
 
-    source: Stored
+    source: TableRows
     columns: Columns
     where: tuple[Tree, ...]
 
@@ -95,10 +95,10 @@ class Joined:
 
 
 @dataclass(frozen=True)
-class Stream:
+class GroupStream:
     """Further rows of groups, with the same keys and aggregates of their own."""
 
-    source: Stored
+    source: TableRows
     where: tuple[Tree, ...]
     keys: Columns
     aggregates: Columns
@@ -111,12 +111,12 @@ class Grouped:
     `is_whole`: the one group of all rows is there even if there are no rows. `streams`: of others.
     """
 
-    source: Stored
+    source: TableRows
     where: tuple[Tree, ...]
     keys: Columns
     aggregates: Columns
     is_whole: bool = False
-    streams: tuple[Stream, ...] = ()
+    streams: tuple[GroupStream, ...] = ()
 
     def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
         keys = self._named_keys(shown)
@@ -191,10 +191,10 @@ class Grouped:
 
 
 @dataclass(frozen=True)
-class Exploded:
+class ExplodedRows:
     """A row for each element of an array. `item`, `place`: columns of it and of its number."""
 
-    source: Stored
+    source: TableRows
     where: tuple[Tree, ...]
     of: Tree
     item: str
@@ -211,7 +211,7 @@ class Exploded:
         }
 
 
-Branch = tuple[Stored, tuple[Tree, ...], Columns]
+Branch = tuple[TableRows, tuple[Tree, ...], Columns]
 
 
 @dataclass(frozen=True)
@@ -230,11 +230,11 @@ class Together:
         return {"kind": "union", "from": parts}
 
 
-S_co = TypeVar("S_co", bound=Source, covariant=True)
+S_co = TypeVar("S_co", bound=RowSource, covariant=True)
 
 
 @dataclass(frozen=True)
-class Relation(Generic[S_co]):
+class QueryRows(Generic[S_co]):
     """Rows with named columns. `columns`: name -> expression over the source's columns."""
 
     source: S_co
@@ -245,7 +245,7 @@ class Relation(Generic[S_co]):
         """Return an expression over the columns as one over the source's columns."""
         return substituted(tree, self.columns)
 
-    def kept(self, conditions: Iterable[Tree]) -> "Relation[S_co]":
+    def kept(self, conditions: Iterable[Tree]) -> "QueryRows[S_co]":
         """Return the rows that meet conditions over the source's columns as well."""
         return replace(self, where=(*self.where, *conditions))
 
@@ -255,21 +255,21 @@ def texts(columns: Columns) -> dict[str, str]:
     return {name: sql(tree) for name, tree in columns.items()}
 
 
-def anything(source: Source) -> Columns:
+def anything(source: RowSource) -> Columns:
     """Return a column that every view over the source can have."""
-    if isinstance(source, Distinct):
+    if isinstance(source, DistinctRows):
         return {name: exp.column(name) for name in source.columns}
     return {"one": exp.Literal.number(1)}
 
 
-AnyRows = Relation[Source]
-StoredRows = Relation[Stored]
+AnyRows = QueryRows[RowSource]
+StoredRows = QueryRows[TableRows]
 
 
 def renamed(relation: AnyRows, names: list[str]) -> AnyRows:
     """Return the rows under the names of a column list, if there is one."""
     if not names:
         return relation
-    return Relation(
+    return QueryRows(
         relation.source, dict(zip(names, relation.columns.values(), strict=True)), relation.where
     )

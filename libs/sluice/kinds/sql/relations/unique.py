@@ -11,15 +11,15 @@ from functools import singledispatch
 from sqlglot import exp
 
 from sluice.kinds.sql.reading.trees import columns_in, conjuncts, key_of, sql
-from sluice.kinds.sql.relations.ordered import Ranked, Windowed
+from sluice.kinds.sql.relations.ordered import Ranked, WindowedRows
 from sluice.kinds.sql.relations.sources import (
     Columns,
-    Distinct,
-    Exploded,
+    DistinctRows,
+    ExplodedRows,
     Grouped,
     Joined,
-    Source,
-    Stored,
+    RowSource,
+    TableRows,
 )
 from sluice.language.expression import Expression
 from sluice.language.syntax import Tree
@@ -93,28 +93,28 @@ def of_table(columns: Mapping[str, str], key: Collection[str]) -> Uniqueness:
 
 
 def uniqueness_of(
-    source: Source, where: Iterable[Tree], tables: Mapping[str, Uniqueness]
+    source: RowSource, where: Iterable[Tree], tables: Mapping[str, Uniqueness]
 ) -> Uniqueness:
     """Return what is known of a source's rows that meet conditions. `tables`: by their names."""
     found = _uniqueness(source, tables)
-    is_filter = isinstance(source, Stored) or (
+    is_filter = isinstance(source, TableRows) or (
         isinstance(source, Joined) and source.type == "inner"
     )
     return found.with_rules(_rules(where, found.types)) if is_filter else found
 
 
 @singledispatch
-def _uniqueness(_source: Source, _tables: Mapping[str, Uniqueness]) -> Uniqueness:
+def _uniqueness(_source: RowSource, _tables: Mapping[str, Uniqueness]) -> Uniqueness:
     return Uniqueness()
 
 
 @_uniqueness.register
-def _(source: Stored, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+def _(source: TableRows, tables: Mapping[str, Uniqueness]) -> Uniqueness:
     return tables.get(source.table, Uniqueness())
 
 
 @_uniqueness.register
-def _(source: Distinct, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+def _(source: DistinctRows, tables: Mapping[str, Uniqueness]) -> Uniqueness:
     rows = uniqueness_of(source.source, source.where, tables).shown_as(source.columns)
     return rows.or_unique_by(source.columns)
 
@@ -127,14 +127,14 @@ def _(source: Grouped, tables: Mapping[str, Uniqueness]) -> Uniqueness:
 
 
 @_uniqueness.register
-def _(source: Exploded, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+def _(source: ExplodedRows, tables: Mapping[str, Uniqueness]) -> Uniqueness:
     rows = uniqueness_of(source.source, source.where, tables)
     places = frozenset(one | {source.place} for one in rows.unique)
     return replace(rows, unique=places)
 
 
 @_uniqueness.register
-def _(source: Windowed, tables: Mapping[str, Uniqueness]) -> Uniqueness:
+def _(source: WindowedRows, tables: Mapping[str, Uniqueness]) -> Uniqueness:
     rows = uniqueness_of(source.source, source.where, tables)
     for name, call in source.calls.items():
         if call.this.name.lower() == "row_number":

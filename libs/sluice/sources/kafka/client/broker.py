@@ -28,7 +28,7 @@ from sluice.sources.kafka.client.message import (
     of_events,
     one_by_one,
 )
-from sluice.sources.kafka.client.place import Found, Offsets
+from sluice.sources.kafka.client.place import Offsets, TopicDescription
 from sluice.sources.kafka.spec import Topic
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ OWN = {
 
 
 @dataclass
-class Taken:
+class PolledMessages:
     """Messages of one batch, in the order of each partition, and the offsets after them."""
 
     following: dict[int, int]
@@ -86,7 +86,7 @@ class Brokers:
         require("kafka", f"{table}, a Kafka topic,")
         return cls(table, topic, client_settings(topic.connection, table))
 
-    def describe(self) -> Found:
+    def describe(self) -> TopicDescription:
         """Return the topic's state. Raises UsageError without such a topic, Retryable unheard."""
         from confluent_kafka import TopicCollection
         from confluent_kafka.admin import OffsetSpec
@@ -96,7 +96,7 @@ class Brokers:
         topic = self._answers.result(admin, topics[self.topic.topic])
         cluster = self._answers.result(admin, admin.describe_cluster(request_timeout=self.answer_s))
         partitions = [p.id for p in topic.partitions]
-        return Found(
+        return TopicDescription(
             str(cluster.cluster_id),
             self.topic.topic,
             str(topic.topic_id),
@@ -104,7 +104,7 @@ class Brokers:
             self._offsets(admin, partitions, OffsetSpec.latest()),
         )
 
-    def since(self, moment: datetime, found: Found) -> Offsets:
+    def since(self, moment: datetime, found: TopicDescription) -> Offsets:
         """Return each partition's first offset of a message at or after a moment, or its end."""
         from confluent_kafka.admin import OffsetSpec
 
@@ -112,7 +112,7 @@ class Brokers:
         offsets = self._offsets(self._admin(), found.following, at)
         return {p: offset if offset >= 0 else found.following[p] for p, offset in offsets.items()}
 
-    def read(self, start: Offsets, end: Offsets) -> Generator[Taken]:
+    def read(self, start: Offsets, end: Offsets) -> Generator[PolledMessages]:
         """Yield the messages of `[start, end)` in batches of the topic's bounds.
 
         A batch without messages moves over offsets that compaction or transactions left empty. One
@@ -125,7 +125,7 @@ class Brokers:
             consumer.assign(self._partitions({p: start[p] for p in due}))
             following = dict(start)
             while due:
-                taken = Taken(dict(following))
+                taken = PolledMessages(dict(following))
                 self._fill(consumer, taken, due, end)
                 following = taken.following
                 yield taken
@@ -146,7 +146,9 @@ class Brokers:
                 break
         return found
 
-    def _fill(self, consumer: "Consumer", taken: Taken, due: set[int], end: Offsets) -> None:
+    def _fill(
+        self, consumer: "Consumer", taken: PolledMessages, due: set[int], end: Offsets
+    ) -> None:
         topic, longest = self.topic, self.topic.max_wait.timedelta.total_seconds()
         began = heard = time.monotonic()
         while due and taken.count < topic.max_rows and taken.bytes < topic.max_bytes:
@@ -164,7 +166,9 @@ class Brokers:
                     "`fetch.message.max.bytes`, or the source a longer `max_wait`",
                 )
 
-    def _take(self, events: Sequence[Any], taken: Taken, due: set[int], end: Offsets) -> bool:
+    def _take(
+        self, events: Sequence[Any], taken: PolledMessages, due: set[int], end: Offsets
+    ) -> bool:
         """Take the messages of partitions that are due; return False if there are none."""
         from confluent_kafka import Message as Event
 
@@ -188,7 +192,9 @@ class Brokers:
                 self._reach(event.offset(), event.partition(), taken, due, end)
         return taken.following != before
 
-    def _reach(self, offset: int, p: int, taken: Taken, due: set[int], end: Offsets) -> None:
+    def _reach(
+        self, offset: int, p: int, taken: PolledMessages, due: set[int], end: Offsets
+    ) -> None:
         """Move on to an offset; the end that a follower or a new leader sees may be too early."""
         taken.following[p] = max(taken.following[p], min(offset, end[p]))
         if offset >= end[p]:

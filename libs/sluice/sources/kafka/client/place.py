@@ -17,7 +17,7 @@ Offsets = Mapping[int, int]
 
 
 @dataclass(frozen=True)
-class Found:
+class TopicDescription:
     """A topic as its brokers describe it: the first and the next offset of each partition."""
 
     cluster: str
@@ -28,7 +28,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Place:
+class OffsetRange:
     """Offsets that were read, `[start, following)` of each partition, and the moment of the batch.
 
     `gaps`: offsets that were passed over by request, as (partition, from, to).
@@ -43,13 +43,13 @@ class Place:
     gaps: tuple[tuple[int, int, int], ...] = ()
 
     @classmethod
-    def beginning(cls, found: Found, *, latest: bool) -> "Place":
+    def beginning(cls, found: TopicDescription, *, latest: bool) -> "OffsetRange":
         """Return the place of a source that has read nothing."""
         offsets = dict(found.following if latest else found.first)
         return cls(found.cluster, found.topic, found.topic_id, offsets, offsets)
 
     @classmethod
-    def of(cls, head: Head | None) -> "Place | None":
+    def of(cls, head: Head | None) -> "OffsetRange | None":
         """Return the place that a table's newest commit holds."""
         plain = head.position.topic if head and head.position else {}
         if head is None or not plain:
@@ -74,30 +74,30 @@ class Place:
             **({"gaps": [list(gap) for gap in self.gaps]} if self.gaps else {}),
         }
 
-    def check(self, found: Found, table: str) -> None:
+    def check(self, found: TopicDescription, table: str) -> None:
         """Raise HistoryLost unless the topic still has everything from here on."""
         for faults in (self._other, self._behind, self._expired):
             if lost := faults(found):
                 kind, what = lost
                 raise kind(f"{table}: {what}", hint=_choice(table))
 
-    def can_read(self, found: Found, partition: int, offset: int) -> bool:
+    def can_read(self, found: TopicDescription, partition: int, offset: int) -> bool:
         """True if the topic still has what that offset was when this place was reached."""
         is_same = (self.cluster, self.topic_id) == (found.cluster, found.topic_id)
         return is_same and found.first.get(partition, offset + 1) <= offset
 
-    def with_new_partitions(self, found: Found) -> "Place":
+    def with_new_partitions(self, found: TopicDescription) -> "OffsetRange":
         """Return the place with partitions that were added to the topic, from their beginning."""
         return replace(self, following={**found.first, **self.following})
 
-    def lag(self, found: Found) -> dict[int, int]:
+    def lag(self, found: TopicDescription) -> dict[int, int]:
         """Return the messages of each partition that were not read, at most."""
         return {
             p: end - max(self.following.get(p, 0), found.first.get(p, 0))
             for p, end in found.following.items()
         }
 
-    def moved_to(self, found: Found, *, latest: bool) -> "Place":
+    def moved_to(self, found: TopicDescription, *, latest: bool) -> "OffsetRange":
         """Return the place at the topic's beginning or end; what lies between is noted as a gap."""
         target = dict(found.following if latest else found.first)
         is_same = (self.cluster, self.topic_id) == (found.cluster, found.topic_id)
@@ -107,10 +107,10 @@ class Place:
             for p, start in sorted({**dict.fromkeys(target, 0), **old}.items())
             if p in target and start < target[p]
         )
-        moved = Place.beginning(found, latest=latest)
+        moved = OffsetRange.beginning(found, latest=latest)
         return replace(moved, at=self.at, gaps=(*self.gaps, *skipped))
 
-    def _other(self, found: Found) -> tuple[type[HistoryLost], str] | None:
+    def _other(self, found: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         if self.cluster != found.cluster:
             what = f"its brokers are of the cluster {found.cluster}, and {self.cluster} was read"
             return InputReplaced, what
@@ -118,7 +118,7 @@ class Place:
             return InputReplaced, f"the topic {found.topic} was deleted and created again"
         return None
 
-    def _behind(self, found: Found) -> tuple[type[HistoryLost], str] | None:
+    def _behind(self, found: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         for p, offset in sorted(self.following.items()):
             end = found.following.get(p)
             if end is None or end < offset:
@@ -126,7 +126,7 @@ class Place:
                 return InputBehind, f"{what} {end or 0}: its brokers have lost messages"
         return None
 
-    def _expired(self, found: Found) -> tuple[type[HistoryLost], str] | None:
+    def _expired(self, found: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         for p, offset in sorted(self.following.items()):
             if offset < (first := found.first[p]):
                 what = f"partition {p} of {self.topic} was read up to offset {offset}, but begins"

@@ -14,7 +14,7 @@ from sluice.sources.kafka.formats.records import Fields, Number, Unusable, writt
 
 
 @dataclass(frozen=True)
-class Column:
+class DecodedColumn:
     """A declared column; `texts` is its type with STRING in place of every scalar in it."""
 
     name: str

@@ -14,9 +14,16 @@ from sluice.declare.delivered_row import FILE, ID, OP
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.json_texts import MARK
 from sluice.sources.kafka.client.message import COLUMNS, NUMBER, Message, one_by_one
-from sluice.sources.kafka.decoding.columns import Column
+from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.kept import AT, KEY, LEFT_OUT, VALUE
-from sluice.sources.kafka.formats.records import INSERT, Fields, Part, Reader, Record, Unusable
+from sluice.sources.kafka.formats.records import (
+    INSERT,
+    ColumnarRecords,
+    Fields,
+    FormatReader,
+    Record,
+    Unusable,
+)
 
 FAULT = "_sluice_fault"
 LONGEST_FAULT = 300
@@ -29,7 +36,7 @@ AT_ONCE = 2_000  # messages that are Python's objects at a time; Arrow holds the
 NO_ROW = Record({})
 
 
-class Rows(NamedTuple):
+class DecodedRows(NamedTuple):
     """Rows of messages, by column: the message of each, its fields, and what else is known of it.
 
     `does` and `nths` are those of records, for rows that say them. `faults`: why there is NO_ROW.
@@ -43,7 +50,7 @@ class Rows(NamedTuple):
 
 
 def decoded_all(
-    topic: str, columns: Sequence[Column], messages: pa.Table, reader: Reader
+    topic: str, columns: Sequence[DecodedColumn], messages: pa.Table, reader: FormatReader
 ) -> pa.Table:
     """Return the rows of any number of messages, decoded some at a time.
 
@@ -89,7 +96,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def decoded(
-    topic: str, columns: Sequence[Column], messages: pa.RecordBatch, reader: Reader
+    topic: str, columns: Sequence[DecodedColumn], messages: pa.RecordBatch, reader: FormatReader
 ) -> Iterator[pa.Table]:
     """Yield the rows of messages in parts: the declared columns, as texts or values, and OWN."""
     nested = [c for c in columns if c.is_nested]
@@ -97,7 +104,7 @@ def decoded(
     for part in parts:
         its = messages.take(pa.array(part.places, NUMBER))
         does = None if part.does == INSERT else [part.does] * len(its)
-        rows = Rows(its, [NO_ROW.fields] * len(its), does, part.nths)
+        rows = DecodedRows(its, [NO_ROW.fields] * len(its), does, part.nths)
         yield pa.table({**part.columns, **_own(topic, rows)})
     rest = _left(messages, parts)
     if len(rest) or not parts:
@@ -106,8 +113,8 @@ def decoded(
 
 
 def _by_columns(
-    columns: Sequence[Column], messages: pa.RecordBatch, reader: Reader
-) -> Sequence[Part]:
+    columns: Sequence[DecodedColumn], messages: pa.RecordBatch, reader: FormatReader
+) -> Sequence[ColumnarRecords]:
     """Return the rows that the format can surely read by columns, of messages that have a value."""
     values = messages.column("value")
     if not reader.whole or values.null_count == len(values):
@@ -120,7 +127,7 @@ def _by_columns(
     return [part._replace(places=live[part.places].tolist()) for part in parts]
 
 
-def _left(messages: pa.RecordBatch, parts: Sequence[Part]) -> pa.RecordBatch:
+def _left(messages: pa.RecordBatch, parts: Sequence[ColumnarRecords]) -> pa.RecordBatch:
     """Return the messages that no part has read, in order."""
     is_left = np.ones(len(messages), np.bool_)
     for part in parts:
@@ -128,7 +135,9 @@ def _left(messages: pa.RecordBatch, parts: Sequence[Part]) -> pa.RecordBatch:
     return messages if is_left.all() else messages.filter(pa.array(is_left))
 
 
-def _at_once(nested: Sequence[Column], messages: pa.RecordBatch, reader: Reader) -> Rows | None:
+def _at_once(
+    nested: Sequence[DecodedColumn], messages: pa.RecordBatch, reader: FormatReader
+) -> DecodedRows | None:
     """Return the rows of messages that are one row each, if the format has a way for many."""
     values = messages.column("value")
     if not reader.many or values.null_count or not len(values):
@@ -140,13 +149,15 @@ def _at_once(nested: Sequence[Column], messages: pa.RecordBatch, reader: Reader)
         shaped = [_shaped(each, nested) for each in fields] if nested else fields
     except Unusable:
         return None
-    return Rows(messages, shaped)
+    return DecodedRows(messages, shaped)
 
 
-def _one_by_one(nested: Sequence[Column], messages: pa.RecordBatch, reader: Reader) -> Rows:
+def _one_by_one(
+    nested: Sequence[DecodedColumn], messages: pa.RecordBatch, reader: FormatReader
+) -> DecodedRows:
     found = list(_rows(nested, one_by_one(messages), reader))
     records = [record for _, record, _ in found]
-    return Rows(
+    return DecodedRows(
         messages.take(pa.array([place for place, _, _ in found], NUMBER)),
         [record.fields for record in records],
         [record.does for record in records],
@@ -156,7 +167,7 @@ def _one_by_one(nested: Sequence[Column], messages: pa.RecordBatch, reader: Read
 
 
 def _rows(
-    nested: Sequence[Column], messages: Iterable[Message], reader: Reader
+    nested: Sequence[DecodedColumn], messages: Iterable[Message], reader: FormatReader
 ) -> Iterator[tuple[int, Record, str | None]]:
     """Yield the rows of messages, each with its message's place; one with a fault gives none."""
     for place, message in enumerate(messages):
@@ -178,11 +189,11 @@ def _check_size(message: Message) -> None:
         raise Unusable(f"the message has {message.left_out:,} bytes, more than `max_message_bytes`")
 
 
-def _shaped(fields: Fields, nested: Sequence[Column]) -> Fields:
+def _shaped(fields: Fields, nested: Sequence[DecodedColumn]) -> Fields:
     return {**fields, **{column.name: column.shaped(fields) for column in nested}}
 
 
-def _own(topic: str, found: Rows) -> dict[str, pa.Array]:
+def _own(topic: str, found: DecodedRows) -> dict[str, pa.Array]:
     """Return the columns of OWN."""
     text, count, sent = pa.string(), len(found.fields), found.messages
     partition, offset, left_out = (sent.column(n) for n in ("partition", "offset", "left_out"))

@@ -23,19 +23,19 @@ from sluice.files.texts import of_texts
 from sluice.interpreter.values.arrow import arrow_type
 from sluice.language.interval import Interval
 from sluice.sources.delivery import time_reasons
-from sluice.sources.kafka.decoding.columns import Column
+from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.decoded import FAULT, OWN, decoded_all
 from sluice.sources.kafka.decoding.kept import AT, KEY, LEFT_OUT, VALUE, kept
-from sluice.sources.kafka.formats.records import Reader
+from sluice.sources.kafka.formats.records import FormatReader
 from sluice.sources.spec import Source
 
 
 def rows_of(
-    session: SparkSession, spec: Source, messages: pa.Table, reader: Reader, at: Interval
+    session: SparkSession, spec: Source, messages: pa.Table, reader: FormatReader, at: Interval
 ) -> DataFrame:
     """Return the rows of messages that arrived at a moment, for the gate."""
     declared = session.createDataFrame([], ddl(spec)).schema.fields
-    columns = [Column(f.name, f.dataType, as_texts(f.dataType, session)) for f in declared]
+    columns = [DecodedColumn(f.name, f.dataType, as_texts(f.dataType, session)) for f in declared]
     topic = spec.kafka.topic if spec.kafka else ""
     found = decoded_all(topic, columns, messages, reader)
     values = set()
@@ -51,7 +51,7 @@ def rows_of(
     return _judged(of_texts(rows, spec, own, reason=FAULT, values=values), spec, at)
 
 
-def _best(found: pa.Array, column: Column) -> tuple[pa.Array, bool]:
+def _best(found: pa.Array, column: DecodedColumn) -> tuple[pa.Array, bool]:
     """Return a column's values and True, if all are plain and need no rules; else its texts."""
     if column.is_nested:
         return found, False

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from sluice.declare.text.document import Where
 from sluice.extras import is_installed
 from sluice.language.names import unknown
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.spec import ValueFormat
 
 
-def check_fields(value: Value, columns: Iterable[str]) -> Iterator[tuple[Where, str]]:
+def check_fields(value: ValueFormat, columns: Iterable[str]) -> Iterator[tuple[Where, str]]:
     """Yield what is wrong with the files, or the columns that no message has, and where.
 
     Nothing is checked of other messages, or where the client of Kafka is not installed.
@@ -27,7 +27,7 @@ def check_fields(value: Value, columns: Iterable[str]) -> Iterator[tuple[Where, 
                 yield ("schema",), f"{name} has no such field: {unknown('field', column, fields)}"
 
 
-def _fields(value: Value) -> tuple[str, list[str]]:
+def _fields(value: ValueFormat) -> tuple[str, list[str]]:
     """Return a message's name, and the names of its fields."""
     if value.format == "protobuf":
         from sluice.sources.kafka.formats.protobuf.types import declared_type

@@ -2,11 +2,11 @@
 
 from sluice.extras import require
 from sluice.sources.kafka.formats.debezium.envelopes import debezium
-from sluice.sources.kafka.formats.records import Reader, plain
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.formats.records import FormatReader, plain
+from sluice.sources.kafka.spec import ValueFormat
 
 
-def reader_of(value: Value, key: tuple[str, ...], table: str) -> Reader:
+def reader_of(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:
     """Return the reader of a source's messages. Raises UsageError if a registry is not known."""
     require("kafka", f"{table}, a Kafka topic,")
     if value.format == "protobuf":

@@ -51,7 +51,7 @@ class Record(NamedTuple):
     nth: int = 0
 
 
-class Part(NamedTuple):
+class ColumnarRecords(NamedTuple):
     """Rows that were read by columns: the place of each one's message among those that were given.
 
     Columns are texts, or values of the column's type. `nths` are those of records.
@@ -63,11 +63,11 @@ class Part(NamedTuple):
     nths: Sequence[int] | None = None
 
 
-Whole = Callable[[Sequence[bytes], Types], Sequence[Part] | None]
+Whole = Callable[[Sequence[bytes], Types], Sequence[ColumnarRecords] | None]
 
 
 @dataclass(frozen=True)
-class Reader:
+class FormatReader:
     """A reader of a format. `one` returns the rows of a message.
 
     `many` and `whole`, if there are faster ways for many values, return the fields of the one row
@@ -96,24 +96,24 @@ def plain(
     key: tuple[str, ...],
     many: Many | None = None,
     by_columns: ByColumns | None = None,
-) -> Reader:
+) -> FormatReader:
     """Return the reader of messages that are rows; with a key, a null value deletes its row."""
 
-    def whole(values: Sequence[bytes], types: Types) -> Sequence[Part] | None:
+    def whole(values: Sequence[bytes], types: Types) -> Sequence[ColumnarRecords] | None:
         columns = by_columns(values, types) if by_columns else None
-        return [Part(range(len(values)), columns)] if columns else None
+        return [ColumnarRecords(range(len(values)), columns)] if columns else None
 
     def read(message: Message) -> Iterable[Record]:
         if message.value is None:
             return (_deleted(message, of_key, key),)
         return (Record(_object(value(message.value))),)
 
-    return Reader(read, many, whole)
+    return FormatReader(read, many, whole)
 
 
 def several(
     values: Callable[[bytes], Iterable[Any]], of_key: Callable[[bytes], Any], key: tuple[str, ...]
-) -> Reader:
+) -> FormatReader:
     """Return the reader of messages that hold any number of rows."""
 
     def read(message: Message) -> Iterable[Record]:
@@ -122,7 +122,7 @@ def several(
         found = enumerate(values(message.value))
         return tuple(Record(_object(row), nth=nth) for nth, row in found)
 
-    return Reader(read)
+    return FormatReader(read)
 
 
 def _deleted(message: Message, of_key: Callable[[bytes], Any], key: tuple[str, ...]) -> Record:

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 from sluice.errors import Retryable, UsageError
 from sluice.sources.kafka.client.connection import registry_address
 from sluice.sources.kafka.formats.records import Unusable
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.spec import ValueFormat
 
 ANSWER_S = 15.0
 ANY_ID = 1
@@ -34,7 +34,7 @@ class Registry:
     password: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, value: Value, table: str) -> "Registry":
+    def of(cls, value: ValueFormat, table: str) -> "Registry":
         """Return the registry. Raises UsageError without its connection. Asks nobody yet."""
         return cls(table, value.registry, *registry_address(value.registry, table))
 
@@ -69,7 +69,7 @@ class Registry:
         return _answer(self, path, what)
 
 
-def check_registry(value: Value, table: str) -> None:
+def check_registry(value: ValueFormat, table: str) -> None:
     """Raise Retryable if the registry does not answer, UsageError without its connection."""
     with suppress(Unusable):  # it answers that it has no such schema
         Registry.of(value, table).schema(ANY_ID)

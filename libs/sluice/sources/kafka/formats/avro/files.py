@@ -22,13 +22,13 @@ from fastavro.schema import (
 
 from sluice.sources.kafka.formats.avro.value import decoded_from
 from sluice.sources.kafka.formats.json.messages import of_text
-from sluice.sources.kafka.formats.records import Reader, Unusable, plain, several
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.formats.records import FormatReader, Unusable, plain, several
+from sluice.sources.kafka.spec import ValueFormat
 
 MARKER, HEADER = b"\xc3\x01", 10  # bytes before a single object: the marker and a fingerprint
 
 
-def avro_file_reader(value: Value, key: tuple[str, ...]) -> Reader:
+def avro_file_reader(value: ValueFormat, key: tuple[str, ...]) -> FormatReader:
     """Return the reader of messages whose schemas are in files, or in the messages."""
     if value.encoding == "container":
         return several(_of_container, of_text, key)
@@ -39,7 +39,7 @@ def avro_file_reader(value: Value, key: tuple[str, ...]) -> Reader:
     return plain(partial(_of_single_object, known), of_text, key)
 
 
-def avro_fields(value: Value) -> tuple[str, frozenset[str]]:
+def avro_fields(value: ValueFormat) -> tuple[str, frozenset[str]]:
     """Return the name of a message's record, and its fields: of single objects in any version.
 
     Raises ValueError if a file is no schema, or if messages would be no records.
@@ -52,7 +52,7 @@ def avro_fields(value: Value) -> tuple[str, frozenset[str]]:
     return records[-1]["name"], frozenset(f["name"] for r in records for f in r["fields"])
 
 
-def parsed(value: Value) -> list[Any]:
+def parsed(value: ValueFormat) -> list[Any]:
     """Return the schemas of the files as fastavro takes them. Raises ValueError for no schema."""
     named: dict[str, Any] = {}
     return [

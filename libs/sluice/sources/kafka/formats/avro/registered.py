@@ -15,9 +15,9 @@ from sluice.sources.kafka.formats.avro.columns import columns_of_record, plain_r
 from sluice.sources.kafka.formats.avro.value import decoded_from
 from sluice.sources.kafka.formats.debezium.columns import Changes, Envelopes, by_columns
 from sluice.sources.kafka.formats.debezium.envelopes import VALUES, Envelope, Meaning, debezium
-from sluice.sources.kafka.formats.records import Columns, Reader, Types, Unusable, plain
+from sluice.sources.kafka.formats.records import Columns, FormatReader, Types, Unusable, plain
 from sluice.sources.kafka.formats.registry import Registry
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.spec import ValueFormat
 
 PREFIX = 5  # bytes before the value
 MARK = 16  # bytes behind it, when many are decoded at once
@@ -76,7 +76,7 @@ class Schemas(dict[bytes, Parsed]):
         return Parsed(one, _meanings(schema), image, "", marked, record, changes)
 
 
-def avro_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
+def avro_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:
     """Return the reader of messages whose schemas the registry has."""
     schemas = Schemas(Registry.of(value, table))
     if value.is_debezium:

@@ -17,7 +17,7 @@ from pyspark.sql.types import DataType, DateType, DecimalType, TimestampNTZType,
 
 from sluice.interpreter.values.arrow import arrow_type
 from sluice.sources.kafka.formats.debezium.envelopes import DECIMAL, TAKES, VALUES, WRITES, Meaning
-from sluice.sources.kafka.formats.records import DELETE, Columns, Part, Types, Whole
+from sluice.sources.kafka.formats.records import DELETE, ColumnarRecords, Columns, Types, Whole
 
 FIRST, LAST = -30_610_224_000_000_000, 253_402_300_799_999_999  # of years of four digits, in µs
 DAY = 86_400_000_000  # µs
@@ -48,7 +48,7 @@ Envelopes = Callable[[Sequence[bytes], Types], Changes | None]
 def by_columns(envelopes: Envelopes, key: tuple[str, ...]) -> Whole:
     """Return the way to read many envelopes, given a format's way to read them by columns."""
 
-    def whole(values: Sequence[bytes], types: Types) -> Sequence[Part] | None:
+    def whole(values: Sequence[bytes], types: Types) -> Sequence[ColumnarRecords] | None:
         found = envelopes(values, types)
         try:
             return list(_parts(found, key, types)) if found else None
@@ -58,7 +58,7 @@ def by_columns(envelopes: Envelopes, key: tuple[str, ...]) -> Whole:
     return whole
 
 
-def _parts(found: Changes, key: tuple[str, ...], types: Types) -> Iterator[Part]:
+def _parts(found: Changes, key: tuple[str, ...], types: Types) -> Iterator[ColumnarRecords]:
     has_after, has_before = _there(found.after), _there(found.before)
     writes, takes = _does(found.op, WRITES), _does(found.op, TAKES)
     if key:
@@ -68,9 +68,9 @@ def _parts(found: Changes, key: tuple[str, ...], types: Types) -> Iterator[Part]
         is_whole = (has_after | ~writes) & (has_before | ~takes)
         written, taken = writes & is_whole, takes & is_whole
     nths = None if taken is None else takes[written].astype(int).tolist()
-    yield Part(*_chosen(found.after, written, found, types), nths=nths)
+    yield ColumnarRecords(*_chosen(found.after, written, found, types), nths=nths)
     if taken is not None and taken.any():
-        yield Part(*_chosen(found.before, taken, found, types), does=DELETE)
+        yield ColumnarRecords(*_chosen(found.before, taken, found, types), does=DELETE)
 
 
 def _there(values: pa.Array) -> Chosen:

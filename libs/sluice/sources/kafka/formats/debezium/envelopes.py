@@ -17,7 +17,7 @@ from sluice.sources.kafka.client.message import EPOCH, Message
 from sluice.sources.kafka.formats.records import (
     DELETE,
     Fields,
-    Reader,
+    FormatReader,
     Record,
     Unusable,
     Whole,
@@ -53,7 +53,7 @@ def debezium(
     of_key: Callable[[bytes], Envelope | Any],
     key: tuple[str, ...],
     whole: Whole | None = None,
-) -> Reader:
+) -> FormatReader:
     """Return the reader of envelopes; `whole` reads many of them by columns."""
 
     def read(message: Message) -> Iterable[Record]:
@@ -66,7 +66,7 @@ def debezium(
 
         return tuple(_records(value(message.value), key, own))
 
-    return Reader(read, whole=whole)
+    return FormatReader(read, whole=whole)
 
 
 def _key(found: Any, key: tuple[str, ...]) -> Fields:

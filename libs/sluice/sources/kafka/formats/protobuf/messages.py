@@ -15,9 +15,9 @@ from google.protobuf.message_factory import GetMessageClass
 from sluice.sources.kafka.formats.json.messages import of_text
 from sluice.sources.kafka.formats.protobuf.types import declared_type, nth_type, pool_of
 from sluice.sources.kafka.formats.protobuf.values import value_of
-from sluice.sources.kafka.formats.records import Reader, Unusable, plain
+from sluice.sources.kafka.formats.records import FormatReader, Unusable, plain
 from sluice.sources.kafka.formats.registry import Registry
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.spec import ValueFormat
 
 SERIALIZED = "?format=serialized"
 NUMBERS = 5  # bytes before the numbers of the message
@@ -31,15 +31,15 @@ class Type(NamedTuple):
     fault: str = ""
 
 
-def protobuf_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
+def protobuf_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:
     """Return the reader of messages whose types are in files, or in a registry."""
     if value.files:
         return plain(partial(value_of, GetMessageClass(declared_type(value))), of_text, key)
-    types = Types(Registry.of(value, table))
+    types = MessageTypes(Registry.of(value, table))
     return plain(types.value, types.key, key)
 
 
-class Types(dict[bytes, Type]):
+class MessageTypes(dict[bytes, Type]):
     """Types by the prefixes of messages; the registry is asked once for each."""
 
     def __init__(self, registry: Registry) -> None:

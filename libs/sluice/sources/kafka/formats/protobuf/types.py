@@ -10,7 +10,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from sluice.language.names import unknown
-from sluice.sources.kafka.spec import Value
+from sluice.sources.kafka.spec import ValueFormat
 
 OWN = ("any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct")
 PROVIDED = {  # files that every compiler has
@@ -20,7 +20,7 @@ PROVIDED = {  # files that every compiler has
 WRITE_IT = "write it with: protoc --include_imports --descriptor_set_out=FILE"
 
 
-def declared_type(value: Value) -> Descriptor:
+def declared_type(value: ValueFormat) -> Descriptor:
     """Return the type of a topic's messages.
 
     Raises ValueError if a file can't be used, and LookupError if no file has the message.

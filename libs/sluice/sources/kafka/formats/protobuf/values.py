@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, Message
 from sluice.sources.kafka.formats.records import Unusable
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 # the zone is written behind it
-Read = Callable[[Any], Any]
+ValueReader = Callable[[Any], Any]
 
 
 def value_of(made: type[Message], data: bytes) -> Mapping[str, Any]:
@@ -39,12 +39,12 @@ def _fields(message: Any) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _readers(type_: Descriptor) -> tuple[tuple[str, Read], ...]:
+def _readers(type_: Descriptor) -> tuple[tuple[str, ValueReader], ...]:
     """Return the readers of a type's fields; types may contain themselves."""
     return tuple((field.name, _reader(field)) for field in type_.fields)
 
 
-def _reader(field: FieldDescriptor) -> Read:
+def _reader(field: FieldDescriptor) -> ValueReader:
     name = field.name
     if field.is_repeated and field.message_type and field.message_type.GetOptions().map_entry:
         inner = _value(field.message_type.fields_by_name["value"])
@@ -61,7 +61,7 @@ def _key(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def _value(field: FieldDescriptor) -> Read:
+def _value(field: FieldDescriptor) -> ValueReader:
     """Return the reader of one value of a field."""
     if field.message_type:
         return WELL_KNOWN.get(field.message_type.full_name, _fields)
@@ -129,13 +129,13 @@ def _as_json(message: Any) -> Any:
         raise Unusable(f"{message.DESCRIPTOR.full_name}: {fault}") from None
 
 
-SCALARS: Mapping[int, Read] = {
+SCALARS: Mapping[int, ValueReader] = {
     FieldDescriptor.TYPE_BYTES: _base64,
     FieldDescriptor.TYPE_DOUBLE: _double,
     FieldDescriptor.TYPE_FLOAT: _float,
 }
 WRAPPERS = ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
-WELL_KNOWN: Mapping[str, Read] = {
+WELL_KNOWN: Mapping[str, ValueReader] = {
     **{f"google.protobuf.{name}Value": _wrapped for name in WRAPPERS},
     **{f"google.protobuf.{name}": _as_text for name in ("Duration", "FieldMask")},
     **{f"google.protobuf.{name}": _as_json for name in ("Any", "ListValue", "Struct", "Value")},
