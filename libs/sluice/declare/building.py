@@ -176,11 +176,11 @@ def _resolve(
     if spec is None:
         return None
     inputs = {where: tables[name] for where, name in edges.items() if name in tables}
-    report = TableMistakes(mistakes, declaration.document, declaration.where)
+    own = TableMistakes(mistakes, declaration.document, declaration.where)
     is_whole = len(inputs) == len(list(spec.references()))
-    table = _resolver(spec).resolve(spec, inputs, report) if is_whole else None
+    table = _resolver(spec).resolve(spec, inputs, own) if is_whole else None
     expect: tuple[Expectation, ...] = getattr(spec, "expect", ())
-    check_expectations(table.columns if table else {}, expect, report, review)
+    check_expectations(table.columns if table else {}, expect, own, review)
     return table
 
 

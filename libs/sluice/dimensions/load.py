@@ -65,14 +65,14 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
 
 
 def load_as(
-    spark: Spark, project: Project, found: LandedDimension, run: Run, before: Head | None, put: Put
+    spark: Spark, project: Project, landed: LandedDimension, run: Run, before: Head | None, put: Put
 ) -> BatchReport:
     """Read the due part of the source, judge its rows, and `put` the good ones into the table."""
     clock = Clock()
-    wanted = due(found, before, again=run.full_refresh)
+    wanted = due(landed, before, again=run.full_refresh)
 
     def work(session: SparkSession) -> BatchReport:
-        return _committed(session, project, found, wanted, run, before, put, clock)
+        return _committed(session, project, landed, wanted, run, before, put, clock)
 
     def large() -> SparkSession:
         with clock.phase("session"):
@@ -80,7 +80,7 @@ def load_as(
 
     size = _size(wanted, before, 0).bytes
     is_little = size <= project.limits.computed_here_bytes
-    is_small = is_little and _is_plain(found.spec)
+    is_small = is_little and _is_plain(landed.spec)
     report, engine = spark.best(work, large, is_small=is_small, size=0 if is_little else size)
     return replace(report, engine=engine)
 
@@ -91,16 +91,16 @@ def _is_plain(spec: Dimension) -> bool:
 
 
 def engine_of_load(
-    project: Project, found: LandedDimension, wanted: PendingFiles, before: Head | None
+    project: Project, landed: LandedDimension, pending: PendingFiles, before: Head | None
 ) -> str:
     """Return the engine that a load would report, unless a value decides otherwise."""
-    size = _size(wanted, before, 0).bytes
-    is_small = size <= project.limits.computed_here_bytes and _is_plain(found.spec)
+    size = _size(pending, before, 0).bytes
+    is_small = size <= project.limits.computed_here_bytes and _is_plain(landed.spec)
 
     def rehearsed(session: SparkSession) -> None:
-        rows = _read(session, project, found, wanted).rows
-        _compile(session, project, found, rows, before)
-        gate = Gate(found.table.id, found.table.expect, found.spec.key)
+        rows = _read(session, project, landed, pending).rows
+        _compile(session, project, landed, rows, before)
+        gate = Gate(landed.table.id, landed.table.expect, landed.spec.key)
         gate.check(gate.split(rows))
 
     return engine_of(project.spark, rehearsed, is_small=is_small)
@@ -109,92 +109,92 @@ def engine_of_load(
 def _committed(
     session: SparkSession,
     project: Project,
-    found: LandedDimension,
-    wanted: PendingFiles,
+    landed: LandedDimension,
+    pending: PendingFiles,
     run: Run,
     before: Head | None,
     put: Put,
     clock: Clock,
 ) -> BatchReport:
-    spec = found.spec
-    position = position_of(found.table, before, run.id)
-    marks = landing.marks(wanted.files)
+    spec = landed.spec
+    position = position_of(landed.table, before, run.id)
+    marks = landing.marks(pending.files)
     with clock.phase("read"):
-        reading = _read(session, project, found, wanted)
+        reading = _read(session, project, landed, pending)
     if is_here(session):
-        _compile(session, project, found, reading.rows, before)
-    is_added = wanted.state is not None
+        _compile(session, project, landed, reading.rows, before)
+    is_added = pending.state is not None
     judged = JudgedBatch(run.id, position.batch, None, None, is_added=is_added)
-    with clock.timed("check", gated(project, found.table, reading.rows, judged)) as passed:
-        landing.check_unchanged(wanted.files, marks, found.table.id)
-        _check_usable(found, passed, before if wanted.state is None else None)
-        intervals.withdraw(found.loads_uri, WHOLE)
+    with clock.timed("check", gated(project, landed.table, reading.rows, judged)) as passed:
+        landing.check_unchanged(pending.files, marks, landed.table.id)
+        _check_usable(landed, passed, before if pending.state is None else None)
+        intervals.withdraw(landed.loads_uri, WHOLE)
         if spec.is_log:
-            args = (session, project, found, wanted, passed.rows)
+            args = (session, project, landed, pending, passed.rows)
             loaded = merged(*args, run.id, clock)
         else:
-            loaded = Loaded(current(passed.rows, found.table))
-        size = _size(wanted, before, passed.verdict.rows_read)
+            loaded = Loaded(current(passed.rows, landed.table))
+        size = _size(pending, before, passed.verdict.rows_read)
         keeps = spec.is_log  # a log records files that alter no row, too
-        target = Target(found.uri, found.table.key, before, size, keeps_position=keeps)
+        target = Target(landed.uri, landed.table.key, before, size, keeps_position=keeps)
         if replaces := replaceable(before, position.definition):
             target = replace(target, before=None, replaces=replaces)
         position = replace(position, references=loaded.made_from)
         done = put(session, loaded, target, position, clock)
     is_as_before = before is not None and done.version == before.version
     batch = before.next_batch - 1 if before and is_as_before else position.batch
-    _record(found, wanted, passed, batch)
+    _record(landed, pending, passed, batch)
     warnings = (*reading.warnings, *passed.verdict.warnings)
-    report = replace(_report(found, passed, done, clock), warnings=warnings, batch=position.batch)
+    report = replace(_report(landed, passed, done, clock), warnings=warnings, batch=position.batch)
     return replace(report, outcome="unchanged") if is_as_before else report
 
 
 def _compile(
     session: SparkSession,
     project: Project,
-    found: LandedDimension,
+    landed: LandedDimension,
     rows: DataFrame,
     before: Head | None,
 ) -> None:
     """Compile what follows the gate. Raises NotHere."""
-    whole = Loaded(current(rows, found.table))
-    rehearse(_changelog(session, project, found.table, whole, before))
+    whole = Loaded(current(rows, landed.table))
+    rehearse(_changelog(session, project, landed.table, whole, before))
 
 
 def _read(
-    session: SparkSession, project: Project, found: LandedDimension, wanted: PendingFiles
+    session: SparkSession, project: Project, landed: LandedDimension, pending: PendingFiles
 ) -> Reading:
-    rows = read(session, _resolved(project, found), wanted.files)
-    reading = Reading(rows.rows, (*wanted.warnings, *rows.warnings))
-    reading = judged(reading, found.spec, Gate(found.table.id, found.spec.expect).fits)
-    notes = noted(layout(project).uri(found.table.id, FORGOTTEN))
+    rows = read(session, _resolved(project, landed), pending.files)
+    reading = Reading(rows.rows, (*pending.warnings, *rows.warnings))
+    reading = judged(reading, landed.spec, Gate(landed.table.id, landed.spec.expect).fits)
+    notes = noted(layout(project).uri(landed.table.id, FORGOTTEN))
     return replace(reading, rows=withheld(reading.rows, notes))
 
 
-def _check_usable(found: LandedDimension, passed: Passed, replaced: Head | None) -> None:
+def _check_usable(landed: LandedDimension, passed: Passed, replaced: Head | None) -> None:
     """Raise QualityStop if a snapshot has rows but none can be used, like a page of HTML.
 
     The same holds for a log that is read whole, if the table that it replaces has rows.
     """
     verdict = passed.verdict
-    is_whole = found.spec.delivery == "snapshot" or (
+    is_whole = landed.spec.delivery == "snapshot" or (
         replaced and table_size(replaced.uri, replaced.version).rows
     )
     if is_whole and verdict.rows_read and not verdict.rows_accepted:
         raise QualityStop(
-            f"{found.table.id}: not one of its {verdict.rows_read:,} rows can be used",
-            hint=f"the dimension stays as it was; `sluice read {found.table.name}__quarantine` "
+            f"{landed.table.id}: not one of its {verdict.rows_read:,} rows can be used",
+            hint=f"the dimension stays as it was; `sluice read {landed.table.name}__quarantine` "
             "says why, an empty dimension is a file without rows",
         )
 
 
-def _size(wanted: PendingFiles, before: Head | None, rows_read: int) -> FeedSize:
+def _size(pending: PendingFiles, before: Head | None, rows_read: int) -> FeedSize:
     """Return the size of what is compared.
 
     The table counts, too: a small source may delete many of its rows.
     """
-    size = FeedSize(wanted.bytes, len(wanted.files), rows_read)
-    return size + table_size(before.uri, before.version) if before and not wanted.state else size
+    size = FeedSize(pending.bytes, len(pending.files), rows_read)
+    return size + table_size(before.uri, before.version) if before and not pending.state else size
 
 
 def _put(
@@ -228,28 +228,28 @@ def _old(
     return rows_of_keys(session, project, before, loaded.touched, key)
 
 
-def _resolved(project: Project, found: LandedDimension) -> Dimension:
+def _resolved(project: Project, landed: LandedDimension) -> Dimension:
     """Return the declaration with its path and connection resolved for this environment."""
-    spec = found.spec
+    spec = landed.spec
     path = project.resolve(spec.path) if spec.path else ""
-    secret = jdbc_options(spec.connection, found.table.id) if spec.connection else {}
-    return spec.model_copy(update={"path": path, "options": {**found.options, **secret}})
+    secret = jdbc_options(spec.connection, landed.table.id) if spec.connection else {}
+    return spec.model_copy(update={"path": path, "options": {**landed.options, **secret}})
 
 
-def _record(found: LandedDimension, wanted: PendingFiles, passed: Passed, batch: int) -> None:
+def _record(landed: LandedDimension, pending: PendingFiles, passed: Passed, batch: int) -> None:
     """Note what was loaded; of a log, all of its files, including those read before."""
-    verdict, earlier = passed.verdict, wanted.noted
+    verdict, earlier = passed.verdict, pending.noted
     counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
     if earlier:
         known = (earlier.rows_read, earlier.rows_accepted, earlier.rows_quarantined)
         counts = (counts[0] + known[0], counts[1] + known[1], counts[2] + known[2])
-    intervals.record(found.loads_uri, intervals.Note(WHOLE, found.note, *counts, batch))
+    intervals.record(landed.loads_uri, intervals.Note(WHOLE, landed.note, *counts, batch))
 
 
-def _report(found: LandedDimension, passed: Passed, done: Committed, clock: Clock) -> BatchReport:
+def _report(landed: LandedDimension, passed: Passed, done: Committed, clock: Clock) -> BatchReport:
     return replace(
-        BatchReport.of(found.table.id, "dimension", done, clock),
-        strategy=found.spec.delivery,
+        BatchReport.of(landed.table.id, "dimension", done, clock),
+        strategy=landed.spec.delivery,
         rows_in=passed.verdict.rows_read,
         quarantined=passed.verdict.rows_quarantined,
     )

@@ -53,19 +53,19 @@ def position_of(table: Table, before: Head | None, run: str) -> Position:
 def merged(
     session: SparkSession,
     project: Project,
-    found: LandedDimension,
+    landed: LandedDimension,
     due: PendingFiles,
     accepted: DataFrame,
     run: str,
     clock: Clock,
 ) -> Loaded:
     """Commit the state that new rows lead to, and return its standing rows. Raises LostRace."""
-    spec = found.spec
-    columns = (*columns_of(found.table, spec), OP, ORIGIN)
+    spec = landed.spec
+    columns = (*columns_of(landed.table, spec), OP, ORIGIN)
     fresh = operations(accepted, spec.change).select(*names((*columns, POSITION)))
-    before = due.state or head_as_found(found.state_uri)
-    position = position_of(found.table, before, run)
-    target = Target(found.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
+    before = due.state or head_as_found(landed.state_uri)
+    position = position_of(landed.table, before, run)
+    target = Target(landed.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
     if due.state is None:
         touched, rows = None, last(fresh, spec).select(*names(columns))
         done = swap(session, Context.of(project), target, rows, position, clock).done
@@ -76,9 +76,9 @@ def merged(
         rows = last(known, spec).select(*names(columns))
         changelog = diff(old, rows, spec.identity)
         done = write(session, Context.of(project), target, changelog, position, clock)
-    at = head_as_found(found.state_uri)
-    made_from = {found.state_id: Pin(at.table, done.version)} if at else {}
-    return Loaded(standing(rows, found.table), touched, made_from)
+    at = head_as_found(landed.state_uri)
+    made_from = {landed.state_id: Pin(at.table, done.version)} if at else {}
+    return Loaded(standing(rows, landed.table), touched, made_from)
 
 
 def rows_of_keys(

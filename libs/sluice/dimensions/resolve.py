@@ -17,17 +17,17 @@ INSTEAD = (
 def resolve(
     spec: Dimension,
     inputs: Mapping[Where, Table],  # noqa: ARG001
-    report: TableMistakes,
+    mistakes: TableMistakes,
 ) -> Table:
     """Return a dimension's table; with history, it has a row per version."""
     for where, message in _useless(spec):
-        report.add(where, message)
-    check_columns(spec, report)
+        mistakes.add(where, message)
+    check_columns(spec, mistakes)
     if spec.valid_from:
-        Scope(spec.types).check_time(spec.valid_from, report, "valid_from")
+        Scope(spec.types).check_time(spec.valid_from, mistakes, "valid_from")
     if not spec.history:
         return Table(spec.name, spec.pipeline, spec.KIND, spec.row_types, spec.key, spec)
-    _check_history(spec, report)
+    _check_history(spec, mistakes)
     columns = {**spec.row_types, **HISTORY_COLUMNS}
     return Table(spec.name, spec.pipeline, spec.KIND, columns, (*spec.key, "valid_from"), spec)
 
@@ -40,7 +40,7 @@ def _useless(spec: Dimension) -> Iterator[tuple[Where, str]]:
         yield ("path",), "a database has no path: name its table in `options` (dbtable or query)"
 
 
-def _check_history(spec: Dimension, report: TableMistakes) -> None:
+def _check_history(spec: Dimension, mistakes: TableMistakes) -> None:
     taken = [name for name in HISTORY_COLUMNS if name in spec.types and name != spec.valid_from]
     if taken:
-        report.add(("schema",), f"history: true adds the columns {', '.join(taken)} itself")
+        mistakes.add(("schema",), f"history: true adds the columns {', '.join(taken)} itself")

@@ -101,37 +101,37 @@ def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
     return files
 
 
-def due(found: LandedDimension, before: Head | None, *, again: bool = False) -> PendingFiles:
+def due(landed: LandedDimension, before: Head | None, *, again: bool = False) -> PendingFiles:
     """Return what to read for a table whose head is `before`; `again`: everything."""
     if again or before is None or not before.is_filled:
-        return PendingFiles(found.files)
-    noted = _noted(found)
+        return PendingFiles(landed.files)
+    noted = _noted(landed)
     if noted is None or not _has(before, noted):
-        return _whole(found, "the record of the last load is missing; everything is read again")
-    if not found.spec.is_log:
-        return PendingFiles(found.files)
-    if (state := _state(found, before)) is None:
-        return _whole(found, "its state is not the one last stored; everything is read again")
-    fresh = not_noted(found.files, found.made, noted.files)
+        return _whole(landed, "the record of the last load is missing; everything is read again")
+    if not landed.spec.is_log:
+        return PendingFiles(landed.files)
+    if (state := _state(landed, before)) is None:
+        return _whole(landed, "its state is not the one last stored; everything is read again")
+    fresh = not_noted(landed.files, landed.made, noted.files)
     if fresh is None:
-        count = len(found.files)
+        count = len(landed.files)
         return _whole(
-            found, f"a file that was read has changed or disappeared: all {count} are read"
+            landed, f"a file that was read has changed or disappeared: all {count} are read"
         )
     return PendingFiles(fresh, state, noted)
 
 
-def _state(found: LandedDimension, before: Head) -> Head | None:
+def _state(landed: LandedDimension, before: Head) -> Head | None:
     """Return the state of a log, if it has all that the table was made from."""
-    at, position = head_as_found(found.state_uri), before.position
-    used = position.references.get(found.state_id) if position else None
+    at, position = head_as_found(landed.state_uri), before.position
+    used = position.references.get(landed.state_id) if position else None
     if at is None or at.position is None or used is None or used.table != at.table:
         return None
     return at if used.version <= at.version else None
 
 
-def _noted(found: LandedDimension) -> intervals.Note | None:
-    return next(iter(intervals.deliveries(found.loads_uri)), None)
+def _noted(landed: LandedDimension) -> intervals.Note | None:
+    return next(iter(intervals.deliveries(landed.loads_uri)), None)
 
 
 def _has(at: Head, noted: intervals.Note) -> bool:
@@ -139,5 +139,5 @@ def _has(at: Head, noted: intervals.Note) -> bool:
     return noted.batch < at.next_batch
 
 
-def _whole(found: LandedDimension, why: str) -> PendingFiles:
-    return PendingFiles(found.files, warnings=(f"{found.table.id}: {why}",))
+def _whole(landed: LandedDimension, why: str) -> PendingFiles:
+    return PendingFiles(landed.files, warnings=(f"{landed.table.id}: {why}",))

@@ -10,15 +10,15 @@ from sluice.sources.kafka.formats.fields import check_fields
 from sluice.sources.spec import Source
 
 
-def resolve(spec: Source, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:  # noqa: ARG001
+def resolve(spec: Source, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:  # noqa: ARG001
     """Return a source's table: its columns without the one that says what a row does."""
     for where, message in _useless(spec):
-        report.add(where, message)
-    check_columns(spec, report)
+        mistakes.add(where, message)
+    check_columns(spec, mistakes)
     for where, message in check_fields(spec.value, spec.types) if spec.value else ():
-        report.add(where, message)
+        mistakes.add(where, message)
     if spec.time:
-        Scope(spec.types).check_time(spec.time, report, "time")
+        Scope(spec.types).check_time(spec.time, mistakes, "time")
     key = spec.key or (INTERVAL, ROW_ID)
     hidden = {name: HIDDEN_TYPES[name] for name in key if name in HIDDEN_TYPES}
     return Table(spec.name, spec.pipeline, spec.KIND, spec.row_types, key, spec, hidden=hidden)

@@ -14,13 +14,13 @@ def joined(names: Iterable[str], inputs: Mapping[Where, Table]) -> dict[str, Tab
 
 
 def check_covers_key(
-    dimension: Table, columns: Iterable[str], report: TableMistakes, at: Where
+    dimension: Table, columns: Iterable[str], mistakes: TableMistakes, at: Where
 ) -> None:
     """Note a join that omits a part of the dimension's key, because rows would multiply."""
     unique = dimension.current_key
     lacking = [column for column in unique if column not in set(columns)]
     if lacking:
-        report.add(
+        mistakes.add(
             at,
             f"{dimension.name} is unique by {', '.join(unique)}: "
             f"join on {', '.join(lacking)} as well, or rows multiply",
@@ -28,11 +28,11 @@ def check_covers_key(
 
 
 def check_alike(
-    text: str, left: str, column: str, right: str, report: TableMistakes, at: Where
+    text: str, left: str, column: str, right: str, mistakes: TableMistakes, at: Where
 ) -> None:
     """Note an equality that would round, shift or convert what it compares."""
     if not widen_exactly(left, right):
-        report.add(
+        mistakes.add(
             at,
             f"{text!r} is {left} and {column} is {right}, which are not the same values; "
             f"write cast({text} as {right})",

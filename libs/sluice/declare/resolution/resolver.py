@@ -11,7 +11,7 @@ from sluice.declare.text.document import Where
 class Resolver(Protocol):
     """The module `resolve` of a kind."""
 
-    def resolve(self, spec: Any, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
+    def resolve(self, spec: Any, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
         """Return the table of a declaration; `inputs` holds its references, by their places.
 
         Mistakes are noted in the report; what can be derived is derived in spite of them.

@@ -58,101 +58,101 @@ class Scope:
         return unknown("column", first, self.columns)
 
     def check(
-        self, expression: Expression | None, report: TableMistakes, *where: str | int
+        self, expression: Expression | None, mistakes: TableMistakes, *where: str | int
     ) -> None:
         """Note missing columns of the expression, and types that don't fit."""
         if expression:
-            self.check_columns(expression.columns, report, *where)
+            self.check_columns(expression.columns, mistakes, *where)
             for problem in problems(expression, self.columns, self.joined):
-                report.add(where, problem)
+                mistakes.add(where, problem)
 
     def check_aggregate(
-        self, aggregate: Aggregate, report: TableMistakes, *where: str | int
+        self, aggregate: Aggregate, mistakes: TableMistakes, *where: str | int
     ) -> None:
         """Note what is wrong with an aggregate's argument, order and filter."""
-        self.check(aggregate.argument, report, *where)
+        self.check(aggregate.argument, mistakes, *where)
         problem = aggregate_problem(aggregate, self.columns)
         if problem:
-            report.add(where, problem)
-        self.check_order(aggregate.order_by, report, *where)
-        self.check_condition(aggregate.filter, report, *where)
+            mistakes.add(where, problem)
+        self.check_order(aggregate.order_by, mistakes, *where)
+        self.check_condition(aggregate.filter, mistakes, *where)
 
     def check_columns(
-        self, columns: Iterable[str], report: TableMistakes, *where: str | int
+        self, columns: Iterable[str], mistakes: TableMistakes, *where: str | int
     ) -> None:
         """Note each of these columns (`a`, `products.a`) that is missing."""
         for column in sorted(columns):
             problem = self.problem(column)
             if problem:
-                report.add(where, problem)
+                mistakes.add(where, problem)
 
-    def check_names(self, names: Iterable[str], report: TableMistakes, *where: str | int) -> None:
+    def check_names(self, names: Iterable[str], mistakes: TableMistakes, *where: str | int) -> None:
         """Note every name that is no column."""
         for name in names:
             if name not in self.columns:
-                report.add(where, unknown("column", name, self.columns))
+                mistakes.add(where, unknown("column", name, self.columns))
 
-    def check_key(self, names: Sequence[str], report: TableMistakes, *where: str | int) -> None:
+    def check_key(self, names: Sequence[str], mistakes: TableMistakes, *where: str | int) -> None:
         """Note names that can't be key columns."""
-        self.check_names(names, report, *where)
+        self.check_names(names, mistakes, *where)
         for name in sorted({name for name in names if names.count(name) > 1}):
-            report.add(where, f"{name!r} is named twice")
+            mistakes.add(where, f"{name!r} is named twice")
         for name in names:
-            self._check_comparable(name, self.columns.get(name, ""), report, where)
+            self._check_comparable(name, self.columns.get(name, ""), mistakes, where)
 
     def check_order(
-        self, keys: Iterable[SortKey], report: TableMistakes, *where: str | int
+        self, keys: Iterable[SortKey], mistakes: TableMistakes, *where: str | int
     ) -> None:
         """Note keys that can't be sorted by."""
         for i, key in enumerate(keys):
-            self.check(key.expression, report, *where, i)
+            self.check(key.expression, mistakes, *where, i)
             text = key.expression.text
-            self._check_comparable(text, self.type_of(key.expression), report, (*where, i))
+            self._check_comparable(text, self.type_of(key.expression), mistakes, (*where, i))
 
     def check_groups(
-        self, groups: Iterable[Expression], report: TableMistakes, *where: str | int
+        self, groups: Iterable[Expression], mistakes: TableMistakes, *where: str | int
     ) -> None:
         """Note expressions that can't be grouped by."""
         for i, expression in enumerate(groups):
-            self.check(expression, report, *where, i)
-            self.check_storable(expression, report, *where, i)
+            self.check(expression, mistakes, *where, i)
+            self.check_storable(expression, mistakes, *where, i)
             type_ = self.type_of(expression)
-            self._check_comparable(expression.text, type_, report, (*where, i))
+            self._check_comparable(expression.text, type_, mistakes, (*where, i))
 
     def check_condition(
-        self, condition: Expression | None, report: TableMistakes, *where: str | int
+        self, condition: Expression | None, mistakes: TableMistakes, *where: str | int
     ) -> None:
         """Note a condition that is neither true nor false."""
-        self.check(condition, report, *where)
+        self.check(condition, mistakes, *where)
         type_ = self.type_of(condition)
         if condition and type_ not in ("", "BOOLEAN"):
-            report.add(where, f"{condition.text!r} is {type_}; a condition is true or false")
+            mistakes.add(where, f"{condition.text!r} is {type_}; a condition is true or false")
 
-    def check_time(self, column: str, report: TableMistakes, *where: str | int) -> None:
+    def check_time(self, column: str, mistakes: TableMistakes, *where: str | int) -> None:
         """Note a time column that is missing or isn't a time."""
-        self.check_names([column], report, *where)
+        self.check_names([column], mistakes, *where)
         type_ = self.columns.get(column, "")
         if type_ and head(type_) not in EVENT_TIMES:
-            report.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
+            mistakes.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
 
-    def check_select(self, select: Select | None, report: TableMistakes) -> None:
+    def check_select(self, select: Select | None, mistakes: TableMistakes) -> None:
         """Note what is wrong with the selected expressions."""
         for name, expression in (select or {}).items():
-            self.check(expression, report, "select", name)
-            self.check_storable(expression, report, "select", name)
+            self.check(expression, mistakes, "select", name)
+            self.check_storable(expression, mistakes, "select", name)
 
     def check_storable(
-        self, expression: Expression, report: TableMistakes, *where: str | int
+        self, expression: Expression, mistakes: TableMistakes, *where: str | int
     ) -> None:
         """Note an expression that no table can hold."""
         if is_interval(expression, self.columns, self.joined):
-            report.add(
+            mistakes.add(
                 where,
                 f"{expression.text!r} is an interval, which no table can hold; "
                 "write it as a number, e.g. by timestampdiff(second, a, b)",
             )
         elif "VARIANT" in (type_ := self.type_of(expression)):
-            report.add(
+            mistakes.add(
                 where,
                 f"{expression.text!r} is {type_}, which can be neither compared nor read without "
                 "Spark; write it by to_json(…), or a part of it by variant_get(…, '$.a', 'int')",
@@ -166,10 +166,12 @@ class Scope:
         """Return the selected columns' types."""
         return {name: self.type_of(expression) for name, expression in select.items()}
 
-    def _check_comparable(self, text: str, type_: str, report: TableMistakes, where: Where) -> None:
+    def _check_comparable(
+        self, text: str, type_: str, mistakes: TableMistakes, where: Where
+    ) -> None:
         if not is_orderable(type_):
             what = f"a {head(type_)}" if head(type_) in UNORDERED else type_
-            report.add(where, f"{text} is {what}, which has no order and can't be a key")
+            mistakes.add(where, f"{text} is {what}, which has no order and can't be a key")
 
 
 def _field_problem(column: str, type_: str, fields: Sequence[str]) -> str:
@@ -200,13 +202,13 @@ def plain_columns(select: Select) -> set[str]:
 
 
 def check_expectations(
-    columns: Columns, expect: Iterable[Expectation], report: TableMistakes, review: Review | None
+    columns: Columns, expect: Iterable[Expectation], mistakes: TableMistakes, review: Review | None
 ) -> None:
     """Note what is wrong with expectations; `columns` is empty if they aren't known."""
     for i, expectation in enumerate(expect):
         for column in expectation.columns if columns else ():
             if column not in columns:
-                report.add(("expect", i), unknown("column", column, columns))
-        mistakes = list(review(expectation, columns)) if review else []
-        for problem in mistakes or filter(None, [expectation.quarantine_problem]):
-            report.add(("expect", i), problem)
+                mistakes.add(("expect", i), unknown("column", column, columns))
+        problems = list(review(expectation, columns)) if review else []
+        for problem in problems or filter(None, [expectation.quarantine_problem]):
+            mistakes.add(("expect", i), problem)

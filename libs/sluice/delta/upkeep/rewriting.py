@@ -190,9 +190,9 @@ def _actions(now: Now, taken: Sequence[_Taken], limits: Limits) -> Iterator[Acti
     for some in slices.values():
         rows = pa.concat_tables([one.rows for one in some])
         rows = rows.sort_by(now.order) if now.order else rows
-        part = Partition.of(now.files[some[0].path])
+        partition = Partition.of(now.files[some[0].path])
         for filed in _parts(rows, limits.file_rows):
-            yield file_actions.come(now.folder, filed, part, changes=False)
+            yield file_actions.come(now.folder, filed, partition, changes=False)
 
 
 def _parts(rows: pa.Table, most: int) -> Iterator[pa.Table]:

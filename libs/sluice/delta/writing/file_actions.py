@@ -52,19 +52,19 @@ def by_part(rows: pa.Table, column: str | None) -> Iterator[tuple[Partition, pa.
     for counted in pc.value_counts(ordered[column]).to_pylist():
         value, count = counted["values"], counted["counts"]
         text = None if value is None else str(value)
-        part = Partition(f"{column}={NO_VALUE if text is None else text}", {column: text})
-        yield part, ordered.slice(begun, count).drop_columns([column])
+        partition = Partition(f"{column}={NO_VALUE if text is None else text}", {column: text})
+        yield partition, ordered.slice(begun, count).drop_columns([column])
         begun += count
 
 
-def come(folder: str, rows: pa.Table, part: Partition, *, changes: bool) -> Action:
+def come(folder: str, rows: pa.Table, partition: Partition, *, changes: bool) -> Action:
     """Write rows of a partition to a file of the table in a folder; return its action."""
-    path = part.path(f"part-00000-{uuid.uuid4()}.snappy.parquet")
+    path = partition.path(f"part-00000-{uuid.uuid4()}.snappy.parquet")
     size = written(folder, unquote(path), rows)
     return {
         "add": {
             "path": path,
-            "partitionValues": dict(part.values),
+            "partitionValues": dict(partition.values),
             "size": size,
             "modificationTime": now(),
             "dataChange": changes,
@@ -73,11 +73,11 @@ def come(folder: str, rows: pa.Table, part: Partition, *, changes: bool) -> Acti
     }
 
 
-def fed(folder: str, rows: pa.Table, part: Partition) -> Action:
+def fed(folder: str, rows: pa.Table, partition: Partition) -> Action:
     """Write change data of a partition; return its action."""
-    path = f"{FEED}/{part.path(f'cdc-00000-{uuid.uuid4()}.snappy.parquet')}"
+    path = f"{FEED}/{partition.path(f'cdc-00000-{uuid.uuid4()}.snappy.parquet')}"
     size = written(folder, unquote(path), rows)
-    values = dict(part.values)
+    values = dict(partition.values)
     return {"cdc": {"path": path, "partitionValues": values, "size": size, "dataChange": False}}
 
 

@@ -58,12 +58,12 @@ class MarkedFiles:
         for part, changes in by_part(self._changes(rows), self.partition):
             yield file_actions.fed(self.folder, changes, part)
 
-    def _loose(self, part: Partition) -> list[str]:
+    def _loose(self, partition: Partition) -> list[str]:
         """Return the small files of a partition, once they are many.
 
         A piece of upkeep has few rows where they are wide, and is not small.
         """
-        files = self._by_part[part.folder]
+        files = self._by_part[partition.folder]
         whole = sum(map(rows_of, files))
         usual = min(self.limits.file_rows, whole) if self.partition else self.limits.file_rows
         few = (file for file in files if 2 * rows_of(file) < usual)
@@ -99,10 +99,10 @@ class MarkedFiles:
             lost = BitMap64(np.flatnonzero(~still).astype(np.uint64))
             yield file_actions.marked(file, lost, changes=True)
 
-    def _added(self, rows: pa.Table, part: Partition) -> Iterator[Action]:
+    def _added(self, rows: pa.Table, partition: Partition) -> Iterator[Action]:
         """Write rows; yield their file, if there are any."""
         if rows.num_rows:
-            yield file_actions.come(self.folder, rows, part, changes=True)
+            yield file_actions.come(self.folder, rows, partition, changes=True)
 
     def _changes(self, rows: pa.Table) -> pa.Table:
         """Return the change data, with old rows as the files had them."""

@@ -52,49 +52,49 @@ class Bindings:
         return replace(self, variables={**self.variables, **more})
 
 
-def compile_node(node: ExpressionNode, scope: Bindings) -> Value:  # noqa: PLR0911 - one per kind of node
+def compile_node(node: ExpressionNode, bindings: Bindings) -> Value:  # noqa: PLR0911 - one per kind of node
     """Return the expression, ready to be computed. Raises NotHere for what is unknown here."""
-    if id(node) in scope.computed:
-        return scope.computed[id(node)]
+    if id(node) in bindings.computed:
+        return bindings.computed[id(node)]
     match node:
         case ColumnNumber():
-            return column(node.number, scope.columns[node.number].type)
+            return column(node.number, bindings.columns[node.number].type)
         case Literal():
             return constant(node.value, node.type)
         case Name():
-            return _named(node.parts, scope)
+            return _named(node.parts, bindings)
         case Variable():
-            return _fields(scope.variables[node.parts[0]], node.parts[1:])
+            return _fields(bindings.variables[node.parts[0]], node.parts[1:])
         case Alias():
-            return compile_node(node.child, scope)
+            return compile_node(node.child, bindings)
         case Convert():
-            child = compile_node(node.child, scope)
+            child = compile_node(node.child, bindings)
             return cast(child, plain(node.type), is_try=node.is_try)
         case Extract():
-            return _extracted(compile_node(node.child, scope), node.key, scope)
+            return _extracted(compile_node(node.child, bindings), node.key, bindings)
         case FunctionCall():
-            return _called(node, scope)
+            return _called(node, bindings)
     raise NotHere(f"{type(node).__name__} within an expression")
 
 
-def _called(node: FunctionCall, scope: Bindings) -> Value:
+def _called(node: FunctionCall, bindings: Bindings) -> Value:
     if node.is_distinct or node.where is not None:
         raise NotHere(f"the aggregate {node.name} within an expression")
     if node.name in HIGHER_ORDER:
         first, *others = node.arguments
         if len(others) not in OTHERS.get(node.name, (1,)):
             raise NotHere(f"{node.name} of {len(others)} lambdas")
-        compiled = compile_node(first, scope)
-        return HIGHER_ORDER[node.name](compiled, [DeferredNode(o, scope) for o in others])
+        compiled = compile_node(first, bindings)
+        return HIGHER_ORDER[node.name](compiled, [DeferredNode(o, bindings) for o in others])
     if node.name in ("struct", "named_struct"):
-        return _struct(node, scope)
+        return _struct(node, bindings)
     if node.name == "monotonically_increasing_id":
         return Value(LONG, lambda batch: range(batch.count))
     if node.name not in FUNCTIONS:
         raise NotHere(f"the function {node.name}")
     if len(node.arguments) not in COUNTS.get(node.name, (len(node.arguments),)):
         raise NotHere(f"{node.name} of {len(node.arguments)} arguments")
-    found = FUNCTIONS[node.name]([compile_node(a, scope) for a in node.arguments])
+    found = FUNCTIONS[node.name]([compile_node(a, bindings) for a in node.arguments])
     return _placed(found, node.text) if node.text else found
 
 
@@ -110,15 +110,15 @@ def _placed(value: Value, text: str) -> Value:
     return replace(value, run=run)
 
 
-def _struct(node: FunctionCall, scope: Bindings) -> Value:
+def _struct(node: FunctionCall, bindings: Bindings) -> Value:
     if node.name == "named_struct":
-        keys = [compile_node(a, scope).literal for a in node.arguments[::2]]
-        values = [compile_node(a, scope) for a in node.arguments[1::2]]
+        keys = [compile_node(a, bindings).literal for a in node.arguments[::2]]
+        values = [compile_node(a, bindings) for a in node.arguments[1::2]]
         if not all(isinstance(key, str) for key in keys):
             raise NotHere("a struct whose fields have no constant names")
     else:
         keys = [_field_name(a, i) for i, a in enumerate(node.arguments)]
-        values = [compile_node(a, scope) for a in node.arguments]
+        values = [compile_node(a, bindings) for a in node.arguments]
     fields = [T.StructField(str(k), v.type) for k, v in zip(keys, values, strict=True)]
     return rows_of(T.StructType(fields), values)
 
@@ -135,7 +135,7 @@ class DeferredNode:
     """An argument of a function over collections: a lambda or a plain expression."""
 
     node: ExpressionNode
-    scope: Bindings
+    bindings: Bindings
 
     @property
     def count(self) -> int:
@@ -145,18 +145,18 @@ class DeferredNode:
     def compiled(self, *variables: Value) -> Value:
         """Return the expression, its parameters bound."""
         if not isinstance(self.node, Lambda):
-            return compile_node(self.node, self.scope)
+            return compile_node(self.node, self.bindings)
         bound = dict(zip(self.node.parameters, variables, strict=True))
-        return compile_node(self.node.body, self.scope.with_variables(bound))
+        return compile_node(self.node.body, self.bindings.with_variables(bound))
 
 
-def _named(parts: Sequence[str], scope: Bindings) -> Value:
+def _named(parts: Sequence[str], bindings: Bindings) -> Value:
     first = parts[0].lower()
-    for name, value in scope.variables.items():
+    for name, value in bindings.variables.items():
         if name.lower() == first:
             return _fields(value, parts[1:])
-    found, rest = find(parts, scope.columns)
-    return _fields(column(found, scope.columns[found].type), rest)
+    found, rest = find(parts, bindings.columns)
+    return _fields(column(found, bindings.columns[found].type), rest)
 
 
 def find(parts: Sequence[str], columns: Sequence[RelationColumn]) -> tuple[int, Sequence[str]]:
@@ -222,8 +222,8 @@ def _fields_of_items(value: Value, type_: T.ArrayType, name: str) -> Value:
     )
 
 
-def _extracted(child: Value, key: ExpressionNode, scope: Bindings) -> Value:
+def _extracted(child: Value, key: ExpressionNode, bindings: Bindings) -> Value:
     is_key = isinstance(child.type, T.MapType)
     if isinstance(key, Literal) and isinstance(key.value, str) and not is_key:
         return field_of(child, key.value)
-    return element(child, compile_node(key, scope))
+    return element(child, compile_node(key, bindings))

@@ -46,12 +46,14 @@ def aggregate(
     relation: Relation, by: Sequence[ExpressionNode], nodes: Sequence[ExpressionNode]
 ) -> Relation:
     """Return a row for each group: what it is grouped by, and the expressions of aggregates."""
-    scope = Bindings(relation.columns)
-    keys = [compile_node(node, scope) for node in by]
+    bindings = Bindings(relation.columns)
+    keys = [compile_node(node, bindings) for node in by]
     unplaced(keys)
     calls = {id(c): c for node in nodes for c in outermost(node, _is_call)}
     folds = {
-        key: _folded(call, scope) for key, call in calls.items() if isinstance(call, FunctionCall)
+        key: _folded(call, bindings)
+        for key, call in calls.items()
+        if isinstance(call, FunctionCall)
     }
     shown = [normal(k.type) for k in keys]
     named = [RelationColumn(name_of(n), k.type) for n, k in zip(by, keys, strict=True)]
@@ -82,10 +84,10 @@ def aggregate(
 
 
 def _folded(
-    call: FunctionCall, scope: Bindings
+    call: FunctionCall, bindings: Bindings
 ) -> tuple[T.DataType, Callable[[ColumnBatch, Groups], Values]]:
-    arguments = [compile_node(a, scope) for a in arguments_of(call)]
-    where = boolean(compile_node(call.where, scope)) if call.where else None
+    arguments = [compile_node(a, bindings) for a in arguments_of(call)]
+    where = boolean(compile_node(call.where, bindings)) if call.where else None
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=call.is_distinct)
 
     counts = call.name == "count_if" and not call.is_distinct

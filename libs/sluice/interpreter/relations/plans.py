@@ -233,8 +233,8 @@ def _is_missing(value: Any) -> bool:
 
 def _sort(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
-    scope = Bindings(relation.columns)
-    keys = [CompiledSortItem.of(protocol.order_of(o), scope) for o in plan.order]
+    bindings = Bindings(relation.columns)
+    keys = [CompiledSortItem.of(protocol.order_of(o), bindings) for o in plan.order]
     unplaced([key.value for key in keys])
 
     def rows(batch: ColumnBatch) -> Sequence[int]:

@@ -48,8 +48,8 @@ def project(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     over = {
         key: compile_over(w, plain) for key, w in windows.items() if isinstance(w, WindowFunction)
     }
-    scope = replace(plain, computed={key: column(key, v.type) for key, v in over.items()})
-    values = [compile_node(node, scope) for node in nodes]
+    bindings = replace(plain, computed={key: column(key, v.type) for key, v in over.items()})
+    values = [compile_node(node, bindings) for node in nodes]
     columns = [_column(n, v, relation.columns) for n, v in zip(nodes, values, strict=True)]
 
     def compute() -> ColumnBatch:
@@ -121,8 +121,8 @@ def _spread(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     if len(found) != 1 or isinstance(nodes[found[0][0]], WindowFunction):
         raise NotHere("two arrays spread at once")
     at, call = found[0]
-    scope = Bindings(relation.columns)
-    items = compile_node(call.arguments[0], scope)
+    bindings = Bindings(relation.columns)
+    items = compile_node(call.arguments[0], bindings)
     if not isinstance(items.type, T.ArrayType):
         raise NotHere("explode of no array")
     is_outer, with_place = call.name.endswith("_outer"), call.name.startswith("pos")

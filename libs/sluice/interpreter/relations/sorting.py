@@ -26,8 +26,8 @@ class CompiledSortItem:
     nulls_first: bool
 
     @classmethod
-    def of(cls, order: SortItem, scope: Bindings) -> "CompiledSortItem":
-        return cls(compile_node(order.child, scope), order.descending, order.nulls_first)
+    def of(cls, order: SortItem, bindings: Bindings) -> "CompiledSortItem":
+        return cls(compile_node(order.child, bindings), order.descending, order.nulls_first)
 
     def places(self, batch: ColumnBatch) -> list[Any]:
         """Return what Python sorts, in reverse if descending."""

@@ -65,13 +65,13 @@ RANKERS: Mapping[str, tuple[Any, Ranker]] = {
 }
 
 
-def compile_over(node: WindowFunction, scope: Bindings) -> Value:
+def compile_over(node: WindowFunction, bindings: Bindings) -> Value:
     """Return a window function over all rows of a batch."""
     if not isinstance(node.function, FunctionCall):
         raise NotHere("such a window function")
-    partition = [compile_node(p, scope) for p in node.partition]
-    keys = [CompiledSortItem.of(o, scope) for o in node.order]
-    type_, compute = _function(node, node.function, keys, scope)
+    partition = [compile_node(p, bindings) for p in node.partition]
+    keys = [CompiledSortItem.of(o, bindings) for o in node.order]
+    type_, compute = _function(node, node.function, keys, bindings)
 
     def run(batch: ColumnBatch) -> Values:
         places = [key.places(batch) for key in keys]
@@ -110,17 +110,17 @@ def _check(node: WindowFunction, call: FunctionCall) -> None:
 
 
 def _function(
-    node: WindowFunction, call: FunctionCall, keys: Sequence[CompiledSortItem], scope: Bindings
+    node: WindowFunction, call: FunctionCall, keys: Sequence[CompiledSortItem], bindings: Bindings
 ) -> tuple[Any, Callable[[ColumnBatch], Ranker]]:
     _check(node, call)
     if call.name in RANKERS:
         type_, ranker = RANKERS[call.name]
         return type_, lambda _: ranker
     if call.name in SHIFTS:
-        return _shifted(call, scope, ignores_nulls=node.ignores_nulls)
+        return _shifted(call, bindings, ignores_nulls=node.ignores_nulls)
     if call.name not in AGGREGATES or call.name == "approx_count_distinct":
         raise NotHere(f"the window function {call.name}")
-    arguments = [compile_node(a, scope) for a in arguments_of(call)]
+    arguments = [compile_node(a, bindings) for a in arguments_of(call)]
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=False)
     frame = node.frame or (SO_FAR if node.order else WHOLE)
     frames = framing(frame, keys)
@@ -167,10 +167,10 @@ def _running(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
 
 
 def _shifted(
-    call: FunctionCall, scope: Bindings, *, ignores_nulls: bool
+    call: FunctionCall, bindings: Bindings, *, ignores_nulls: bool
 ) -> tuple[Any, Callable[[ColumnBatch], Ranker]]:
     """Return lag or lead."""
-    value, *more = (compile_node(a, scope) for a in call.arguments)
+    value, *more = (compile_node(a, bindings) for a in call.arguments)
     by = more[0] if more else constant(1, INT)
     if not isinstance(by.literal, int) or by.type != INT or len(more) > 2:
         raise NotHere(f"{call.name} by such a number")

@@ -16,21 +16,21 @@ from sluice.language.typed.inference import aggregate_type
 Scopes = Mapping[str, Scope]
 
 
-def resolve(spec: Cogroup, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
+def resolve(spec: Cogroup, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
     """Return the table: window, key, then each stream's aggregates or the selected columns."""
     scopes = {name: Scope(inputs["streams", name, "from"].columns) for name in spec.streams}
     for name, scope in scopes.items():
-        _check_stream(spec, name, scope, report)
-    _check_keys(spec, scopes, report)
+        _check_stream(spec, name, scope, mistakes)
+    _check_keys(spec, scopes, mistakes)
     window = WINDOW if spec.window else {}
     head = {**window, **{name: _key_type(spec, i, scopes) for i, name in enumerate(spec.key)}}
-    _check_names(spec, report)
+    _check_names(spec, mistakes)
     values = _aggregates(spec, scopes)
     scope = Scope({**head, **values})
-    scope.check_condition(spec.having, report, "having")
+    scope.check_condition(spec.having, mistakes, "having")
     if spec.select is not None:
-        scope.check_select(spec.select, report)
-        _check_selected_names(spec.select, head, report)
+        scope.check_select(spec.select, mistakes)
+        _check_selected_names(spec.select, head, mistakes)
         values = scope.types_of(spec.select)
     columns = {**head, **{name: type_ for name, type_ in values.items() if name not in head}}
     key = (*list(window)[:1], *spec.key)
@@ -38,33 +38,33 @@ def resolve(spec: Cogroup, inputs: Mapping[Where, Table], report: TableMistakes)
     return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, ids)
 
 
-def _check_stream(spec: Cogroup, name: str, scope: Scope, report: TableMistakes) -> None:
+def _check_stream(spec: Cogroup, name: str, scope: Scope, mistakes: TableMistakes) -> None:
     stream, at = spec.streams[name], ("streams", name)
     inherited = tuple(key.text for key in stream.key) == spec.key
-    scope.check_groups(stream.key, report, *(("key",) if inherited else (*at, "key")))
-    scope.check_condition(stream.where, report, *at, "where")
+    scope.check_groups(stream.key, mistakes, *(("key",) if inherited else (*at, "key")))
+    scope.check_condition(stream.where, mistakes, *at, "where")
     if len(stream.key) != len(spec.key):
         count = f"{len(stream.key)} expressions for the {len(spec.key)} columns of the view's `key`"
-        report.add((*at, "key"), count)
+        mistakes.add((*at, "key"), count)
     if spec.window and stream.time:
-        scope.check_time(stream.time, report, *at, "time")
+        scope.check_time(stream.time, mistakes, *at, "time")
     elif spec.window:
-        scope.check_time(spec.window.time, report, "window", "time")
-    _check_aggregates(stream, scope, report, *at)
+        scope.check_time(spec.window.time, mistakes, "window", "time")
+    _check_aggregates(stream, scope, mistakes, *at)
 
 
-def _check_aggregates(stream: Stream, scope: Scope, report: TableMistakes, *at: str) -> None:
+def _check_aggregates(stream: Stream, scope: Scope, mistakes: TableMistakes, *at: str) -> None:
     for name, aggregate in stream.aggregates.items():
-        scope.check_aggregate(aggregate, report, *at, "aggregates", name)
+        scope.check_aggregate(aggregate, mistakes, *at, "aggregates", name)
         for expression in stream.in_order(aggregate).kept:
-            scope.check_storable(expression, report, *at, "aggregates", name)
+            scope.check_storable(expression, mistakes, *at, "aggregates", name)
         if aggregate.lacks_order and not stream.sequence:
-            report.add((*at, "aggregates", name), _without_order(aggregate.function))
-    scope.check_order(stream.sequence, report, *at, "sequence")
-    _check_initial(stream, scope, report, *at)
+            mistakes.add((*at, "aggregates", name), _without_order(aggregate.function))
+    scope.check_order(stream.sequence, mistakes, *at, "sequence")
+    _check_initial(stream, scope, mistakes, *at)
 
 
-def _check_initial(stream: Stream, scope: Scope, report: TableMistakes, *at: str) -> None:
+def _check_initial(stream: Stream, scope: Scope, mistakes: TableMistakes, *at: str) -> None:
     for name, value in stream.initial.items():
         aggregate = stream.aggregates.get(name)
         if aggregate is None:
@@ -73,7 +73,7 @@ def _check_initial(stream: Stream, scope: Scope, report: TableMistakes, *at: str
             type_ = aggregate_type(aggregate, scope.type_of(aggregate.argument))
             problem = initial_problem(value, type_)
         if problem:
-            report.add((*at, "initial", name), problem)
+            mistakes.add((*at, "initial", name), problem)
 
 
 def _without_order(function: str) -> str:
@@ -83,21 +83,21 @@ def _without_order(function: str) -> str:
     )
 
 
-def _check_names(spec: Cogroup, report: TableMistakes) -> None:
+def _check_names(spec: Cogroup, mistakes: TableMistakes) -> None:
     taken = dict.fromkeys(WINDOW, "the window") if spec.window else {}
     for name in spec.key:
         if name in taken:
-            report.add(("key",), f"the column {name!r} is that of {taken[name]} already")
+            mistakes.add(("key",), f"the column {name!r} is that of {taken[name]} already")
         taken[name] = "the key"
     for stream_name, stream in spec.streams.items():
         for name in stream.aggregates:
             if name in taken:
                 where = ("streams", stream_name, "aggregates", name)
-                report.add(where, f"the column {name!r} is that of {taken[name]} already")
+                mistakes.add(where, f"the column {name!r} is that of {taken[name]} already")
             taken[name] = f"the stream {stream_name}"
 
 
-def _check_selected_names(select: Select, head: Collection[str], report: TableMistakes) -> None:
+def _check_selected_names(select: Select, head: Collection[str], mistakes: TableMistakes) -> None:
     """Note selected columns that would replace those of the key or the window.
 
     The view has the key and the window in any case.
@@ -105,7 +105,7 @@ def _check_selected_names(select: Select, head: Collection[str], report: TableMi
     for name, expression in select.items():
         if name in head and expression.plain_column != name:
             why = f"the column {name!r} already belongs to the key or the window; use another name"
-            report.add(("select", name), why)
+            mistakes.add(("select", name), why)
 
 
 def _key_types(spec: Cogroup, i: int, scopes: Scopes) -> dict[str, str]:
@@ -118,14 +118,14 @@ def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
     return common(_key_types(spec, i, scopes).values())
 
 
-def _check_keys(spec: Cogroup, scopes: Scopes, report: TableMistakes) -> None:
+def _check_keys(spec: Cogroup, scopes: Scopes, mistakes: TableMistakes) -> None:
     """Note streams whose keys can't share a column."""
     for i, key in enumerate(spec.key):
         types = _key_types(spec, i, scopes)
         first = next((name for name, type_ in types.items() if type_), "")
         for name, type_ in types.items():
             if first and not widen_exactly(types[first], type_):
-                report.add(
+                mistakes.add(
                     ("streams", name, "key"),
                     f"the key {key!r} is {type_} here and {types[first]} in the stream {first}; "
                     "cast one of them",

@@ -12,83 +12,85 @@ from sluice.language.typed.coercion import common
 from sluice.language.typed.families import are_comparable, is_orderable, widen_exactly
 
 
-def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
+def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
     """Return the table: the selected columns, or all of both sides.
 
     A row's key are the keys of the two rows it comes from; parts that are not shown are hidden.
     PRESENT distinguishes a full join's unmatched rows if their keys are null.
     """
-    shape = ResolvedJoin(spec, inputs["left",], inputs["right",])
-    _check_times(shape, report)
-    scope = Scope({}, {spec.left.as_: shape.left.columns, spec.right.as_: shape.right.columns})
-    _check_on(shape, scope, report)
-    scope.check_condition(spec.where, report, "where")
-    shown = Scope({}, {side.as_: table.columns for _, side, table in shape.sides})
-    shown.check_select(_showable(shape, report), report)
-    _check_names(shape, report)
-    columns = shown.types_of(shape.shown)
-    tables = {which: table for which, _, table in shape.sides}
-    keys = {name: tables[which].type_of(c) for name, (which, c) in shape.keys.items()}
+    join = ResolvedJoin(spec, inputs["left",], inputs["right",])
+    _check_times(join, mistakes)
+    scope = Scope({}, {spec.left.as_: join.left.columns, spec.right.as_: join.right.columns})
+    _check_on(join, scope, mistakes)
+    scope.check_condition(spec.where, mistakes, "where")
+    shown = Scope({}, {side.as_: table.columns for _, side, table in join.sides})
+    shown.check_select(_showable(join, mistakes), mistakes)
+    _check_names(join, mistakes)
+    columns = shown.types_of(join.shown)
+    tables = {which: table for which, _, table in join.sides}
+    keys = {name: tables[which].type_of(c) for name, (which, c) in join.keys.items()}
     keys |= {PRESENT: "INT"} if spec.type == "full" else {}
-    types = (common(map(scope.type_of, pair)) for pair in shape.pairs)
-    values = dict(zip(shape.on, types, strict=True))
+    types = (common(map(scope.type_of, pair)) for pair in join.pairs)
+    values = dict(zip(join.on, types, strict=True))
     end = {END: "TIMESTAMP"} if spec.retention else {}
     every = {**values, **keys, **end}
     hidden = {name: type_ for name, type_ in every.items() if name not in columns}
-    ids = tuple(dict.fromkeys((shape.left.id, shape.right.id)))
+    ids = tuple(dict.fromkeys((join.left.id, join.right.id)))
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
 
-def _showable(shape: ResolvedJoin, report: TableMistakes) -> dict[str, Expression]:
+def _showable(join: ResolvedJoin, mistakes: TableMistakes) -> dict[str, Expression]:
     """Return the selected columns; note those of a side that only filters."""
-    spec, select = shape.spec, dict(shape.spec.select or {})
+    spec, select = join.spec, dict(join.spec.select or {})
     for name, expression in () if spec.shows_right else list(select.items()):
         if any(c.split(".")[0] == spec.right.as_ for c in expression.columns):
             what = f"`type: {spec.type}` shows rows of {spec.left.as_} alone"
-            report.add(("select", name), f"{expression.text!r}: {what}")
+            mistakes.add(("select", name), f"{expression.text!r}: {what}")
             del select[name]
     return select
 
 
-def _check_times(shape: ResolvedJoin, report: TableMistakes) -> None:
-    for which, side, table in shape.both:
+def _check_times(join: ResolvedJoin, mistakes: TableMistakes) -> None:
+    for which, side, table in join.both:
         if side.time:
-            Scope(table.columns).check_time(side.time, report, which, "time")
+            Scope(table.columns).check_time(side.time, mistakes, which, "time")
 
 
-def _check_on(shape: ResolvedJoin, scope: Scope, report: TableMistakes) -> None:
-    sides = shape.spec.left, shape.spec.right
-    for pair in shape.pairs:
+def _check_on(join: ResolvedJoin, scope: Scope, mistakes: TableMistakes) -> None:
+    sides = join.spec.left, join.spec.right
+    for pair in join.pairs:
         if not pair[0].columns and not pair[1].columns:
             continue  # of every row with every other
         for side, expression in zip(sides, pair, strict=True):
-            scope.check(expression, report, "on")
+            scope.check(expression, mistakes, "on")
             known = [c for c in expression.columns if not scope.problem(c)]
             is_of_another = any(c.split(".")[0] != side.as_ for c in known)
             if is_of_another or not expression.columns:
                 tables = f"{sides[0].as_} or {sides[1].as_}"
                 what = f"{expression.text!r}: each side of = reads one of the tables, {tables}"
-                report.add(("on",), what)
-        _check_types(pair, scope, report)
+                mistakes.add(("on",), what)
+        _check_types(pair, scope, mistakes)
 
 
-def _check_types(pair: tuple[Expression, Expression], scope: Scope, report: TableMistakes) -> None:
+def _check_types(
+    pair: tuple[Expression, Expression], scope: Scope, mistakes: TableMistakes
+) -> None:
     left, right = map(scope.type_of, pair)
     texts = f"{pair[0].text!r} is {left} and {pair[1].text!r} is {right}"
     if not (is_orderable(left) and is_orderable(right) and are_comparable(left, right)):
-        report.add(("on",), f"{texts}: they can't be compared; cast one of them")
+        mistakes.add(("on",), f"{texts}: they can't be compared; cast one of them")
     elif not widen_exactly(left, right):
-        report.add(("on",), f"{texts}, which are not the same values: cast one of them")
+        mistakes.add(("on",), f"{texts}, which are not the same values: cast one of them")
 
 
-def _check_names(shape: ResolvedJoin, report: TableMistakes) -> None:
+def _check_names(join: ResolvedJoin, mistakes: TableMistakes) -> None:
     """Note columns that both sides have, if nothing says which is meant."""
-    if shape.spec.select is not None or not shape.spec.shows_right:
+    if join.spec.select is not None or not join.spec.shows_right:
         return
-    both = [c for c in shape.left.columns if c in shape.right.columns and c not in shape.shared]
+    both = [c for c in join.left.columns if c in join.right.columns and c not in join.shared]
     if both:
-        names = f"{shape.spec.left.as_}.{both[0]}"
-        report.add(
+        names = f"{join.spec.left.as_}.{both[0]}"
+        mistakes.add(
             (),
             f"both sides have {', '.join(both)}: `select` the wanted columns, e.g. "
             f"{{{both[0]}: {names}}}",

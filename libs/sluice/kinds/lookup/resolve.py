@@ -10,19 +10,19 @@ from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.typed.families import are_comparable
 
 
-def resolve(spec: Lookup, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
+def resolve(spec: Lookup, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
     """Return the table: the columns of the fact and the dimensions, or the selected ones."""
     fact = inputs["from",]
     dimensions = joined((join.dimension for join in spec.join), inputs)
     qualified = {join.qualifier: dimensions[join.dimension].columns for join in spec.join}
     scope = Scope(fact.columns, qualified)
     for i, join in enumerate(spec.join):
-        _check_join(i, join, Scope(fact.columns), dimensions[join.dimension], report)
-    scope.check_select(spec.select, report)
-    scope.check_condition(spec.where, report, "where")
+        _check_join(i, join, Scope(fact.columns), dimensions[join.dimension], mistakes)
+    scope.check_select(spec.select, mistakes)
+    scope.check_condition(spec.where, mistakes, "where")
     if spec.time:
-        scope.check_time(spec.time, report, "time")
-        _check_history(spec, dimensions, report)
+        scope.check_time(spec.time, mistakes, "time")
+        _check_history(spec, dimensions, mistakes)
     columns = _all(fact, dimensions) if spec.select is None else scope.types_of(spec.select)
     unchanged = fact.columns if spec.select is None else plain_columns(spec.select)
     keys = carried(fact, unchanged)
@@ -50,29 +50,29 @@ def _all(fact: Table, dimensions: Mapping[str, Table]) -> dict[str, str]:
     return columns
 
 
-def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: TableMistakes) -> None:
+def _check_join(i: int, join: Join, fact: Scope, dimension: Table, mistakes: TableMistakes) -> None:
     at: Where = ("join", i, "on")
     for expression, column in join.on:
-        fact.check(expression, report, *at)
+        fact.check(expression, mistakes, *at)
         if column not in dimension.columns:
-            report.add(at, unknown_of(join.qualifier, column, dimension.columns))
+            mistakes.add(at, unknown_of(join.qualifier, column, dimension.columns))
             continue
         left, right = fact.type_of(expression), dimension.columns[column]
         if not are_comparable(left, right):
-            report.add(
+            mistakes.add(
                 at,
                 f"{expression.text!r} is {left} and {join.qualifier}.{column} is {right}: "
                 "they can't be compared; cast one of them",
             )
             continue
-        check_alike(expression.text, left, f"{join.qualifier}.{column}", right, report, at)
-    check_covers_key(dimension, [column for _, column in join.on], report, at)
+        check_alike(expression.text, left, f"{join.qualifier}.{column}", right, mistakes, at)
+    check_covers_key(dimension, [column for _, column in join.on], mistakes, at)
 
 
-def _check_history(spec: Lookup, dimensions: Mapping[str, Table], report: TableMistakes) -> None:
+def _check_history(spec: Lookup, dimensions: Mapping[str, Table], mistakes: TableMistakes) -> None:
     for i, join in enumerate(spec.join):
         if not dimensions[join.dimension].spec.has_history:
-            report.add(
+            mistakes.add(
                 ("join", i, "dimension"),
                 f"as_of: event_time needs the past of {join.dimension}: "
                 "declare it with history: true",

@@ -26,14 +26,14 @@ BY = "_sluice_by_"  # and a number: a value that the rows of a partition share
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
 
 
-def resolve(spec: Over, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
+def resolve(spec: Over, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
     """Return the table: the selected columns, by the input's key, as far as needed hidden."""
     source = inputs["from",]
     scope = Scope(source.columns)
-    scope.check_condition(spec.where, report, "where")
-    scope.check_groups(spec.partition_by, report, "partition_by")
-    scope.check_order(spec.order_by, report, "order_by")
-    columns = {n: _type(n, one, spec.order_by, scope, report) for n, one in spec.select.items()}
+    scope.check_condition(spec.where, mistakes, "where")
+    scope.check_groups(spec.partition_by, mistakes, "partition_by")
+    scope.check_order(spec.order_by, mistakes, "order_by")
+    columns = {n: _type(n, one, spec.order_by, scope, mistakes) for n, one in spec.select.items()}
     plain = {name for name, one in spec.select.items() if one.plain_column == name}
     keys = carried(source, plain)
     by = {f"{BY}{i}": scope.type_of(e) for i, e in enumerate(spec.partition_by)}
@@ -47,62 +47,62 @@ def _type(
     one: WindowedExpression,
     order: Sequence[SortKey],
     scope: Scope,
-    report: TableMistakes,
+    mistakes: TableMistakes,
 ) -> str:
     """Return the type of a selected column; '' if only Spark knows it."""
     at = ("select", name)
-    types = {call.name: _type_of_call(call, order, scope, report, *at) for call in one.calls}
+    types = {call.name: _type_of_call(call, order, scope, mistakes, *at) for call in one.calls}
     whole = Scope({**scope.columns, **types})
-    whole.check(one.expression, report, *at)
-    whole.check_storable(one.expression, report, *at)
+    whole.check(one.expression, mistakes, *at)
+    whole.check_storable(one.expression, mistakes, *at)
     return whole.type_of(one.expression)
 
 
-def _check_default(call: WindowCall, scope: Scope, report: TableMistakes, *at: str) -> None:
+def _check_default(call: WindowCall, scope: Scope, mistakes: TableMistakes, *at: str) -> None:
     value, _, default = (scope.type_of(argument) for argument in call.arguments)
     if not widen_exactly(value, default):
-        report.add(at, f"{call.sql}: its default is {default}, not {value}")
+        mistakes.add(at, f"{call.sql}: its default is {default}, not {value}")
 
 
 def _type_of_call(
-    call: WindowCall, order: Sequence[SortKey], scope: Scope, report: TableMistakes, *at: str
+    call: WindowCall, order: Sequence[SortKey], scope: Scope, mistakes: TableMistakes, *at: str
 ) -> str:
     for argument in call.arguments:
-        scope.check(argument, report, *at)
-    _check_distances(call, order, scope, report, *at)
+        scope.check(argument, mistakes, *at)
+    _check_distances(call, order, scope, mistakes, *at)
     if call.function in OTHERS:
-        return _type_of_other(call, scope, report, *at)
+        return _type_of_other(call, scope, mistakes, *at)
     if len(call.arguments) == 3:
-        _check_default(call, scope, report, *at)
+        _check_default(call, scope, mistakes, *at)
     if call.aggregate is None:
         return RANKS.get(call.function) or scope.type_of(call.arguments[0])
-    scope.check_aggregate(call.aggregate, report, *at)
+    scope.check_aggregate(call.aggregate, mistakes, *at)
     type_ = scope.type_of(call.aggregate.argument)
-    _check_ties(call, type_, report, *at)
+    _check_ties(call, type_, mistakes, *at)
     return aggregate_type(call.aggregate, type_)
 
 
-def _type_of_other(call: WindowCall, scope: Scope, report: TableMistakes, *at: str) -> str:
+def _type_of_other(call: WindowCall, scope: Scope, mistakes: TableMistakes, *at: str) -> str:
     """Return the type of an aggregate that only windows have."""
     kinds, type_ = OTHERS[call.function]
     for argument, kind in zip(call.arguments, kinds, strict=True):
         found = scope.type_of(argument)
         if not fits(found, kind):
             _, wanted = KINDS[kind]
-            report.add(at, f"{call.sql}: {argument.text!r} is {found}, not {wanted}")
-    _check_ties(call, "", report, *at)
+            mistakes.add(at, f"{call.sql}: {argument.text!r} is {found}, not {wanted}")
+    _check_ties(call, "", mistakes, *at)
     return type_ or scope.type_of(call.arguments[0])
 
 
-def _check_ties(call: WindowCall, type_: str, report: TableMistakes, *at: str) -> None:
+def _check_ties(call: WindowCall, type_: str, mistakes: TableMistakes, *at: str) -> None:
     is_exact = type_ in INTEGERS or head(type_) == "DECIMAL"
     if call.counts_ties and depends_on_ties(call.function, of_exact_numbers=is_exact):
         of = f" of {type_ or 'an unknown type'}" if call.function in SUMS else ""
-        report.add(at, INEXACT.format(f"{call.sql}{of}"))
+        mistakes.add(at, INEXACT.format(f"{call.sql}{of}"))
 
 
 def _check_distances(
-    call: WindowCall, order: Sequence[SortKey], scope: Scope, report: TableMistakes, *at: str
+    call: WindowCall, order: Sequence[SortKey], scope: Scope, mistakes: TableMistakes, *at: str
 ) -> None:
     """Note bounds of a RANGE that Spark can't add to the value of the order."""
     for distance in call.distances:
@@ -110,7 +110,7 @@ def _check_distances(
         what, is_fit = _distance_of(type_, distance)
         if not is_fit:
             why = f"the order's {by!r} is {type_}; a RANGE of it goes by {what}"
-            report.add(at, f"{call.sql}: {why}, not by {distance.text}")
+            mistakes.add(at, f"{call.sql}: {why}, not by {distance.text}")
 
 
 def _distance_of(type_: str, distance: Expression) -> tuple[str, bool]:

@@ -12,20 +12,20 @@ from sluice.language.typed.types import head
 PLACE = "_sluice_place"
 
 
-def resolve(spec: Selection, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
+def resolve(spec: Selection, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
     """Return the table: the selected columns, by the input's key or, if distinct, by all of them.
 
     Key columns of the input have the names that they are selected under, or are carried along,
     hidden.
     """
     source = inputs["from",]
-    known = {**source.columns, **_exploded(spec, source, report)}
+    known = {**source.columns, **_exploded(spec, source, mistakes)}
     scope = Scope(known)
-    scope.check_condition(spec.where, report, "where")
-    scope.check_select(spec.select, report)
+    scope.check_condition(spec.where, mistakes, "where")
+    scope.check_select(spec.select, mistakes)
     columns = known if spec.select is None else scope.types_of(spec.select)
     if spec.distinct:
-        Scope(columns).check_key(tuple(columns), report, *(("select",) if spec.select else ()))
+        Scope(columns).check_key(tuple(columns), mistakes, *(("select",) if spec.select else ()))
         keys = columns
     else:
         keys = {name: source.type_of(column) for name, column in keys_of(spec, source).items()}
@@ -36,23 +36,23 @@ def resolve(spec: Selection, inputs: Mapping[Where, Table], report: TableMistake
     )
 
 
-def _exploded(spec: Selection, source: Table, report: TableMistakes) -> dict[str, str]:
+def _exploded(spec: Selection, source: Table, mistakes: TableMistakes) -> dict[str, str]:
     """Return the columns that an exploded array brings; what is wrong with it is noted."""
     if spec.explode is None:
         return {}
     scope = Scope(source.columns)
-    scope.check(spec.explode.of, report, "explode", "of")
+    scope.check(spec.explode.of, mistakes, "explode", "of")
     type_ = scope.type_of(spec.explode.of)
     if head(type_) not in ("", "ARRAY"):
         hint = "; write map_entries(…) for the entries of a MAP" if head(type_) == "MAP" else ""
         why = f"{spec.explode.of.text!r} is {type_}; an ARRAY is exploded{hint}"
-        report.add(("explode", "of"), why)
+        mistakes.add(("explode", "of"), why)
     found = {spec.explode.as_: element(type_)}
     if spec.explode.position:
         found[spec.explode.position] = "INT"
     for name in found:
         if name in source.columns:
-            report.add(
+            mistakes.add(
                 ("explode",), f"{source.name} has a column {name!r} already; use another name"
             )
     return found

@@ -40,7 +40,7 @@ class _Noted:
             self.problems.append(message)
 
 
-def resolve(spec: Sql, inputs: Mapping[Where, Table], report: TableMistakes) -> Table | None:
+def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table | None:
     """Return the last table of the chain, under the view's name; `parts` are all of them.
 
     A query that can't be kept is a mistake or, if it is only preferred, a table computed whole.
@@ -53,36 +53,38 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], report: TableMistakes) -> 
         pivot.with_groups(tree, columns)
         names = _names(tree)
     except ValueError as error:
-        report.add(("sql",), str(error))
+        mistakes.add(("sql",), str(error))
         return None
     chain = _chain(spec, tree, tables, noted)
     parts = _parts(spec, chain, tables, noted)
     if noted.problems and spec.incremental == "preferred":
         if spec.key:
-            report.add(("key",), f"a query that is computed whole has no key: {noted.problems[0]}")
+            mistakes.add(
+                ("key",), f"a query that is computed whole has no key: {noted.problems[0]}"
+            )
         return _whole(spec.model_copy(update={"refusal": noted.problems[0]}), names, tables)
     for problem in noted.problems:
-        report.add(("sql",), problem)
+        mistakes.add(("sql",), problem)
     last = parts.get(f"{spec.pipeline}.{spec.name}")
     if last is None:
         return None
     shown = {n: last.columns[n] for n in names} if {*names} == {*last.columns} else last.columns
-    key = _key(spec, shown, chain.uniqueness[spec.name], report) or last.key
+    key = _key(spec, shown, chain.uniqueness[spec.name], mistakes) or last.key
     return replace(last, columns=shown, key=key, inputs=tuple(tables), parts=tuple(parts.values()))
 
 
 def _key(
-    spec: Sql, shown: Columns, uniqueness: Uniqueness, report: TableMistakes
+    spec: Sql, shown: Columns, uniqueness: Uniqueness, mistakes: TableMistakes
 ) -> tuple[str, ...]:
     """Return the declared key; note if the query does not prove it, or a reader can't name it."""
     key = spec.key or ()
     for name in key:
         if name not in shown:
-            report.add(("key",), unknown("column", name, shown))
+            mistakes.add(("key",), unknown("column", name, shown))
         elif inner_types(shown[name]):
-            report.add(("key",), f"{name!r} is {shown[name]}: readers can't name such a key")
+            mistakes.add(("key",), f"{name!r} is {shown[name]}: readers can't name such a key")
     if key and {*key} <= {*shown} and not uniqueness.are_unique_by(key):
-        report.add(("key",), f"{_several(key)}: {_instead(uniqueness)}")
+        mistakes.add(("key",), f"{_several(key)}: {_instead(uniqueness)}")
     return key
 
 

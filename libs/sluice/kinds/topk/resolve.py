@@ -10,45 +10,45 @@ from sluice.kinds.topk.spec import TopK
 from sluice.language.typed.types import INTEGERS
 
 
-def resolve(spec: TopK, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
+def resolve(spec: TopK, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
     """Return the table: window, partition, then selected or other input columns, then the rank."""
     source = inputs["from",]
     scope = Scope(source.columns)
-    _check(spec, scope, report)
-    _check_window(spec, source, report)
+    _check(spec, scope, mistakes)
+    _check_window(spec, source, mistakes)
     window = WINDOW if spec.window else {}
     partition = {named.name: scope.type_of(named.expression) for named in spec.partition_by}
     head = {**window, **partition}
     rest = {k: v for k, v in _rest(spec, source, scope).items() if k not in head}
     columns = {**head, **rest}
-    _check_rank(spec, columns, report)
+    _check_rank(spec, columns, mistakes)
     keys = carried(source, _unchanged(spec, columns))
     key = tuple(dict.fromkeys((*list(window)[:1], *partition, *keys)))
     visible = {**columns, spec.rank: "INT"} if spec.rank else columns
-    Scope(visible).check_condition(spec.having, report, "having")
+    Scope(visible).check_condition(spec.having, mistakes, "having")
     hidden = hidden_of(keys)
     return Table(spec.name, spec.pipeline, spec.KIND, visible, key, spec, (source.id,), hidden)
 
 
-def _check(spec: TopK, scope: Scope, report: TableMistakes) -> None:
+def _check(spec: TopK, scope: Scope, mistakes: TableMistakes) -> None:
     partition = [named.expression for named in spec.partition_by]
     at = ("sql",) if spec.sql else ("partition_by",)
-    scope.check_groups(partition, report, *at)
-    scope.check_order(spec.order_by, report, "sql" if spec.sql else "order_by")
-    scope.check_select(spec.select, report)
-    scope.check_condition(spec.where, report, "where")
-    _check_taken(spec, report)
+    scope.check_groups(partition, mistakes, *at)
+    scope.check_order(spec.order_by, mistakes, "sql" if spec.sql else "order_by")
+    scope.check_select(spec.select, mistakes)
+    scope.check_condition(spec.where, mistakes, "where")
+    _check_taken(spec, mistakes)
     names = [named.name for named in spec.partition_by]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        report.add(at, f"{name!r} is named twice")
+        mistakes.add(at, f"{name!r} is named twice")
     if isinstance(spec.limit, str):
-        scope.check_names([spec.limit], report, "limit")
+        scope.check_names([spec.limit], mistakes, "limit")
         type_ = scope.columns.get(spec.limit, "")
         if type_ and type_ not in INTEGERS:
-            report.add(("limit",), f"{spec.limit} is {type_}; a limit is a whole number")
+            mistakes.add(("limit",), f"{spec.limit} is {type_}; a limit is a whole number")
 
 
-def _check_taken(spec: TopK, report: TableMistakes) -> None:
+def _check_taken(spec: TopK, mistakes: TableMistakes) -> None:
     """Note selected columns named like a window or partition column but with another meaning."""
     taken = dict.fromkeys(WINDOW, "the window's") if spec.window else {}
     groups = {named.name: named.expression.sql for named in spec.partition_by}
@@ -56,22 +56,22 @@ def _check_taken(spec: TopK, report: TableMistakes) -> None:
     for name, expression in (spec.select or {}).items():
         if name in taken and groups.get(name) != expression.sql:
             at = ("sql",) if spec.sql else ("select", name)
-            report.add(at, f"{name!r} is {taken[name]} already; select it under another name")
+            mistakes.add(at, f"{name!r} is {taken[name]} already; select it under another name")
 
 
-def _check_window(spec: TopK, source: Table, report: TableMistakes) -> None:
+def _check_window(spec: TopK, source: Table, mistakes: TableMistakes) -> None:
     if spec.window:
-        Scope(source.columns).check_time(spec.window.time, report, "window", "time")
+        Scope(source.columns).check_time(spec.window.time, mistakes, "window", "time")
         if "window_start" in source.columns:
-            report.add(
+            mistakes.add(
                 ("window",),
                 f"{source.name} has windows already; put window_start into `partition_by` instead",
             )
         if spec.window.type == "session":
-            report.add(("window", "type"), "a top-k's window is tumbling or hopping")
+            mistakes.add(("window", "type"), "a top-k's window is tumbling or hopping")
     elif spec.retention:
         hint = "is inherited from the input" if source.spec.windows else "needs a `window`"
-        report.add(("retention",), f"`retention` says how long a window lives: it {hint}")
+        mistakes.add(("retention",), f"`retention` says how long a window lives: it {hint}")
 
 
 def _rest(spec: TopK, source: Table, scope: Scope) -> dict[str, str]:
@@ -98,10 +98,10 @@ def _unchanged(spec: TopK, columns: dict[str, str]) -> set[str]:
     }
 
 
-def _check_rank(spec: TopK, columns: dict[str, str], report: TableMistakes) -> None:
+def _check_rank(spec: TopK, columns: dict[str, str], mistakes: TableMistakes) -> None:
     if spec.rank in columns:
         at = ("rank",) if "rank" in spec.model_fields_set and not spec.sql else ()
-        report.add(
+        mistakes.add(
             at,
             f"the rank column {spec.rank!r} has the name of another column; "
             "set `rank:` to a new name, or to false for none",

@@ -13,34 +13,34 @@ NUMBER = "_sluice_from"  # which of the inputs a row comes from
 Types = Mapping[str, str]
 
 
-def resolve(spec: Union, inputs: Mapping[Where, Table], report: TableMistakes) -> Table:
+def resolve(spec: Union, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
     """Return the table: the tag, and the columns that all inputs have, in the first one's order.
 
     A row's key is the number of its input and the input's own key, as far as needed hidden.
     """
     sources = [inputs["from", i] for i in range(len(spec.from_))]
     found = [
-        _columns(i, *pair, report) for i, pair in enumerate(zip(spec.from_, sources, strict=True))
+        _columns(i, *pair, mistakes) for i, pair in enumerate(zip(spec.from_, sources, strict=True))
     ]
     tag = {spec.tag: "STRING"} if spec.tag else {}
     if spec.tag in found[0]:
-        report.add(("tag",), f"the inputs have a column {spec.tag!r} already; use another name")
-    columns = {**tag, **_together(spec, found, report)}
+        mistakes.add(("tag",), f"the inputs have a column {spec.tag!r} already; use another name")
+    columns = {**tag, **_together(spec, found, mistakes)}
     keys = {NUMBER: "INT"}
     for part, source in zip(keys_of(spec, sources), sources, strict=True):
         keys |= {name: source.type_of(column) for name, column in part.items()}
-    _check_keys(sources, report)
+    _check_keys(sources, mistakes)
     hidden = {name: type_ for name, type_ in keys.items() if name not in columns}
     ids = tuple(dict.fromkeys(source.id for source in sources))
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
 
-def _check_keys(sources: list[Table], report: TableMistakes) -> None:
+def _check_keys(sources: list[Table], mistakes: TableMistakes) -> None:
     for i, source in enumerate(sources):
         for name in source.key:
             if not source.type_of(name):
                 why = f"{source.name}'s key column {name} is of an unknown type: cast it there"
-                report.add(("from", i), why)
+                mistakes.add(("from", i), why)
 
 
 def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
@@ -59,24 +59,24 @@ def _unchanged(part: Input, source: Table) -> set[str]:
     return set(source.columns) if part.select is None else plain_columns(part.select)
 
 
-def _columns(i: int, part: Input, source: Table, report: TableMistakes) -> dict[str, str]:
+def _columns(i: int, part: Input, source: Table, mistakes: TableMistakes) -> dict[str, str]:
     scope = Scope(source.columns)
-    scope.check_condition(part.where, report, "from", i, "where")
+    scope.check_condition(part.where, mistakes, "from", i, "where")
     for name, expression in (part.select or {}).items():
-        scope.check(expression, report, "from", i, "select", name)
-        scope.check_storable(expression, report, "from", i, "select", name)
+        scope.check(expression, mistakes, "from", i, "select", name)
+        scope.check_storable(expression, mistakes, "from", i, "select", name)
     return dict(source.columns) if part.select is None else scope.types_of(part.select)
 
 
-def _together(spec: Union, found: list[dict[str, str]], report: TableMistakes) -> dict[str, str]:
+def _together(spec: Union, found: list[dict[str, str]], mistakes: TableMistakes) -> dict[str, str]:
     first = spec.from_[0].table
     for i, columns in enumerate(found[1:], 1):
-        _check_names(i, spec.from_[i].table, columns, first, found[0], report)
+        _check_names(i, spec.from_[i].table, columns, first, found[0], mistakes)
         for name in [n for n in found[0] if n in columns]:
             types = [c[name] for c in found[i::-1] if name in c]
             if not _go_together(types):
                 here, there = _named(types[0]), _named(types[-1])
-                report.add(("from", i), f"{name} is {here} here and {there} in {first}: cast one")
+                mistakes.add(("from", i), f"{name} is {here} here and {there} in {first}: cast one")
     return {name: widened(c[name] for c in found if name in c) for name in found[0]}
 
 
@@ -91,11 +91,11 @@ def _go_together(types: Sequence[str]) -> bool:
 
 
 def _check_names(
-    i: int, table: str, columns: Types, first: str, wanted: Types, report: TableMistakes
+    i: int, table: str, columns: Types, first: str, wanted: Types, mistakes: TableMistakes
 ) -> None:
     lacking = [name for name in wanted if name not in columns]
     further = [name for name in columns if name not in wanted]
     if lacking or further:
         lacks = [f"{table} lacks {', '.join(lacking)}"] if lacking else []
         has = [f"{table} has {', '.join(further)}, which {first} has not"] if further else []
-        report.add(("from", i), f"{'; '.join([*lacks, *has])}: `select` the common columns")
+        mistakes.add(("from", i), f"{'; '.join([*lacks, *has])}: `select` the common columns")

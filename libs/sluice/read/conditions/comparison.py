@@ -42,20 +42,23 @@ MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = {
 }
 
 
-def columns(how: ComparisonOperator, one: pa.Field, other: pa.Field) -> pc.Expression:
+def columns(operator: ComparisonOperator, one: pa.Field, other: pa.Field) -> pc.Expression:
     """Return the comparison of two columns."""
     floating = pa.types.is_floating(one.type) or pa.types.is_floating(other.type)
-    return _comparison(how, _column(one), _column(other), floating)
+    return _comparison(operator, _column(one), _column(other), floating)
 
 
-def literal(how: ComparisonOperator, column: pa.Field, value: Any) -> pc.Expression:
+def literal(operator: ComparisonOperator, column: pa.Field, value: Any) -> pc.Expression:
     """Return the comparison of a column with a value from `read_literal`."""
     side, kind = _column(column), column.type
     if isinstance(value, Decimal) and pa.types.is_integer(kind):
         side = side.cast(pa.decimal128(20, 0))
     as_is = isinstance(value, Decimal | float)
     return _comparison(
-        how, side, pc.scalar(pa.scalar(value, None if as_is else kind)), pa.types.is_floating(kind)
+        operator,
+        side,
+        pc.scalar(pa.scalar(value, None if as_is else kind)),
+        pa.types.is_floating(kind),
     )
 
 
@@ -98,7 +101,7 @@ def _column(field: pa.Field) -> pc.Expression:
 
 
 def _comparison(
-    how: ComparisonOperator, a: pc.Expression, b: pc.Expression, floating: bool
+    operator: ComparisonOperator, a: pc.Expression, b: pc.Expression, floating: bool
 ) -> pc.Expression:
     above = _above_with_nan if floating else _above
     equal = _equal_with_nan if floating else _equal
@@ -111,7 +114,7 @@ def _comparison(
         ComparisonOperator.LE: lambda: ~above(a, b),
         ComparisonOperator.SAME: lambda: pc.coalesce(equal(a, b), a.is_null() & b.is_null()),
     }
-    return ways[how]()
+    return ways[operator]()
 
 
 def _equal(a: pc.Expression, b: pc.Expression) -> pc.Expression:

@@ -127,24 +127,28 @@ class _Compiler:
                 return self._span(OPERATORS[type(node)], node.left, node.right)
         return []
 
-    def _span(self, how: ComparisonOperator, left: exp.Expr, right: exp.Expr) -> list[KeyRange]:
-        how, left, right = _column_first(how, left, right)
-        if how not in SPANNING or isinstance(right, exp.Column):
+    def _span(
+        self, operator: ComparisonOperator, left: exp.Expr, right: exp.Expr
+    ) -> list[KeyRange]:
+        operator, left, right = _column_first(operator, left, right)
+        if operator not in SPANNING or isinstance(right, exp.Column):
             return []
         column = self.column(left)
         value = self._literal(right, column)
         if value is None or pa.types.is_floating(column.type):
             return []
-        bound, side = (place(value),), SPANNING[how]
+        bound, side = (place(value),), SPANNING[operator]
         low = bound if side != "high" else None
         return [KeyRange((column.name,), low, bound if side != "low" else None)]
 
-    def _compare(self, how: ComparisonOperator, left: exp.Expr, right: exp.Expr) -> pc.Expression:
-        how, left, right = _column_first(how, left, right)
+    def _compare(
+        self, operator: ComparisonOperator, left: exp.Expr, right: exp.Expr
+    ) -> pc.Expression:
+        operator, left, right = _column_first(operator, left, right)
         column = self.column(left)
         if isinstance(right, exp.Column):
-            return comparison.columns(how, column, self.column(right))
-        return comparison.literal(how, column, self._literal(right, column))
+            return comparison.columns(operator, column, self.column(right))
+        return comparison.literal(operator, column, self._literal(right, column))
 
     def flag(self, node: exp.Column) -> pc.Expression:
         """Return a column of truth values."""
@@ -227,11 +231,11 @@ TESTS: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {
 
 
 def _column_first(
-    how: ComparisonOperator, left: exp.Expr, right: exp.Expr
+    operator: ComparisonOperator, left: exp.Expr, right: exp.Expr
 ) -> tuple[ComparisonOperator, exp.Expr, exp.Expr]:
     if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-        return how.mirrored, right, left
-    return how, left, right
+        return operator.mirrored, right, left
+    return operator, left, right
 
 
 def _unsigned(node: exp.Expr) -> tuple[str, exp.Expr]:

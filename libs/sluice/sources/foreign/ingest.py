@@ -60,10 +60,10 @@ def replay_table(
     source = TableSource.of(project, table)
     check_source(project, table, head(source.kept_uri))
     found = source.found()
-    place = VersionRange.of(head(source.kept_uri), table.id)
+    versions = VersionRange.of(head(source.kept_uri), table.id)
     noted = {d.interval.start: d.files for d in deliveries(source.intervals_uri)}
-    if place and place.at:
-        noted.setdefault(place.at, place.fingerprint())
+    if versions and versions.at:
+        noted.setdefault(versions.at, versions.fingerprint())
     reports = [
         source.delivered(spark, found, *_again(source, found, noted.get(at, ""), at), run)
         for at in sorted(moments)
@@ -75,17 +75,17 @@ def _deliver(
     spark: Spark, source: TableSource, before: Head | None, run: Run
 ) -> Iterator[BatchReport]:
     found = source.found()
-    place = VersionRange.of(before, source.table.id)
-    if place:
-        place.check(found, source.table.id)
-        yield from _noted(spark, source, place, found, run)
+    versions = VersionRange.of(before, source.table.id)
+    if versions:
+        versions.check(found, source.table.id)
+        yield from _noted(spark, source, versions, found, run)
     after = dict(before.position.topic) if before and before.position else {}
-    last = place or VersionRange(found.table_id, NOTHING, NOTHING)
+    last = versions or VersionRange(found.table_id, NOTHING, NOTHING)
     bounds = source.foreign.max_rows, source.foreign.max_bytes
-    some = spans(found.log, place.upto, found.version, *bounds) if place else [_whole(found)]
+    some = spans(found.log, versions.upto, found.version, *bounds) if versions else [_whole(found)]
     for nth, span in enumerate(some):
         if not nth:
-            _forget(source, place)
+            _forget(source, versions)
         passing("read", source.table.id)
         last = last.reached(found, span, _moment(last))
         report = source.delivered(spark, found, span, last, run, after)
@@ -125,12 +125,12 @@ def _again(
 
 
 def _noted(
-    spark: Spark, source: TableSource, place: VersionRange, found: Foreign, run: Run
+    spark: Spark, source: TableSource, versions: VersionRange, found: Foreign, run: Run
 ) -> Iterator[BatchReport]:
     """Read the last batch again if it has no note."""
-    if not place.at or read_rows(source.intervals_uri, [("interval_start", "=", place.at)]):
+    if not versions.at or read_rows(source.intervals_uri, [("interval_start", "=", versions.at)]):
         return
-    span, again = _again(source, found, place.fingerprint(), place.at)
+    span, again = _again(source, found, versions.fingerprint(), versions.at)
     yield source.delivered(spark, found, span, again, run)
 
 
@@ -140,14 +140,14 @@ def _moment(last: VersionRange) -> datetime:
     return max(now, last.at + INSTANT) if last.at else now
 
 
-def _said(source: TableSource, span: CommitRange) -> Iterator[str]:
+def _said(source: TableSource, commits: CommitRange) -> Iterator[str]:
     """Yield a warning of each commit that put other rows in place of all of them."""
-    for what in span.replaced:
+    for what in commits.replaced:
         yield f"{source.table.id}: {what} of {source.uri} replaced its rows; the difference is read"
 
 
-def _forget(source: TableSource, place: VersionRange | None) -> None:
+def _forget(source: TableSource, versions: VersionRange | None) -> None:
     """Delete what killed batches left in quarantine; their commits are read again."""
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
-    since = place.at if place else None
+    since = versions.at if versions else None
     delete_rows(uri, f"_sluice_interval > '{since.isoformat()}'" if since else "true")

@@ -26,10 +26,10 @@ def unread_of(
     """
     found = Foreign.at(project.resolve(foreign.path), table.id)
     check_columns(found, found.version, names, table.id)
-    place = VersionRange.of(head(layout(project).uri(table.id, DELIVERIES)), table.id)
-    if place:
-        place.check(found, table.id)
+    versions = VersionRange.of(head(layout(project).uri(table.id, DELIVERIES)), table.id)
+    if versions:
+        versions.check(found, table.id)
         bounds = foreign.max_rows, foreign.max_bytes
-        for span in spans(found.log, place.upto, found.version, *bounds):
+        for span in spans(found.log, versions.upto, found.version, *bounds):
             check_files(found, span, table.id)
-    return (Unread(None, found.version - (place.upto if place else -1), None, VERSION),)
+    return (Unread(None, found.version - (versions.upto if versions else -1), None, VERSION),)

@@ -66,10 +66,10 @@ class VersionRange:
         read = {"table": self.table_id, "versions": [self.after, self.upto]}
         return json.dumps(read, separators=(",", ":"))
 
-    def reached(self, found: Foreign, span: CommitRange, at: datetime) -> "VersionRange":
+    def reached(self, found: Foreign, commits: CommitRange, at: datetime) -> "VersionRange":
         """Return the place after a span of commits."""
-        reached = replace(self, table_id=found.table_id, after=span.after, upto=span.upto)
-        return replace(reached, commit=found.digest(span.upto), at=at)
+        reached = replace(self, table_id=found.table_id, after=commits.after, upto=commits.upto)
+        return replace(reached, commit=found.digest(commits.upto), at=at)
 
     def check(self, found: Foreign, table: str) -> None:
         """Raise HistoryLost unless the table still has every commit from here on."""
@@ -96,19 +96,19 @@ class VersionRange:
         return None, ""
 
 
-def check_files(found: Foreign, span: CommitRange, table: str) -> None:
+def check_files(found: Foreign, commits: CommitRange, table: str) -> None:
     """Raise FeedVacuumed if the table's owner has deleted files that a span needs.
 
     Raises LogCleaned if the log no longer shows a version that has some of them.
     """
-    for version in {part.version for part in span.parts}:
+    for version in {part.version for part in commits.parts}:
         if not found.can_open(version):
             what = f"version {version} of {found.uri} can't be opened: its log was cleaned"
             raise LogCleaned(f"{table}: {what}", hint=_choice(table))
-    paths = [path for part in span.parts for path in part.paths]
+    paths = [path for part in commits.parts for path in part.paths]
     if missing := found.missing(paths):
         raise FeedVacuumed(
-            f"{table}: {shown(span.after, span.upto)} of {found.uri} can't be read: "
+            f"{table}: {shown(commits.after, commits.upto)} of {found.uri} can't be read: "
             f"{len(missing)} of their files were deleted ({missing[0]})",
             hint=_choice(table),
         )

@@ -58,8 +58,8 @@ class TableSource(NamedTuple):
         self,
         spark: Spark,
         found: Foreign,
-        span: CommitRange,
-        place: VersionRange,
+        commits: CommitRange,
+        versions: VersionRange,
         run: Run,
         after: Mapping[str, Any] | None = None,
     ) -> BatchReport:
@@ -67,26 +67,26 @@ class TableSource(NamedTuple):
 
         `after`: the place that the table's position holds until then; None if it does not move.
         """
-        assert place.at
-        check_columns(found, span.upto, self.spec.of_files, self.table.id)
-        check_files(found, span, self.table.id)
+        assert versions.at
+        check_columns(found, commits.upto, self.spec.of_files, self.table.id)
+        check_files(found, commits, self.table.id)
         delivery = Delivery(
-            *(self.table, self.spec, _instant(place.at), self.uri, ()),
-            fingerprint=place.fingerprint(),
+            *(self.table, self.spec, _instant(versions.at), self.uri, ()),
+            fingerprint=versions.fingerprint(),
             replaced=(),
             intervals_uri=self.intervals_uri,
-            message_bytes=span.bytes,
-            topic={} if after is None else place.plain(),
+            message_bytes=commits.bytes,
+            topic={} if after is None else versions.plain(),
             after=after or {},
         )
-        arrived = partial(self._arrived, found, span, delivery)
+        arrived = partial(self._arrived, found, commits, delivery)
         return replace_interval(spark, self.project, delivery, run, arrived=arrived)
 
     def _arrived(
-        self, found: Foreign, span: CommitRange, delivery: Delivery, session: SparkSession
+        self, found: Foreign, commits: CommitRange, delivery: Delivery, session: SparkSession
     ) -> DataFrame:
         limits = self.project.limits
-        return judged(rows_of(session, self.spec, found, span, limits), delivery)
+        return judged(rows_of(session, self.spec, found, commits, limits), delivery)
 
 
 def _instant(at: datetime) -> Interval:

@@ -28,18 +28,18 @@ INSERT, DELETE = "insert", "delete"
 
 
 def rows_of(
-    session: SparkSession, spec: Source, found: Foreign, span: CommitRange, limits: Limits
+    session: SparkSession, spec: Source, found: Foreign, commits: CommitRange, limits: Limits
 ) -> DataFrame:
     """Return the rows that a span of commits brings and takes, for the gate."""
-    wanted = columns_of(found.uri, span.upto, tuple(spec.of_files))
-    parts = [read_part(session, found.uri, part, wanted, limits) for part in span.parts]
+    wanted = columns_of(found.uri, commits.upto, tuple(spec.of_files))
+    parts = [read_part(session, found.uri, part, wanted, limits) for part in commits.parts]
     if not parts:
         fields = wanted.add(CHANGE_TYPE, "string")
         parts = [session.createDataFrame([], fields)]
     own = [f"{field_name(theirs)} AS `{name}`" for theirs, name in spec.of_files.items()]
     feed = union([part.selectExpr(*own, CHANGE_TYPE) for part in parts])
-    rows = _netted(feed, spec, only_comes=all(part.weight > 0 for part in span.parts))
-    origin = f"{found.uri} at version {span.upto}"
+    rows = _netted(feed, spec, only_comes=all(part.weight > 0 for part in commits.parts))
+    origin = f"{found.uri} at version {commits.upto}"
     known = rows.selectExpr(
         *(f"`{name}`" for name in spec.types),
         OP,

@@ -38,10 +38,10 @@ def backfill_topic(
     """
     source = MessageSource.of(project, table)
     before = head(source.uri)
-    place = OffsetRange.of(before)
-    if before is None or place is None:
+    offsets = OffsetRange.of(before)
+    if before is None or offsets is None:
         return ingest_topic(spark, project, table, run)
-    reports = [*arrived(spark, source, run), *_again(spark, source, place, span, run)]
+    reports = [*arrived(spark, source, run), *_again(spark, source, offsets, span, run)]
     reports = reports or [unchanged(table.delivered_to, before, span)]
     if source.spec.keeps_deliveries:
         reports += advance(spark, project, table, run)
@@ -49,16 +49,16 @@ def backfill_topic(
 
 
 def _again(
-    spark: Spark, source: MessageSource, place: OffsetRange, span: Interval, run: Run
+    spark: Spark, source: MessageSource, offsets: OffsetRange, span: Interval, run: Run
 ) -> Iterator[BatchReport]:
     """Read a time's messages before that place again; warnings are in the first report."""
     brokers = Brokers.of(source.table.id, source.topic)
     found = brokers.describe()
-    place.check(found, source.table.id)
+    offsets.check(found, source.table.id)
     since = brokers.since(span.start, found)
     gone = tuple(_gone(source, found, since))
     first = True
-    for report in _judged(spark, source, brokers, place, since, span, run):
+    for report in _judged(spark, source, brokers, offsets, since, span, run):
         yield replace(report, warnings=(*gone, *report.warnings)) if first else report
         first = False
     if gone and first:
@@ -73,22 +73,22 @@ def _judged(
     spark: Spark,
     source: MessageSource,
     brokers: Brokers,
-    place: OffsetRange,
+    offsets: OffsetRange,
     since: Offsets,
     span: Interval,
     run: Run,
 ) -> Iterator[BatchReport]:
-    batches = Batches.of(deliveries(source.intervals_uri), place.topic_id, source.table.id)
-    end = {p: offset for p, offset in place.following.items() if p in since}
+    batches = Batches.of(deliveries(source.intervals_uri), offsets.topic_id, source.table.id)
+    end = {p: offset for p, offset in offsets.following.items() if p in since}
     start = {p: min(since[p], offset) for p, offset in end.items()}
     for taken in brokers.read(start, end):
         chosen = [message for message in one_by_one(taken.messages) if message.moment in span]
         yield from judged_again(spark, source, batches.by_moment(chosen), run)
 
 
-def _gone(source: MessageSource, found: TopicDescription, since: Offsets) -> Iterator[str]:
+def _gone(source: MessageSource, description: TopicDescription, since: Offsets) -> Iterator[str]:
     """Yield a warning of each partition that may have lost messages of the time."""
-    for p, first in sorted(found.first.items()):
+    for p, first in sorted(description.first.items()):
         if first > 0 and since[p] <= first:
             yield (
                 f"{source.table.id}: partition {p} begins at offset {first} now; the rows of "

@@ -53,26 +53,26 @@ def arrived(spark: Spark, source: MessageSource, run: Run) -> Iterator[BatchRepo
     check_source(source.project, source.table, before)
     brokers = Brokers.of(source.table.id, source.topic)
     found = brokers.describe()
-    place = OffsetRange.of(before)
-    if place:
-        place.check(found, source.table.id)
-        yield from _noted(spark, source, brokers, place, found, run)
+    offsets = OffsetRange.of(before)
+    if offsets:
+        offsets.check(found, source.table.id)
+        yield from _noted(spark, source, brokers, offsets, found, run)
     else:
-        place = OffsetRange.beginning(found, latest=source.topic.start == "latest")
-    place = place.with_new_partitions(found)
+        offsets = OffsetRange.beginning(found, latest=source.topic.start == "latest")
+    offsets = offsets.with_new_partitions(found)
     after = dict(before.position.topic) if before and before.position else {}
-    batches = fetched_ahead(brokers.read(place.following, found.following))
+    batches = fetched_ahead(brokers.read(offsets.following, found.following))
     if not after and source.topic.start == "latest":
         batches = chain(
-            [PolledMessages(dict(place.following))], batches
+            [PolledMessages(dict(offsets.following))], batches
         )  # notes where the topic ended
     for nth, taken in enumerate(batches):
         if not nth:
-            _forget(source, place)
+            _forget(source, offsets)
         passing("read", source.table.id)
-        place = _reached(place, taken)
-        plain = place.plain()
-        yield _delivered(spark, source, place, taken, after, run)
+        offsets = _reached(offsets, taken)
+        plain = offsets.plain()
+        yield _delivered(spark, source, offsets, taken, after, run)
         after = plain
 
 
@@ -80,48 +80,48 @@ def _noted(
     spark: Spark,
     source: MessageSource,
     brokers: Brokers,
-    place: OffsetRange,
-    found: TopicDescription,
+    offsets: OffsetRange,
+    description: TopicDescription,
     run: Run,
 ) -> Iterator[BatchReport]:
     """Read the last batch again if it has no note."""
-    if not place.at or place.start == place.following:
+    if not offsets.at or offsets.start == offsets.following:
         return
-    if read_rows(source.intervals_uri, [("interval_start", "=", place.at)]):
+    if read_rows(source.intervals_uri, [("interval_start", "=", offsets.at)]):
         return
-    start = {p: max(offset, found.first[p]) for p, offset in place.start.items()}
-    taken = brokers.read(start, place.following)
+    start = {p: max(offset, description.first[p]) for p, offset in offsets.start.items()}
+    taken = brokers.read(start, offsets.following)
     again = [message for each in taken for message in one_by_one(each.messages)]
-    yield from judged_again(spark, source, {place.at: again}, run)
+    yield from judged_again(spark, source, {offsets.at: again}, run)
 
 
-def _reached(place: OffsetRange, taken: PolledMessages) -> OffsetRange:
+def _reached(offsets: OffsetRange, polled: PolledMessages) -> OffsetRange:
     """Return the place after a batch; its moment is later than that of the batch before."""
-    earliest = place.at + INSTANT if place.at else datetime.min.replace(tzinfo=UTC)
+    earliest = offsets.at + INSTANT if offsets.at else datetime.min.replace(tzinfo=UTC)
     at = max(datetime.now(UTC), earliest)
-    return replace(place, start=place.following, following=taken.following, at=at)
+    return replace(offsets, start=offsets.following, following=polled.following, at=at)
 
 
 def _delivered(
     spark: Spark,
     source: MessageSource,
-    place: OffsetRange,
-    taken: PolledMessages,
+    offsets: OffsetRange,
+    polled: PolledMessages,
     after: dict[str, object],
     run: Run,
 ) -> BatchReport:
-    assert place.at
-    plain = place.plain()
-    delivery = source.delivery(place.at, fingerprint(plain))
-    delivery = replace(delivery, topic=plain, after=after, message_bytes=taken.bytes)
-    rows = partial(source.rows, taken.messages, delivery.interval)
+    assert offsets.at
+    plain = offsets.plain()
+    delivery = source.delivery(offsets.at, fingerprint(plain))
+    delivery = replace(delivery, topic=plain, after=after, message_bytes=polled.bytes)
+    rows = partial(source.rows, polled.messages, delivery.interval)
     return replace_interval(spark, source.project, delivery, run, arrived=rows)
 
 
-def _forget(source: MessageSource, place: OffsetRange) -> None:
+def _forget(source: MessageSource, offsets: OffsetRange) -> None:
     """Delete what killed batches left in quarantine; their messages are read again."""
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
-    delete_rows(uri, f"_sluice_interval > '{place.at.isoformat()}'" if place.at else "true")
+    delete_rows(uri, f"_sluice_interval > '{offsets.at.isoformat()}'" if offsets.at else "true")
 
 
 def fetched_ahead(batches: Generator[PolledMessages]) -> Iterator[PolledMessages]:

@@ -23,14 +23,14 @@ def unread_of(project: Project, table: Table, spec: Source, topic: Topic) -> tup
     Raises HistoryLost if they can't be read from the recorded place on.
     """
     kept_in = DELIVERIES if spec.keeps_deliveries else ""
-    place = OffsetRange.of(head(layout(project).uri(table.id, kept_in)))
+    offsets = OffsetRange.of(head(layout(project).uri(table.id, kept_in)))
     brokers = replace(Brokers.of(table.id, topic), answer_s=ANSWER_S)
     found = brokers.describe()
-    if place:
-        place.check(found, table.id)
-    place = place or OffsetRange.beginning(found, latest=topic.start == "latest")
-    place = place.with_new_partitions(found)
-    counts = place.lag(found)
-    times = brokers.times(place.following, found.following) if any(counts.values()) else {}
+    if offsets:
+        offsets.check(found, table.id)
+    offsets = offsets or OffsetRange.beginning(found, latest=topic.start == "latest")
+    offsets = offsets.with_new_partitions(found)
+    counts = offsets.lag(found)
+    times = brokers.times(offsets.following, found.following) if any(counts.values()) else {}
     moments = {p: moment_of(at) for p, at in times.items()}
     return tuple(Unread(p, count, moments.get(p)) for p, count in sorted(counts.items()))

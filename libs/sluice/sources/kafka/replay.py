@@ -52,8 +52,8 @@ def judged_again(
     The rows that the messages gave before are replaced. Safe to repeat.
     """
     noted = intervals.deliveries(source.intervals_uri)
-    place = OffsetRange.of(head(source.uri))
-    read = {place.at: fingerprint(place.plain())} if place and place.at else {}
+    offsets = OffsetRange.of(head(source.uri))
+    read = {offsets.at: fingerprint(offsets.plain())} if offsets and offsets.at else {}
     read |= {d.interval.start: d.files for d in noted}
     for moment, given in messages.items():
         every = {m[:2]: m for m in (*_whole(source, _quarantined(source, moment)), *given)}

@@ -38,9 +38,9 @@ NEVER = {
 class Queries(Planner):
     """Plans queries into a chain."""
 
-    def value(self, scope: JoinedSources, subquery: exp.Subquery) -> Tree:
+    def value(self, joined: JoinedSources, subquery: exp.Subquery) -> Tree:
         """Join a scalar subquery to rows; return the expression of its value."""
-        return subqueries.scalar(scope, subquery, f"S{self.chain.number()}")
+        return subqueries.scalar(joined, subquery, f"S{self.chain.number()}")
 
     def query(self, tree: Tree) -> AnyRows:
         """Return the relation of a SELECT, a set operation or a list of VALUES."""
@@ -76,14 +76,14 @@ class Queries(Planner):
         after += [select.args["qualify"].this] if select.args.get("qualify") else []
         where = select.args.get("where")
         conditions = conjuncts(where.this if where else None)
-        scope, queries = unfiltered(self, select, conditions, after)
+        joined, queries = unfiltered(self, select, conditions, after)
         for condition in queries:
-            subqueries.keep(scope, condition)
-        items = _exploded(scope, items, after)
-        return self._shown(select, scope, items, keys)
+            subqueries.keep(joined, condition)
+        items = _exploded(joined, items, after)
+        return self._shown(select, joined, items, keys)
 
     def _shown(
-        self, select: exp.Select, scope: JoinedSources, items: dict[str, Tree], keys: list[Tree]
+        self, select: exp.Select, joined: JoinedSources, items: dict[str, Tree], keys: list[Tree]
     ) -> AnyRows:
         having = select.args.get("having")
         items, keys = _by_alias(items, keys)
@@ -93,11 +93,11 @@ class Queries(Planner):
         best = {f"best {i}": c for i, c in enumerate(conjuncts(qualify.this if qualify else None))}
         trees = {**trees, **asked, **best}
         if select.args.get("group") or has_aggregates(trees.values()):
-            relation = self._grouped(select, scope, trees)
+            relation = self._grouped(select, joined, trees)
         else:
-            trees = subqueries.with_scalars(scope, trees)
-            shown = {name: scope.rows.resolved(tree) for name, tree in trees.items()}
-            relation = QueryRows(scope.rows.source, shown, scope.rows.where)
+            trees = subqueries.with_scalars(joined, trees)
+            shown = {name: joined.rows.resolved(tree) for name, tree in trees.items()}
+            relation = QueryRows(joined.rows.source, shown, joined.rows.where)
         relation = relation.kept(relation.columns[name] for name in asked)
         relation = windowed(self.chain, _without(relation, asked))
         relation = as_ranked(relation.kept(relation.columns[name] for name in best))
@@ -108,10 +108,12 @@ class Queries(Planner):
             return self._first(select, relation, [*items], keys)
         return relation
 
-    def _grouped(self, select: exp.Select, scope: JoinedSources, trees: dict[str, Tree]) -> AnyRows:
+    def _grouped(
+        self, select: exp.Select, joined: JoinedSources, trees: dict[str, Tree]
+    ) -> AnyRows:
         trees, later = deferred(trees)
-        trees = subqueries.with_scalars(scope, trees)
-        relation = grouped(self.chain, select, scope.rows, trees)
+        trees = subqueries.with_scalars(joined, trees)
+        relation = grouped(self.chain, select, joined.rows, trees)
         return with_later(self, relation, later)
 
     def _distinct(self, select: exp.Select, relation: AnyRows, keys: list[Tree]) -> AnyRows:
@@ -165,7 +167,7 @@ class Queries(Planner):
         return self._first(tree, more, [*relation.columns], keys)
 
 
-def _exploded(scope: JoinedSources, items: dict[str, Tree], after: list[Tree]) -> dict[str, Tree]:
+def _exploded(joined: JoinedSources, items: dict[str, Tree], after: list[Tree]) -> dict[str, Tree]:
     """Return selected expressions with a column in place of an array that one explodes."""
     calls = {n: t for n, t in items.items() if t.find(exp.Anonymous) and _is_generator(t)}
     if not calls:
@@ -173,8 +175,8 @@ def _exploded(scope: JoinedSources, items: dict[str, Tree], after: list[Tree]) -
     if len(calls) > 1:
         raise Refused([*calls.values()][1], "two arrays are exploded: write LATERAL VIEW for each")
     ((name, call),) = calls.items()
-    alias = f"E{scope.planner.chain.number()}"
-    scope.explode(call, alias, [name], after, outer=False)
+    alias = f"E{joined.planner.chain.number()}"
+    joined.explode(call, alias, [name], after, outer=False)
     return {**items, name: exp.column(name, alias)}
 
 

@@ -31,19 +31,19 @@ def unfiltered(
 ) -> tuple[JoinedSources, list[Tree]]:
     """Return the joined sources, and the conditions that were not applied: those with queries."""
     rows, aliases = _first(planner, select)
-    scope = JoinedSources(planner, rows, aliases, list(conditions), after)
+    joined = JoinedSources(planner, rows, aliases, list(conditions), after)
     waiting = [_Join.of(planner, join) for join in _joins(select)]
     _check_commas(waiting)
     views = [
         _Join.of_array(view, view.args.get("outer")) for view in select.args.get("laterals", ())
     ]
-    _join_all(scope, waiting, views)
+    _join_all(joined, waiting, views)
     for view in views:
-        view.explode(scope, [])
-        scope.apply()
-    queries = scope.left_over()
-    scope.after = [*scope.after, *queries]
-    return scope, queries
+        view.explode(joined, [])
+        joined.apply()
+    queries = joined.left_over()
+    joined.after = [*joined.after, *queries]
+    return joined, queries
 
 
 def _first(planner: Planner, select: exp.Select) -> tuple[AnyRows, set[str]]:
@@ -62,10 +62,10 @@ def _source(planner: Planner, tree: Tree) -> tuple[AnyRows, set[str]]:
         joins = inner.args["joins"]
         select = exp.Select(from_=exp.From(this=alone), joins=[j.copy() for j in joins])
         after: list[Tree] = [c.copy() for c in columns_in(tree.root())]
-        scope, rest = unfiltered(planner, select, [], after)
+        joined, rest = unfiltered(planner, select, [], after)
         if rest:
             raise Refused(rest[0], "a subquery in ON can't be kept; write it in WHERE")
-        return scope.rows, scope.aliases
+        return joined.rows, joined.aliases
     alias, rows = planner.source(tree)
     return prefixed(rows, alias), {alias}
 
@@ -74,24 +74,24 @@ def _joins(select: exp.Select) -> list[exp.Join]:
     return list(select.args.get("joins") or ())
 
 
-def _join_all(scope: JoinedSources, waiting: "list[_Join]", later: "list[_Join]") -> None:
+def _join_all(joined: JoinedSources, waiting: "list[_Join]", later: "list[_Join]") -> None:
     """Join the sources, each as soon as it can be."""
     while waiting:
-        scope.nulls_follow = any(join.type in ("right", "full") for join in waiting)
-        join = _next(scope, waiting)
+        joined.nulls_follow = any(join.type in ("right", "full") for join in waiting)
+        join = _next(joined, waiting)
         waiting.remove(join)
-        scope.apply()
+        joined.apply()
         rest = [c for other in (*waiting, *later) for c in (*other.on, *other.arrays)]
         if join.arrays:
-            join.explode(scope, rest)
+            join.explode(joined, rest)
         elif join.type == "inner":
-            scope.join(
-                join.rows, join.aliases, "inner", scope.taken_by(join.aliases, join.on), rest
+            joined.join(
+                join.rows, join.aliases, "inner", joined.taken_by(join.aliases, join.on), rest
             )
         else:
-            scope.join(join.rows, join.aliases, join.type, join.on, rest)
-    scope.nulls_follow = False
-    scope.apply()
+            joined.join(join.rows, join.aliases, join.type, join.on, rest)
+    joined.nulls_follow = False
+    joined.apply()
 
 
 def _check_commas(joins: "list[_Join]") -> None:
@@ -165,43 +165,45 @@ class _Join:
         rows = planner.query(found.select)
         return cls({view.alias}, prefixed(rows, view.alias), kind, found.tie(view.alias), view)
 
-    def explode(self, scope: JoinedSources, rest: list[Tree]) -> None:
+    def explode(self, joined: JoinedSources, rest: list[Tree]) -> None:
         """Put a row for each element in place of each row joined so far, or add columns."""
         if isinstance(self.arrays[0], exp.Subquery):
-            _add_values(scope, self.arrays[0], *self.aliases)
+            _add_values(joined, self.arrays[0], *self.aliases)
             return
         names = [name.name for name in self.tree.args["alias"].args.get("columns") or ()]
         (alias,) = self.aliases
-        scope.explode(self.arrays[0], alias, names, rest, outer=self.type == "left")
+        joined.explode(self.arrays[0], alias, names, rest, outer=self.type == "left")
 
 
-def _add_values(scope: JoinedSources, subquery: exp.Subquery, alias: str) -> None:
+def _add_values(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> None:
     """Add the columns of a query that has one row for each row."""
     if subquery.this.args.get("having"):
         raise Refused(
             subquery, "a LATERAL aggregate with HAVING can't be kept: write WHERE outside"
         )
     found = {}
-    scope.after += [item.copy() for item in subquery.this.expressions]
+    joined.after += [item.copy() for item in subquery.this.expressions]
     for item in subquery.this.expressions:
         single = subquery.copy()
         single.this.set("expressions", [item.copy()])
-        value = scope.planner.value(scope, single)
+        value = joined.planner.value(joined, single)
         found[f"{alias}.{item.alias_or_name}"] = value
-    columns = {name: scope.rows.resolved(value) for name, value in found.items()}
-    scope.rows = QueryRows(scope.rows.source, {**scope.rows.columns, **columns}, scope.rows.where)
-    scope.aliases = scope.aliases | {alias}
+    columns = {name: joined.rows.resolved(value) for name, value in found.items()}
+    joined.rows = QueryRows(
+        joined.rows.source, {**joined.rows.columns, **columns}, joined.rows.where
+    )
+    joined.aliases = joined.aliases | {alias}
 
 
-def _next(scope: JoinedSources, waiting: list[_Join]) -> _Join:
+def _next(joined: JoinedSources, waiting: list[_Join]) -> _Join:
     """Return the join to do next: the first, or an inner one that an equality links by now."""
     for join in waiting:
         if join.arrays or join.type != "inner":
             if join is waiting[0]:
                 return join
             break
-        if equalities(scope.usable(join.on), scope.aliases, join.aliases)[0]:
+        if equalities(joined.usable(join.on), joined.aliases, join.aliases)[0]:
             return join
-        if scope.is_free(join.rows):
+        if joined.is_free(join.rows):
             return join
     raise Refused(waiting[0].tree, no_equality(waiting[0].on))

@@ -40,12 +40,12 @@ def with_later(planner: Planner, rows: AnyRows, subqueries: dict[str, exp.Subque
     places = {c.name: c for t in rows.columns.values() for c in columns_in(t) if not c.table}
     columns: dict[str, Tree] = {f"_.{name}": exp.column(name) for name in places}
     after: list[Tree] = [exp.column(name, "_") for name in places]
-    scope = JoinedSources(planner, QueryRows(rows.source, columns, rows.where), {"_"}, [], after)
+    joined = JoinedSources(planner, QueryRows(rows.source, columns, rows.where), {"_"}, [], after)
     values = {
-        f"{LATER}.{name}": scalar(scope, subquery, f"S{planner.chain.number()}")
+        f"{LATER}.{name}": scalar(joined, subquery, f"S{planner.chain.number()}")
         for name, subquery in subqueries.items()
     }
-    seen = {name: scope.rows.resolved(value) for name, value in values.items()}
-    seen |= {name: scope.rows.columns[f"_.{name}"] for name in places}
+    seen = {name: joined.rows.resolved(value) for name, value in values.items()}
+    seen |= {name: joined.rows.columns[f"_.{name}"] for name in places}
     shown = {name: substituted(tree, seen) for name, tree in rows.columns.items()}
-    return QueryRows(scope.rows.source, shown, scope.rows.where)
+    return QueryRows(joined.rows.source, shown, joined.rows.where)

@@ -31,8 +31,8 @@ class Planner(ABC):
         """Return the relation of a SELECT, a set operation or a list of VALUES."""
 
     @abstractmethod
-    def value(self, scope: Any, subquery: exp.Subquery) -> Tree:
-        """Join a scalar subquery to a `scope`; return the expression of its value."""
+    def value(self, joined: Any, subquery: exp.Subquery) -> Tree:
+        """Join a scalar subquery to the `joined` sources; return the expression of its value."""
 
     def one_row(self) -> AnyRows:
         """Return one row without columns."""

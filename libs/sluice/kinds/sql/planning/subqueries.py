@@ -30,7 +30,7 @@ from sluice.language import syntax
 from sluice.language.syntax import Tree
 
 
-def keep(scope: JoinedSources, condition: Tree) -> None:
+def keep(joined: JoinedSources, condition: Tree) -> None:
     """Keep the rows that meet a condition with a query in it."""
     if not has_query(condition):
         what = f"{syntax.render(condition)!r} names a table of an outer query"
@@ -39,75 +39,75 @@ def keep(scope: JoinedSources, condition: Tree) -> None:
     is_negated = isinstance(inner, exp.Not)
     test = inner.this.unnest() if is_negated else inner
     if isinstance(test, exp.Exists):
-        _semi(scope, test.this, [], is_negated=is_negated)
+        _semi(joined, test.this, [], is_negated=is_negated)
     elif isinstance(test, exp.In) and test.args.get("query"):
         query = test.args["query"]
         if is_negated:
-            _not_in(scope, test)
+            _not_in(joined, test)
         else:
             values = test.this.expressions if isinstance(test.this, exp.Tuple) else [test.this]
-            _semi(scope, query, values, is_negated=False)
+            _semi(joined, query, values, is_negated=False)
     else:
-        replaced = with_scalars(scope, {"condition": inner})["condition"]
-        scope.rows = scope.rows.kept([scope.rows.resolved(replaced)])
+        replaced = with_scalars(joined, {"condition": inner})["condition"]
+        joined.rows = joined.rows.kept([joined.rows.resolved(replaced)])
 
 
-def _not_in(scope: JoinedSources, test: exp.In) -> None:
+def _not_in(joined: JoinedSources, test: exp.In) -> None:
     """Keep the rows whose value is not among those of a subquery; nulls may make it unknown."""
     query = test.args["query"]
     select = _query_of(query)
     if isinstance(test.this, exp.Tuple):
-        _none_of(scope, test.this.expressions, select)
+        _none_of(joined, test.this.expressions, select)
         return
     if isinstance(select, exp.Select) and not is_alone(select):
-        condition = with_scalars(scope, {"condition": exp.Not(this=test.copy())})["condition"]
-        scope.rows = scope.rows.kept([scope.rows.resolved(condition)])
+        condition = with_scalars(joined, {"condition": exp.Not(this=test.copy())})["condition"]
+        joined.rows = joined.rows.kept([joined.rows.resolved(condition)])
         return
     value = test.this.copy()
-    scope.after.append(value)
-    _semi(scope, query.copy(), [value], is_negated=True)
-    alias = f"S{scope.planner.chain.number()}"
-    rows = scope.planner.query(select.copy())
+    joined.after.append(value)
+    _semi(joined, query.copy(), [value], is_negated=True)
+    alias = f"S{joined.planner.chain.number()}"
+    rows = joined.planner.query(select.copy())
     (name,) = rows.columns
-    stored = scope.planner.chain.stored(rows)
+    stored = joined.planner.chain.stored(rows)
     counts = {"n": exp.Star(), "known": stored.columns[name]}
     counted = {
         n: exp.Anonymous(this="count", expressions=[tree.copy()]) for n, tree in counts.items()
     }
     whole = QueryRows(
-        groups_of(scope.planner.chain, stored, {}, counted), {n: exp.column(n) for n in counted}
+        groups_of(joined.planner.chain, stored, {}, counted), {n: exp.column(n) for n in counted}
     )
-    seen = _everywhere(scope, whole, alias)
+    seen = _everywhere(joined, whole, alias)
     zero = exp.Literal.number(0)
     is_sure = exp.And(
         this=exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())),
         expression=exp.EQ(this=seen["n"].copy(), expression=seen["known"].copy()),
     )
     known = exp.Or(this=exp.EQ(this=seen["n"].copy(), expression=zero), expression=is_sure)
-    scope.rows = scope.rows.kept([scope.rows.resolved(known)])
+    joined.rows = joined.rows.kept([joined.rows.resolved(known)])
 
 
-def _none_of(scope: JoinedSources, values: list[Tree], select: Tree) -> None:
+def _none_of(joined: JoinedSources, values: list[Tree], select: Tree) -> None:
     """Keep the rows whose values are not together among those of a subquery."""
     if not is_alone(select):
         raise Refused(select, "NOT IN of several columns that is tied: write NOT EXISTS")
     if len(values) > len(NAMES):
         raise Refused(select, f"NOT IN of more than {len(NAMES)} columns: write NOT EXISTS")
-    planner = scope.planner
+    planner = joined.planner
     name = f"N{planner.chain.number()}"
     rows = planner.chain.stored(planner.query(select.copy()))
     own = dict(zip(NAMES, rows.columns.values(), strict=False))
     planner.shared[name] = QueryRows(rows.source, own, rows.where)
     for condition in not_among(values, name):
-        scope.after.append(condition)
-        keep(scope, condition)
+        joined.after.append(condition)
+        keep(joined, condition)
 
 
-def _everywhere(scope: JoinedSources, whole: AnyRows, alias: str) -> dict[str, Tree]:
+def _everywhere(joined: JoinedSources, whole: AnyRows, alias: str) -> dict[str, Tree]:
     """Join one row to every row; return its columns by name."""
     seen: dict[str, Tree] = {name: exp.column(name, alias) for name in whole.columns}
-    scope.after += [*seen.values()]
-    scope.join(prefixed(whole, alias), {alias}, "inner", [], [])
+    joined.after += [*seen.values()]
+    joined.join(prefixed(whole, alias), {alias}, "inner", [], [])
     return seen
 
 
@@ -115,11 +115,11 @@ def _query_of(tree: Tree) -> Tree:
     return tree.this if isinstance(tree, exp.Subquery) else tree
 
 
-def _semi(scope: JoinedSources, query: Tree, values: list[Tree], *, is_negated: bool) -> None:
+def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated: bool) -> None:
     """Keep the rows that a subquery has a row for, or has none."""
     select = _query_of(query)
     type_ = "anti" if is_negated else "semi"
-    planner = scope.planner
+    planner = joined.planner
     alias = f"S{planner.chain.number()}"
     if isinstance(select, exp.Select) and not is_alone(select):
         select = correlated.loosened(select, f"G{alias}", of_values=bool(values))
@@ -130,11 +130,11 @@ def _semi(scope: JoinedSources, query: Tree, values: list[Tree], *, is_negated: 
             for value, name in zip(values, rows.columns, strict=True)
         ]
         if on:
-            scope.join(prefixed(rows, alias), {alias}, type_, on, [])
+            joined.join(prefixed(rows, alias), {alias}, type_, on, [])
         else:
-            _if_any(scope, rows, alias, is_negated=is_negated)
+            _if_any(joined, rows, alias, is_negated=is_negated)
         return
-    inner, outer_conditions = tied_rows(scope, select)
+    inner, outer_conditions = tied_rows(joined, select)
     outputs = [item.unalias() for item in select.expressions] if values else []
     pairs = [
         exp.EQ(this=v.copy(), expression=o.copy()) for v, o in zip(values, outputs, strict=True)
@@ -142,20 +142,20 @@ def _semi(scope: JoinedSources, query: Tree, values: list[Tree], *, is_negated: 
     own = own_tables(select)
     on = [_moved(c, own, alias) for c in (*pairs, *outer_conditions)]
     if on:
-        scope.join(prefixed(_flat(inner), alias), {alias}, type_, on, [])
+        joined.join(prefixed(_flat(inner), alias), {alias}, type_, on, [])
     else:
-        _if_any(scope, inner, alias, is_negated=is_negated)
+        _if_any(joined, inner, alias, is_negated=is_negated)
 
 
-def _if_any(scope: JoinedSources, rows: AnyRows, alias: str, *, is_negated: bool) -> None:
+def _if_any(joined: JoinedSources, rows: AnyRows, alias: str, *, is_negated: bool) -> None:
     """Keep all rows if a subquery has any row, or has none."""
-    stored = scope.planner.chain.stored(rows, [])
+    stored = joined.planner.chain.stored(rows, [])
     counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
-    whole = QueryRows(groups_of(scope.planner.chain, stored, {}, counted), {"n": exp.column("n")})
-    seen = _everywhere(scope, whole, alias)
+    whole = QueryRows(groups_of(joined.planner.chain, stored, {}, counted), {"n": exp.column("n")})
+    seen = _everywhere(joined, whole, alias)
     compared = exp.EQ if is_negated else exp.GT
     condition = compared(this=seen["n"], expression=exp.Literal.number(0))
-    scope.rows = scope.rows.kept([scope.rows.resolved(condition)])
+    joined.rows = joined.rows.kept([joined.rows.resolved(condition)])
 
 
 def tied_rows(outside: JoinedSources, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
@@ -169,10 +169,10 @@ def tied_rows(outside: JoinedSources, select: exp.Select) -> tuple[AnyRows, list
     joins = [join for join in select.args.get("joins") or () if join.side and join.args.get("on")]
     _check_own([join.args["on"] for join in joins], outside, "in ON of an outer join")
     with outside.planner.sharing(select):
-        scope, rest = unfiltered(outside.planner, select, inner, after)
+        joined, rest = unfiltered(outside.planner, select, inner, after)
         for condition in rest:
-            keep(scope, condition)
-    return scope.rows, outer
+            keep(joined, condition)
+    return joined.rows, outer
 
 
 def _check_own(trees: Iterable[Tree], outside: JoinedSources, where: str) -> None:
@@ -201,60 +201,60 @@ def _flat_name(name: str) -> str:
     return name.replace(".", "__")
 
 
-def with_scalars(scope: JoinedSources, trees: dict[str, Tree]) -> dict[str, Tree]:
+def with_scalars(joined: JoinedSources, trees: dict[str, Tree]) -> dict[str, Tree]:
     """Join every scalar subquery; return the expressions with columns in their place."""
     trees = {n: exists.counted(correlated.with_totals(tree)) for n, tree in trees.items()}
     while found := next((n for n in trees if trees[n].find(exp.Subquery)), None):
         holder = exp.Paren(this=trees[found])
         subquery = next(s for s in holder.find_all(exp.Subquery, bfs=True))
-        alias = f"S{scope.planner.chain.number()}"
-        subquery.replace(scalar(scope, subquery, alias))
+        alias = f"S{joined.planner.chain.number()}"
+        subquery.replace(scalar(joined, subquery, alias))
         trees[found] = holder.this
     return trees
 
 
-def scalar(scope: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
+def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     """Join the groups of a correlated aggregate; return the expression of its value."""
     select = subquery.this
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:
         raise Refused(subquery, "a scalar subquery is one SELECT of one column")
     item = select.expressions[0].unalias()
     if select.args.get("from_") is None and not has_aggregates([item]):
-        return exp.Paren(this=with_scalars(scope, {"item": item.copy()})["item"])
+        return exp.Paren(this=with_scalars(joined, {"item": item.copy()})["item"])
     is_first = correlated.is_limited_to_one(select)
     if is_first and is_alone(select):
-        return _only(scope, select, alias)
+        return _only(joined, select, alias)
     if is_first:
         select = correlated.opened(select, f"G{alias}")
         item = select.expressions[0].unalias()
-    inner, outer = tied_rows(scope, select)
-    _check_own([item], scope, "in the value of a subquery")
+    inner, outer = tied_rows(joined, select)
+    _check_own([item], joined, "in the value of a subquery")
     own = own_tables(select)
-    pairs, others = equalities(outer, scope.aliases, own)
+    pairs, others = equalities(outer, joined.aliases, own)
     if not is_first:
-        _check_single(scope, select, item, inner, [] if others else [b for _, b in pairs])
+        _check_single(joined, select, item, inner, [] if others else [b for _, b in pairs])
     if not has_aggregates([item]):
         item = exp.Anonymous(this="max", expressions=[item])
     if others:
-        inner, pairs = tied.matched(scope, item, inner, own, outer)
+        inner, pairs = tied.matched(joined, item, inner, own, outer)
     wanted = {key_of(c) for tree in [item, *(b for _, b in pairs)] for c in columns_in(tree)}
-    stored = scope.planner.chain.stored(inner, wanted)
+    stored = joined.planner.chain.stored(inner, wanted)
     keys = {f"k{i}": stored.resolved(b) for i, (_, b) in enumerate(pairs)}
     places = Places({}, stored)
     value = places.placed(item)
     groups = QueryRows(
-        groups_of(scope.planner.chain, stored, keys, places.aggregates),
+        groups_of(joined.planner.chain, stored, keys, places.aggregates),
         {n: exp.column(n) for n in (*keys, *places.aggregates)},
     )
     if not pairs:
-        return exp.Paren(this=substituted(value, _everywhere(scope, groups, alias)))
+        return exp.Paren(this=substituted(value, _everywhere(joined, groups, alias)))
     on = [
         exp.EQ(this=a.copy(), expression=exp.column(f"k{i}", alias))
         for i, (a, _) in enumerate(pairs)
     ]
     seen: dict[str, Tree] = {name: exp.column(name, alias) for name in places.aggregates}
-    scope.after += [*seen.values()]
-    scope.join(prefixed(groups, alias), {alias}, "left", on, [])
+    joined.after += [*seen.values()]
+    joined.join(prefixed(groups, alias), {alias}, "left", on, [])
     is_grouped = bool(select.args.get("group"))  # then there is no row, not a count of 0
     counts = {n for n, t in places.aggregates.items() if is_count(t) and not is_grouped}
     zero = exp.Literal.number(0)
@@ -266,7 +266,7 @@ def scalar(scope: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
 
 
 def _check_single(
-    scope: JoinedSources, select: exp.Select, item: Tree, inner: AnyRows, keys: list[Tree]
+    joined: JoinedSources, select: exp.Select, item: Tree, inner: AnyRows, keys: list[Tree]
 ) -> None:
     """Refuse a scalar subquery that may give several rows for one row of the outer query."""
     if any(select.args.get(a) for a in ("having", "distinct", "limit", "offset")):
@@ -275,19 +275,19 @@ def _check_single(
     by = {sql(key) for key in (group.expressions if group else ())}
     if group and (not by or not by <= {sql(key) for key in keys}):
         raise Refused(select, "a scalar subquery with GROUP BY may give several rows")
-    uniqueness = scope.planner.chain.known_of(inner)
+    uniqueness = joined.planner.chain.known_of(inner)
     named = [key_of(key) for key in keys if isinstance(key, exp.Column)]
     if not has_aggregates([item]) and not uniqueness.are_unique_by(named):
         raise Refused(select, "a scalar subquery without an aggregate may give several rows")
 
 
-def _only(scope: JoinedSources, select: exp.Select, alias: str) -> Tree:
+def _only(joined: JoinedSources, select: exp.Select, alias: str) -> Tree:
     """Join the value of the one row that a LIMIT leaves, null if there is none."""
-    rows = scope.planner.query(select.copy())
+    rows = joined.planner.query(select.copy())
     (name,) = rows.columns
-    stored = scope.planner.chain.stored(rows)
+    stored = joined.planner.chain.stored(rows)
     value = exp.Anonymous(this="max", expressions=[stored.columns[name].copy()])
     whole = QueryRows(
-        groups_of(scope.planner.chain, stored, {}, {"v": value}), {"v": exp.column("v")}
+        groups_of(joined.planner.chain, stored, {}, {"v": value}), {"v": exp.column("v")}
     )
-    return exp.Paren(this=_everywhere(scope, whole, alias)["v"])
+    return exp.Paren(this=_everywhere(joined, whole, alias)["v"])

@@ -21,24 +21,24 @@ STRICT = (
 
 
 def matched(
-    scope: JoinedSources, item: Tree, inner: AnyRows, own: set[str], conditions: list[Tree]
+    joined: JoinedSources, item: Tree, inner: AnyRows, own: set[str], conditions: list[Tree]
 ) -> tuple[AnyRows, list[tuple[Tree, Tree]]]:
     """Return the subquery's rows with the outer values that they match, and pairs of these."""
-    _check(scope, own, conditions)
-    outer = [*{key_of(c): c for c in _columns(conditions) if c.table in scope.aliases}.values()]
-    scope.after += [column.copy() for column in outer]
-    scope.rows = rows = scope.side()
+    _check(joined, own, conditions)
+    outer = [*{key_of(c): c for c in _columns(conditions) if c.table in joined.aliases}.values()]
+    joined.after += [column.copy() for column in outer]
+    joined.rows = rows = joined.side()
     values = {f"d{i}": rows.columns[key_of(column)] for i, column in enumerate(outer)}
     seen = DistinctRows(rows.source, values, rows.where)
     names = {key_of(column): exp.column(f"d{i}") for i, column in enumerate(outer)}
     after: list[Tree] = [item, *outer]
-    inside = JoinedSources(scope.planner, QueryRows(seen, names), scope.aliases, [], after)
+    inside = JoinedSources(joined.planner, QueryRows(seen, names), joined.aliases, [], after)
     inside.join(inner, own, "inner", [c.copy() for c in conditions], [])
     return inside.rows, [(column.copy(), column.copy()) for column in outer]
 
 
-def _check(scope: JoinedSources, own: set[str], conditions: list[Tree]) -> None:
-    pairs, others = equalities(conditions, scope.aliases, own)
+def _check(joined: JoinedSources, own: set[str], conditions: list[Tree]) -> None:
+    pairs, others = equalities(conditions, joined.aliases, own)
     if not pairs:
         raise Refused(others[0], "a scalar subquery needs an equality to the outer query")
     for condition in conditions:
@@ -46,7 +46,7 @@ def _check(scope: JoinedSources, own: set[str], conditions: list[Tree]) -> None:
             if not isinstance(node, STRICT):
                 what = "such a condition on the outer query can't be kept; compare values plainly"
                 raise Refused(condition, what)
-        if not {c.table for c in _columns([condition])} <= scope.aliases | own:
+        if not {c.table for c in _columns([condition])} <= joined.aliases | own:
             what = "a subquery's condition names a table that is neither its own nor just outside"
             raise Refused(condition, what)
 

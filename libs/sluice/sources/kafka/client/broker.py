@@ -104,13 +104,15 @@ class Brokers:
             self._offsets(admin, partitions, OffsetSpec.latest()),
         )
 
-    def since(self, moment: datetime, found: TopicDescription) -> Offsets:
+    def since(self, moment: datetime, description: TopicDescription) -> Offsets:
         """Return each partition's first offset of a message at or after a moment, or its end."""
         from confluent_kafka.admin import OffsetSpec
 
         at = OffsetSpec.for_timestamp(ceil((moment - EPOCH) / MILLISECOND))
-        offsets = self._offsets(self._admin(), found.following, at)
-        return {p: offset if offset >= 0 else found.following[p] for p, offset in offsets.items()}
+        offsets = self._offsets(self._admin(), description.following, at)
+        return {
+            p: offset if offset >= 0 else description.following[p] for p, offset in offsets.items()
+        }
 
     def read(self, start: Offsets, end: Offsets) -> Generator[PolledMessages]:
         """Yield the messages of `[start, end)` in batches of the topic's bounds.
@@ -125,10 +127,10 @@ class Brokers:
             consumer.assign(self._partitions({p: start[p] for p in due}))
             following = dict(start)
             while due:
-                taken = PolledMessages(dict(following))
-                self._fill(consumer, taken, due, end)
-                following = taken.following
-                yield taken
+                polled = PolledMessages(dict(following))
+                self._fill(consumer, polled, due, end)
+                following = polled.following
+                yield polled
 
     def times(self, start: Offsets, end: Offsets) -> dict[int, int]:
         """Return the time of the first message in `[start, end)` of each partition that has one.
@@ -147,16 +149,16 @@ class Brokers:
         return found
 
     def _fill(
-        self, consumer: "Consumer", taken: PolledMessages, due: set[int], end: Offsets
+        self, consumer: "Consumer", polled: PolledMessages, due: set[int], end: Offsets
     ) -> None:
         topic, longest = self.topic, self.topic.max_wait.timedelta.total_seconds()
         began = heard = time.monotonic()
-        while due and taken.count < topic.max_rows and taken.bytes < topic.max_bytes:
-            if taken.count and time.monotonic() - began > longest:
+        while due and polled.count < topic.max_rows and polled.bytes < topic.max_bytes:
+            if polled.count and time.monotonic() - began > longest:
                 return  # the next batch continues here
-            most = min(AT_ONCE, topic.max_rows - taken.count)
+            most = min(AT_ONCE, topic.max_rows - polled.count)
             events = consumer.consume(most, timeout=1.0)
-            if events and self._take(events, taken, due, end):
+            if events and self._take(events, polled, due, end):
                 heard = time.monotonic()
             elif time.monotonic() - heard > longest:
                 raise Retryable(
@@ -167,12 +169,12 @@ class Brokers:
                 )
 
     def _take(
-        self, events: Sequence[Any], taken: PolledMessages, due: set[int], end: Offsets
+        self, events: Sequence[Any], polled: PolledMessages, due: set[int], end: Offsets
     ) -> bool:
         """Take the messages of partitions that are due; return False if there are none."""
         from confluent_kafka import Message as Event
 
-        before = dict(taken.following)
+        before = dict(polled.following)
         errors = list(map(Event.error, events))
         sent = [event for event, error in zip(events, errors, strict=True) if error is None]
         found = of_events(sent, self.topic.max_message_bytes)
@@ -181,22 +183,22 @@ class Brokers:
         for p in due.intersection(np.unique(partitions).tolist()):
             own = partitions == p
             is_taken |= own & (offsets < end[p])
-            self._reach(int(offsets[own][-1]) + 1, p, taken, due, end)
+            self._reach(int(offsets[own][-1]) + 1, p, polled, due, end)
         found = found if is_taken.all() else found.filter(pa.array(is_taken))
         if len(found):
-            taken.parts.append(found)
-            taken.bytes += bytes_of(found)
+            polled.parts.append(found)
+            polled.bytes += bytes_of(found)
         for event, error in zip(events, errors, strict=True):
             if error is not None:
                 self._check(error)
-                self._reach(event.offset(), event.partition(), taken, due, end)
-        return taken.following != before
+                self._reach(event.offset(), event.partition(), polled, due, end)
+        return polled.following != before
 
     def _reach(
-        self, offset: int, p: int, taken: PolledMessages, due: set[int], end: Offsets
+        self, offset: int, p: int, polled: PolledMessages, due: set[int], end: Offsets
     ) -> None:
         """Move on to an offset; the end that a follower or a new leader sees may be too early."""
-        taken.following[p] = max(taken.following[p], min(offset, end[p]))
+        polled.following[p] = max(polled.following[p], min(offset, end[p]))
         if offset >= end[p]:
             due.discard(p)
 

@@ -43,10 +43,10 @@ class OffsetRange:
     gaps: tuple[tuple[int, int, int], ...] = ()
 
     @classmethod
-    def beginning(cls, found: TopicDescription, *, latest: bool) -> "OffsetRange":
+    def beginning(cls, description: TopicDescription, *, latest: bool) -> "OffsetRange":
         """Return the place of a source that has read nothing."""
-        offsets = dict(found.following if latest else found.first)
-        return cls(found.cluster, found.topic, found.topic_id, offsets, offsets)
+        offsets = dict(description.following if latest else description.first)
+        return cls(description.cluster, description.topic, description.topic_id, offsets, offsets)
 
     @classmethod
     def of(cls, head: Head | None) -> "OffsetRange | None":
@@ -74,61 +74,63 @@ class OffsetRange:
             **({"gaps": [list(gap) for gap in self.gaps]} if self.gaps else {}),
         }
 
-    def check(self, found: TopicDescription, table: str) -> None:
+    def check(self, description: TopicDescription, table: str) -> None:
         """Raise HistoryLost unless the topic still has everything from here on."""
         for faults in (self._other, self._behind, self._expired):
-            if lost := faults(found):
+            if lost := faults(description):
                 kind, what = lost
                 raise kind(f"{table}: {what}", hint=_choice(table))
 
-    def can_read(self, found: TopicDescription, partition: int, offset: int) -> bool:
+    def can_read(self, description: TopicDescription, partition: int, offset: int) -> bool:
         """True if the topic still has what that offset was when this place was reached."""
-        is_same = (self.cluster, self.topic_id) == (found.cluster, found.topic_id)
-        return is_same and found.first.get(partition, offset + 1) <= offset
+        is_same = (self.cluster, self.topic_id) == (description.cluster, description.topic_id)
+        return is_same and description.first.get(partition, offset + 1) <= offset
 
-    def with_new_partitions(self, found: TopicDescription) -> "OffsetRange":
+    def with_new_partitions(self, description: TopicDescription) -> "OffsetRange":
         """Return the place with partitions that were added to the topic, from their beginning."""
-        return replace(self, following={**found.first, **self.following})
+        return replace(self, following={**description.first, **self.following})
 
-    def lag(self, found: TopicDescription) -> dict[int, int]:
+    def lag(self, description: TopicDescription) -> dict[int, int]:
         """Return the messages of each partition that were not read, at most."""
         return {
-            p: end - max(self.following.get(p, 0), found.first.get(p, 0))
-            for p, end in found.following.items()
+            p: end - max(self.following.get(p, 0), description.first.get(p, 0))
+            for p, end in description.following.items()
         }
 
-    def moved_to(self, found: TopicDescription, *, latest: bool) -> "OffsetRange":
+    def moved_to(self, description: TopicDescription, *, latest: bool) -> "OffsetRange":
         """Return the place at the topic's beginning or end; what lies between is noted as a gap."""
-        target = dict(found.following if latest else found.first)
-        is_same = (self.cluster, self.topic_id) == (found.cluster, found.topic_id)
+        target = dict(description.following if latest else description.first)
+        is_same = (self.cluster, self.topic_id) == (description.cluster, description.topic_id)
         old = self.following if is_same else {}
         skipped = tuple(
             (p, start, target[p])
             for p, start in sorted({**dict.fromkeys(target, 0), **old}.items())
             if p in target and start < target[p]
         )
-        moved = OffsetRange.beginning(found, latest=latest)
+        moved = OffsetRange.beginning(description, latest=latest)
         return replace(moved, at=self.at, gaps=(*self.gaps, *skipped))
 
-    def _other(self, found: TopicDescription) -> tuple[type[HistoryLost], str] | None:
-        if self.cluster != found.cluster:
-            what = f"its brokers are of the cluster {found.cluster}, and {self.cluster} was read"
+    def _other(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+        if self.cluster != description.cluster:
+            what = (
+                f"its brokers are of the cluster {description.cluster}, and {self.cluster} was read"
+            )
             return InputReplaced, what
-        if (self.topic, self.topic_id) != (found.topic, found.topic_id):
-            return InputReplaced, f"the topic {found.topic} was deleted and created again"
+        if (self.topic, self.topic_id) != (description.topic, description.topic_id):
+            return InputReplaced, f"the topic {description.topic} was deleted and created again"
         return None
 
-    def _behind(self, found: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+    def _behind(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         for p, offset in sorted(self.following.items()):
-            end = found.following.get(p)
+            end = description.following.get(p)
             if end is None or end < offset:
                 what = f"partition {p} of {self.topic} was read up to offset {offset}, but ends at"
                 return InputBehind, f"{what} {end or 0}: its brokers have lost messages"
         return None
 
-    def _expired(self, found: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+    def _expired(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         for p, offset in sorted(self.following.items()):
-            if offset < (first := found.first[p]):
+            if offset < (first := description.first[p]):
                 what = f"partition {p} of {self.topic} was read up to offset {offset}, but begins"
                 return HistoryLost, f"{what} at {first} now: retention has deleted the rest"
         return None
