@@ -79,7 +79,7 @@ def remote(spark: "SparkSession") -> str:
 def _here() -> Iterator["SparkSession"]:
     """A session that computes in this process."""
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
-    from sluice.interpreter.session import Session
+    from sluice.interpreter.local_session import Session
 
     session = Session()
     Session._set_default_and_active_session(session)

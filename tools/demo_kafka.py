@@ -24,7 +24,7 @@ import story
 from broker import Broker, running
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from stack import ROOT
 
 HOME = ROOT / ".cache" / "demo_kafka"

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from sluice.declare.project import Project
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.errors import SluiceError
 
 MADE = ".made-by-a-demo"

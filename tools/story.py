@@ -14,12 +14,12 @@ from landing import CORRECTED_DEPARTMENT, Correction
 from sluice.declare.project import Project
 from sluice.dimension_views.reader import JoinedTable
 from sluice.engine.advance import Run, advance
+from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.report import BatchReport
 from sluice.errors import SluiceError
 from sluice.operate.replay import replay, to_replay
 from sluice.operate.verify import Verification, verify
-from sluice.read.changes import CHANGE_TYPE, COMMIT_VERSION, Changelog
+from sluice.read.changelog import CHANGE_TYPE, COMMIT_VERSION, Changelog
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.status import status

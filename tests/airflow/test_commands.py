@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sluice.airflow.commands import Command, PipelineRun, job, script_of
-from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.language.interval import Interval
 
 CONFIG, REPORT = Path("/project/config"), Path("/tmp/report.json")

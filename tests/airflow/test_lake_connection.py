@@ -19,7 +19,7 @@ from sluice.airflow.store import variables
 from sluice.airflow.tasks import SeparateJob
 from sluice.declare.project import load
 from sluice.delta.places.environments import create
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
 from sluice.read.lake import Lake, open_lake

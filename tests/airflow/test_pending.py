@@ -10,13 +10,13 @@ import pytest
 from deltalake import CommitProperties, write_deltalake
 
 from sluice.airflow.commands import PipelineRun
-from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.pending import Pending, pending_of
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import Position
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.language.interval import Interval
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from tests.read.tables import position, project_at, write_table
 
-from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.pins import at_start, left_by
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.declare.project import Project
 
 LOAD = Task("load.brands", TaskKind.LOAD, "shop", ("shop.brands",))

@@ -9,7 +9,7 @@ from sluice.airflow.page.contents import pipeline, table
 from sluice.airflow.page.rendering import ago, render
 from sluice.declare.project import load
 from sluice.delta.notes.failures import Failure, keep
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 
 from .conftest import Configured
 

@@ -9,7 +9,7 @@ from deltalake import CommitProperties, write_deltalake
 
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import Head, Position, head
-from sluice.delta.reading.table import PROPERTIES
+from sluice.delta.reading.spark_reads import PROPERTIES
 from sluice.delta.writing.statistics import writer_properties
 
 

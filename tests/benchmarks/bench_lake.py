@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.declare.project import Project, load
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import Head, head
-from sluice.delta.places.lake import layout
-from sluice.delta.reading.table import snapshot
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 

@@ -39,11 +39,11 @@ from tests.benchmarks.repeated import measure
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.by_spark import SparkCommit
 from sluice.engine.advance import Run, advance
+from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.report import BatchReport
 from sluice.kinds.cogroup.operator import CogroupState
 from sluice.read.lake import Lake
 

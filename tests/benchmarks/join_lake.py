@@ -16,7 +16,7 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.by_spark import SparkCommit
 from sluice.engine.advance import Run, advance
 from sluice.engine.context import Context

@@ -22,7 +22,7 @@ from sluice.declare.project import load
 from sluice.engine.advance import Run
 from sluice.sources.kafka.client.broker import Brokers, PolledMessages
 from sluice.sources.kafka.client.message import Message, bytes_of, in_columns
-from sluice.sources.kafka.client.place import Offsets, TopicDescription
+from sluice.sources.kafka.client.offsets import Offsets, TopicDescription
 from sluice.sources.kafka.spec import Format
 from sluice.sources.stream import ingest_stream
 from sluice.spark.session import Spark, with_spark

@@ -35,8 +35,8 @@ from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import Position, head
-from sluice.delta.places.lake import layout
-from sluice.delta.reading.table import create
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.by_spark import SparkCommit
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run, advance

@@ -25,7 +25,7 @@ from tests.benchmarks.retail import days_of, sluice
 from landing import split
 from shopping import FIRST_DAY
 from sluice.declare.project import load
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.interpreter.service import Service
 from sluice.language.internal import declared
 from sluice.language.interval import Interval, parse_time

@@ -16,7 +16,7 @@ from tests.kinds.join import tpch
 from tests.kinds.sql.shop import view, written
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.by_spark import SparkCommit
 from sluice.engine.advance import Run, advance
 

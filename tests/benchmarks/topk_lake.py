@@ -19,9 +19,9 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 from sluice.changes.diff import CHANGE, diff
 from sluice.declare.project import Project
 from sluice.delta.log.position import head
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import to_arrow
-from sluice.delta.reading.table import create, snapshot
+from sluice.delta.reading.spark_reads import create, snapshot
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance

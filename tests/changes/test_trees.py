@@ -21,7 +21,7 @@ def test_a_relation_of_hundreds_of_parts_is_no_deeper_than_spark_connect_allows(
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
-    from sluice.interpreter.session import Session, interpreting
+    from sluice.interpreter.local_session import Session, interpreting
 
     with interpreting(Session()) as session:
         rows = session.createDataFrame([(7,)], "a bigint")

@@ -27,8 +27,8 @@ import sluice
 from sluice.declare.project import Project, load
 from sluice.delta.log.opened import exists
 from sluice.delta.notes.intervals import notes
-from sluice.delta.places.stores import located, open_table
-from sluice.delta.upkeep.invariants import digest
+from sluice.delta.places.delta_rs import located, open_table
+from sluice.delta.upkeep.table_invariants import digest
 from sluice.delta.writing import by_spark, file_actions, filing, statistics
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.language.interval import Interval

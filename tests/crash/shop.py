@@ -17,10 +17,10 @@ from tests.support.lake import counted, frozen, stored_rows
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
 from sluice.delta.notes.intervals import notes
+from sluice.delta.places.delta_rs import is_table, located, open_table
 from sluice.delta.places.folders import remove
-from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.places.small_files import replace_file
-from sluice.delta.places.stores import is_table, located, open_table
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval
 from sluice.operate.run import run

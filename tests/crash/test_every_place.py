@@ -17,8 +17,8 @@ from tests.support.forked import forked
 
 from sluice.declare.project import Project
 from sluice.delta.log.vectors import has_vectors
+from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.places.stores import open_table
 from sluice.limits import Limits
 
 MORE = """

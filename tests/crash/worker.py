@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from tests.crash.bazaar import loaded
 from tests.support.tasks import context
 
-from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.cli.jobs import advance
 from sluice.declare.settings import SparkSettings
 from sluice.delta.places import failpoint
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.run import run

@@ -7,8 +7,8 @@ from tests.dbt.warehouse import LANDED, MANIFEST, Warehouse, bag, done
 
 import sluice
 from sluice.dbt.artifacts import read
-from sluice.dbt.document import text_of, write
 from sluice.dbt.pipeline import Imported
+from sluice.dbt.pipeline_file import text_of, write
 
 DAY, NEXT = "2026-11-24", "2026-11-25"
 IDIOMS = {

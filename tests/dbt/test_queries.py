@@ -6,9 +6,9 @@ import pytest
 from tests.dbt.warehouse import MANIFEST
 
 from sluice.dbt.artifacts import DbtNode, read
-from sluice.dbt.names import Relations, named
 from sluice.dbt.queries import READS_ITSELF, TranslatedQuery, translated, translated_condition
-from sluice.dbt.types import declared
+from sluice.dbt.table_names import Relations, named
+from sluice.dbt.warehouse_types import declared
 
 PROJECT = read(MANIFEST, None)
 NAMES = named(PROJECT.nodes)

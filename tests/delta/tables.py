@@ -17,7 +17,7 @@ from sluice.changes.diff import CHANGE
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Pin, Position, head
 from sluice.delta.reading.local import spark_schema
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.commit import (
     Committed,

@@ -7,7 +7,7 @@ import pytest
 from tests.read.tables import CONFIG, day, project_at, write_table
 
 from sluice.errors import UsageError
-from sluice.read.changes import Changelog
+from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake
 
 

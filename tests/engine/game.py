@@ -16,8 +16,8 @@ from tests.engine.shapes import NODES, Declared
 from tests.support.memory import Rows, Stored, Tables
 
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, head_as_found
-from sluice.delta.places.lake import layout
-from sluice.delta.upkeep.invariants import position_faults
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.upkeep.table_invariants import position_faults
 from sluice.engine.advance import Run, next_position
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
 from sluice.engine.planning.plan import plan_batch, plan_rebuild

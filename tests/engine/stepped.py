@@ -11,8 +11,8 @@ from tests.delta.tables import ID_AND_V, a_position
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head
-from sluice.delta.places.lake import LakeLayout
-from sluice.delta.reading.table import create
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow, commit_position
 from sluice.engine.planning.frontier import consistent, frontier_of, merge
 

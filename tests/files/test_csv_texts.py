@@ -9,8 +9,8 @@ import pytest
 from tests.files.files import Files
 
 from sluice.errors import QualityStop
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
 
 ODD = "a text goes on behind its closing quote"
 OPEN = "a quote is not closed: its text goes on over the rows that follow"

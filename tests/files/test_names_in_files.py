@@ -15,7 +15,7 @@ from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
 from sluice.files.reading import look, read
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
 from sluice.sources.evolution import taken
 
 NAMES = {

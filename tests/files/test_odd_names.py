@@ -15,7 +15,7 @@ from tests.files.files import Files
 from tests.support.landed import RUN, Landed, folder_of
 from tests.support.places import ODD_NAMES
 
-from sluice.delta.places.walk import local_path
+from sluice.delta.places.landed_files import local_path
 from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.files.files import Files, source
 
-from sluice.delta.places.walk import LandedFile
+from sluice.delta.places.landed_files import LandedFile
 from sluice.engine.retries import naming_faults
 from sluice.errors import ConfigError, QualityStop, Retryable
 from sluice.files.reading import read

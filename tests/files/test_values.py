@@ -15,7 +15,7 @@ from tests.files.chance import IS_DEEP, read_here, seeds
 from tests.files.files import Files
 from tests.files.strict import NotTaken, value
 
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
 
 COUNT, HERE_COUNT, DEEP_COUNT, DEEP_HERE_COUNT = 6_000, 300, 60_000, 3_000
 LOST = object()

@@ -20,8 +20,8 @@ from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
 from sluice.files.reading import read
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
 from sluice.sources.spec import Source
 
 if TYPE_CHECKING:

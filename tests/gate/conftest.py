@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.declare.project import Project, load
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark

@@ -3,11 +3,11 @@
 import pytest
 from tests.gate.conftest import DAY, SALES, Shop
 
-from sluice.delta.notes.arrow import read_rows
-from sluice.delta.places.lake import layout
+from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.errors import UsageError
-from sluice.gate.counting import facts
+from sluice.gate.counting import batch_counts
 from sluice.operate.replay import replay, to_replay
 
 GOOD = [{"id": n, "item": "tea", "price": n} for n in range(5)]
@@ -21,17 +21,20 @@ def replayed(shop: Shop) -> list[str]:
 
 
 def test_an_unusual_batch_is_named_in_its_report_and_kept(shop: Shop) -> None:
-    past = [facts.KeptFacts(facts.BatchCounts(5000, 5000), nth, "r", DAY) for nth in range(8)]
+    past = [
+        batch_counts.KeptFacts(batch_counts.BatchCounts(5000, 5000), nth, "r", DAY)
+        for nth in range(8)
+    ]
     for nth in range(8):
-        facts.keep(layout(shop.project), "shop.sales", past[nth], past[:nth])
+        batch_counts.keep(layout(shop.project), "shop.sales", past[nth], past[:nth])
     shop.land(1, GOOD)
     warnings = shop.deliver(1).warnings
     interval = "[2017-03-02, 2017-03-03)"
     said = f"shop.sales {interval}: 5 rows came, usually 5,000"
     assert [w.partition(" (")[0] for w in warnings] == [said]
-    kept = facts.read(layout(shop.project), "shop.sales")[-1]
+    kept = batch_counts.read(layout(shop.project), "shop.sales")[-1]
     assert [f"shop.sales {interval}: {text[12:]}" for text in kept.unusual] == [*warnings]
-    assert kept.facts == facts.BatchCounts(5, 5, {"id": 0, "item": 0, "price": 0})
+    assert kept.facts == batch_counts.BatchCounts(5, 5, {"id": 0, "item": 0, "price": 0})
 
 
 def test_rows_in_quarantine_come_back_once_the_rule_is_mended(shop: Shop) -> None:

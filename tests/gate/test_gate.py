@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.gate.rows import DEPARTMENTS, SCHEMA, expect, random_rows
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.errors import ConfigError, ExitCode, QualityStop
 from sluice.gate.gate import Gate, accepted
 from sluice.gate.outcomes.verdict import Verdict

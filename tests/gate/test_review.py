@@ -10,7 +10,7 @@ import pytest
 from tests.gate.conftest import SALES
 from tests.gate.rows import expect
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate import engine, review
 
 COLUMNS = {"quantity": "INT", "price": "DECIMAL(12,2)", "department": "STRING", "at": "TIMESTAMP"}

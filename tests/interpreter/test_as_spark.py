@@ -23,10 +23,10 @@ from pyspark.sql.types import StructType
 from tests.interpreter import samples
 
 from sluice.delta.reading.local import plain, to_arrow
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.known import FUNCTIONS
-from sluice.interpreter.session import Session, interpreting
-from sluice.interpreter.values.arrow import from_arrow
+from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.arrow_conversion import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

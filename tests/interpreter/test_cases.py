@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from sluice.delta.reading.local import to_arrow
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.cases import capitals, lower, upper
+from sluice.interpreter.refusals import NotHere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
 
 LONG = "CAST('12345678901234567890123456789012345.12' AS DECIMAL(38, 2))"
 ONE = "CAST(id AS INT)"

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from tests.interpreter.test_refused import refused
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
 
 MAP = "map(CAST(id AS STRING), id)"
 MOST, LEAST = (f"CAST('{sign}{'9' * 38}' AS DECIMAL(38, 0))" for sign in ("", "-"))

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import types as T
 
 from sluice.delta.reading.local import to_arrow
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.relations.stored import MOST_ROWS
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.relations.table_scan import MOST_ROWS
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ ADVICE = {
     "declare/building.py",
     "language/join_syntax.py",
     "language/syntax.py",
-    "starter/project.py",
+    "starter/new_project.py",
 }
 
 

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 from tests.support.lake import Lake
 
-from sluice.airflow.graph import task_graph
 from sluice.airflow.page.contents import table
 from sluice.airflow.page.rendering import render
+from sluice.airflow.task_graph import task_graph
 from sluice.cli.main import main
 from sluice.declare import registry
 from sluice.declare.registry import register

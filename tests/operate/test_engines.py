@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
 from sluice.delta.log import opened
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.operate.explain import Step, explain
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tests.read.tables import position, project_at, write_table
 
 from sluice.declare.project import Project, load
 from sluice.delta.notes.intervals import Note, record
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.language.interval import Interval
 from sluice.limits import Limits
 from sluice.operate.explain import explain

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.support.landed import Landed, day, folder_of
 
 from sluice.cli.main import main
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.explain import Step, explain
 from sluice.operate.outside import news_of_sources

@@ -8,11 +8,11 @@ import pytest
 from tests.support.landed import RUN, Landed, day, folder_of
 
 from sluice.delta.notes.failures import kept
-from sluice.delta.places.lake import layout
-from sluice.delta.places.walk import LandedFile
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading.landing import list_files
 from sluice.dimensions.load import load
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import SluiceError, UsageError
 from sluice.operate import run as running
 from sluice.operate.explain import explain

@@ -10,8 +10,8 @@ import pytest
 from tests.support.landed import Landed, day, folder_of
 
 from sluice.delta.notes.failures import kept
-from sluice.delta.places.lake import layout
-from sluice.engine.report import BatchReport
+from sluice.delta.places.lake_layout import layout
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable, SeveralFailed, Unforeseen
 from sluice.operate import run as running
 from sluice.operate.explain import explain

@@ -102,7 +102,7 @@ def test_a_large_source_is_read_only_where_a_day_or_its_windows_lie(
     tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Days out of order, then a correction: the source has more rows than are computed here."""
-    monkeypatch.setattr("sluice.interpreter.relations.stored.MOST_ROWS", 50)
+    monkeypatch.setattr("sluice.interpreter.relations.table_scan.MOST_ROWS", 50)
     path = "path: 'landing/events/{interval_start:%Y-%m-%d}/', format: json, time: at"
     source = f"{{{path}, schema: 'who STRING, at TIMESTAMP, n INT'}}"
     view = "{kind: window_store, from: events, key: [who], time: at}"

@@ -14,7 +14,7 @@ from sluice.declare.meaning.definition import definition
 from sluice.delta.log.position import Pin
 from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.notes.intervals import Note, record
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.language.interval import Interval
 from sluice.read.pending import pending
 from sluice.read.status import status

@@ -10,7 +10,7 @@ from deltalake import CommitProperties, write_deltalake
 
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import Position
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 
 SHOP = """\
 pipeline: shop

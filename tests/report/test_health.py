@@ -6,9 +6,9 @@ from pathlib import Path
 from tests.report import lake
 
 from sluice.declare.project import Project
-from sluice.delta.notes.arrow import append_rows
-from sluice.delta.places.lake import layout
-from sluice.gate.counting import facts
+from sluice.delta.notes.note_tables import append_rows
+from sluice.delta.places.lake_layout import layout
+from sluice.gate.counting import batch_counts
 from sluice.gate.counting.counts import RowCounts
 from sluice.gate.outcomes import history
 from sluice.gate.outcomes.results import row_outcome
@@ -35,10 +35,12 @@ def test_the_newest_check_shows_the_health(tmp_path: Path) -> None:
     assert str(health(project, tables)["shop.sales"]) == ""
     check(project, 0, NOW)
     check(project, 2, NOW + dt.timedelta(hours=1))
-    facts.keep(
+    batch_counts.keep(
         layout(project),
         "shop.sales",
-        facts.KeptFacts(facts.BatchCounts(3), 1, "r", NOW, unusual=("shop.sales: odd",)),
+        batch_counts.KeptFacts(
+            batch_counts.BatchCounts(3), 1, "r", NOW, unusual=("shop.sales: odd",)
+        ),
         [],
     )
     found = health(project, tables)

@@ -18,17 +18,17 @@ from tests.gate.rows import SCHEMA, expect, random_rows
 from tests.report import lake
 
 from sluice.cli.main import main
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.delta.log.position import head
-from sluice.delta.notes.arrow import read_rows
-from sluice.delta.places.lake import layout
+from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.places.lake_layout import layout
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes.history import TABLE
 from sluice.gate.outcomes.results import Outcome, uniqueness_outcome
 from sluice.gate.rules.suite import build_suite
 from sluice.gate.rules.uniqueness import Repeats
 from sluice.limits import Limits
-from sluice.operate.upkeep.sweep import sweep as full_sweep
+from sluice.operate.upkeep.full_check import sweep as full_sweep
 from sluice.report.stored import Stored
 from sluice.report.sweep import _Checks, sweep
 from sluice.spark.session import Spark

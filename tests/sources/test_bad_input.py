@@ -11,9 +11,9 @@ from tests.support.landed import ALLOWED, Landed, day, folder_of
 
 from sluice.cli.job import Job, command
 from sluice.declare.table import Table
-from sluice.delta.notes.arrow import read_rows
-from sluice.delta.places.lake import layout
-from sluice.engine.report import BatchReport
+from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.places.lake_layout import layout
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, QualityStop, UsageError
 from sluice.sources import replacement
 from sluice.sources.ingest import ingest

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.lake import Row, counted, folded, frozen
 from tests.support.landed import Landed, day, folder_of
 
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import ConfigError, UsageError
 from sluice.language.interval import Interval
 from sluice.operate.run import run

@@ -12,8 +12,8 @@ from tests.support.lake import Row, counted, folded
 from tests.support.landed import RUN, Landed, day, folder_of, write
 
 from sluice.delta.log.position import Position
-from sluice.delta.reading.table import create
-from sluice.engine.report import BatchReport
+from sluice.delta.reading.spark_reads import create
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import QualityStop, UsageError
 from sluice.operate.replay import replay, to_replay
 from sluice.operate.run import intervals_to_run, run

@@ -22,7 +22,7 @@ from sluice.errors import UsageError
 from sluice.read.lake import Lake
 from sluice.starter.files import find
 from sluice.starter.guess import guess, schedule
-from sluice.starter.project import pipelines, start
+from sluice.starter.new_project import pipelines, start
 
 TODAY = date(2024, 6, 1)
 FLIGHTS = """id;carrier;delay;at;dep time

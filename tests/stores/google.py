@@ -15,9 +15,9 @@ from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
 from sluice.declare import filesystems
-from sluice.delta.places import stores
+from sluice.delta.places import delta_rs
+from sluice.delta.places.delta_rs import located, open_table
 from sluice.delta.places.faults import store_fault
-from sluice.delta.places.stores import located, open_table
 from sluice.engine import retries
 from sluice.errors import Retryable, SluiceError, StoreRefused
 
@@ -29,7 +29,7 @@ Kind = type[SluiceError]
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(retries, "PAUSES", (0.0,))
     monkeypatch.setattr(filesystems, "PATIENCE", timedelta(seconds=1))
-    monkeypatch.setitem(stores.RETRIES, "max_retries", "1")
+    monkeypatch.setitem(delta_rs.RETRIES, "max_retries", "1")
     filesystems._google.cache_clear()
     yield
     filesystems._google.cache_clear()

@@ -17,7 +17,7 @@ from tests.support.stores import Store, using
 
 import landing
 from sluice.declare.project import Project, load
-from sluice.interpreter.session import interpreting
+from sluice.interpreter.local_session import interpreting
 from sluice.language.interval import Interval
 from sluice.limits import Limits
 from sluice.operate.run import run

@@ -15,7 +15,7 @@ from tests.support.stores import Store, using
 
 from sluice.delta.log.opened import opened
 from sluice.delta.places import folders
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.upkeep.log_cleaning import clean_log
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow

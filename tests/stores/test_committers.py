@@ -19,8 +19,8 @@ from tests.support.s3a import reach
 from tests.support.stores import Store
 
 from sluice.declare.stores import S3
+from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.spark_commits import check_spark_may_commit
-from sluice.delta.places.stores import open_table, options
 from sluice.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from tests.support.stores import Store
 
 from sluice.cli.main import main
 from sluice.declare.project import load
-from sluice.delta.places.stores import options
+from sluice.delta.places.delta_rs import options
 from sluice.errors import UsageError
 from sluice.read.lake import Lake
-from sluice.starter.project import start
+from sluice.starter.new_project import start
 
 CRM = """\
 pipeline: crm

@@ -13,11 +13,11 @@ from tests.stores.test_previews import RUN, objects
 from tests.support.s3a import reach
 from tests.support.stores import Store
 
-from sluice.declare.environment import names
+from sluice.declare.environment_folders import names
 from sluice.delta.places import copied, environments
 from sluice.delta.places.claims import unfinished
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from tests.stores.conftest import StoredShop
 from tests.support.proxy import Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
+from sluice.delta.places.delta_rs import is_table
 from sluice.delta.places.exclusive import (
     RIVALS,
     _check_lake,
     check_exclusive,
     winners,
 )
-from sluice.delta.places.stores import is_table
 from sluice.errors import SluiceError, StoreRefused
 
 

@@ -10,7 +10,7 @@ from tests.support.proxy import COMMIT, LIST, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
 from sluice.declare import filesystems
-from sluice.delta.places import stores
+from sluice.delta.places import delta_rs
 from sluice.delta.places.faults import store_fault
 from sluice.engine import retries
 from sluice.errors import SluiceError, StoreRefused
@@ -30,7 +30,7 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A request is tried twice: six tries, with their pauses, would not be answered either."""
     monkeypatch.setattr(filesystems, "ATTEMPTS", 2)
-    monkeypatch.setitem(stores.RETRIES, "max_retries", "1")
+    monkeypatch.setitem(delta_rs.RETRIES, "max_retries", "1")
     filesystems._s3.cache_clear()
     yield
     filesystems._s3.cache_clear()

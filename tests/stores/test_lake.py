@@ -8,7 +8,7 @@ from tests.stores.conftest import StoredShop
 from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 
-from sluice.delta.places.stores import options
+from sluice.delta.places.delta_rs import options
 from sluice.delta.reading.landing import list_files
 from sluice.report.publish import publish
 

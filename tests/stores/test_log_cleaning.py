@@ -8,7 +8,7 @@ from tests.delta.tables import ID_AND_V, Small, a_position
 from tests.support.stores import Store
 
 from sluice.delta.log.opened import opened
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.upkeep.log_cleaning import clean_log
 from sluice.delta.writing.commit import commit_arrow
 

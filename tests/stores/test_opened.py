@@ -12,7 +12,7 @@ from tests.support.stores import Store, using
 
 from sluice.delta.log import opened as tables
 from sluice.delta.log.opened import FAR, opened
-from sluice.delta.places.stores import located, options
+from sluice.delta.places.delta_rs import located, options
 
 IDLE, LISTED = 230, 30  # requests of a run with nothing new, and those of them that list
 

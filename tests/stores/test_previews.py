@@ -9,10 +9,10 @@ from tests.crash.shop import CORRECTED, FIRST, day
 from tests.stores.conftest import StoredShop
 
 from sluice.delta.places import copied
+from sluice.delta.places.delta_rs import located
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.overlay import previews
-from sluice.delta.places.stores import located
 
 KINDS = ("inserted", "updated", "deleted")
 RUN = ("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")

@@ -17,8 +17,8 @@ from tests.support.s3a import reach
 from tests.support.stores import Store
 
 from broker import Broker, running
+from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.places.stores import open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

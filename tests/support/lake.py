@@ -22,13 +22,13 @@ from sluice.declare.project import Project, load
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import Head, Position, head
-from sluice.delta.places.lake import layout
-from sluice.delta.places.stores import open_table
-from sluice.delta.reading.table import create
+from sluice.delta.places.delta_rs import open_table
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
+from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.report import BatchReport
 from sluice.files.marks import ID, INTERVAL, OP, POSITION
 from sluice.limits import Limits
 from sluice.operate.verify import Verification, verify

@@ -13,10 +13,10 @@ from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
 from sluice.delta.notes.intervals import Note, deliveries
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.sources.ingest import ingest

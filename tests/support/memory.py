@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.log.position import Head, Position, head, head_of
-from sluice.delta.reading.table import PROPERTIES
+from sluice.delta.reading.spark_reads import PROPERTIES
 from sluice.errors import HistoryLost, LostRace
 
 Rows = dict[Any, Any]  # key -> row
@@ -84,8 +84,8 @@ class Tables(dict[str, Stored]):
             patch.object(Position, "from_json", lru_cache(10_000)(Position.from_json)),
             patch.multiple(Log, __init__=remember, actions=actions, _exists=exists),
             patch("sluice.delta.log.position.head_of", known_head),
-            patch("sluice.delta.places.stores.DeltaTable", self.opened()),
-            patch("sluice.delta.places.stores.options", lambda _uri: None),
+            patch("sluice.delta.places.delta_rs.DeltaTable", self.opened()),
+            patch("sluice.delta.places.delta_rs.options", lambda _uri: None),
             patch("sluice.delta.log.opened.stored_mark", lambda _uri: None),
         ):
             yield

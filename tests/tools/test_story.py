@@ -11,7 +11,7 @@ import pytest
 import landing
 import story
 from board import Told
-from sluice.read.changes import CHANGE_TYPE
+from sluice.read.changelog import CHANGE_TYPE
 
 TOOLS = Path(story.__file__).parent
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.outcome import JobOutcome
 from sluice.airflow.projects import airflows_config, base
 from sluice.airflow.request import BOUNDS, asked, is_preview
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.errors import ExitCode, SluiceError
 
 Context = Mapping[str, Any]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from sluice.airflow.graph import Task, TaskGraph, proof, sweep, task_graph, upkeep
 from sluice.airflow.projects import loaded
-from sluice.declare.environment import of_base
+from sluice.airflow.task_graph import Task, TaskGraph, proof, sweep, task_graph, upkeep
+from sluice.declare.environment_folders import of_base
 from sluice.declare.kept import KeptResult, Noting, kept_in
 from sluice.errors import ConfigError
 

@@ -19,9 +19,9 @@ from sluice.airflow.alerts import failed
 from sluice.airflow.assets import asset, whenever
 from sluice.airflow.blueprint import Blueprint, Policy, Site, site
 from sluice.airflow.deadlines import deadline
-from sluice.airflow.graph import Task, TaskGraph, TaskKind
 from sluice.airflow.quality_task import QualityTask
 from sluice.airflow.request import form
+from sluice.airflow.task_graph import Task, TaskGraph, TaskKind
 from sluice.airflow.tasks import ConnectedJob, ScriptJob, SeparateJob
 from sluice.airflow.timetable import Grid
 

@@ -7,10 +7,10 @@ runs: the job checks again, and commits nothing if nothing is new.
 from dataclasses import dataclass
 
 from sluice.airflow.commands import PipelineRun
-from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.declare.project import Project
 from sluice.delta.log.opened import exists
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.errors import SluiceError
 from sluice.read.pending import nothing_new
 

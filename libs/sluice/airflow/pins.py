@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.declare.project import Project
 from sluice.delta.log.position import head
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.read.stored.commits import back_from
 
 VERSIONS = "versions"  # the XCom that passes them on

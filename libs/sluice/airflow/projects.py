@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.declare.environment import VARIABLE, of_base
+from sluice.declare.environment_folders import VARIABLE, of_base
 from sluice.declare.kept import Stamp, stamps
 from sluice.errors import ConfigError
 

@@ -12,10 +12,10 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from sluice.airflow.connections import export_lake
-from sluice.airflow.graph import Task
 from sluice.airflow.outcome import refusing
 from sluice.airflow.projects import project
 from sluice.airflow.request import is_preview
+from sluice.airflow.task_graph import Task
 
 FAILED = frozenset({"failed", "upstream_failed"})
 

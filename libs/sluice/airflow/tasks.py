@@ -23,12 +23,12 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from sluice.airflow.assets import asset, facts, has_changed
 from sluice.airflow.commands import Command, PipelineRun, job
 from sluice.airflow.connections import export, export_lake
-from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.launch import Launch
-from sluice.airflow.lineage import name_parent
 from sluice.airflow.outcome import JobOutcome, Report, check, foreseen, refusing, sentence
+from sluice.airflow.parent_run import name_parent
 from sluice.airflow.projects import project
 from sluice.airflow.request import asked
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.delta.places.failpoint import passing
 from sluice.terminal.program import as_guest
 

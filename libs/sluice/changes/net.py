@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.feed import CHANGE_TYPE, COMES
+from sluice.changes.feed_columns import CHANGE_TYPE, COMES
 
 WEIGHT = "_sluice_weight"
 

@@ -2,7 +2,7 @@
 
 import click
 
-from sluice.read.changes import Changelog
+from sluice.read.changelog import Changelog
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
 from sluice.terminal.fitting import write_found

@@ -17,21 +17,21 @@ from typing import Any
 
 import click
 
-from sluice.cli.options import empty_option, end_option, pin_option, read_pins, start_option
+from sluice.cli.work_options import empty_option, end_option, pin_option, read_pins, start_option
 from sluice.declare.project import Project
 from sluice.declare.sound import load_sound
 from sluice.declare.table import Table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.faults import store_fault
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, SluiceError
 from sluice.language.interval import Interval, parse_time
-from sluice.operate.failures import Failures
 from sluice.operate.preview import Previewed
 from sluice.operate.run import check_dates
+from sluice.operate.run_failures import Failures
+from sluice.operate.upkeep.full_check import Swept
 from sluice.operate.upkeep.maintain import Upkeep
-from sluice.operate.upkeep.sweep import Swept
 from sluice.operate.verify import Verification
 from sluice.operate.workers import Worker, Workers
 from sluice.spark.session import Spark

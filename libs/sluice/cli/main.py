@@ -20,10 +20,16 @@ from sluice.terminal.program import run
 
 # A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("sluice.cli.project:init", "Create a project with tables for existing data."),
-    "import": ("sluice.cli.importing:import_", "Import a project of another tool: dbt."),
-    "validate": ("sluice.cli.project:validate", "Check the configuration: every mistake at once."),
-    "schema": ("sluice.cli.project:schema", "Print the configuration's JSON Schema, for editors."),
+    "init": ("sluice.cli.configuration:init", "Create a project with tables for existing data."),
+    "import": ("sluice.cli.import_:import_", "Import a project of another tool: dbt."),
+    "validate": (
+        "sluice.cli.configuration:validate",
+        "Check the configuration: every mistake at once.",
+    ),
+    "schema": (
+        "sluice.cli.configuration:schema",
+        "Print the configuration's JSON Schema, for editors.",
+    ),
     "plan": ("sluice.cli.views:plan", "Show what a run would read, and how; nothing is run."),
     "run": ("sluice.cli.runs:run", "Run a pipeline: sources, then dimensions, then views."),
     "ingest": ("sluice.cli.runs:ingest", "Read a source's intervals."),
@@ -36,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "maintain": ("sluice.cli.views:maintain", "Merge small files; no row changes."),
     "forget": ("sluice.cli.forget:forget", "Remove a subject's rows from a source and all views."),
     "drop": ("sluice.cli.tables:drop", "Remove a table from the lake; kept for a week."),
-    "env": ("sluice.cli.environments:env", "Create, compare, promote and drop environments."),
+    "env": ("sluice.cli.env:env", "Create, compare, promote and drop environments."),
     "rename": ("sluice.cli.tables:rename", "Give a table another name; its history stays."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
     "changes": ("sluice.cli.changes:changes", "Show a table's changelog, or one run's part."),

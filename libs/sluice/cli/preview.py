@@ -13,7 +13,7 @@ import click
 from sluice.cli.progress import print_notes, summary
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.gate.pages.preview import Heading, write_preview
 from sluice.operate.preview import Preview, previewing

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from sluice.declare.registry import kind
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import declared
 from sluice.language.interval import Interval
 from sluice.language.spans import spans

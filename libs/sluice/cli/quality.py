@@ -7,17 +7,17 @@ from uuid import uuid4
 
 import click
 
-from sluice.cli.options import empty_option
 from sluice.cli.runs import do
+from sluice.cli.work_options import empty_option
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import parse_time
 from sluice.operate.replay import replay as replay_intervals
 from sluice.operate.replay import to_replay
-from sluice.operate.upkeep.sweep import Swept
-from sluice.operate.upkeep.sweep import sweep as sweep_table
+from sluice.operate.upkeep.full_check import Swept
+from sluice.operate.upkeep.full_check import sweep as sweep_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option

@@ -11,26 +11,26 @@ from uuid import uuid4
 import click
 
 from sluice.cli.jobs.ingest import deliver
-from sluice.cli.options import empty_option, end_option, pin_option, read_pins, start_option
 from sluice.cli.preview import PreviewOptions, Show, preview_option, project_of
 from sluice.cli.progress import Steps, summary
+from sluice.cli.work_options import empty_option, end_option, pin_option, read_pins, start_option
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
 from sluice.engine.advance import Run
 from sluice.engine.advance import advance as advance_view
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
 from sluice.operate.bring import followed
-from sluice.operate.failures import Failures
 from sluice.operate.outside import news_of_sources
 from sluice.operate.preview import downstream
 from sluice.operate.processes import Process, forked
 from sluice.operate.run import News, check_dates, intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
+from sluice.operate.run_failures import Failures
 from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option

@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 
 import click
 
-from sluice.cli.options import empty_option
 from sluice.cli.preview import PreviewOptions, preview_option
 from sluice.cli.progress import summary
 from sluice.cli.runs import do
+from sluice.cli.work_options import empty_option
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
+from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, UsageError
 from sluice.operate.bring import bring, to_bring
 from sluice.operate.definitions.against import Compared, compare, differing
@@ -26,7 +26,7 @@ from sluice.operate.definitions.rebuild import rebuild as rebuild_table
 from sluice.operate.definitions.redefined import meanings, redefined_parts, to_rebuild
 from sluice.operate.definitions.revision import other_project
 from sluice.operate.explain import Part, Step, explain_all, parts_of_query
-from sluice.operate.failures import raise_all
+from sluice.operate.run_failures import raise_all
 from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.upkeep.maintain import maintain as maintain_tables
 from sluice.operate.verify import Verification

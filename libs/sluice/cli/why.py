@@ -8,8 +8,8 @@ import click
 
 from sluice.errors import ExitCode, UsageError
 from sluice.language.internal import STATE, internal
-from sluice.read.changes import Changelog
-from sluice.read.conditions.order import KeyRange
+from sluice.read.changelog import Changelog
+from sluice.read.conditions.key_order import KeyRange
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of
 from sluice.read.origin import Origin, ReflectedVersions, origin

@@ -9,7 +9,7 @@ from sluice.cli.why import SHOWN, naming_options
 from sluice.errors import ExitCode
 from sluice.operate.lineage.reasons import AbsenceReason
 from sluice.operate.lineage.why_not import WhyNot, reasons_of
-from sluice.read.changes import Changelog
+from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake
 from sluice.read.naming import Given
 from sluice.terminal.options import format_option, lake_options, version_option

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sluice.dbt.artifacts import COMPILE, DbtProject, read
-from sluice.dbt.document import check_free, text_of, write
-from sluice.dbt.names import clean
+from sluice.dbt.import_report import lines
 from sluice.dbt.pipeline import Imported, finder
-from sluice.dbt.report import lines
+from sluice.dbt.pipeline_file import check_free, text_of, write
 from sluice.dbt.selection import selected
+from sluice.dbt.table_names import clean
 from sluice.declare.resolution.scope import Review
 from sluice.errors import UsageError
 from sluice.language.names import check_name

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from sluice.dbt.types import sized, spark_type
+from sluice.dbt.warehouse_types import sized, spark_type
 
 SqlTree = exp.Expr
 Meaning = Callable[[Any, str], SqlTree]

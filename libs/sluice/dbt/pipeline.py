@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from sluice.dbt.artifacts import DataTest, DbtNode, DbtProject
-from sluice.dbt.checks import Fields, expectation, key_of, orphans
-from sluice.dbt.names import Relations, clean, free, named
+from sluice.dbt.data_tests import Fields, expectation, key_of, orphans
+from sluice.dbt.import_report import ImportReport
 from sluice.dbt.queries import translated
-from sluice.dbt.report import ImportReport
-from sluice.dbt.types import declared
+from sluice.dbt.table_names import Relations, clean, free, named
+from sluice.dbt.warehouse_types import declared
 from sluice.declare.building import build, resolved_alone
+from sluice.declare.declaration_file import DeclarationFile, read_tables
+from sluice.declare.expectation import Expectation
 from sluice.declare.graph import Graph
-from sluice.declare.quality import Expectation
-from sluice.declare.reading import DeclarationFile, read_tables
 from sluice.declare.resolution.scope import Review
 from sluice.declare.table import Table
 from sluice.declare.text.document import VARIABLE, Document

@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from sluice.dbt.artifacts import DbtNode
 from sluice.dbt.meanings import in_spark, unsure
-from sluice.dbt.names import Relations
+from sluice.dbt.table_names import Relations
 from sluice.declare.text.document import VARIABLE
 from sluice.language.syntax import without_tokens
 

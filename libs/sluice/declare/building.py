@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast
 
+from sluice.declare.expectation import Expectation
 from sluice.declare.graph import Graph
-from sluice.declare.quality import Expectation
 from sluice.declare.registry import kind
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import Review, TableMistakes, check_expectations

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.declare.reading_options import canonical, problems
 from sluice.declare.settings import Options, as_option
 from sluice.declare.table_spec import TableSpec

@@ -11,11 +11,11 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from sluice.cache import cache_folder
 from sluice.declare.building import Declaration, build
 from sluice.declare.code import check_module
-from sluice.declare.environment import VARIABLE, existing
+from sluice.declare.declaration_file import DeclarationFile, find_files, read_file, read_tables
+from sluice.declare.environment_folders import VARIABLE, existing
 from sluice.declare.graph import Graph
 from sluice.declare.kept import Noting, kept_in
 from sluice.declare.names_elsewhere import check_compared, check_modules
-from sluice.declare.reading import DeclarationFile, find_files, read_file, read_tables
 from sluice.declare.recalled import keep, recalled
 from sluice.declare.resolution.scope import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings

@@ -6,7 +6,7 @@ Spark ignores the case of a name. Sluice looks at some options itself, so each h
 import re
 from collections.abc import Iterator, Mapping
 
-from sluice.declare import time_patterns
+from sluice.declare import pattern_problems
 from sluice.language.interval import zone
 
 LOOSE = (
@@ -92,8 +92,8 @@ def _of_culture(options: Mapping[str, str]) -> Iterator[str]:
         yield f"locale {locale!r}: a language and a country are wanted, such as de-DE"
     if not _is_zone(given := options.get("timeZone", "UTC")):
         yield f"timeZone {given!r}: a region such as Europe/Berlin or an offset is expected"
-    for name in time_patterns.OPTIONS:
-        for problem in time_patterns.problems(options[name]) if name in options else ():
+    for name in pattern_problems.OPTIONS:
+        for problem in pattern_problems.problems(options[name]) if name in options else ():
             yield f"{name} {options[name]!r}: {problem}"
 
 

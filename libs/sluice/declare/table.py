@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.declare.table_spec import Section, TableSpec
 from sluice.language.internal import DELIVERIES, internal
 

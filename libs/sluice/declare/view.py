@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import field_validator
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.declare.table_spec import Section, TableSpec
 from sluice.language.interval import Duration
 

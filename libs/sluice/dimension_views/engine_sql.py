@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sluice.errors import UsageError
 from sluice.language.expression import Expression
-from sluice.read.conditions.order import KeyRange
+from sluice.read.conditions.key_order import KeyRange
 
 SAME = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg),

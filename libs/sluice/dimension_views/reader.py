@@ -19,8 +19,8 @@ from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.cursor import Cursors, behind
+from sluice.read.conditions.key_order import KeyRange, Order
 from sluice.read.conditions.keys import KeyColumns
-from sluice.read.conditions.order import KeyRange, Order
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake, build_command
 from sluice.read.ordered.key_values import KeyValues

@@ -8,7 +8,7 @@ from sluice.declare.table import Table
 from sluice.dimensions.load import load
 from sluice.dimensions.rebuild import rebuild
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.spark.session import Spark
 

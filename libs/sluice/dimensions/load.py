@@ -16,9 +16,9 @@ from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.fence import Committed
 from sluice.dimensions.connections import jdbc_options
 from sluice.dimensions.log import Loaded, merged, position_of, rows_of_keys
@@ -26,13 +26,13 @@ from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, due, 
 from sluice.dimensions.spec import Dimension
 from sluice.dimensions.wanted import current, judged, table_rows
 from sluice.engine.advance import Run
+from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.planning.redefinition import check_definition, replaceable
-from sluice.engine.report import BatchReport, Clock
 from sluice.engine.retries import naming_faults, tried
 from sluice.errors import QualityStop
 from sluice.files.reading import Reading, is_of_files, read

@@ -6,7 +6,7 @@ one, so that the next load can distinguish new files from those already read.
 
 from collections.abc import Sequence
 
-from sluice.delta.places.walk import LandedFile
+from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading.landing import fingerprint
 from sluice.dimensions.spec import Dimension
 

@@ -18,17 +18,17 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Pin, Position, head_as_found
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.dimensions.source import LandedDimension, PendingFiles
 from sluice.dimensions.wanted import ORIGIN, columns_of, last, standing
+from sluice.engine.batch_report import Clock
 from sluice.engine.committing.swap import swap
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.computing.pruning import bounds_of
 from sluice.engine.context import Context
 from sluice.engine.query.operator import names, within
-from sluice.engine.report import Clock
-from sluice.files.changes import operations
 from sluice.files.marks import OP, POSITION
+from sluice.files.operations import operations
 
 
 @dataclass(frozen=True)

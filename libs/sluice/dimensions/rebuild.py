@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position, head_as_found
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.fence import Committed
 from sluice.dimensions.load import load_as
 from sluice.dimensions.log import Loaded
@@ -20,11 +20,11 @@ from sluice.dimensions.source import find
 from sluice.dimensions.spec import Dimension
 from sluice.dimensions.wanted import table_rows
 from sluice.engine.advance import Run
+from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.swap import Swapped, swap
 from sluice.engine.committing.writing import Target
 from sluice.engine.context import Context
 from sluice.engine.query.validity import COLUMNS, CURRENT
-from sluice.engine.report import BatchReport, Clock
 from sluice.engine.retries import naming_faults, tried
 from sluice.errors import HistoryLost
 from sluice.spark.session import Spark

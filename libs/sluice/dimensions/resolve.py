@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from sluice.declare.resolution.declared import check_columns
+from sluice.declare.resolution.delivered_columns import check_columns
 from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where

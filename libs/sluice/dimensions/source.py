@@ -15,8 +15,8 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head, head_as_found
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import layout
-from sluice.delta.places.walk import LandedFile
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
 from sluice.dimensions.loaded import not_noted, note
 from sluice.dimensions.spec import Dimension

@@ -16,8 +16,8 @@ from sluice.dimensions import history
 from sluice.dimensions.spec import Dimension
 from sluice.engine.query import validity
 from sluice.engine.query.operator import names
-from sluice.files.changes import operations, placed, unknown_word
 from sluice.files.marks import OP, POSITION
+from sluice.files.operations import operations, placed, unknown_word
 from sluice.files.reading import Reading
 from sluice.gate.rules.row_rules import EVERY_ROW
 

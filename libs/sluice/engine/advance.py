@@ -19,6 +19,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.fence import Committed
+from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.upkeep import tidy
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.computing.batch import Batch
@@ -33,9 +34,8 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import is_computed_here, plan_batch, whole_size
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon
-from sluice.engine.report import BatchReport, Clock
 from sluice.errors import LostRace
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.refusals import NotHere
 from sluice.spark.session import Spark
 
 Advanced = tuple[BatchReport, Carried | None]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sluice.declare.graph import Graph
 from sluice.declare.project import Project
 from sluice.declare.settings import SparkSettings
-from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.limits import Limits
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from time import sleep
 
 from sluice.delta.places.faults import store_fault
+from sluice.engine.batch_report import BatchReport
 from sluice.engine.query.data_faults import division_fault
-from sluice.engine.report import BatchReport
 from sluice.errors import (
     LostRace,
     MissingDependency,

@@ -12,13 +12,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField
 
-from sluice.declare import time_patterns
+from sluice.declare import pattern_problems
 from sluice.declare.delivered_row import RAW
 from sluice.files.filehead import FileHead
 from sluice.files.here import PLACE, frame, held
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.refusals import NotHere
 
-CSV_OPTIONS = frozenset({"header", "sep", "delimiter", "nullValue", *time_patterns.OPTIONS})
+CSV_OPTIONS = frozenset({"header", "sep", "delimiter", "nullValue", *pattern_problems.OPTIONS})
 FAULT = "_sluice_fault"
 WIDEST = 20_480  # columns that Spark's parser takes
 SWALLOWED = "a quote is not closed: its text goes on over the rows that follow"

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
 
+from sluice.delta.places.delta_rs import located
 from sluice.delta.places.faults import store_fault
-from sluice.delta.places.stores import located
-from sluice.delta.places.walk import LandedFile, local_path
+from sluice.delta.places.landed_files import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
 from sluice.files.csv_quotes import Faults, Quotes
+from sluice.files.magic_numbers import LONGEST, is_text, kind_of
 from sluice.files.parquet_types import stored_type
-from sluice.files.signatures import LONGEST, is_text, kind_of
 from sluice.spark.paths import CODECS, spark_paths
 
 FIRST_BYTES = 1_000_000

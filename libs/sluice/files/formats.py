@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import CUT, FILE
-from sluice.delta.reading.foreign import read_version
+from sluice.delta.reading.foreign_rows import read_version
 from sluice.errors import QualityStop
 from sluice.files.conversion import BLOCK, METADATA, ROW, converted, ddl
 from sluice.files.csv_texts import read_csv

@@ -29,9 +29,9 @@ from sluice.files.conversion import BLOCK, ROW
 from sluice.files.filehead import FileHead, Unreadable, content
 from sluice.files.nested_types import texts_of
 from sluice.files.parquet_types import NANOS
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.presence import is_here
-from sluice.interpreter.values.arrow import arrow_type
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.limits import Limits
 from sluice.spark.paths import sees_copies
 

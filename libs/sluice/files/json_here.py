@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-from sluice.declare import time_patterns
+from sluice.declare import pattern_problems
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import RAW
 from sluice.files.conversion import SHOWN, ddl
@@ -32,7 +32,7 @@ from sluice.files.json_texts import (
     UNPAIRED,
 )
 from sluice.files.retyped import NESTED
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.refusals import NotHere
 
 MOST_NESTED, LONGEST_NAME, LONGEST = 1000, 50_000, 15_000_000  # Java's limits, the last one below
 OWN = (StructField(MARK, StringType()), StructField(FAULT, StringType()))
@@ -68,7 +68,7 @@ class _Found:
 
 def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead]) -> DataFrame:
     """Return the objects of lines: declared columns as texts, MARK, FAULT, RAW and place."""
-    if further := sorted(spec.options.keys() - {"multiLine", *time_patterns.OPTIONS}):
+    if further := sorted(spec.options.keys() - {"multiLine", *pattern_problems.OPTIONS}):
         raise NotHere(f"JSON with {', '.join(f'`{name}`' for name in further)}")
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
     schema = session.createDataFrame([], ddl(spec)).schema

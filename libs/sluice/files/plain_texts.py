@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sluice.interpreter.values.arrow import arrow_type
+from sluice.interpreter.values.arrow_conversion import arrow_type
 
 DAY = "[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 LOCAL = rf"{DAY}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?"

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import FILE, REASON
-from sluice.delta.places.walk import LandedFile
+from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading.bare import is_bare
 from sluice.engine.query.operator import union
 from sluice.errors import QualityStop, Retryable

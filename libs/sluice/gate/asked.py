@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from sluice.cache import cache_folder
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.extras import is_installed
 from sluice.gate import engine
 from sluice.gate.rules.plain import is_plain

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.extras import require
 from sluice.gate.outcomes.results import Json, Outcome, config
 from sluice.gate.rules.measures import words

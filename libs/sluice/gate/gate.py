@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.delivered_row import CUT, FILE, KEPT, RAW, REASON
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate import engine
 from sluice.gate.counting.conflicts import CONFLICT
 from sluice.gate.counting.counts import Tally
-from sluice.gate.counting.grouping import find_repeats
+from sluice.gate.counting.repeats import find_repeats
 from sluice.gate.counting.tally import ACCEPTED, REASONS, is_judged, tally, visible
 from sluice.gate.outcomes.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
 from sluice.gate.outcomes.verdict import Verdict

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate import asked
-from sluice.gate.outcomes import comparison
+from sluice.gate.outcomes import table_comparison
 from sluice.gate.rules import freshness, java_regex
 from sluice.gate.rules.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
@@ -36,8 +36,8 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
         expectation = freshness.at(expectation, NOW)
     except ValueError as error:
         return [str(error)]
-    if expectation.type in comparison.COMPILED:
-        return comparison.mistakes(expectation)
+    if expectation.type in table_comparison.COMPILED:
+        return table_comparison.mistakes(expectation)
     values = list(_values(expectation, columns))
     if problems := asked.mistakes(expectation):
         return values or problems

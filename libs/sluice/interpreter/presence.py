@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.refusals import NotHere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

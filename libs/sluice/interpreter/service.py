@@ -8,12 +8,12 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.types import pyspark_types_to_proto_types
 from pyspark.sql.types import StructType
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.from_protocol import type_of
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.plans import Plans
 from sluice.interpreter.relations.relation import Relation
-from sluice.interpreter.values.arrow import arrow_type
-from sluice.interpreter.values.columns import column_of
+from sluice.interpreter.values.arrow_columns import column_of
+from sluice.interpreter.values.arrow_conversion import arrow_type
 
 CONF = {
     "spark.sql.session.timeZone": "UTC",

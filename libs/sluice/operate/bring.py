@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import SluiceError
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.definitions.redefined import redefined_parts

@@ -7,7 +7,7 @@ from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.spark.session import Spark
 

@@ -11,7 +11,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD, head, head_as_found
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.marking import most_marked
 from sluice.dimensions.load import engine_of_load
 from sluice.dimensions.source import due, find

@@ -17,8 +17,8 @@ from sluice.declare.meaning.column_lineage import InputColumn, made_from
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Position
-from sluice.delta.places.lake import layout
-from sluice.engine.report import BatchReport
+from sluice.delta.places.lake_layout import layout
+from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import declared
 from sluice.read.stored.commits import Commit, commit
 from sluice.sources.address import address

@@ -14,7 +14,7 @@ from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head_as_found
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval

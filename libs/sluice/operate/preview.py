@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists, opened
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.overlay import FOLDER, overlay
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import SluiceError
 from sluice.language.internal import declared
 from sluice.read.lake import Lake

@@ -20,9 +20,9 @@ from typing import Any, NoReturn, Self
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable, SluiceError
-from sluice.operate.failures import named
+from sluice.operate.run_failures import named
 from sluice.spark.session import COLLECTED_AT, Spark
 
 Work = Callable[..., Iterable[BatchReport]]  # of a Spark, a project, a table and plain values

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.language.interval import Interval

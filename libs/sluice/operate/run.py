@@ -12,17 +12,17 @@ from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advanced
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
 from sluice.limits import Limits
 from sluice.operate.bring import brought
 from sluice.operate.delivering import delivering
-from sluice.operate.failures import Failures
 from sluice.operate.processes import Process
+from sluice.operate.run_failures import Failures
 from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.workers import Worker, Workers
 from sluice.spark.session import Spark

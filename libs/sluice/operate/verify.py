@@ -15,8 +15,8 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, head
-from sluice.delta.reading.table import snapshot
-from sluice.delta.upkeep.invariants import row_count
+from sluice.delta.reading.spark_reads import snapshot
+from sluice.delta.upkeep.table_invariants import row_count
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
 from sluice.engine.computing.horizon import recorded_horizon
 from sluice.engine.context import Context

@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 from sluice.declare.graph import Graph
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.operate.processes import MOST, Process, Work
 from sluice.spark.session import Spark
 

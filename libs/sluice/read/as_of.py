@@ -17,7 +17,7 @@ from sluice.delta.log.actions import Log
 from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Pin, Position
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time, show
 from sluice.read.stored.past import Past

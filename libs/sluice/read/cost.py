@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.inventory import stored
-from sluice.delta.places.lake import layout
-from sluice.delta.places.stores import open_table
+from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import declared
 from sluice.read.stored.commits import Commit, back_from
 

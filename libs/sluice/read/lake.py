@@ -15,12 +15,12 @@ from sluice.declare.registry import kind, parts
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.position import positions
-from sluice.delta.places.lake import layout
-from sluice.delta.places.stores import is_table
+from sluice.delta.places.delta_rs import is_table
+from sluice.delta.places.lake_layout import layout
 from sluice.errors import UsageError
 from sluice.language.internal import MARK, internal
 from sluice.read.as_of import AsOf
-from sluice.read.conditions.order import KeyRange
+from sluice.read.conditions.key_order import KeyRange
 from sluice.read.ordered.key_values import KeyValues
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from sluice.declare.registry import kind
 from sluice.errors import UsageError
-from sluice.read.changes import Changelog
-from sluice.read.conditions.order import KeyRange, only
+from sluice.read.changelog import Changelog
+from sluice.read.conditions.key_order import KeyRange, only
 from sluice.read.conditions.values import check, check_columns, from_text
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.scan import Scan

@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.changes.feed import CHANGE_TYPE, GOES
+from sluice.changes.feed_columns import CHANGE_TYPE, GOES
 from sluice.delta.log.position import REBUILD, Position
 from sluice.errors import HistoryLost
 from sluice.language.internal import declared
-from sluice.read.changes import Changelog
-from sluice.read.conditions.order import KeyRange
+from sluice.read.changelog import Changelog
+from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.values import check_columns
 from sluice.read.stored.commits import Commit, back_from
 

@@ -14,7 +14,7 @@ from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import is_past
 from sluice.delta.log.position import Head, head
-from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.language.internal import declared
 from sluice.language.interval import Interval
 

@@ -19,7 +19,7 @@ from sluice.delta.log.position import UPKEEP, Head
 from sluice.delta.notes.erasures import begun
 from sluice.delta.notes.failures import Failure, kept
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.spans import Span, gaps

@@ -8,8 +8,8 @@ from typing import Any
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.places.lake import layout
-from sluice.gate.counting import facts
+from sluice.delta.places.lake_layout import layout
+from sluice.gate.counting import batch_counts
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.pages.checks import newest
 from sluice.read.stored.scan import Scan
@@ -46,8 +46,8 @@ def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
     )
     unusual: tuple[str, ...] = ()
     if table.is_delivered:
-        kept = facts.read(layout(project), table.id)
-        unusual = facts.newest(kept).unusual if kept else ()
+        kept = batch_counts.read(layout(project), table.id)
+        unusual = batch_counts.newest(kept).unusual if kept else ()
     found = tuple(what.removeprefix(f"{table.id}: ") for what in unusual)
     return Health(len(rows), unmet, found, rows[0]["checked_at"] if rows else None)
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.gate.rules.uniqueness import SAMPLES, Repeats, UniquenessRule
-from sluice.read.stored.feed import small_feed
 from sluice.read.stored.scan import Scan
+from sluice.read.stored.small_feed import small_feed
 from sluice.report.stored import Stored
 
 STATE, OTHER = "sluice", "sluice_other"  # in a result's meta: what was examined

@@ -15,9 +15,9 @@ from typing import Any
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes import intervals
-from sluice.delta.notes.arrow import read_rows, tidy_rows
-from sluice.delta.places.lake import layout
-from sluice.gate.counting import facts
+from sluice.delta.notes.note_tables import read_rows, tidy_rows
+from sluice.delta.places.lake_layout import layout
+from sluice.gate.counting import batch_counts
 from sluice.gate.outcomes.history import MANY_FILES, newest
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.pages import data_docs
@@ -90,7 +90,7 @@ def _record(project: Project, table: Table, state: TableStatus, results: list[Ro
         columns=tuple(_columns(project, table)),
         expected=tuple(e.label for e in table.expect),
         results=tuple(results),
-        batches=tuple(facts.read(lake, table.id)) if table.is_delivered else (),
+        batches=tuple(batch_counts.read(lake, table.id)) if table.is_delivered else (),
         intervals=tuple(noted),
         quarantine=tuple(_aside(project, table)) if table.is_delivered else (),
     )

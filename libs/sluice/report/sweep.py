@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from sluice.declare.expectation import Expectation
 from sluice.declare.project import Project
-from sluice.declare.quality import Expectation
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.delta.notes.arrow import append_rows, read_rows
-from sluice.delta.places.lake import layout
+from sluice.delta.notes.note_tables import append_rows, read_rows
+from sluice.delta.places.lake_layout import layout
 from sluice.gate.counting import arrow_pass
-from sluice.gate.outcomes import comparison, history
+from sluice.gate.outcomes import history, table_comparison
 from sluice.gate.outcomes.results import WHOLE, Json, Outcome, measure_outcome, uniqueness_outcome
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.gate.pages.checks import is_whole
@@ -99,7 +99,7 @@ class _Checks:
 
     def by_arrow(self, expectation: Expectation) -> Outcome | None:
         """Return the outcome if it takes no Spark."""
-        if expectation.type in comparison.COMPILED:
+        if expectation.type in table_comparison.COMPILED:
             return self._compared(expectation)
         fixed = freshness.at(expectation, self.now)
         compiler = COMPILERS.get(fixed.type)
@@ -109,7 +109,7 @@ class _Checks:
 
     def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[Outcome]:
         """Return the outcomes that Arrow has no answer to: the table is judged like a batch."""
-        asked = [e for e in expected if e.type not in comparison.COMPILED]
+        asked = [e for e in expected if e.type not in table_comparison.COMPILED]
         batch = [freshness.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
         found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
         answers = (_as_written(o, e) for e, o in zip(asked, found, strict=True))
@@ -166,16 +166,16 @@ class _Checks:
         other = self._other(str(expectation.kwargs["other_table_name"]))
         if other is None:
             return None
-        if expectation.type == comparison.ROW_COUNT:
+        if expectation.type == table_comparison.ROW_COUNT:
             counts = (stored.snapshot.count() for stored in (self.stored, other))
-            return comparison.compared(expectation, *counts)
-        columns = str(expectation.kwargs["column"]), comparison.other_column(expectation)
+            return table_comparison.compared(expectation, *counts)
+        columns = str(expectation.kwargs["column"]), table_comparison.other_column(expectation)
         mine = self._total(self.stored, columns[0], expectation)
         others = self._total(other, columns[1], expectation, OTHER)
         if mine is None or others is None:
             return None
         states = {STATE: state(self.stored, mine), OTHER: state(other, others)}
-        return _noted(comparison.compared(expectation, mine, others), states)
+        return _noted(table_comparison.compared(expectation, mine, others), states)
 
     def _other(self, name: str) -> Stored | None:
         other = self.project.graph.table(self.table.reference(name))

@@ -18,11 +18,11 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from sluice.changes.diff import CHANGE
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head, Position, head
-from sluice.delta.log.times import CUT
-from sluice.delta.notes.arrow import read_table
-from sluice.delta.places.lake import LakeLayout
-from sluice.delta.places.walk import LandedFile
-from sluice.delta.reading.table import create
+from sluice.delta.log.time_bounds import CUT
+from sluice.delta.notes.note_tables import read_table
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.delta.places.landed_files import LandedFile
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run
 from sluice.language.internal import ARRIVALS

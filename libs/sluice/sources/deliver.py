@@ -8,9 +8,9 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import check_kept, deliveries
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.read.pending import unread

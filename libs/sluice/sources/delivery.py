@@ -16,15 +16,15 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import layout
-from sluice.delta.places.walk import LandedFile
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
-from sluice.delta.writing.columns import columns_at
+from sluice.delta.writing.schema_evolution import columns_at
 from sluice.engine.query.operator import names
 from sluice.errors import UsageError
-from sluice.files.changes import operations, placed, unknown_word, without_repeats
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.marks import ID, INTERVAL, OP, POSITION, identified
+from sluice.files.operations import operations, placed, unknown_word, without_repeats
 from sluice.files.reading import Reading, look, rows_of
 from sluice.gate.gate import Gate
 from sluice.language.internal import INTERVALS

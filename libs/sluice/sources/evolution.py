@@ -16,8 +16,8 @@ from sluice.declare.declared import Column, Declared
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.delta.places.lake import layout
-from sluice.delta.writing.columns import add_columns, columns_at
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.writing.schema_evolution import add_columns, columns_at
 from sluice.engine.planning.nodes import nodes_of
 from sluice.files.filehead import FileHead
 from sluice.files.formats import json_lines

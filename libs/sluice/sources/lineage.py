@@ -6,7 +6,7 @@ from sluice.delta.notes.intervals import Note
 from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import Operator, Rows
 from sluice.sources.delivery import landed
-from sluice.sources.foreign.place import shown, span_of
+from sluice.sources.foreign.versions import shown, span_of
 from sluice.sources.operator import LatestOfKey
 from sluice.sources.spec import Source
 

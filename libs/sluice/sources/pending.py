@@ -7,7 +7,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.language.internal import DELIVERIES, INTERVALS
 from sluice.language.interval import Interval

@@ -21,18 +21,18 @@ from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import REBUILD, Head, Position, head, head_as_found
 from sluice.delta.notes import intervals
-from sluice.delta.notes.arrow import take_rows
+from sluice.delta.notes.note_tables import take_rows
 from sluice.delta.places.folders import remove
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.advance import Run
+from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.swap import Swapped, swap
 from sluice.engine.committing.writing import Target
 from sluice.engine.computing.horizon import EPOCH
 from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted as forgotten
-from sluice.engine.report import BatchReport, Clock
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
 from sluice.files.marks import ID, INTERVAL
 from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, REBUILT, internal

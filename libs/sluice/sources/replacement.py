@@ -15,15 +15,16 @@ from sluice.changes.diff import diff, inserted
 from sluice.declare.project import Project
 from sluice.delta.log.feed_size import FeedSize
 from sluice.delta.log.position import Head, Position
-from sluice.delta.log.times import may_hold
+from sluice.delta.log.time_bounds import may_hold
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.local import between
-from sluice.delta.reading.table import snapshot
-from sluice.delta.writing.columns import add_columns
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.fence import Committed
+from sluice.delta.writing.schema_evolution import add_columns
 from sluice.engine.advance import Run
+from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted, withheld
@@ -31,7 +32,6 @@ from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.planning.redefinition import replaceable
 from sluice.engine.query.operator import names
-from sluice.engine.report import BatchReport, Clock
 from sluice.files.marks import ID, INTERVAL
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.gate import Gate

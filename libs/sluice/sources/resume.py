@@ -6,10 +6,10 @@ from dataclasses import replace
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.commit import commit_position
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport, Clock
+from sluice.engine.batch_report import BatchReport, Clock
 from sluice.errors import UsageError
 from sluice.sources.foreign.resume import moved as moved_in_table
 from sluice.sources.ingest import check_source

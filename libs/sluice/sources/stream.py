@@ -13,17 +13,17 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.feed import CHANGE_TYPE, COMMIT_VERSION
+from sluice.changes.feed_columns import CHANGE_TYPE, COMMIT_VERSION
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import as_of, is_past
 from sluice.delta.log.position import Head, head
-from sluice.delta.places.lake import layout
-from sluice.delta.places.walk import LandedFile
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
-from sluice.delta.reading.table import check_feed, feed, snapshot
+from sluice.delta.reading.spark_reads import check_feed, feed, snapshot
 from sluice.engine.advance import Run, advance
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.internal import ARRIVALS, INTERVALS, internal
 from sluice.language.interval import Interval

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from sluice.declare.stores import takes_spark
-from sluice.delta.places.stores import located
-from sluice.delta.places.walk import local_path
+from sluice.delta.places.delta_rs import located
+from sluice.delta.places.landed_files import local_path
 from sluice.gate.rules.sql import text
 
 if TYPE_CHECKING:

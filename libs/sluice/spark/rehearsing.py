@@ -20,7 +20,7 @@ def engine_of(
     """
     if not (is_small and settings.computes_here):
         return SPARK
-    from sluice.interpreter.session import Session, interpreting
+    from sluice.interpreter.local_session import Session, interpreting
 
     try:
         with without_rows(), interpreting(Session()) as session:

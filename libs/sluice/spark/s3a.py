@@ -9,7 +9,7 @@ sends them to its workers.
 """
 
 from sluice.declare.stores import S3
-from sluice.delta.places.stores import endpoint_of, region
+from sluice.delta.places.delta_rs import endpoint_of, region
 
 _PROVIDERS = (
     "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",

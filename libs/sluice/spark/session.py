@@ -21,14 +21,14 @@ from sluice.spark import s3a
 from sluice.spark.archive import Archive
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment, java_home
+from sluice.spark.job_progress import Progress, say_where, watch
 from sluice.spark.looked_up import keep_classes
-from sluice.spark.progress import Progress, say_where, watch
 from sluice.spark.starting import check_server, hush, lasting, started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from sluice.interpreter.session import Session
+    from sluice.interpreter.local_session import Session
 
 T = TypeVar("T")
 PROCESS, SPARK = "process", "spark"  # engines of a batch
@@ -156,7 +156,7 @@ class Spark:
     @cached_property
     def here(self) -> "Session":
         """A session that computes in this process, without a JVM."""
-        from sluice.interpreter.session import Session
+        from sluice.interpreter.local_session import Session
 
         return Session()
 
@@ -177,8 +177,8 @@ class Spark:
         """
         engine, guard = SPARK, ""
         if is_small and self.settings.computes_here:
-            from sluice.interpreter.errors import BadValue, DividedByZero
-            from sluice.interpreter.session import interpreting
+            from sluice.interpreter.local_session import interpreting
+            from sluice.interpreter.refusals import BadValue, DividedByZero
 
             try:
                 with interpreting(self.here) as session:
@@ -210,7 +210,7 @@ def left_to_spark() -> tuple[type[Exception], ...]:
     from google.protobuf.message import DecodeError
     from pyspark.errors import PySparkException
 
-    from sluice.interpreter.errors import NotHere
+    from sluice.interpreter.refusals import NotHere
 
     return NotHere, PySparkException, DecodeError
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.foreign import Foreign, naming_refusals
+from sluice.delta.log.foreign_table import Foreign, naming_refusals
 from sluice.delta.log.opened import opened
-from sluice.delta.reading.foreign import needs_spark
+from sluice.delta.reading.foreign_rows import needs_spark
 from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import arrow_schema
 

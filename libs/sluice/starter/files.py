@@ -25,9 +25,9 @@ from pyarrow.compute import is_in
 from sluice.errors import UsageError
 from sluice.starter import delta
 from sluice.starter.dates import as_regex, dated, day_of, schedule_of, without_dates
-from sluice.starter.names import names
 from sluice.starter.padded import read_csv
 from sluice.starter.places import bare, format_of, listed, matches, shown_in, split
+from sluice.starter.valid_names import names
 
 SNIFFED = 64_000  # bytes, to find a separator
 NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from sluice.declare.environment import VARIABLE
+from sluice.declare.environment_folders import VARIABLE
 from sluice.errors import UsageError
 from sluice.terminal.output import Format
 

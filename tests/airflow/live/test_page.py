@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 from airflow_client import AirflowClient
 from sluice.delta.log.opened import exists
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from stack import Stack
 
 from .corner import sluice

@@ -16,7 +16,7 @@ from tests.support.ageing import age
 from airflow_client import AirflowClient
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import positions
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.filing import slices_of
 from sluice.limits import Limits
 from sluice.read.lake import Lake

@@ -11,7 +11,7 @@ from tests.delta.tables import Small, by_marking
 from tests.read.tables import day, write
 
 from sluice.delta.log.feed_size import only_inserts
-from sluice.delta.log.times import may_hold, not_before
+from sluice.delta.log.time_bounds import may_hold, not_before
 from sluice.delta.log.vectors import has_vectors
 
 HOUR = timedelta(hours=1)

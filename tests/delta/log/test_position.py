@@ -239,7 +239,7 @@ def test_commits_open_the_table_once(table: Small, monkeypatch: pytest.MonkeyPat
             opened.append(uri)
             super().__init__(uri, **options)
 
-    monkeypatch.setattr("sluice.delta.places.stores.DeltaTable", Counted)
+    monkeypatch.setattr("sluice.delta.places.delta_rs.DeltaTable", Counted)
     for n in range(3, 8):
         table.commit(("insert", {"id": n, "v": "c"}), ("update", {"id": 1, "v": str(n)}))
         table.position_only(inputs=pins(sales=n))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice.delta.notes.failures import Failure, clear, keep, kept
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 
 AT = datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 STOPPED = Failure("shop.sales", AT, "a column is a text", "mend it", 4, "run-1")

@@ -11,7 +11,6 @@ from deltalake import DeltaTable
 from tests.delta.tables import ID_AND_V, Small
 
 from sluice.delta.notes import intervals
-from sluice.delta.notes.arrow import append_rows, read_rows, replace_rows
 from sluice.delta.notes.intervals import (
     MANY_FILES,
     Note,
@@ -22,6 +21,7 @@ from sluice.delta.notes.intervals import (
     replaced_by,
     withdraw,
 )
+from sluice.delta.notes.note_tables import append_rows, read_rows, replace_rows
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval

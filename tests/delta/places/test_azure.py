@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.delta.places.stores import endpoint_of, located, options, uri_of
+from sluice.delta.places.delta_rs import endpoint_of, located, options, uri_of
 
 LAKE = "abfss://lakes@shops.dfs.core.windows.net/retail/lake/"
 KEY = "c2VjcmV0"

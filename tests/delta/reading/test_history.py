@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.delta.tables import ID_AND_V, Small
 
-from sluice.delta.reading.table import check_feed
+from sluice.delta.reading.spark_reads import check_feed
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import HistoryLost
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.places import ODD_NAMES, as_nobody, open_folder, put_socket
 
-from sluice.delta.places.walk import LandedFile, local_path
+from sluice.delta.places.landed_files import LandedFile, local_path
 from sluice.delta.reading.landing import check_unchanged, delivered, fingerprint, list_files, marks
 from sluice.errors import ExitCode, Retryable, UsageError
 
@@ -228,7 +228,7 @@ def test_a_store_that_can_not_be_listed_now_is_worth_a_retry(
     def broken(_: str) -> object:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("sluice.delta.places.walk.os.scandir", broken)
+    monkeypatch.setattr("sluice.delta.places.landed_files.os.scandir", broken)
     with pytest.raises(Retryable, match=r"shop\.events: .* can't be listed now: .*Input/output"):
         delivered(str(tmp_path), "shop.events")
 
@@ -245,7 +245,7 @@ def test_a_folder_that_goes_while_it_is_listed_has_no_files(
             raise FileNotFoundError(2, "No such file or directory", path)
         return original(path)
 
-    monkeypatch.setattr("sluice.delta.places.walk.os.scandir", going)
+    monkeypatch.setattr("sluice.delta.places.landed_files.os.scandir", going)
     assert listed(tmp_path) == ["a"]
 
 

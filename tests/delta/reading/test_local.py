@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 from tests.delta.tables import ADDED, ID_AND_V, Row, Small, by_delta_rs, by_spark, in_order, plain
 
-from sluice.delta.reading import table as delta
+from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import has_local_feed, local_feed, local_snapshot
 from sluice.delta.reading.local import plain as one_piece
 from sluice.errors import HistoryLost

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, Small
 
-from sluice.delta.places.lake import table_at
+from sluice.delta.places.lake_layout import table_at
 from sluice.delta.upkeep.inspection import (
     TableFault,
     file_faults,

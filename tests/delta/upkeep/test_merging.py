@@ -27,9 +27,9 @@ from sluice.delta.log.vectors import has_vectors
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep import laid, rewriting
-from sluice.delta.upkeep.invariants import feed_faults, position_faults
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import merge
+from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.commit import commit_arrow
 from sluice.delta.writing.file_actions import rows_of
 from sluice.delta.writing.filing import is_in_order

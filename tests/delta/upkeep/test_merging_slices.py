@@ -21,9 +21,9 @@ from sluice.changes.order import Direction
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep import laid, merging, rewriting
-from sluice.delta.upkeep.invariants import feed_faults, position_faults
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import may_merge, merge
+from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.filing import is_in_order
 from sluice.limits import Limits
 

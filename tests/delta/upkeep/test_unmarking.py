@@ -12,7 +12,7 @@ from sluice.delta.log.actions import Log
 from sluice.delta.log.position import head
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.upkeep import laid, rewriting
-from sluice.delta.upkeep.invariants import feed_faults, position_faults
+from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.upkeep.unmarking import unmark, unmarked
 from sluice.delta.writing.file_actions import rows_of
 from sluice.errors import LostRace

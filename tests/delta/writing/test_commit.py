@@ -24,7 +24,7 @@ from tests.delta.tables import (
 )
 
 from sluice.delta.log.position import positions
-from sluice.delta.places.lake import table_at
+from sluice.delta.places.lake_layout import table_at
 from sluice.errors import HistoryLost
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from tests.delta.tables import (
 )
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.conflicts import lost_race_of
+from sluice.delta.log.lost_race import lost_race_of
 from sluice.delta.log.position import Head, head_as_found, positions
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.by_spark import SparkCommit
 from sluice.delta.writing.commit import (
     commit_arrow,

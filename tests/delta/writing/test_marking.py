@@ -27,9 +27,9 @@ from sluice.delta.log.added import added
 from sluice.delta.log.position import head_as_found
 from sluice.delta.log.vectors import has_vectors
 from sluice.delta.reading.local import read_few, read_rows
-from sluice.delta.upkeep.invariants import feed_faults, position_faults, row_count
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import merge
+from sluice.delta.upkeep.table_invariants import feed_faults, position_faults, row_count
 from sluice.delta.upkeep.unmarking import unmarked
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow

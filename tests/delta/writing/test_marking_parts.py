@@ -36,9 +36,9 @@ from sluice.delta.log.vectors import has_vectors
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep import rewriting
-from sluice.delta.upkeep.invariants import feed_faults, position_faults
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import merge
+from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.upkeep.unmarking import drop_before, unmark, unmarked
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.limits import Limits

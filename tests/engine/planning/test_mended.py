@@ -8,7 +8,7 @@ from tests.support.landed import Landed, folder_of
 
 from sluice.delta.log.position import head
 from sluice.engine.advance import Run, advance
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import QualityStop
 
 if TYPE_CHECKING:

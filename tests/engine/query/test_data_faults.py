@@ -6,7 +6,7 @@ import pytest
 
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.errors import ConfigError, QualityStop
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,9 +4,9 @@ import datetime as dt
 import random
 from pathlib import Path
 
-from sluice.delta.places.lake import LakeLayout
-from sluice.gate.counting import facts
-from sluice.gate.counting.facts import KEPT, BatchCounts, KeptFacts
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.gate.counting import batch_counts
+from sluice.gate.counting.batch_counts import KEPT, BatchCounts, KeptFacts
 from sluice.gate.outcomes.anomalies import around, unusual, warnings
 from sluice.gate.outcomes.verdict import Verdict
 
@@ -132,7 +132,7 @@ def test_facts_are_kept_and_a_repeat_replaces_its_own(tmp_path: Path) -> None:
     assert told[:8] == [()] * 8
     assert told[8] == told[9]  # the second delivery of the interval is not held against its first
     assert told[8][0].startswith("3 rows came, usually 1,000")
-    found = facts.read(lake, "shop.sales")
+    found = batch_counts.read(lake, "shop.sales")
     assert [k.batch for k in found] == [*range(8), 9]
     assert found[-1].unusual == tuple(f"shop.sales: {what}" for what in told[9])
     assert found[-1].facts == BatchCounts(3, 3, {"item": 0})
@@ -141,8 +141,8 @@ def test_facts_are_kept_and_a_repeat_replaces_its_own(tmp_path: Path) -> None:
 def test_only_the_last_batches_are_kept(tmp_path: Path) -> None:
     lake = LakeLayout(str(tmp_path))
     past = [kept(nth) for nth in range(KEPT)]
-    facts.keep(lake, "shop.sales", kept(KEPT, unusual=("odd",)), past)
-    found = facts.read(lake, "shop.sales")
+    batch_counts.keep(lake, "shop.sales", kept(KEPT, unusual=("odd",)), past)
+    found = batch_counts.read(lake, "shop.sales")
     assert (len(found), found[0].batch, found[-1]) == (KEPT, 1, kept(KEPT, unusual=("odd",)))
 
 
@@ -150,7 +150,7 @@ def test_loads_of_a_dimension_are_distinguished_by_their_batch(tmp_path: Path) -
     lake = LakeLayout(str(tmp_path))
     for batch in (1, 2, 2, 3):
         warnings(lake, verdict(10 * batch), run="r", batch=batch, checked_at=DAY)
-    assert [(k.batch, k.facts.rows) for k in facts.read(lake, "shop.sales")] == [
+    assert [(k.batch, k.facts.rows) for k in batch_counts.read(lake, "shop.sales")] == [
         (1, 10),
         (2, 20),
         (3, 30),

@@ -11,7 +11,13 @@ import pytest
 from deltalake import DeltaTable
 from tests.gate.rows import expect
 
-from sluice.delta.notes.arrow import append_rows, clean_rows, read_rows, replace_rows, tidy_rows
+from sluice.delta.notes.note_tables import (
+    append_rows,
+    clean_rows,
+    read_rows,
+    replace_rows,
+    tidy_rows,
+)
 from sluice.gate.counting.counts import RowCounts
 from sluice.gate.outcomes import history
 from sluice.gate.outcomes.results import row_outcome

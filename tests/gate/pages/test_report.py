@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sluice.delta.notes.failures import Failure
-from sluice.gate.counting.facts import BatchCounts, KeptFacts
+from sluice.gate.counting.batch_counts import BatchCounts, KeptFacts
 from sluice.gate.pages import report
 from sluice.gate.pages.charts import LEAST_SEEN, bars, curve, strip
 from sluice.gate.pages.checks import Check, State

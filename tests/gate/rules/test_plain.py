@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.gate.conftest import SALES
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate import engine
 from sluice.gate.rules.plain import ARGUMENTS, LARGEST, is_plain
 

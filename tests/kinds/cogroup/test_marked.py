@@ -18,7 +18,7 @@ from tests.support.landed import Landed
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project
 from sluice.delta.log.vectors import has_vectors
-from sluice.delta.upkeep.invariants import feed_faults
+from sluice.delta.upkeep.table_invariants import feed_faults
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of

@@ -9,7 +9,7 @@ import pytest
 from tests.support.lake import Row, counted
 from tests.support.landed import START, Landed, day, folder_of
 
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.operate.run import run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tests.support.lake import Lake, away, counted, folded
 
 from sluice.declare.settings import SparkSettings
 from sluice.delta.log.actions import Log
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import handed_over
 from sluice.delta.writing.filing import slices_of
 from sluice.engine.context import Context

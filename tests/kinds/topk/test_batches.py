@@ -12,7 +12,7 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import ConfigError
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.explain import explain
-from sluice.read.changes import Changelog
+from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake as Reader
 from sluice.read.status import status
 

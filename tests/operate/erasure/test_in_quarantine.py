@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sluice.delta.notes.arrow import append_rows, read_rows
+from sluice.delta.notes.note_tables import append_rows, read_rows
 from sluice.files.marks import INTERVAL
 from sluice.operate.erasure import in_quarantine
 from sluice.operate.erasure.in_quarantine import without

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from tests.support.lake import Lake, Row, counted, folded, repeated
 
 from sluice.delta.log.position import CREATE, Position
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing import filing
 from sluice.delta.writing.filing import slices_of
 from sluice.language.interval import Schedule

@@ -12,9 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.lake import Row, counted, folded
 from tests.support.landed import RUN, Landed
 
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.operate.replay import replay, to_replay
-from sluice.sources.foreign.place import VersionRange
+from sluice.sources.foreign.versions import VersionRange
 from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from tests.support.landed import RUN, Landed
 
 from broker import Broker, Message, running
 from sluice.engine import retries
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.operate.replay import replay, to_replay
-from sluice.sources.kafka.client.place import OffsetRange
+from sluice.sources.kafka.client.offsets import OffsetRange
 from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:

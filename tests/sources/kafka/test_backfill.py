@@ -11,10 +11,10 @@ from tests.sources.kafka.test_commands import called
 from tests.support.landed import RUN
 
 from sluice.airflow.commands import PipelineRun, job
-from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.task_graph import Task, TaskKind
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.lake import layout
-from sluice.engine.report import BatchReport
+from sluice.delta.places.lake_layout import layout
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, HistoryLost
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval

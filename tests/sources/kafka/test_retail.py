@@ -23,7 +23,7 @@ import landing
 import shopping
 from broker import Broker
 from sluice.declare.project import Project, load
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.language.interval import Interval
 from sluice.limits import Limits
 from sluice.operate.run import run

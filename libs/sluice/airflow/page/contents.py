@@ -11,7 +11,7 @@ from sluice.declare.project import Pipeline, Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.errors import SluiceError
 from sluice.language.internal import INTERVALS
 from sluice.read.lake import Lake

@@ -2,7 +2,7 @@
 
 from sluice.cli.job import Job, command
 from sluice.declare.table import Table
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.operate.bring import followed
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.spark.session import Spark

@@ -6,7 +6,7 @@ from sluice.cli.job import Job, command
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.engine.advance import Run
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.bring import brought
 from sluice.operate.delivering import delivering

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sluice.cli.job import Job, command
 from sluice.cli.jobs.ingest import deliver
 from sluice.declare.table import Table
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.spark.session import Spark
 from sluice.terminal.program import run
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from sluice.cli.job import Job, Report, command_of
 from sluice.cli.jobs import advance, ingest
 from sluice.declare.table import Table
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.operate.preview import Previewed, previewing
 from sluice.spark.session import Spark
 from sluice.terminal.program import run

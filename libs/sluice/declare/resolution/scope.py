@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.declare.text.document import Document, Where
 from sluice.declare.text.mistakes import Mistakes
 from sluice.language.expression import Aggregate, Expression, SortKey

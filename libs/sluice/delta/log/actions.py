@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pyarrow.fs import FileSelector, FileType
 
-from sluice.delta.places.stores import files_below
+from sluice.delta.places.delta_rs import files_below
 
 Action = dict[str, Any]
 

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.log.opened import Commit, commit_of
-from sluice.delta.places.stores import files_below
+from sluice.delta.places.delta_rs import files_below
 
 Added = dict[str, Action]  # by path as in the log
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from deltalake import DeltaTable
 
-from sluice.delta.places.lake import moved_away
+from sluice.delta.places.lake_layout import moved_away
 
 Fault = tuple[str, str]  # the fault, and its repair
 SETTINGS: Mapping[str, tuple[str, str]] = {  # Delta treats an unset one as false

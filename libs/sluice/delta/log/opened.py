@@ -12,8 +12,8 @@ from threading import Lock
 from cachetools import LRUCache
 from deltalake import DeltaTable
 
-from sluice.delta.places.stores import is_table, open_table, stored_mark
-from sluice.delta.places.walk import local_path
+from sluice.delta.places.delta_rs import is_table, open_table, stored_mark
+from sluice.delta.places.landed_files import local_path
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
 MOST = 128

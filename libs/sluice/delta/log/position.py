@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 from sluice.delta.log.actions import Log
 from sluice.delta.log.fitness import Fault, faults
 from sluice.delta.log.opened import Commit, commit_of, exists, opened
-from sluice.delta.places.lake import table_at
+from sluice.delta.places.lake_layout import table_at
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
 from sluice.language.internal import renamed
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileInfo, FileSelector, FileType, LocalFileSystem
 
+from sluice.delta.places.delta_rs import located
 from sluice.delta.places.folders import remove
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.small_files import replace_file
-from sluice.delta.places.stores import located
 from sluice.language.internal import FORGETTING
 
 ENDING = ".parquet"

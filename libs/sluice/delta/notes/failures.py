@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.small_files import SmallFiles
 
 

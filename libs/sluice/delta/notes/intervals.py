@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.delta.log.position import Head
-from sluice.delta.notes.arrow import (
+from sluice.delta.notes.note_tables import (
     append_rows,
     change_rows,
     delete_rows,
@@ -26,8 +26,8 @@ from sluice.delta.notes.arrow import (
     replace_rows,
     tidy_rows,
 )
+from sluice.delta.places.delta_rs import is_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.stores import is_table
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval
 

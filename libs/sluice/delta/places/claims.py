@@ -13,15 +13,15 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
-from sluice.declare.environment import CLAIM, FOLDER, claimed, folders, place
+from sluice.declare.environment_folders import CLAIM, FOLDER, claimed, folders, place
 from sluice.delta.places import copied
+from sluice.delta.places.delta_rs import options
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import stored
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.overlay import share_whole
-from sluice.delta.places.stores import options
 from sluice.language.internal import declared
 
 Settle = Callable[[], bool]

@@ -13,10 +13,10 @@ from uuid import uuid4
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
+from sluice.delta.places.delta_rs import folder_names, located
 from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import folders_of
-from sluice.delta.places.lake import LakeLayout
-from sluice.delta.places.stores import folder_names, located
+from sluice.delta.places.lake_layout import LakeLayout
 
 LEFT_AFTER = timedelta(days=1)
 LAST = "/_delta_log/_last_checkpoint"  # it may name a checkpoint that is younger than the copy

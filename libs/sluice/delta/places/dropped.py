@@ -6,12 +6,12 @@ one, so a note names a drop that has begun: the next attempt continues in the sa
 
 from datetime import UTC, datetime, timedelta
 
+from sluice.delta.places.delta_rs import folder_names
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import move, remove
 from sluice.delta.places.inventory import folders_of
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.small_files import SmallFiles
-from sluice.delta.places.stores import folder_names
 from sluice.language.internal import FORGOTTEN, MARK, NOTES, internal
 
 FOLDER = "__dropped"

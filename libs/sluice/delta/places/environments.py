@@ -14,15 +14,15 @@ from shutil import rmtree
 from typing import Any
 from uuid import uuid4
 
-from sluice.declare.environment import NOTE, existing, names, place, places
+from sluice.declare.environment_folders import NOTE, existing, names, place, places
 from sluice.delta.places import claims
 from sluice.delta.places.claims import Settle, tables_of
+from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import stored
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.overlay import FOLDER, overlay, sweep
 from sluice.delta.places.small_files import SmallFiles
-from sluice.delta.places.stores import open_table
 from sluice.errors import UsageError
 
 

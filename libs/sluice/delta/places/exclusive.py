@@ -16,9 +16,9 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
 from sluice.declare.stores import store_of
+from sluice.delta.places.delta_rs import endpoint_of, open_table, options
 from sluice.delta.places.folders import remove
 from sluice.delta.places.small_files import SmallFiles
-from sluice.delta.places.stores import endpoint_of, open_table, options
 from sluice.errors import StoreRefused
 
 RIVALS = 32

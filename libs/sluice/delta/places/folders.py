@@ -2,7 +2,7 @@
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
-from sluice.delta.places.stores import located
+from sluice.delta.places.delta_rs import located
 
 
 def remove(uri: str) -> None:

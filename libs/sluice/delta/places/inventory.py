@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.places.lake import LakeLayout, layout
-from sluice.delta.places.stores import folder_names, is_table
+from sluice.delta.places.delta_rs import folder_names, is_table
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.language.internal import FORGOTTEN, MARK, STATE, declared, internal
 
 HIDDEN = ("_", ".")  # what begins so is no pipeline

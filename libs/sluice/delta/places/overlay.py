@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from sluice.delta.places import copied
 from sluice.delta.places.inventory import folders_of
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.errors import Retryable, UsageError
 from sluice.language.internal import QUALITY
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
-from sluice.delta.places.stores import located
+from sluice.delta.places.delta_rs import located
 
 SUFFIX = ".json"
 

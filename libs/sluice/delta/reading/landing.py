@@ -1,7 +1,7 @@
 """The files of a delivery to a source or dimension: their location, and whether they changed.
 
 A path may be a folder (all files below it), a file, or a pattern with `*`. Names that begin with
-`_` or `.` are not data. This module reads only listings; `places.walk` lists this machine's
+`_` or `.` are not data. This module reads only listings; `places.landed_files` lists this machine's
 folders.
 """
 
@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.delta.log.active import active_files
-from sluice.delta.places import walk
+from sluice.delta.places import landed_files
+from sluice.delta.places.delta_rs import is_table, located, open_table, uri_of
 from sluice.delta.places.faults import store_fault
-from sluice.delta.places.stores import is_table, located, open_table, uri_of
-from sluice.delta.places.walk import LandedFile, local_path
+from sluice.delta.places.landed_files import LandedFile, local_path
 from sluice.errors import Retryable, StoreRefused, UsageError
 from sluice.language.interval import Interval
 
@@ -75,7 +75,7 @@ def marks(files: Sequence[LandedFile]) -> Mapping[str, object]:
 
     Files in object stores have none, because stores replace files whole.
     """
-    return {f.uri: walk.mark(place) for f in files if (place := local_path(f.uri))}
+    return {f.uri: landed_files.mark(place) for f in files if (place := local_path(f.uri))}
 
 
 def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], reader: str) -> None:
@@ -113,7 +113,7 @@ def _line(file: LandedFile) -> tuple[str, ...]:
 def _listed(path: str) -> Iterator[LandedFile]:
     if (place := local_path(path)) is not None:
         root, is_wanted = _wanted(place)
-        return (file for at, file in walk.files(root) if is_wanted(at))
+        return (file for at, file in landed_files.files(root) if is_wanted(at))
     filesystem, base = located(path)
     root, is_wanted = _wanted(base)
     objects = _objects(filesystem, root)
@@ -166,4 +166,4 @@ def _check_bucket(uri: str) -> None:
 
 def _is_data(path: str, root: str) -> bool:
     parts = PurePosixPath(path.removeprefix(root)).parts
-    return not any(part.startswith(walk.HIDDEN) for part in parts)
+    return not any(part.startswith(landed_files.HIDDEN) for part in parts)

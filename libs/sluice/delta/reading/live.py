@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
-from sluice.changes.feed import CHANGE_TYPE
+from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.delta.log.active import active_files
 from sluice.delta.log.added import partition_of
 from sluice.delta.log.vectors import file_name, has_vectors, kept_rows, mask_of
-from sluice.delta.places.stores import files_below
+from sluice.delta.places.delta_rs import files_below
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

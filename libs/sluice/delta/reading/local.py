@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from sluice.changes.feed import OF_FEED
+from sluice.changes.feed_columns import OF_FEED
 from sluice.delta.log.opened import commit_of, opened
 from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.feed import stream_feed
@@ -63,7 +63,7 @@ def narrowed_snapshot(session: SparkSession, uri: str, version: int) -> DataFram
 
     They are read when they are computed.
     """
-    from sluice.interpreter.session import hand_over
+    from sluice.interpreter.local_session import hand_over
 
     if is_bare():
         return _bare_snapshot(session, uri, version)
@@ -80,7 +80,7 @@ def between(
     session: SparkSession, uri: str, version: int, column: str, start: datetime, end: datetime
 ) -> DataFrame | None:
     """Return the rows of which a column is in [start, end); None if they are too many for here."""
-    from sluice.interpreter.relations.stored import MOST_ROWS
+    from sluice.interpreter.relations.table_scan import MOST_ROWS
 
     at = pc.field(column)
     inside = (at >= pc.scalar(start)) & (at < pc.scalar(end))

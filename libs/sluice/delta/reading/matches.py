@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from sluice.delta.log.active import active_files
 from sluice.delta.log.feed_size import size_of
 from sluice.delta.log.opened import opened
-from sluice.delta.places.walk import local_path
+from sluice.delta.places.landed_files import local_path
 from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.clusters import KeyBounds, clusters
 from sluice.delta.reading.found import FoundRows, TypeMismatch, Values, keep

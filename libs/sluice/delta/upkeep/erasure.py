@@ -19,9 +19,9 @@ from sluice.delta.log.actions import Action, Log
 from sluice.delta.log.active import active_files
 from sluice.delta.log.added import added
 from sluice.delta.log.vectors import vector_file
+from sluice.delta.places.delta_rs import located, open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.small_files import replace_file
-from sluice.delta.places.stores import located, open_table
 from sluice.delta.upkeep.inspection import GRACE
 from sluice.delta.upkeep.vacuum import committed_at
 

@@ -17,8 +17,8 @@ from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 from sluice.delta.log import fitness
 from sluice.delta.log.actions import Log
 from sluice.delta.log.active import active_files
-from sluice.delta.places.lake import moved_away
-from sluice.delta.places.stores import files_below, open_table
+from sluice.delta.places.delta_rs import files_below, open_table
+from sluice.delta.places.lake_layout import moved_away
 
 TableFault = tuple[str, str, str]
 LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"

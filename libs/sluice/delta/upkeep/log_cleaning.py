@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSelector
 
+from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.stores import files_below, open_table
 from sluice.delta.upkeep.vacuum import committed_at
 
 LEAST = timedelta(days=30)  # for time travel and for looks at past batches

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.changes.order import Direction
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Position
+from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.stores import open_table
 from sluice.delta.writing.by_spark import SparkCommit
 from sluice.delta.writing.filing import Slice, filed, files_for, slices_of
 from sluice.delta.writing.statistics import writer_properties

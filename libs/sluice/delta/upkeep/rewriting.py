@@ -23,7 +23,7 @@ from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, head_as_found
 from sluice.delta.log.vectors import file_name, kept_rows, lost_rows, mask_of
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.walk import local_path
+from sluice.delta.places.landed_files import local_path
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.upkeep.laid import (
     Layout,

@@ -10,9 +10,9 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from sluice.delta.log.conflicts import lost, lost_race_of
+from sluice.delta.log.lost_race import lost, lost_race_of
 from sluice.delta.log.position import Head, head_of
-from sluice.delta.places.stores import open_table
+from sluice.delta.places.delta_rs import open_table
 from sluice.delta.upkeep.laid import unordered
 from sluice.delta.upkeep.maintenance import Filing, unfenced, upkeep
 from sluice.delta.upkeep.pieces import packed

@@ -17,8 +17,8 @@ from sluice.delta.log.actions import Log
 from sluice.delta.log.added import added
 from sluice.delta.log.position import Head
 from sluice.delta.log.vectors import file_name, has_vectors, vector_file
+from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.stores import files_below, open_table
 from sluice.delta.upkeep.maintenance import unfenced, upkeep
 
 LEAST = timedelta(days=7)  # for iterators and time travel

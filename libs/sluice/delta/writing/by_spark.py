@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.lost_race import lost_race_of
 from sluice.delta.log.position import Head, Position
+from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.spark_commits import check_spark_may_commit
-from sluice.delta.places.stores import open_table
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
 from sluice.delta.writing.filing import in_order

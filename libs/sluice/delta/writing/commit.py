@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.opened import keep, taken
 from sluice.delta.log.position import Head, Position
-from sluice.delta.places.stores import open_table
+from sluice.delta.places.delta_rs import open_table
 from sluice.delta.reading.found import TypeMismatch
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.fence import Committed, fenced, properties, result_of, won

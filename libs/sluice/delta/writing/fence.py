@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from deltalake import CommitProperties, Transaction
 
-from sluice.delta.log.conflicts import lost, lost_race_of
+from sluice.delta.log.lost_race import lost, lost_race_of
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Position, positions
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.walk import local_path
+from sluice.delta.places.landed_files import local_path
 from sluice.errors import LostRace, Retryable, SluiceError
 
 

@@ -20,7 +20,7 @@ from sluice.changes.order import Direction
 from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened
 from sluice.delta.log.vectors import file_name, kept_rows
-from sluice.delta.places.stores import files_below
+from sluice.delta.places.delta_rs import files_below
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits

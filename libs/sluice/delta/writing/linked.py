@@ -13,11 +13,11 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from sluice.delta.log.actions import Action
-from sluice.delta.log.conflicts import lost
+from sluice.delta.log.lost_race import lost
 from sluice.delta.log.opened import CHECKPOINTS, keep, opened, taken
 from sluice.delta.log.position import Head, Position
 from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors
-from sluice.delta.places.walk import local_path
+from sluice.delta.places.landed_files import local_path
 from sluice.delta.writing.file_actions import now
 
 LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from sluice.changes.diff import CHANGE
-from sluice.changes.feed import CHANGE_TYPE
+from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.delta.log.actions import Action
 from sluice.delta.log.added import Added
 from sluice.delta.log.vectors import file_name

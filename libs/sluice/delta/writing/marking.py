@@ -20,7 +20,7 @@ from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Position
 from sluice.delta.log.vectors import kept_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.walk import local_path
+from sluice.delta.places.landed_files import local_path
 from sluice.delta.reading.found import take
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.matches import can_search, files_far, is_exact

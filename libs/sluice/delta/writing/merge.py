@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.position import Head
-from sluice.delta.places.lake import table_at
+from sluice.delta.places.lake_layout import table_at
 from sluice.delta.writing.fence import Committed
 from sluice.delta.writing.merge_bounds import arrow_bounds
 from sluice.delta.writing.statistics import writer_properties

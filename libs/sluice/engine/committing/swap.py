@@ -16,18 +16,18 @@ from sluice.changes.diff import CHANGE, diff
 from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import nullable, to_arrow
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.unmarking import unmarked
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
-from sluice.delta.writing.columns import add_columns
 from sluice.delta.writing.commit import (
     overwrite_arrow,
 )
 from sluice.delta.writing.fence import Committed
+from sluice.delta.writing.schema_evolution import add_columns
+from sluice.engine.batch_report import Clock
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
 from sluice.engine.query.operator import is_unique
-from sluice.engine.report import Clock
 from sluice.limits import Limits
 
 

@@ -15,13 +15,13 @@ from sluice.declare.stores import takes_spark
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import to_arrow
-from sluice.delta.reading.table import create
+from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing import commit
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.fence import Committed
+from sluice.engine.batch_report import Clock
 from sluice.engine.computing.computed import Changelog, as_rows
 from sluice.engine.context import Context
-from sluice.engine.report import Clock
 from sluice.interpreter.presence import is_here
 
 

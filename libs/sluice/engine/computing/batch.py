@@ -14,17 +14,17 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from sluice.changes.diff import diff, inserted
-from sluice.changes.feed import OF_FEED
+from sluice.changes.feed_columns import OF_FEED
 from sluice.changes.net import arrivals, as_inserts, departures, net, weighted
 from sluice.delta.log.feed_size import FeedSize, table_size
-from sluice.delta.places.lake import LakeLayout
-from sluice.delta.reading import table as delta
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.delta.reading import spark_reads as delta
 from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.computed import Computed, Whole
+from sluice.engine.computing.input_snapshots import snapshots_at
 from sluice.engine.computing.picking import Picked, picked
 from sluice.engine.computing.pruning import bounds_of
-from sluice.engine.computing.rows import snapshots_at
 from sluice.engine.context import Context
 from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.maintained import Maintained

@@ -6,10 +6,10 @@ from functools import reduce
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.delta.log.times import not_before
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.log.time_bounds import not_before
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.computing.rows import snapshots_at
+from sluice.engine.computing.input_snapshots import snapshots_at
 from sluice.engine.context import Context
 from sluice.engine.query.retention import Horizon, latest_time
 

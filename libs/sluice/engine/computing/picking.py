@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from sluice.delta.reading.local import handed_over, to_arrow
 from sluice.delta.reading.matches import SearchedVersion
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Operator, Rows, names

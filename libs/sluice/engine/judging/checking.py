@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.notes.arrow import append_rows
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.notes.note_tables import append_rows
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.engine.computing.computed import Changelog, as_rows
 from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.query.maintained import Maintained

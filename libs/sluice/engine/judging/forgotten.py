@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.declare.delivered_row import KEPT, RAW, REASON
-from sluice.delta.notes.arrow import read_rows, replace_rows
+from sluice.delta.notes.note_tables import read_rows, replace_rows
 from sluice.gate.counting.conflicts import CONFLICT
 from sluice.gate.counting.tally import visible
 from sluice.gate.rules.sql import as_json

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from sluice.declare.declared import Declared
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.judging.checking import keep_results
 from sluice.engine.judging.quarantining import JudgedBatch, put_in_quarantine
 from sluice.gate.gate import Gate, accepted

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from sluice.delta.log.continuity import as_of, is_past, last_with_rows_of
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, positions
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 
 Frontier = Mapping[str, int]
 

@@ -11,8 +11,8 @@ from sluice.declare.graph import Graph
 from sluice.delta.log.continuity import as_of, check_fit, check_input
 from sluice.delta.log.feed_size import FeedSize, feed_size, only_inserts, table_size
 from sluice.delta.log.position import Head, Pin, Position, head, head_as_found
-from sluice.delta.places.lake import LakeLayout
-from sluice.delta.reading.table import check_feed, is_readable
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.delta.reading.spark_reads import check_feed, is_readable
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
 from sluice.engine.planning.frontier import Frontier, consistent, merge
 from sluice.engine.planning.node import Node

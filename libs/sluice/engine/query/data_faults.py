@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from sluice.errors import ConfigError, QualityStop, SluiceError
-from sluice.interpreter.errors import DividedByZero
+from sluice.interpreter.refusals import DividedByZero
 
 DATA, QUERY, PYTHON, RAISED = "22", "42", "38", "P0"  # classes of SQLSTATE
 DIVISIONS = ("DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO")

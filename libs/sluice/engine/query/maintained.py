@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.declare.table import Table
 from sluice.engine.query.operator import Operator
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate.rules.measures import Measure
 from sluice.gate.rules.uniqueness import SAMPLES, Repeats, UniquenessRule
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.conflicts import Conflicts
-from sluice.gate.counting.facts import BatchCounts
 
 SAMPLES = 20
 

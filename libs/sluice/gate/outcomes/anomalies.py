@@ -20,8 +20,8 @@ from math import sqrt
 from statistics import median
 from typing import TYPE_CHECKING
 
-from sluice.delta.places.lake import LakeLayout
-from sluice.gate.counting.facts import BatchCounts, KeptFacts, keep, read
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.gate.counting.batch_counts import BatchCounts, KeptFacts, keep, read
 
 if TYPE_CHECKING:
     from sluice.gate.outcomes.verdict import Verdict

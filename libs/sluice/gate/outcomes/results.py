@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate.counting.counts import SAMPLES, RowCounts
 from sluice.gate.rules.measures import Measure, within
 from sluice.gate.rules.row_rules import RowRule

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sluice.errors import QualityStop
+from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.conflicts import Conflicts
-from sluice.gate.counting.facts import BatchCounts
 from sluice.gate.outcomes.results import Outcome
 
 

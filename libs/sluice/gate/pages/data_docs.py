@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sluice.gate.engine import load
-from sluice.gate.outcomes.comparison import SUM
+from sluice.gate.outcomes.table_comparison import SUM
 from sluice.gate.pages.checks import newest
 
 PREFIX = "data_docs"

@@ -12,8 +12,8 @@ from itertools import groupby
 from typing import Any
 
 from sluice.delta.notes.failures import Failure
-from sluice.gate.counting.facts import KeptFacts
-from sluice.gate.counting.facts import newest as newest_batch
+from sluice.gate.counting.batch_counts import KeptFacts
+from sluice.gate.counting.batch_counts import newest as newest_batch
 from sluice.gate.outcomes.results import WHOLE
 from sluice.gate.pages.checks import (
     SHOWN,

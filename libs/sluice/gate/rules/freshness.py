@@ -8,7 +8,7 @@ import datetime as dt
 import re
 from typing import Any
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.language.duration import Duration
 
 BOUNDS = ("min_value", "max_value")

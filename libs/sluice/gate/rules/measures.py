@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate.rules.row_rules import domain
 from sluice.gate.rules.row_tests import Kwargs, bounds_text
 from sluice.gate.rules.sql import name

@@ -8,7 +8,7 @@ that is plain by this table to Great Expectations itself.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 
 Test = Callable[[Any], bool]
 LARGEST = 10**15

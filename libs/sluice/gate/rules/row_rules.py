@@ -7,7 +7,7 @@ printed by a plan. The rules listed in `COMPILED` are those that `quarantine` ac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate.rules.column_relations import RELATIONS
 from sluice.gate.rules.row_tests import SINGLE, Kwargs, RowTest
 from sluice.language.expression import Expression

@@ -8,7 +8,7 @@ import alone takes longer than judging a batch.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.errors import ConfigError
 from sluice.extras import require
 from sluice.gate.rules import measures, row_rules, uniqueness

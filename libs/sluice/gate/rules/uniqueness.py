@@ -7,7 +7,7 @@ job, and only if a table asks for them. A row is unexpected if another row has i
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sluice.declare.quality import Expectation
+from sluice.declare.expectation import Expectation
 from sluice.gate.rules.row_rules import domain
 from sluice.gate.rules.row_tests import Kwargs, bounds_text
 from sluice.gate.rules.sql import every, name, some

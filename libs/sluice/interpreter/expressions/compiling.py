@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import DividedByZero, NotHere
-from sluice.interpreter.expressions.nodes import (
+from sluice.interpreter.expressions.expression_tree import (
     Alias,
     ColumnNumber,
     Convert,
@@ -25,10 +24,11 @@ from sluice.interpreter.expressions.nodes import (
 from sluice.interpreter.functions.arrays import element
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
 from sluice.interpreter.functions.lambdas import HIGHER_ORDER, OTHERS
-from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import ColumnBatch, Value, constant, rows_of
+from sluice.interpreter.refusals import DividedByZero, NotHere
+from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.types import LONG, plain
+from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant, rows_of
+from sluice.interpreter.values.value_types import LONG, plain
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions import nodes
+from sluice.interpreter.expressions import expression_tree
+from sluice.interpreter.expressions.dotted_names import split_name
 from sluice.interpreter.expressions.from_sql import read_sql, read_type
-from sluice.interpreter.expressions.names import split_name
+from sluice.interpreter.refusals import NotHere
 from sluice.language.typed.types import read_columns
 
 _DESCENDING = proto.Expression.SortOrder.SORT_DIRECTION_DESCENDING
@@ -35,7 +35,7 @@ _NUMBERS: dict[str, T.DataType] = {
 }
 
 
-def read(expression: proto.Expression) -> nodes.ExpressionNode:
+def read(expression: proto.Expression) -> expression_tree.ExpressionNode:
     """Return the tree of an expression. Raises NotHere for a kind that is unknown here."""
     kind = expression.WhichOneof("expr_type")
     if kind is None or kind not in _READERS:
@@ -43,33 +43,33 @@ def read(expression: proto.Expression) -> nodes.ExpressionNode:
     return _READERS[kind](getattr(expression, kind))
 
 
-def _all(expressions: Any) -> tuple[nodes.ExpressionNode, ...]:
+def _all(expressions: Any) -> tuple[expression_tree.ExpressionNode, ...]:
     return tuple(map(read, expressions))
 
 
-def _cast(cast: proto.Expression.Cast) -> nodes.ExpressionNode:
+def _cast(cast: proto.Expression.Cast) -> expression_tree.ExpressionNode:
     if cast.WhichOneof("cast_to_type") == "type_str":
         type_ = read_type(cast.type_str)
     else:
         type_ = proto_schema_to_pyspark_data_type(cast.type)
-    return nodes.Convert(read(cast.expr), type_, cast.eval_mode == _TRY)
+    return expression_tree.Convert(read(cast.expr), type_, cast.eval_mode == _TRY)
 
 
-def order_of(order: proto.Expression.SortOrder) -> nodes.SortItem:
+def order_of(order: proto.Expression.SortOrder) -> expression_tree.SortItem:
     """Return one item of an order."""
-    return nodes.SortItem(
+    return expression_tree.SortItem(
         read(order.child), order.direction == _DESCENDING, order.null_ordering == _NULLS_FIRST
     )
 
 
-def _window(window: proto.Expression.Window) -> nodes.WindowFunction:
+def _window(window: proto.Expression.Window) -> expression_tree.WindowFunction:
     frame = None
     if window.HasField("frame_spec"):
         by_rows = window.frame_spec.frame_type == _ROWS
-        frame = nodes.Frame(
+        frame = expression_tree.Frame(
             by_rows, _bound(window.frame_spec.lower), _bound(window.frame_spec.upper)
         )
-    return nodes.WindowFunction(
+    return expression_tree.WindowFunction(
         read(window.window_function),
         _all(window.partition_spec),
         tuple(map(order_of, window.order_spec)),
@@ -84,48 +84,54 @@ def _bound(bound: Any) -> int | None:
         case "unbounded":
             return None
     found = read(bound.value)
-    if isinstance(found, nodes.Literal) and isinstance(found.value, int):
+    if isinstance(found, expression_tree.Literal) and isinstance(found.value, int):
         return found.value
     raise NotHere("a frame's bound that is no number")
 
 
-def _literal(literal: proto.Expression.Literal) -> nodes.Literal:
+def _literal(literal: proto.Expression.Literal) -> expression_tree.Literal:
     kind = literal.WhichOneof("literal_type")
     if kind in _NUMBERS:
-        return nodes.Literal(getattr(literal, kind), _NUMBERS[kind])
+        return expression_tree.Literal(getattr(literal, kind), _NUMBERS[kind])
     if kind == "null":
-        return nodes.Literal(None, proto_schema_to_pyspark_data_type(literal.null))
+        return expression_tree.Literal(None, proto_schema_to_pyspark_data_type(literal.null))
     if kind == "decimal":
         found = literal.decimal
         _, _, digits = found.value.partition(".")
         scale = found.scale if found.HasField("scale") else len(digits)
         unscaled = int(found.value.replace(".", "")) * 10 ** (scale - len(digits))
         precision = found.precision if found.HasField("precision") else 38
-        return nodes.Literal(unscaled, T.DecimalType(precision, scale))
+        return expression_tree.Literal(unscaled, T.DecimalType(precision, scale))
     raise NotHere(f"a literal of the kind {kind}")
 
 
-def _function(found: proto.Expression.UnresolvedFunction) -> nodes.FunctionCall:
+def _function(found: proto.Expression.UnresolvedFunction) -> expression_tree.FunctionCall:
     if found.is_user_defined_function:
         raise NotHere(f"the user's function {found.function_name}")
-    return nodes.FunctionCall(found.function_name.lower(), _all(found.arguments), found.is_distinct)
+    return expression_tree.FunctionCall(
+        found.function_name.lower(), _all(found.arguments), found.is_distinct
+    )
 
 
-_READERS: dict[str, Callable[[Any], nodes.ExpressionNode]] = {
+_READERS: dict[str, Callable[[Any], expression_tree.ExpressionNode]] = {
     "literal": _literal,
-    "unresolved_attribute": lambda e: nodes.Name(split_name(e.unparsed_identifier)),
-    "unresolved_star": lambda e: nodes.Star(e.unparsed_target.removesuffix(".*") or None),
+    "unresolved_attribute": lambda e: expression_tree.Name(split_name(e.unparsed_identifier)),
+    "unresolved_star": lambda e: expression_tree.Star(e.unparsed_target.removesuffix(".*") or None),
     "expression_string": lambda e: read_sql(e.expression),
     "unresolved_function": _function,
-    "call_function": lambda e: nodes.FunctionCall(e.function_name.lower(), _all(e.arguments)),
-    "alias": lambda e: nodes.Alias(read(e.expr), tuple(e.name)),
+    "call_function": lambda e: expression_tree.FunctionCall(
+        e.function_name.lower(), _all(e.arguments)
+    ),
+    "alias": lambda e: expression_tree.Alias(read(e.expr), tuple(e.name)),
     "cast": _cast,
     "sort_order": order_of,
-    "lambda_function": lambda e: nodes.Lambda(
+    "lambda_function": lambda e: expression_tree.Lambda(
         tuple(a.name_parts[0] for a in e.arguments), read(e.function)
     ),
-    "unresolved_named_lambda_variable": lambda e: nodes.Variable(tuple(e.name_parts)),
-    "unresolved_extract_value": lambda e: nodes.Extract(read(e.child), read(e.extraction)),
+    "unresolved_named_lambda_variable": lambda e: expression_tree.Variable(tuple(e.name_parts)),
+    "unresolved_extract_value": lambda e: expression_tree.Extract(
+        read(e.child), read(e.extraction)
+    ),
     "window": _window,
 }
 

@@ -9,8 +9,8 @@ from pyspark.sql import types as T
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions import nodes
+from sluice.interpreter.expressions import expression_tree
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.zones import DAY, UNITS
 from sluice.language.syntax import Tree, Verbatim
 from sluice.language.typed import inference
@@ -63,7 +63,7 @@ _DIGITS = {"l": T.LongType(), "s": T.ShortType(), "y": T.ByteType(), "d": T.Doub
 
 
 @lru_cache(maxsize=4096)
-def read_sql(text: str) -> nodes.ExpressionNode:
+def read_sql(text: str) -> expression_tree.ExpressionNode:
     """Return the tree of one expression, perhaps with an alias."""
     try:
         trees = Verbatim().parse(text)
@@ -105,7 +105,7 @@ def _type(tree: exp.DataType) -> T.DataType:
     return _TYPES[tree.this]
 
 
-def _read(tree: Tree) -> nodes.ExpressionNode:
+def _read(tree: Tree) -> expression_tree.ExpressionNode:
     """Return the tree of a part. Raises NotHere if it has a part of its own that is unknown."""
     parts, read = _READERS.get(type(tree), ("this expression", _operator))
     known = parts.split()
@@ -131,115 +131,123 @@ def _binds_otherwise(tree: Tree) -> bool:
     return _BITS.get(type(tree), 0) > _BITS.get(type(tree.this), len(_BITS))
 
 
-def _operator(tree: Tree) -> nodes.ExpressionNode:
+def _operator(tree: Tree) -> expression_tree.ExpressionNode:
     if type(tree) not in _OPERATORS or _binds_otherwise(tree):
         raise NotHere(f"the SQL {tree.sql(dialect=Verbatim)!r}")
     operands = [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
     text = tree.sql(dialect=Verbatim) if isinstance(tree, exp.Div | exp.IntDiv | exp.Mod) else ""
-    return nodes.FunctionCall(_OPERATORS[type(tree)], tuple(map(_read, operands)), text=text)
+    return expression_tree.FunctionCall(
+        _OPERATORS[type(tree)], tuple(map(_read, operands)), text=text
+    )
 
 
-def _like(tree: Tree) -> nodes.ExpressionNode:
+def _like(tree: Tree) -> expression_tree.ExpressionNode:
     found = _operator(tree)
-    return nodes.FunctionCall("not", (found,)) if tree.args.get("negate") else found
+    return expression_tree.FunctionCall("not", (found,)) if tree.args.get("negate") else found
 
 
-def _negative(tree: exp.Neg) -> nodes.ExpressionNode:
+def _negative(tree: exp.Neg) -> expression_tree.ExpressionNode:
     is_number = isinstance(tree.this, exp.Literal) and not tree.this.is_string
     return _literal(tree.this, sign=-1) if is_number else _operator(tree)
 
 
-def _column(tree: exp.Column) -> nodes.ExpressionNode:
+def _column(tree: exp.Column) -> expression_tree.ExpressionNode:
     if isinstance(tree.this, exp.Star):
-        return nodes.Star(tree.table or None)
-    return nodes.Name(tuple(part.name for part in tree.parts))
+        return expression_tree.Star(tree.table or None)
+    return expression_tree.Name(tuple(part.name for part in tree.parts))
 
 
-def _is(tree: exp.Is) -> nodes.ExpressionNode:
+def _is(tree: exp.Is) -> expression_tree.ExpressionNode:
     if not isinstance(tree.expression, exp.Null):
         return _operator(tree)
-    return nodes.FunctionCall("isnull", (_read(tree.this),))
+    return expression_tree.FunctionCall("isnull", (_read(tree.this),))
 
 
-def _cast(tree: exp.Cast) -> nodes.ExpressionNode:
+def _cast(tree: exp.Cast) -> expression_tree.ExpressionNode:
     if tree.args["to"].find(exp.NotNullColumnConstraint):
         raise NotHere("a cast to a field that is NOT NULL")
-    return nodes.Convert(_read(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe")))
-
-
-def _if(tree: exp.If) -> nodes.ExpressionNode:
-    ends = (tree.args["true"], tree.args.get("false"))
-    return nodes.FunctionCall("when", (_read(tree.this), *(_read(e) for e in ends if e)))
-
-
-def _between(tree: exp.Between) -> nodes.ExpressionNode:
-    value, low, high = (_read(tree.args[part]) for part in ("this", "low", "high"))
-    return nodes.FunctionCall(
-        "and", (nodes.FunctionCall(">=", (value, low)), nodes.FunctionCall("<=", (value, high)))
+    return expression_tree.Convert(
+        _read(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe"))
     )
 
 
-def _filter(tree: exp.Filter) -> nodes.ExpressionNode:
+def _if(tree: exp.If) -> expression_tree.ExpressionNode:
+    ends = (tree.args["true"], tree.args.get("false"))
+    return expression_tree.FunctionCall("when", (_read(tree.this), *(_read(e) for e in ends if e)))
+
+
+def _between(tree: exp.Between) -> expression_tree.ExpressionNode:
+    value, low, high = (_read(tree.args[part]) for part in ("this", "low", "high"))
+    return expression_tree.FunctionCall(
+        "and",
+        (
+            expression_tree.FunctionCall(">=", (value, low)),
+            expression_tree.FunctionCall("<=", (value, high)),
+        ),
+    )
+
+
+def _filter(tree: exp.Filter) -> expression_tree.ExpressionNode:
     call = _read(tree.this)
-    assert isinstance(call, nodes.FunctionCall)
+    assert isinstance(call, expression_tree.FunctionCall)
     return replace(call, where=_read(tree.expression.this))
 
 
-def _call(tree: exp.Anonymous) -> nodes.ExpressionNode:
+def _call(tree: exp.Anonymous) -> expression_tree.ExpressionNode:
     arguments, name = tree.expressions, tree.name.lower()
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-        return nodes.FunctionCall(
+        return expression_tree.FunctionCall(
             name, tuple(map(_read, arguments[0].expressions)), is_distinct=True
         )
     if name in _BY_UNIT and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
-        unit = nodes.Literal(arguments[0].name, T.StringType())
-        return nodes.FunctionCall(name, (unit, *map(_read, arguments[1:])))
-    return nodes.FunctionCall(name, tuple(map(_read, arguments)))
+        unit = expression_tree.Literal(arguments[0].name, T.StringType())
+        return expression_tree.FunctionCall(name, (unit, *map(_read, arguments[1:])))
+    return expression_tree.FunctionCall(name, tuple(map(_read, arguments)))
 
 
-def _trim(tree: exp.Trim) -> nodes.ExpressionNode:
+def _trim(tree: exp.Trim) -> expression_tree.ExpressionNode:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(tree.args.get("position") or "", "trim")
     characters = [_read(tree.expression)] if tree.expression else []
-    return nodes.FunctionCall(name, (*characters, _read(tree.this)))
+    return expression_tree.FunctionCall(name, (*characters, _read(tree.this)))
 
 
-def _position(tree: exp.StrPosition) -> nodes.ExpressionNode:
+def _position(tree: exp.StrPosition) -> expression_tree.ExpressionNode:
     given = (tree.args["substr"], tree.this, tree.args.get("position"))
-    return nodes.FunctionCall("locate", tuple(_read(part) for part in given if part))
+    return expression_tree.FunctionCall("locate", tuple(_read(part) for part in given if part))
 
 
-def _case(tree: exp.Case) -> nodes.ExpressionNode:
-    parts: list[nodes.ExpressionNode] = []
+def _case(tree: exp.Case) -> expression_tree.ExpressionNode:
+    parts: list[expression_tree.ExpressionNode] = []
     for branch in tree.args["ifs"]:
         condition = _read(branch.this)
         if tree.this:
-            condition = nodes.FunctionCall("==", (_read(tree.this), condition))
+            condition = expression_tree.FunctionCall("==", (_read(tree.this), condition))
         parts += [condition, _read(branch.args["true"])]
     if tree.args.get("default"):
         parts.append(_read(tree.args["default"]))
-    return nodes.FunctionCall("when", tuple(parts))
+    return expression_tree.FunctionCall("when", tuple(parts))
 
 
-def _literal(tree: exp.Literal, sign: int = 1) -> nodes.Literal:
+def _literal(tree: exp.Literal, sign: int = 1) -> expression_tree.Literal:
     text = tree.name
     if tree.is_string:
-        return nodes.Literal(text, T.StringType())
+        return expression_tree.Literal(text, T.StringType())
     if text[-1].lower() in _DIGITS and text[:-1].isdigit():
-        return nodes.Literal(sign * int(text[:-1]), _DIGITS[text[-1].lower()])
+        return expression_tree.Literal(sign * int(text[:-1]), _DIGITS[text[-1].lower()])
     if sign < 0 and text == str(2**31):
-        return nodes.Literal(-(2**31), T.IntegerType())
+        return expression_tree.Literal(-(2**31), T.IntegerType())
     type_ = read_type(inference.literal(tree))
     if isinstance(type_, T.DecimalType):
-        return nodes.Literal(sign * int(text.replace(".", "")), type_)
-    return nodes.Literal(
+        return expression_tree.Literal(sign * int(text.replace(".", "")), type_)
+    return expression_tree.Literal(
         sign * (float(text) if isinstance(type_, T.DoubleType) else int(text)), type_
     )
 
 
-def _window(tree: exp.Window) -> nodes.WindowFunction:
+def _window(tree: exp.Window) -> expression_tree.WindowFunction:
     function, order = tree.this, tree.args.get("order")
     is_told = isinstance(function, exp.IgnoreNulls | exp.RespectNulls)
-    return nodes.WindowFunction(
+    return expression_tree.WindowFunction(
         _read(function.this if is_told else function),
         tuple(map(_read, tree.args.get("partition_by") or ())),
         tuple(order_of(item) for item in (order.expressions if order else ())),
@@ -248,26 +256,26 @@ def _window(tree: exp.Window) -> nodes.WindowFunction:
     )
 
 
-def order_of(tree: Tree) -> nodes.SortItem:
+def order_of(tree: Tree) -> expression_tree.SortItem:
     """Return one item of ORDER BY."""
     if not isinstance(tree, exp.Ordered):
-        return nodes.SortItem(_read(tree), descending=False, nulls_first=True)
-    return nodes.SortItem(
+        return expression_tree.SortItem(_read(tree), descending=False, nulls_first=True)
+    return expression_tree.SortItem(
         _read(tree.this), bool(tree.args.get("desc")), bool(tree.args.get("nulls_first"))
     )
 
 
-def _frame(spec: exp.WindowSpec | None) -> nodes.Frame | None:
+def _frame(spec: exp.WindowSpec | None) -> expression_tree.Frame | None:
     if spec is None:
         return None
     if spec.args.get("kind") not in ("ROWS", "RANGE"):
         raise NotHere("a window's frame of that kind")
     lower = _bound(spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
     upper = _bound(spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
-    return nodes.Frame(spec.args["kind"] == "ROWS", lower, upper)
+    return expression_tree.Frame(spec.args["kind"] == "ROWS", lower, upper)
 
 
-def _bound(end: Tree | str | None, side: str | None, outward: str) -> nodes.Bound:
+def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression_tree.Bound:
     if end == "UNBOUNDED" and side == outward:
         return None
     if end in ("CURRENT ROW", None):
@@ -283,42 +291,46 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> nodes.Boun
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
 
 
-def _span(tree: exp.Interval, sign: int) -> nodes.TimeOffset:
+def _span(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
     """Return an interval as a distance in time; months are none."""
     unit = tree.args.get("unit")
     name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
     number = tree.this.name if isinstance(tree.this, exp.Literal) else ""
     if name not in _MICROS or not number.isdigit():
         raise NotHere("such an interval")
-    return nodes.TimeOffset(sign * int(number) * _MICROS[name], name.replace("week", "day"))
+    return expression_tree.TimeOffset(
+        sign * int(number) * _MICROS[name], name.replace("week", "day")
+    )
 
 
 # What reads each part of SQL, and the parts that it may have of its own: one with another means
 # something else.
-_READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.ExpressionNode]]] = {
+_READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.ExpressionNode]]] = {
     exp.Paren: ("this", lambda t: _read(t.this)),
-    exp.Alias: ("this alias", lambda t: nodes.Alias(_read(t.this), (t.alias,))),
+    exp.Alias: ("this alias", lambda t: expression_tree.Alias(_read(t.this), (t.alias,))),
     exp.Column: ("this table db catalog", _column),
-    exp.Identifier: ("this quoted", lambda t: nodes.Name((t.name,))),
+    exp.Identifier: ("this quoted", lambda t: expression_tree.Name((t.name,))),
     exp.Dot: (
         "this expression",
-        lambda t: nodes.Extract(_read(t.this), nodes.Literal(t.expression.name, T.StringType())),
+        lambda t: expression_tree.Extract(
+            _read(t.this), expression_tree.Literal(t.expression.name, T.StringType())
+        ),
     ),
     exp.Bracket: (
         "this expressions",
-        lambda t: nodes.Extract(_read(t.this), _read(t.expressions[0])),
+        lambda t: expression_tree.Extract(_read(t.this), _read(t.expressions[0])),
     ),
-    exp.Star: ("", lambda _: nodes.Star()),
+    exp.Star: ("", lambda _: expression_tree.Star()),
     exp.Literal: ("this is_string", _literal),
-    exp.Boolean: ("this", lambda t: nodes.Literal(bool(t.this), T.BooleanType())),
-    exp.Null: ("", lambda _: nodes.Literal(None, T.NullType())),
+    exp.Boolean: ("this", lambda t: expression_tree.Literal(bool(t.this), T.BooleanType())),
+    exp.Null: ("", lambda _: expression_tree.Literal(None, T.NullType())),
     exp.Cast: ("this to safe", _cast),
     exp.TryCast: ("this to safe", _cast),
     exp.Case: ("this ifs default", _case),
     exp.If: ("this true false", _if),
     exp.In: (
         "this expressions",
-        lambda t: nodes.FunctionCall("in", (_read(t.this), *map(_read, t.expressions))),
+        lambda t: expression_tree.FunctionCall("in", (_read(t.this), *map(_read, t.expressions))),
     ),
     exp.Between: ("this low high", _between),
     exp.Is: ("this expression", _is),
@@ -326,11 +338,11 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.ExpressionNode]]] = 
     exp.Filter: ("this expression", _filter),
     exp.Lambda: (
         "this expressions",
-        lambda t: nodes.Lambda(tuple(p.name for p in t.expressions), _read(t.this)),
+        lambda t: expression_tree.Lambda(tuple(p.name for p in t.expressions), _read(t.this)),
     ),
     exp.Transform: (
         "this expression",
-        lambda t: nodes.FunctionCall("transform", (_read(t.this), _read(t.expression))),
+        lambda t: expression_tree.FunctionCall("transform", (_read(t.this), _read(t.expression))),
     ),
     exp.Trim: ("this expression position", _trim),
     exp.StrPosition: ("this substr position", _position),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from sluice.interpreter.expressions.nodes import (
+from sluice.interpreter.expressions.expression_tree import (
     Alias,
     Convert,
     ExpressionNode,

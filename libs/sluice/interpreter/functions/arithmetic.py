@@ -9,9 +9,9 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import DividedByZero, NotHere
-from sluice.interpreter.values.batch import ColumnBatch, Value, constant, each
+from sluice.interpreter.refusals import DividedByZero, NotHere
 from sluice.interpreter.values.casts import cast, number, whole
+from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant, each
 from sluice.interpreter.values.numbers import (
     OutOfRange,
     bounded,
@@ -20,7 +20,7 @@ from sluice.interpreter.values.numbers import (
     half_up,
     rescale,
 )
-from sluice.interpreter.values.types import (
+from sluice.interpreter.values.value_types import (
     DATE,
     DOUBLE,
     LONG,

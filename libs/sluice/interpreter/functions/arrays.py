@@ -8,15 +8,23 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import alike, equality
 from sluice.interpreter.functions.maps import MAPS, of_map
 from sluice.interpreter.functions.sets import SETS, comparable
-from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.keys import has_floats, nulls_first, order_of
-from sluice.interpreter.values.types import BINARY, BOOLEAN, INT, LONG, STRING, common, is_integer
+from sluice.interpreter.values.column_batch import Value, constant, each, element_type, whole
+from sluice.interpreter.values.value_order import has_floats, nulls_first, order_of
+from sluice.interpreter.values.value_types import (
+    BINARY,
+    BOOLEAN,
+    INT,
+    LONG,
+    STRING,
+    common,
+    is_integer,
+)
 
 Function = Callable[[list[Value]], Value]
 

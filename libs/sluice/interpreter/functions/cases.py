@@ -6,7 +6,7 @@ the first and that of pictures. The lower case of a capital sigma depends on its
 
 import re
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.refusals import NotHere
 
 _KNOWN = re.compile(
     "[\0-\u019a\u019c-\u0263\u0265-\u1c88\u1c8b-\ua7ca\uac00-\ud7a3\uf900-\ufffd"

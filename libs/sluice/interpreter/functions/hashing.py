@@ -7,9 +7,9 @@ from typing import Any
 import xxhash
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.values.batch import Value, whole
-from sluice.interpreter.values.types import LONG
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.column_batch import Value, whole
+from sluice.interpreter.values.value_types import LONG
 
 SEED = 42
 Hash = Callable[[Any, int], int]

@@ -13,11 +13,11 @@ from sluice.interpreter.functions.bits import BITS
 from sluice.interpreter.functions.comparing import COMPARING
 from sluice.interpreter.functions.hashing import HASHING
 from sluice.interpreter.functions.patterns import PATTERNS
-from sluice.interpreter.functions.texts import TEXTS
+from sluice.interpreter.functions.strings import TEXTS
 from sluice.interpreter.functions.time_patterns import TIME_PATTERNS
 from sluice.interpreter.functions.words import WORDS
-from sluice.interpreter.values.batch import Value
 from sluice.interpreter.values.casts import cast
+from sluice.interpreter.values.column_batch import Value
 
 _CASTS: Mapping[str, T.DataType] = {
     "tinyint": T.ByteType(),

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.arrays import natural_sort
-from sluice.interpreter.values.batch import ColumnBatch, Value, element_type
-from sluice.interpreter.values.types import BOOLEAN, INT
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.column_batch import ColumnBatch, Value, element_type
+from sluice.interpreter.values.value_types import BOOLEAN, INT
 
 
 class Deferred(Protocol):

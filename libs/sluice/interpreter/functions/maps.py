@@ -6,13 +6,13 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import Function, equality
 from sluice.interpreter.functions.sets import comparable
-from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.keys import key_of, keyed, normal
-from sluice.interpreter.values.types import BOOLEAN, common
+from sluice.interpreter.values.column_batch import Value, constant, each, element_type, whole
+from sluice.interpreter.values.value_order import key_of, keyed, normal
+from sluice.interpreter.values.value_types import BOOLEAN, common
 
 
 def of_map(child: Value, key: Value) -> Value:

@@ -11,11 +11,11 @@ from functools import partial
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.functions.texts import text
-from sluice.interpreter.values.batch import Value, constant, each
+from sluice.interpreter.functions.strings import text
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import whole
-from sluice.interpreter.values.types import BOOLEAN, INT, STRING
+from sluice.interpreter.values.column_batch import Value, constant, each
+from sluice.interpreter.values.value_types import BOOLEAN, INT, STRING
 
 _DIFFERS = re.compile(
     r"\\[^AzrntdswDSWQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[*+?}]\+|\[[^\]]*(&&|\[)|[$][*+?{]"

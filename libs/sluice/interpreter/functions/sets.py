@@ -6,12 +6,12 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import Function, equality
-from sluice.interpreter.values.batch import Value, each, element_type
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.keys import keyed, normal
-from sluice.interpreter.values.types import BOOLEAN, is_integer, wider
+from sluice.interpreter.values.column_batch import Value, each, element_type
+from sluice.interpreter.values.value_order import keyed, normal
+from sluice.interpreter.values.value_types import BOOLEAN, is_integer, wider
 
 Elements = tuple[Any, ...]
 

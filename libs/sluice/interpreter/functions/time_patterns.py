@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.functions.texts import text
-from sluice.interpreter.values.batch import Value, each
-from sluice.interpreter.values.types import DATE, NTZ, TIMESTAMP
+from sluice.interpreter.functions.strings import text
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.column_batch import Value, each
+from sluice.interpreter.values.value_types import DATE, NTZ, TIMESTAMP
 from sluice.interpreter.values.zones import DAY, EPOCH
 
 _TYPES = {

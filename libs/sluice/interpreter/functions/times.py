@@ -7,14 +7,22 @@ from functools import partial
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.functions.texts import text
+from sluice.interpreter.functions.strings import text
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.as_text import date_of
-from sluice.interpreter.values.batch import Value, constant, each
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
+from sluice.interpreter.values.column_batch import Value, constant, each
 from sluice.interpreter.values.numbers import bounded
-from sluice.interpreter.values.types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP, is_integer
+from sluice.interpreter.values.value_types import (
+    DATE,
+    INT,
+    LONG,
+    NTZ,
+    STRING,
+    TIMESTAMP,
+    is_integer,
+)
 from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset_in, region
 
 Function = Callable[[list[Value]], Value]

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.cases import capitals
-from sluice.interpreter.functions.texts import text
-from sluice.interpreter.values.batch import Value, each
+from sluice.interpreter.functions.strings import text
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import length, whole
-from sluice.interpreter.values.types import INT, STRING, is_integer
+from sluice.interpreter.values.column_batch import Value, each
+from sluice.interpreter.values.value_types import INT, STRING, is_integer
 
 Function = Callable[[list[Value]], Value]
 

@@ -12,14 +12,19 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.nodes import ExpressionNode, FunctionCall, Literal, Star
-from sluice.interpreter.values.batch import Value, constant
+from sluice.interpreter.expressions.expression_tree import (
+    ExpressionNode,
+    FunctionCall,
+    Literal,
+    Star,
+)
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.arrow_columns import Same
 from sluice.interpreter.values.casts import boolean, number
-from sluice.interpreter.values.columns import Same
-from sluice.interpreter.values.keys import has_floats, keyed, normal, order_of, same_value
+from sluice.interpreter.values.column_batch import Value, constant
 from sluice.interpreter.values.numbers import bounded, fits_in, half_up
-from sluice.interpreter.values.types import (
+from sluice.interpreter.values.value_order import has_floats, keyed, normal, order_of, same_value
+from sluice.interpreter.values.value_types import (
     BOOLEAN,
     DOUBLE,
     INT,

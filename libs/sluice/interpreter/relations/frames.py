@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.expressions.nodes import Bound, Frame, TimeOffset
+from sluice.interpreter.expressions.expression_tree import Bound, Frame, TimeOffset
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.sorting import CompiledSortItem
-from sluice.interpreter.values.batch import ColumnBatch
+from sluice.interpreter.values.column_batch import ColumnBatch
 from sluice.interpreter.values.zones import DAY
 
 MOMENTS = (T.TimestampType, T.TimestampNTZType)

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, column, compile_node
-from sluice.interpreter.expressions.nodes import (
+from sluice.interpreter.expressions.expression_tree import (
     ExpressionNode,
     FunctionCall,
     WindowFunction,
@@ -23,11 +23,11 @@ from sluice.interpreter.relations.aggregates import (
 )
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.sorting import grouped, unplaced
-from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import ColumnBatch, Value
+from sluice.interpreter.values.arrow_columns import Same, settled
+from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean
-from sluice.interpreter.values.columns import Same, settled
-from sluice.interpreter.values.keys import group_key, normal
+from sluice.interpreter.values.column_batch import ColumnBatch, Value
+from sluice.interpreter.values.value_order import group_key, normal
 
 Groups = Sequence[Sequence[int]]
 

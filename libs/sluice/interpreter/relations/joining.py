@@ -7,16 +7,16 @@ from typing import Any
 
 from pyspark.sql.connect import proto
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
-from sluice.interpreter.expressions.nodes import ExpressionNode, FunctionCall, Name
+from sluice.interpreter.expressions.expression_tree import ExpressionNode, FunctionCall, Name
 from sluice.interpreter.expressions.walking import every
 from sluice.interpreter.functions.comparing import alike
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.sorting import keys_of
-from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import ColumnBatch, Value
+from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean
+from sluice.interpreter.values.column_batch import ColumnBatch, Value
 
 _KIND = proto.Join.JoinType
 INNER = _KIND.JOIN_TYPE_INNER

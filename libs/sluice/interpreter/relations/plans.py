@@ -9,7 +9,6 @@ from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions import from_protocol as protocol
 from sluice.interpreter.expressions.compiling import (
     Bindings,
@@ -18,20 +17,21 @@ from sluice.interpreter.expressions.compiling import (
     compile_node,
     find,
 )
-from sluice.interpreter.expressions.names import split_name
-from sluice.interpreter.expressions.nodes import Alias, ExpressionNode, Star
+from sluice.interpreter.expressions.dotted_names import split_name
+from sluice.interpreter.expressions.expression_tree import Alias, ExpressionNode, Star
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
 from sluice.interpreter.relations.projecting import project
 from sluice.interpreter.relations.relation import Narrow, Relation
 from sluice.interpreter.relations.sorting import CompiledSortItem, in_order, keys_of, unplaced
-from sluice.interpreter.relations.stored import MOST_ROWS, of_arrow
-from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import ColumnBatch
+from sluice.interpreter.relations.table_scan import MOST_ROWS, of_arrow
+from sluice.interpreter.values.arrow_columns import Same, settled
+from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean, cast
-from sluice.interpreter.values.columns import Same, settled
-from sluice.interpreter.values.keys import has_floats, normal
-from sluice.interpreter.values.types import plain, wider
+from sluice.interpreter.values.column_batch import ColumnBatch
+from sluice.interpreter.values.value_order import has_floats, normal
+from sluice.interpreter.values.value_types import plain, wider
 
 UNION = proto.SetOperation.SET_OP_TYPE_UNION
 GROUPBY = proto.Aggregate.GROUP_TYPE_GROUPBY

@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.compiling import (
     Bindings,
     RelationColumn,
@@ -15,7 +14,7 @@ from sluice.interpreter.expressions.compiling import (
     compile_node,
     find,
 )
-from sluice.interpreter.expressions.nodes import (
+from sluice.interpreter.expressions.expression_tree import (
     Alias,
     ColumnNumber,
     Convert,
@@ -27,11 +26,12 @@ from sluice.interpreter.expressions.nodes import (
     name_of,
 )
 from sluice.interpreter.expressions.walking import outermost
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.relation import Relation
-from sluice.interpreter.relations.windows import compile_over
-from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import ColumnBatch, Value
-from sluice.interpreter.values.types import INT
+from sluice.interpreter.relations.window_functions import compile_over
+from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter.values.column_batch import ColumnBatch, Value
+from sluice.interpreter.values.value_types import INT
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.compiling import RelationColumn
-from sluice.interpreter.values.batch import ColumnBatch
+from sluice.interpreter.values.column_batch import ColumnBatch
 
 Narrow = Callable[[int, Sequence[Any]], Optional["Relation"]]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.compiling import Bindings, compile_node
-from sluice.interpreter.expressions.nodes import SortItem
-from sluice.interpreter.values.arrow import Values
-from sluice.interpreter.values.batch import ColumnBatch, Value
-from sluice.interpreter.values.keys import key_of, order_of, same_value
+from sluice.interpreter.expressions.expression_tree import SortItem
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter.values.column_batch import ColumnBatch, Value
+from sluice.interpreter.values.value_order import key_of, order_of, same_value
 
 Groups = dict[tuple[Any, ...], Sequence[int]]
 KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's values

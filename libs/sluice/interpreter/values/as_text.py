@@ -4,7 +4,7 @@ from datetime import date
 
 import numpy as np
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.numbers import printable
 from sluice.interpreter.values.zones import EPOCH
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values import from_text
+from sluice.interpreter.values.arrow_columns import mapped
 from sluice.interpreter.values.as_text import (
     date_text,
     decimal_text,
@@ -17,8 +18,7 @@ from sluice.interpreter.values.as_text import (
     moment_text,
     single_text,
 )
-from sluice.interpreter.values.batch import Value, constant, each
-from sluice.interpreter.values.columns import mapped
+from sluice.interpreter.values.column_batch import Value, constant, each
 from sluice.interpreter.values.numbers import (
     OutOfRange,
     bounded,
@@ -27,7 +27,14 @@ from sluice.interpreter.values.numbers import (
     rescale,
     truncated,
 )
-from sluice.interpreter.values.types import BITS, DOUBLE, INT, is_integer, is_moment, is_number
+from sluice.interpreter.values.value_types import (
+    BITS,
+    DOUBLE,
+    INT,
+    is_integer,
+    is_moment,
+    is_number,
+)
 from sluice.interpreter.values.zones import DAY
 
 Caster = Callable[[Any], Any]

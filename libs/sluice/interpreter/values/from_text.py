@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sluice.interpreter.errors import BadValue
+from sluice.interpreter.refusals import BadValue
 from sluice.interpreter.values.numbers import OutOfRange, rescale
 from sluice.interpreter.values.zones import DAY, EPOCH, offset_at, region
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import BadValue, NotHere
-from sluice.interpreter.values.types import BITS
+from sluice.interpreter.refusals import BadValue, NotHere
+from sluice.interpreter.values.value_types import BITS
 
 
 class OutOfRange(BadValue):

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.refusals import NotHere
 
 DAY = 86_400_000_000  # microseconds
 UNITS = {  # those of a time of day, in microseconds

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from sluice.changes.diff import CHANGE
 from sluice.changes.net import net
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.engine.computing.batch import Batch, Extension, count_of
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.computed import Computed, Whole

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from sluice.delta.log.continuity import check_input
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Pin, Position, head
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.local import arrow_schema
-from sluice.delta.reading.table import check_feed, is_readable
+from sluice.delta.reading.spark_reads import check_feed, is_readable
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.planning.frontier import frontier_of, merge

@@ -1,7 +1,7 @@
 """A row of a windowed cogroup, named by its key and a time in its window."""
 
 from sluice.kinds.cogroup.spec import Cogroup
-from sluice.read.conditions.order import KeyRange, only, places
+from sluice.read.conditions.key_order import KeyRange, only, places
 from sluice.read.naming import Given, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
 

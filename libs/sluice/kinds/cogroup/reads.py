@@ -22,7 +22,7 @@ from sluice.delta.reading.local import (
     read_few,
 )
 from sluice.delta.reading.matches import SearchedVersion, is_exact
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query import windows
 from sluice.engine.query.operator import names

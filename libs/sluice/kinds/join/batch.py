@@ -10,17 +10,17 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
-from sluice.changes.feed import CHANGE_TYPE
+from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.changes.net import arrivals, departures
 from sluice.delta.log.feed_size import FeedSize, table_size
-from sluice.delta.places.lake import LakeLayout
-from sluice.delta.reading import table as delta
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.delta.reading import spark_reads as delta
 from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.computed import Computed
+from sluice.engine.computing.input_snapshots import snapshot_at
 from sluice.engine.computing.picking import picked_of
-from sluice.engine.computing.rows import snapshot_at
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Rows, names, within
 from sluice.kinds.join.operator import JoinedRows

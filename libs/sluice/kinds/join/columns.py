@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sluice.declare.meaning.column_lineage import MadeFrom, Seen, of_input
 from sluice.declare.table import Table
-from sluice.kinds.join.shape import ResolvedJoin
+from sluice.kinds.join.resolved_join import ResolvedJoin
 from sluice.kinds.join.spec import EquiJoin
 
 

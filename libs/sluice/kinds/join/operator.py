@@ -17,7 +17,7 @@ from sluice.declare.table import Table
 from sluice.engine.computing.pruning import has_bounds
 from sluice.engine.query import windows
 from sluice.engine.query.operator import Operator, Retention, Rows, names, passed_on, union
-from sluice.kinds.join.shape import END, OWN_END, PRESENT, ResolvedJoin
+from sluice.kinds.join.resolved_join import END, OWN_END, PRESENT, ResolvedJoin
 from sluice.kinds.join.spec import EquiJoin, Side
 
 SIDE = "_sluice_side"

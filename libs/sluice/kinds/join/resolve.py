@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
-from sluice.kinds.join.shape import END, PRESENT, ResolvedJoin
+from sluice.kinds.join.resolved_join import END, PRESENT, ResolvedJoin
 from sluice.kinds.join.spec import EquiJoin
 from sluice.language.expression import Expression
 from sluice.language.typed.coercion import common

@@ -11,12 +11,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.arrow import arrow_net
 from sluice.changes.net import WEIGHT, arrivals, between, net, weighted
+from sluice.changes.small_changes import arrow_net
 from sluice.delta.log.feed_size import feed_size, table_size
 from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arrow
 from sluice.delta.reading.matches import SearchedVersion
-from sluice.delta.reading.table import feed
+from sluice.delta.reading.spark_reads import feed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import few_of
 from sluice.kinds.lookup.few import Facts, FewFacts

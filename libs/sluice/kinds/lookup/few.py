@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from sluice.changes.arrow import arrow_diff, has_plain_keys
 from sluice.changes.diff import inserted
 from sluice.changes.net import WEIGHT
+from sluice.changes.small_changes import arrow_diff, has_plain_keys
 from sluice.delta.reading.local import handed_over, plain, to_arrow
 from sluice.delta.reading.matches import SearchedVersion
 from sluice.engine.computing.computed import Changelog

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.delta.log.position import Pin
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Operator, names
 from sluice.engine.query.unstored import unstored_rows

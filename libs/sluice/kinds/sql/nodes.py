@@ -11,7 +11,7 @@ from sqlglot import exp
 from sluice.declare.graph import Graph
 from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
-from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way

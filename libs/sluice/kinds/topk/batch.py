@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import CHANGE
 from sluice.changes.net import WEIGHT, summed, weighted
 from sluice.delta.log.feed_size import FeedSize, table_size
-from sluice.delta.places.lake import LakeLayout
-from sluice.delta.reading import table as delta
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.delta.reading import spark_reads as delta
 from sluice.engine.computing.batch import Batch, count_of
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.computed import Changelog, Computed

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.changes.feed import COMMIT_VERSION
+from sluice.changes.feed_columns import COMMIT_VERSION
 from sluice.kinds.topk.ranking import Ranking, Ranks
-from sluice.read.changes import Changelog
+from sluice.read.changelog import Changelog
 from sluice.read.ordered.rows import Row
 
 

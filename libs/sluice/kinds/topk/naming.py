@@ -3,7 +3,7 @@
 from sluice.errors import UsageError
 from sluice.kinds.topk.ranking import partition_columns
 from sluice.kinds.topk.spec import TopK
-from sluice.read.conditions.order import KeyRange, only
+from sluice.read.conditions.key_order import KeyRange, only
 from sluice.read.naming import Given, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
 

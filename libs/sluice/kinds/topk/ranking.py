@@ -14,8 +14,8 @@ from sluice.errors import UsageError
 from sluice.kinds.topk.spec import TopK
 from sluice.language.expression import SortKey
 from sluice.language.names import unknown
+from sluice.read.conditions.key_order import Order, only
 from sluice.read.conditions.keys import KeyColumns
-from sluice.read.conditions.order import Order, only
 from sluice.read.conditions.values import from_text
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable

@@ -7,7 +7,7 @@ from sluice.declare.table import Table
 from sluice.kinds.topk.maps import Maps
 from sluice.kinds.topk.ranking import PartitionValue, Ranking, Ranks, shown_first
 from sluice.kinds.topk.spec import TopK
-from sluice.read.changes import Changelog
+from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
 

@@ -2,7 +2,7 @@
 
 from sluice.kinds.window_store.reader import TIME
 from sluice.kinds.window_store.spec import WindowStore
-from sluice.read.conditions.order import KeyRange, only
+from sluice.read.conditions.key_order import KeyRange, only
 from sluice.read.naming import Given, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
 

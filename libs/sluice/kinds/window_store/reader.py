@@ -19,8 +19,8 @@ from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.interval import Duration
 from sluice.language.names import unknown
+from sluice.read.conditions.key_order import KeyRange, Order, Places, places
 from sluice.read.conditions.keys import Key, KeyColumns
-from sluice.read.conditions.order import KeyRange, Order, Places, places
 from sluice.read.conditions.values import check
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable

@@ -13,7 +13,7 @@ from sluice.declare.meaning.differences import differences
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, head_as_found
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.planning.nodes import nodes_of
 from sluice.operate.definitions.redefined import meanings
 

@@ -8,7 +8,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Position, readable_head
 from sluice.delta.places import dropped
 from sluice.delta.places.inventory import stored
-from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import only_looked_up
 from sluice.language.internal import declared

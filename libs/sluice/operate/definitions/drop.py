@@ -10,9 +10,9 @@ from sluice.delta.notes.erasures import begun
 from sluice.delta.places import dropped
 from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import names_in
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.errors import UsageError
-from sluice.gate.counting import facts
+from sluice.gate.counting import batch_counts
 from sluice.language.internal import MARK, declared
 from sluice.language.names import unknown
 from sluice.operate.definitions.dependents import dependents
@@ -47,7 +47,7 @@ def drop(project: Project, table_id: str, now: datetime, *, at_once: bool = Fals
         )
     target, folders = dropped.drop(lake, table_id, now)
     failures.clear(lake, table_id)
-    facts.clear(lake, table_id)
+    batch_counts.clear(lake, table_id)
     until = None if at_once else now + dropped.KEPT
     if at_once:
         remove(target)

@@ -14,10 +14,11 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import check_fit
 from sluice.delta.log.position import REBUILD, head_as_found
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import nullable
-from sluice.delta.reading.table import snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.advance import Run, advance_nodes, next_position
+from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.swap import Swapped, swap
 from sluice.engine.committing.writing import Target
 from sluice.engine.computing.batch import Extension
@@ -30,7 +31,6 @@ from sluice.engine.planning.plan import plan_batch, plan_rebuild, whole_size
 from sluice.engine.planning.redefinition import is_of_another
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon
-from sluice.engine.report import BatchReport, Clock
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.extras import require
 from sluice.language.internal import DELIVERIES, internal

@@ -6,7 +6,7 @@ from sluice.declare.meaning.definition import meaning, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head_as_found
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import replaced_by_build
 from sluice.engine.planning.redefinition import redefined

@@ -19,12 +19,12 @@ from sluice.delta.notes import failures
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import move
 from sluice.delta.places.inventory import folders_of, stored
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.commit import commit_position
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import UsageError
-from sluice.gate.counting import facts
+from sluice.gate.counting import batch_counts
 from sluice.language.internal import FORGOTTEN, MARK, declared, internal, renamed
 
 MOVED, FOLLOWS, REBUILD = "moved", "follows", "rebuild"
@@ -135,7 +135,7 @@ def _move(project: Project, old: str, table: Table) -> Iterator[Renamed]:
     """Move the folders, the table's own last: as long as it is there, something is left to do."""
     lake, pipeline = layout(project), old.partition(".")[0]
     folders = _targets(old, table, folders_of(lake, old))
-    facts.rename(lake, old, table.id)
+    batch_counts.rename(lake, old, table.id)
     failures.rename(lake, old, table.id)
     for folder in sorted(folders, key=_lateness):
         passing("renaming", folder)

@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sluice.declare.environment import of_base
+from sluice.declare.environment_folders import of_base
 from sluice.declare.project import Project, load
 from sluice.errors import ConfigError, MissingDependency, UsageError
 

@@ -15,20 +15,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sluice.declare.environment import names
+from sluice.declare.environment_folders import names
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.erasures import Unfinished, begun
 from sluice.delta.places.claims import unfinished
+from sluice.delta.places.delta_rs import keeps_versions
 from sluice.delta.places.environments import read
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
-from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.places.overlay import FOLDER as PREVIEW
 from sluice.delta.places.overlay import lock, previews
-from sluice.delta.places.stores import keeps_versions
 from sluice.engine.judging.forgotten import Forgotten, keep, noted, with_line
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
@@ -36,8 +36,8 @@ from sluice.errors import Retryable, UsageError
 from sluice.extras import require
 from sluice.language.internal import FORGOTTEN, declared
 from sluice.operate.definitions.dependents import built_from, fed_by, looks_up
-from sluice.operate.erasure.delivered import delivered_in
 from sluice.operate.erasure.forgetting import Done, Forgetting
+from sluice.operate.erasure.holders import delivered_in
 from sluice.operate.erasure.remains import SearchResult, Sought
 from sluice.operate.erasure.subject import Asked, rows_of
 from sluice.read.stored.snapshot import Snapshot

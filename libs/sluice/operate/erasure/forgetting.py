@@ -12,22 +12,22 @@ import pyarrow as pa
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.conflicts import repeated
+from sluice.delta.log.lost_race import repeated
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes import failures, intervals
-from sluice.delta.notes.arrow import change_rows
+from sluice.delta.notes.note_tables import change_rows
 from sluice.delta.places import dropped
 from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import folders_of
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.upkeep.erasure import erase_past
-from sluice.delta.upkeep.invariants import rows_by
+from sluice.delta.upkeep.table_invariants import rows_by
 from sluice.delta.upkeep.unmarking import unmark
 from sluice.delta.writing.commit import commit_arrow, commit_position
 from sluice.delta.writing.fence import Committed
 from sluice.engine.advance import Run, advance
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable
 from sluice.files.marks import INTERVAL
 from sluice.gate.outcomes import history
@@ -36,7 +36,7 @@ from sluice.language.internal import INTERVALS, QUARANTINE, REBUILT
 from sluice.operate.definitions.dependents import dropped_from, looks_up
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import delivering
-from sluice.operate.erasure.delivered import Holder, delivered_in
+from sluice.operate.erasure.holders import Holder, delivered_in
 from sluice.operate.erasure.in_quarantine import without
 from sluice.operate.erasure.remains import Sought
 from sluice.operate.erasure.subject import rows_of

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.delta.log.opened import exists
-from sluice.delta.notes.arrow import change_rows, read_table
+from sluice.delta.notes.note_tables import change_rows, read_table
 from sluice.files.marks import INTERVAL
 from sluice.operate.erasure.remains import Sought
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from sluice.delta.places.stores import located
+from sluice.delta.places.delta_rs import located
 from sluice.read.conditions.where import Where
 
 TELLING = 4  # letters of a text that names its subject by itself

@@ -8,11 +8,11 @@ import sqlglot
 from sqlglot import exp
 
 from sluice.declare.table import Table
-from sluice.delta.places.lake import table_at
+from sluice.delta.places.lake_layout import table_at
 from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX
 from sluice.operate.erasure.remains import Sought
-from sluice.read.conditions.order import only
+from sluice.read.conditions.key_order import only
 from sluice.read.conditions.values import from_text
 from sluice.read.conditions.where import Where, parse
 from sluice.read.stored.scan import Scan

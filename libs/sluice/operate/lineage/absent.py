@@ -41,7 +41,7 @@ from sluice.operate.lineage.reasons import (
 )
 from sluice.operate.lineage.undelivered import undelivered
 from sluice.operate.lineage.walk import At, Pins, Walk
-from sluice.read.conditions.order import only
+from sluice.read.conditions.key_order import only
 
 ALIVE = "_sluice_alive"
 FOLLOWED = 3  # keys without a match that are searched in the other table

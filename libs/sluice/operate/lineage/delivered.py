@@ -11,7 +11,7 @@ from datetime import datetime
 from sluice.declare.project import Project
 from sluice.declare.table import INTERVAL
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import INTERVALS, declared
 from sluice.language.interval import Interval
 from sluice.operate.lineage.walk import TracedRows

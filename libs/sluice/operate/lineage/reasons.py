@@ -10,7 +10,7 @@ from sluice.declare.meaning.column_lineage import MadeFrom
 from sluice.declare.table import Table
 from sluice.language.internal import declared
 from sluice.language.names import RESERVED_PREFIX
-from sluice.read.conditions.order import KeyRange, only
+from sluice.read.conditions.key_order import KeyRange, only
 
 Wanted = tuple[KeyRange, ...]
 Why = Literal[

@@ -9,14 +9,14 @@ import pyarrow as pa
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists, opened
 from sluice.delta.reading.local import read_rows
-from sluice.delta.reading.table import is_readable
+from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.judging.forgotten import noted
 from sluice.errors import HistoryLost
 from sluice.language.internal import FORGOTTEN, QUARANTINE
 from sluice.operate.lineage.reasons import AbsenceReason, Wanted, of, shown, values
 from sluice.operate.lineage.walk import At, Walk
-from sluice.read.changes import Changelog
-from sluice.read.conditions.order import only
+from sluice.read.changelog import Changelog
+from sluice.read.conditions.key_order import only
 from sluice.read.lake import Lake
 from sluice.read.origin import origin
 

@@ -24,7 +24,7 @@ from sluice.declare.table import BATCH, Table
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import REBUILD, Pin, Position, head_as_found
 from sluice.delta.reading.local import nullable, plain, read_rows, to_arrow, types_of
-from sluice.delta.reading.table import is_readable
+from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
@@ -33,8 +33,8 @@ from sluice.engine.query.operator import names, within
 from sluice.engine.query.unstored import unstored_rows
 from sluice.engine.query.validity import CURRENT
 from sluice.errors import HistoryLost, UsageError
-from sluice.interpreter.errors import NotHere
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
 from sluice.read.stored.commits import back_from
 from sluice.sources.evolution import grown
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from sluice.language.names import RESERVED_PREFIX
 from sluice.operate.lineage.delivered import Delivered, delivered
 from sluice.operate.lineage.walk import lineage
-from sluice.read.changes import Changelog
-from sluice.read.conditions.order import KeyRange
+from sluice.read.changelog import Changelog
+from sluice.read.conditions.key_order import KeyRange
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of
 from sluice.read.origin import Origin, origin

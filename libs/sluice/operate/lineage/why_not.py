@@ -7,7 +7,7 @@ from typing import Any
 from sluice.operate.lineage.absent import AbsenceSearch
 from sluice.operate.lineage.reasons import AbsenceReason
 from sluice.operate.lineage.walk import walking
-from sluice.read.changes import Changelog
+from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, absent_of, named, row_of
 

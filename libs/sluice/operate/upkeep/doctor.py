@@ -16,7 +16,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.failures import Failure, kept
 from sluice.delta.places.inventory import LEFT_BEHIND, REPAIR, leftovers, undeclared
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.upkeep import inspection
 from sluice.delta.upkeep.vacuum import committed_at
 from sluice.engine.planning.nodes import nodes_of

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sluice.declare.project import Project
 from sluice.delta.log.position import REBUILD, Head, Position, head_as_found, positions
 from sluice.delta.places.environments import read
-from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 

@@ -18,9 +18,9 @@ from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.upkeep.digest import Digest, digest_of
-from sluice.delta.upkeep.invariants import (
+from sluice.delta.upkeep.table_invariants import (
     count_faults,
     digest,
     feed_faults,

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sluice.declare.environment import FOLDER as ENV
+from sluice.declare.environment_folders import FOLDER as ENV
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head_as_found
-from sluice.delta.notes.arrow import clean_rows
+from sluice.delta.notes.note_tables import clean_rows
 from sluice.delta.places import dropped, environments
 from sluice.delta.places.folders import remove_table
 from sluice.delta.places.inventory import leftovers
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.overlay import previews
 from sluice.delta.upkeep.log_cleaning import clean_log
 from sluice.delta.upkeep.maintenance import Filing

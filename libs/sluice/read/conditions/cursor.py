@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.errors import UsageError
-from sluice.read.conditions.order import KeyRange, Order, places
+from sluice.read.conditions.key_order import KeyRange, Order, places
 from sluice.read.conditions.values import from_text
 
 

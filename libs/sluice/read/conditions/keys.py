@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.errors import UsageError
-from sluice.read.conditions.order import KeyRange, Places, only, places
+from sluice.read.conditions.key_order import KeyRange, Places, only, places
 from sluice.read.conditions.values import check, from_text
 
 Key = Any

@@ -20,7 +20,7 @@ from sluice.language.names import RESERVED_PREFIX, unknown
 from sluice.language.syntax import reason_of
 from sluice.read.conditions import comparison
 from sluice.read.conditions.comparison import ComparisonOperator
-from sluice.read.conditions.order import KeyRange, place
+from sluice.read.conditions.key_order import KeyRange, place
 from sluice.read.conditions.values import type_name
 
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.language.names import RESERVED_PREFIX
-from sluice.read.conditions.order import Order, Places, place
+from sluice.read.conditions.key_order import Order, Places, place
 from sluice.read.ordered.units import Units
 from sluice.read.stored.scan import GROUP, ROW, Scan
 from sluice.read.stored.snapshot import RowGroup

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.keys import Key, KeyColumns
-from sluice.read.conditions.order import KeyRange
 from sluice.read.ordered.rows import Row, Rows
 
 

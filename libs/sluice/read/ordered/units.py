@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from sluice.read.conditions.order import Order, Places
+from sluice.read.conditions.key_order import Order, Places
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import DataFile, RowGroup
 

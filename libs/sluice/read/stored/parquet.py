@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache, cached
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
-from sluice.delta.places.stores import files_below
+from sluice.delta.places.delta_rs import files_below
 from sluice.read.conditions.bounds import UNKNOWN, Bounds, from_parquet
-from sluice.read.conditions.order import Place, highest, lowest
+from sluice.read.conditions.key_order import Place, highest, lowest
 
 FOOTERS = 24_000_000  # bytes of cached footers, as in files; in memory they take seven times that
 BOUNDS = 250_000  # bounds of row groups' columns that are cached

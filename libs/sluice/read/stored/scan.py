@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from sluice.read.conditions.order import KeyRange
+from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.where import Where
 from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot
 

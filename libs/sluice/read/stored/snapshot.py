@@ -20,12 +20,12 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened
 from sluice.delta.log.vectors import file_name, kept_rows, mask_of
-from sluice.delta.places.stores import open_table
+from sluice.delta.places.delta_rs import open_table
 from sluice.errors import Retryable, UsageError
 from sluice.language.internal import QUARANTINE, internal
 from sluice.language.names import RESERVED_PREFIX
 from sluice.read.conditions.bounds import Bounds, from_log
-from sluice.read.conditions.order import FIRST, LAST, KeyRange
+from sluice.read.conditions.key_order import FIRST, LAST, KeyRange
 from sluice.read.stored import parquet
 
 READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})

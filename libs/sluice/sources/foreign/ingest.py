@@ -10,22 +10,22 @@ from datetime import UTC, datetime
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.commit_range import CommitRange, WeightedFiles, spans
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.foreign import Foreign
+from sluice.delta.log.foreign_table import Foreign
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, head
-from sluice.delta.log.span import CommitRange, WeightedFiles, spans
-from sluice.delta.notes.arrow import delete_rows, read_rows
 from sluice.delta.notes.intervals import deliveries
+from sluice.delta.notes.note_tables import delete_rows, read_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.lake import layout
-from sluice.delta.reading.table import is_readable
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.advance import Run, advance
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.language.internal import QUARANTINE
-from sluice.sources.foreign.place import VersionRange, span_of
-from sluice.sources.foreign.read import INSTANT, TableSource
+from sluice.sources.foreign.table_source import INSTANT, TableSource
+from sluice.sources.foreign.versions import VersionRange, span_of
 from sluice.sources.ingest import check_source, unchanged
 from sluice.spark.session import Spark
 

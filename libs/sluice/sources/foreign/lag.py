@@ -4,14 +4,14 @@ from collections.abc import Collection
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.foreign import Foreign
+from sluice.delta.log.commit_range import spans
+from sluice.delta.log.foreign_table import Foreign
 from sluice.delta.log.position import head
-from sluice.delta.log.span import spans
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import DELIVERIES
 from sluice.read.pending import Unread
-from sluice.sources.foreign.place import VersionRange, check_columns, check_files
 from sluice.sources.foreign.spec import ForeignTable
+from sluice.sources.foreign.versions import VersionRange, check_columns, check_files
 
 VERSION = "version"
 

@@ -7,8 +7,8 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head
 from sluice.errors import UsageError
-from sluice.sources.foreign.place import VersionRange
-from sluice.sources.foreign.read import TableSource
+from sluice.sources.foreign.table_source import TableSource
+from sluice.sources.foreign.versions import VersionRange
 
 GAP = "the changes of versions {} to {} are skipped"
 

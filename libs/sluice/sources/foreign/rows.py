@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.feed import CHANGE_TYPE
+from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.changes.net import WEIGHT, summed, weighted
 from sluice.declare.delivered_row import FILE, OP
-from sluice.delta.log.foreign import Foreign
-from sluice.delta.log.span import CommitRange
-from sluice.delta.reading.foreign import columns_of, read_part
+from sluice.delta.log.commit_range import CommitRange
+from sluice.delta.log.foreign_table import Foreign
+from sluice.delta.reading.foreign_rows import columns_of, read_part
 from sluice.engine.query.operator import names, union
 from sluice.files.conversion import BLOCK, ROW, converted
 from sluice.files.marks import comparable

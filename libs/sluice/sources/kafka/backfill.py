@@ -14,14 +14,14 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
 from sluice.engine.advance import Run, advance
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost
 from sluice.language.interval import Interval
 from sluice.sources.ingest import unchanged
 from sluice.sources.kafka.batches import Batches
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import one_by_one
-from sluice.sources.kafka.client.place import OffsetRange, Offsets, TopicDescription
+from sluice.sources.kafka.client.offsets import OffsetRange, Offsets, TopicDescription
 from sluice.sources.kafka.ingest import arrived, ingest_topic
 from sluice.sources.kafka.messages import MessageSource
 from sluice.sources.kafka.replay import judged_again

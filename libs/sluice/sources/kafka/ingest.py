@@ -17,17 +17,17 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.notes.arrow import delete_rows, read_rows
+from sluice.delta.notes.note_tables import delete_rows, read_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance
-from sluice.engine.report import BatchReport
+from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval, unchanged
 from sluice.sources.kafka.batches import INSTANT, fingerprint
 from sluice.sources.kafka.client.broker import Brokers, PolledMessages
 from sluice.sources.kafka.client.message import one_by_one
-from sluice.sources.kafka.client.place import OffsetRange, TopicDescription
+from sluice.sources.kafka.client.offsets import OffsetRange, TopicDescription
 from sluice.sources.kafka.messages import MessageSource
 from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark

@@ -5,12 +5,12 @@ from dataclasses import replace
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import DELIVERIES
 from sluice.read.pending import Unread
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import moment_of
-from sluice.sources.kafka.client.place import OffsetRange
+from sluice.sources.kafka.client.offsets import OffsetRange
 from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
 

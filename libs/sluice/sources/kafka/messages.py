@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Delivery

@@ -12,17 +12,17 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
 from sluice.delta.notes import intervals
-from sluice.delta.notes.arrow import read_rows
-from sluice.delta.places.lake import layout
+from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance
+from sluice.engine.batch_report import BatchReport
 from sluice.engine.judging.forgotten import REASON_GIVEN as FORGOTTEN
-from sluice.engine.report import BatchReport
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval
 from sluice.sources.kafka.batches import NOTHING, fingerprint
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import Message, in_columns, one_by_one
-from sluice.sources.kafka.client.place import OffsetRange
+from sluice.sources.kafka.client.offsets import OffsetRange
 from sluice.sources.kafka.decoding.kept import message_of
 from sluice.sources.kafka.messages import MessageSource
 from sluice.spark.session import Spark

@@ -6,7 +6,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head
 from sluice.sources.kafka.client.broker import Brokers
-from sluice.sources.kafka.client.place import OffsetRange
+from sluice.sources.kafka.client.offsets import OffsetRange
 from sluice.sources.kafka.messages import MessageSource
 
 GAP = "partition {}: the messages from offset {} to {} are skipped"

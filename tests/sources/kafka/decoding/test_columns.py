@@ -20,7 +20,7 @@ from tests.support.registry import registry
 
 from sluice.declare.delivered_row import RAW
 from sluice.declare.project import load
-from sluice.interpreter.session import Session, interpreting
+from sluice.interpreter.local_session import Session, interpreting
 from sluice.language.interval import Interval
 from sluice.sources.kafka.client.message import Message, in_columns
 from sluice.sources.kafka.decoding import decoded

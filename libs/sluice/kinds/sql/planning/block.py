@@ -11,10 +11,10 @@ from sluice.kinds.sql.clauses.grouping import grouped
 from sluice.kinds.sql.clauses.sets import distinct, set_of
 from sluice.kinds.sql.clauses.windows import as_ranked, windowed, with_windows_inlined
 from sluice.kinds.sql.planning import subqueries
+from sluice.kinds.sql.planning.joined_sources import JoinedSources
 from sluice.kinds.sql.planning.joining import unfiltered
 from sluice.kinds.sql.planning.later import deferred, with_later
 from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.planning.scope import JoinedSources
 from sluice.kinds.sql.reading.aggregates import has_aggregates
 from sluice.kinds.sql.reading.query import OF_ROWS
 from sluice.kinds.sql.reading.trees import Refused, columns_in, conjuncts, sql

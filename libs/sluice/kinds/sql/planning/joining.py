@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sluice.kinds.sql.planning.joined_sources import (
+    JoinedSources,
+    equalities,
+    no_equality,
+    prefixed,
+)
 from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.planning.scope import JoinedSources, equalities, no_equality, prefixed
 from sluice.kinds.sql.reading.trees import Refused, columns_in, conjuncts, is_true
 from sluice.kinds.sql.relations.sources import AnyRows, QueryRows, TableRows
 from sluice.kinds.sql.rewriting import correlated

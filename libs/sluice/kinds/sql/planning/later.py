@@ -3,8 +3,8 @@
 from sqlglot import exp
 
 from sluice.kinds.sql.clauses.grouping import LATER
+from sluice.kinds.sql.planning.joined_sources import JoinedSources
 from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.planning.scope import JoinedSources
 from sluice.kinds.sql.planning.subqueries import scalar
 from sluice.kinds.sql.reading.aggregates import is_aggregate
 from sluice.kinds.sql.reading.trees import columns_in, substituted

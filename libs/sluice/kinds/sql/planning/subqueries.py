@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from sluice.kinds.sql.clauses.grouping import Places, groups_of
 from sluice.kinds.sql.planning import tied
+from sluice.kinds.sql.planning.joined_sources import JoinedSources, equalities, prefixed
 from sluice.kinds.sql.planning.joining import unfiltered
-from sluice.kinds.sql.planning.scope import JoinedSources, equalities, prefixed
 from sluice.kinds.sql.reading.aggregates import has_aggregates, is_count
 from sluice.kinds.sql.reading.trees import (
     Refused,

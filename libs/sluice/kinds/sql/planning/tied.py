@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from sluice.kinds.sql.planning.scope import JoinedSources, equalities
+from sluice.kinds.sql.planning.joined_sources import JoinedSources, equalities
 from sluice.kinds.sql.reading.trees import Refused, columns_in, key_of
 from sluice.kinds.sql.relations.sources import AnyRows, DistinctRows, QueryRows
 from sluice.language.syntax import Tree

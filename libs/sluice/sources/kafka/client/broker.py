@@ -28,7 +28,7 @@ from sluice.sources.kafka.client.message import (
     of_events,
     one_by_one,
 )
-from sluice.sources.kafka.client.place import Offsets, TopicDescription
+from sluice.sources.kafka.client.offsets import Offsets, TopicDescription
 from sluice.sources.kafka.spec import Topic
 
 if TYPE_CHECKING:

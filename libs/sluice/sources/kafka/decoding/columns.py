@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType
 
 from sluice.files.retyped import NESTED
-from sluice.interpreter.values.arrow import arrow_type
+from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.sources.kafka.formats.records import Fields, Number, Unusable, written
 
 

@@ -12,15 +12,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StructField, StructType
 
 from sluice.declare.delivered_row import KEPT, OP, REASON
-from sluice.files.changes import unknown_word
 from sluice.files.conversion import BLOCK, ROW, ddl
 from sluice.files.here import as_texts
 from sluice.files.json_texts import MARK
 from sluice.files.marks import POSITION
+from sluice.files.operations import unknown_word
 from sluice.files.plain_texts import plain_values
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
-from sluice.interpreter.values.arrow import arrow_type
+from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.language.interval import Interval
 from sluice.sources.delivery import time_reasons
 from sluice.sources.kafka.decoding.columns import DecodedColumn

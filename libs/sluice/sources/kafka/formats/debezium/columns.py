@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DataType, DateType, DecimalType, TimestampNTZType, TimestampType
 
-from sluice.interpreter.values.arrow import arrow_type
+from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.sources.kafka.formats.debezium.envelopes import DECIMAL, TAKES, VALUES, WRITES, Meaning
 from sluice.sources.kafka.formats.records import DELETE, ColumnarRecords, Columns, Types, Whole
 

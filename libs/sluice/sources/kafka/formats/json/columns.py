@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     LongType,
 )
 
-from sluice.interpreter.values.arrow import arrow_type
+from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.sources.kafka.formats.debezium.columns import Changes
 from sluice.sources.kafka.formats.debezium.envelopes import VALUES, Meaning
 from sluice.sources.kafka.formats.json.messages import lines_of, meanings_of, without_schema

@@ -1,0 +1,86 @@
+"""Commands on the configuration itself."""
+
+import json
+from pathlib import Path
+
+import click
+
+from sluice.declare.environment_folders import of_base
+from sluice.declare.project import load
+from sluice.declare.schema import json_schema
+from sluice.engine.planning.nodes import nodes_of
+from sluice.errors import UsageError
+from sluice.extras import is_installed
+from sluice.language.names import listing
+from sluice.starter.example import EXAMPLES, NEXT
+from sluice.terminal.options import config_option
+from sluice.terminal.output import counted
+
+
+@click.command()
+@config_option
+def validate(config: str) -> None:
+    """Check the configuration and show every mistake, each with file and line. Exit 2 if any."""
+    from sluice.gate.review import mistakes
+
+    project = load(config, review=mistakes)
+    tables = project.graph.tables.values()
+    for table in tables:
+        nodes_of(table, project.graph)
+    names = ", ".join(project.pipelines)
+    pipelines = counted(len(project.pipelines), "pipeline")
+    click.echo(f"{pipelines} ({names}), {counted(len(tables), 'table')}: no mistakes")
+    judged = [table.id for table in tables if table.expect]
+    if judged and not is_installed("quality"):
+        click.echo(
+            f"warning: the expectations of {listing(judged)} were not checked, and a run stops at "
+            "these tables: Great Expectations is not installed; "
+            "run: pip install 'sluice[quality]'",
+            err=True,
+        )
+
+
+@click.command()
+@click.option(
+    "--from",
+    "patterns",
+    multiple=True,
+    metavar="FILES",
+    help="Data files, folders or patterns, e.g. --from 'data/*.csv'; may be given again.",
+)
+@click.option(
+    "--example",
+    type=click.Choice(tuple(EXAMPLES)),
+    help="Write this project, which has data of its own, instead.",
+)
+@click.argument("more", nargs=-1, metavar="[FILES]...")
+def init(patterns: tuple[str, ...], example: str | None, more: tuple[str, ...]) -> None:
+    """Begin a project in this folder, with a table for each group of data files.
+
+    Names, types, times and keys are taken from the data; look them over before the first run. Files
+    with a time in every row become sources, others dimensions. Files with a date in their path are
+    delivered by it.
+    """
+    from sluice.gate.review import mistakes
+    from sluice.starter.new_project import start, start_example
+
+    folder, wanted = Path.cwd(), (*patterns, *more)
+    if example and wanted:
+        raise UsageError("--example brings its own data: leave out the files")
+    editors = json.dumps(json_schema("pipeline"), indent=2) + "\n"
+    written = start_example(folder, example, editors) if example else start(folder, wanted, editors)
+    for file in written:
+        click.echo(f"wrote {file.relative_to(folder)}")
+    runs = [
+        f"sluice run {name}"
+        for name in load(folder / "config", environ=of_base(), review=mistakes).pipelines
+    ]
+    steps = NEXT[example] if example else ("sluice plan", *runs)
+    click.echo(f"next: {', then '.join(f'`{step}`' for step in steps)}")
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(["pipeline", "project"]), default="pipeline")
+def schema(kind: str) -> None:
+    """Print the JSON Schema of a pipeline's file, or of sluice.yaml (`project`)."""
+    click.echo(json.dumps(json_schema("project" if kind == "project" else "pipeline"), indent=2))

@@ -1,0 +1,217 @@
+"""Small tables that hold Sluice's notes: rows are replaced or appended without Spark.
+
+They have no position. Two writers at once take turns; one that is always late raises LostRace.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from sluice.delta.log.active import as_table
+from sluice.delta.log.lost_race import lost_race_of, repeated
+from sluice.delta.log.opened import CHECKPOINTS, exists, keep, opened, taken
+from sluice.delta.places.delta_rs import open_table, options
+from sluice.delta.places.exclusive import check_exclusive
+from sluice.delta.writing.statistics import writer_properties
+
+ATTEMPTS = 10
+RETENTION_HOURS = 7 * 24
+PROPERTIES = {"delta.enableExpiredLogCleanup": "false", **CHECKPOINTS}
+
+
+Filter = tuple[str, str, Any]
+Change = Callable[[pa.Table], pa.Table]
+T = TypeVar("T")
+
+
+def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[str, Any]]:
+    """Return the rows of the table at `uri` that meet all filters; none if there is no table."""
+    if not exists(uri):
+        return []
+    found = read_table(uri, filters)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
+    """Return the rows of the table at `uri` that meet all filters, as Arrow."""
+    return _rows_of(opened(uri), uri, filters)
+
+
+def _rows_of(table: DeltaTable, uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
+    chosen = list(filters) if filters else None
+    return table.to_pyarrow_table(filesystem=files_of(table, uri), filters=chosen)
+
+
+def files_of(table: DeltaTable, uri: str) -> SubTreeFileSystem | None:
+    """Return a file system that reads local files without Python; None if Python is needed.
+
+    A thread of Arrow's aborts the process if it releases a Python file after the interpreter has
+    ended. Only Python decodes names of partitions.
+    """
+    if "://" in uri or table.metadata().partition_columns:
+        return None
+    return SubTreeFileSystem(uri, LocalFileSystem())
+
+
+def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
+    """Add rows to the table at `uri`; create it if there is none."""
+    if rows.num_rows:
+        _in_turn(uri, lambda: _write(uri, rows, mode="append", partition_by=list(partition_by)))
+
+
+def create_empty(uri: str, schema: pa.Schema) -> None:
+    """Create the table at `uri` if there is none."""
+    if not exists(uri):
+        _write(uri, schema.empty_table(), mode="ignore")
+
+
+def count_rows(uri: str, predicate: str) -> int:
+    """Count the rows of the table at `uri` that the predicate selects."""
+    return _count(uri, predicate) if exists(uri) else 0
+
+
+def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
+    """Put `rows` in place of those that `predicate` selects; write nothing if there are neither.
+
+    They replace whatever is there by then: rows made of those that are there need `change_rows`.
+    """
+    _in_turn(uri, lambda: _replace(uri, rows, predicate))
+
+
+def take_rows(uri: str, other: str) -> None:
+    """Make the table at `uri` hold the rows of the one at `other`; none if there is no other."""
+    if exists(other):
+        replace_rows(uri, read_table(other), "true")
+    else:
+        delete_rows(uri, "true")
+
+
+def delete_rows(uri: str, predicate: str) -> None:
+    """Delete the rows that `predicate` selects; write nothing if there are none."""
+    _in_turn(uri, lambda: _delete(uri, predicate))
+
+
+def change_rows(uri: str, change: Change, filters: Sequence[Filter] = ()) -> tuple[int, int]:
+    """Put what `change` makes of the rows that meet all filters in their place.
+
+    It replaces only the version that `change` was given: after a lost race, `change` is called
+    again. Return how many rows were replaced, and by how many; write nothing if they are the same.
+    """
+    return _in_turn(uri, lambda: _change(uri, change, filters)) if exists(uri) else (0, 0)
+
+
+def tidy_rows(uri: str, many: int, choose: Change) -> None:
+    """Merge a table of `many` files or more into one file, of the rows that `choose` returns."""
+    if exists(uri):
+        _in_turn(uri, lambda: _tidy(uri, many, choose))
+
+
+def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
+    """Merge many files, and delete those not needed for the last `hours`; return how many.
+
+    Log entries older than the log's retention are deleted, too. If somebody writes meanwhile,
+    nothing is done.
+    """
+    if not exists(uri):
+        return 0
+    with suppress(DeltaError):
+        table = open_table(uri)
+        if len(table.file_uris()) >= many:
+            table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
+        if gone := table.vacuum(hours, enforce_retention_duration=False, full=True):
+            table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+            table.create_checkpoint()
+            table.cleanup_metadata()
+        return len(gone)
+    return 0
+
+
+def _tidy(uri: str, many: int, choose: Change) -> None:
+    if len(opened(uri).file_uris()) >= many:
+        table = taken(uri)
+        _put(uri, table, choose(_rows_of(table, uri)), None)
+        open_table(uri).vacuum(RETENTION_HOURS, dry_run=False)
+
+
+def _change(uri: str, change: Change, filters: Sequence[Filter]) -> tuple[int, int]:
+    table = taken(uri)
+    before = _rows_of(table, uri, filters)
+    after = change(before)
+    if after.equals(before):
+        return 0, 0
+    _put(uri, table, after, " AND ".join(map(_as_sql, filters)) or None)
+    return before.num_rows, after.num_rows
+
+
+def _put(uri: str, table: DeltaTable, rows: pa.Table, predicate: str | None) -> None:
+    """Commit onto exactly this version of the table."""
+    once = CommitProperties(max_commit_retries=0)
+    _commit(uri, table, rows, mode="overwrite", predicate=predicate, commit_properties=once)
+
+
+def _as_sql(condition: Filter) -> str:
+    column, operator, value = condition
+    text = (value.isoformat() if isinstance(value, datetime) else str(value)).replace("'", "''")
+    return f"\"{column}\" {operator} '{text}'"
+
+
+def _delete(uri: str, predicate: str) -> None:
+    if exists(uri) and _any(uri, predicate):
+        table = taken(uri)
+        table.delete(predicate)
+        keep(uri, table)
+
+
+def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
+    if not exists(uri):
+        if rows.num_rows:
+            _write(uri, rows, mode="error")
+    elif rows.num_rows or _any(uri, predicate):
+        _write(uri, rows, mode="overwrite", predicate=predicate)
+
+
+def _write(uri: str, rows: pa.Table, **how: Any) -> None:
+    if exists(uri):
+        _commit(uri, taken(uri), rows, **how)
+    else:
+        write_deltalake(
+            uri,
+            rows,
+            configuration=PROPERTIES,
+            writer_properties=writer_properties(rows.schema),
+            storage_options=options(uri),
+            **how,
+        )
+
+
+def _commit(uri: str, table: DeltaTable, rows: pa.Table, **how: Any) -> None:
+    write_deltalake(table, rows, writer_properties=writer_properties(rows.schema), **how)
+    keep(uri, table)
+
+
+def _in_turn(uri: str, write: Callable[[], T]) -> T:
+    check_exclusive(uri)
+    return repeated(lambda: _once(uri, write), ATTEMPTS)
+
+
+def _once(uri: str, write: Callable[[], T]) -> T:
+    before = opened(uri).version() if exists(uri) else -1
+    with lost_race_of(uri, before):
+        return write()
+
+
+def _any(uri: str, predicate: str) -> bool:
+    return _count(uri, predicate) > 0
+
+
+def _count(uri: str, predicate: str) -> int:
+    found = QueryBuilder().register("t", opened(uri))
+    count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
+    return int(as_table(count)["n"][0].as_py())

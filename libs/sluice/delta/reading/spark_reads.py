@@ -1,0 +1,172 @@
+"""Read Delta tables with Spark, at exactly one version; create them without it.
+
+A pinned version always bounds a snapshot and a feed, so all tasks of a batch see the same rows
+whatever is committed meanwhile.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from sluice.declare.stores import takes_spark
+from sluice.delta.log.actions import Log
+from sluice.delta.log.active import active_files
+from sluice.delta.log.feed_size import feed_size, table_size
+from sluice.delta.log.lost_race import lost_race_of
+from sluice.delta.log.opened import CHECKPOINTS, opened
+from sluice.delta.log.position import Head, Position, head_of
+from sluice.delta.places.delta_rs import open_table, options
+from sluice.delta.places.exclusive import check_exclusive
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.spark_commits import check_spark_may_commit
+from sluice.delta.reading.local import (
+    has_local_feed,
+    local_feed,
+    local_snapshot,
+    narrowed_snapshot,
+    nullable,
+)
+from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered, UsageError
+from sluice.interpreter.presence import is_here
+from sluice.limits import Limits
+
+PROPERTIES: Mapping[str, str] = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "false",
+    "delta.enableExpiredLogCleanup": "false",
+    **CHECKPOINTS,
+}
+
+
+def create(
+    uri: str,
+    schema: StructType,
+    position: Position,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> Head:
+    """Create an empty table with a change feed and nullable columns. LostRace if there is one."""
+    check_exclusive(uri)
+    passing("creating", uri)
+    metadata = {"userMetadata": position.to_json()}
+    with lost_race_of(uri, version=-1):
+        table = DeltaTable.create(
+            uri,
+            Schema.from_json(nullable(schema).json()),
+            mode="error",
+            partition_by=list(partition_by) or None,
+            configuration={**PROPERTIES, **(properties or {})},
+            commit_properties=CommitProperties(custom_metadata=metadata, max_commit_retries=0),
+            storage_options=options(uri),
+        )
+    passing("created", uri)
+    return head_of(table, uri)
+
+
+def snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
+    """Return the rows of the table as of `version`."""
+    size = table_size(uri, version).bytes
+    if size <= limits.read_here_bytes:
+        return local_snapshot(session, uri, version, limits)
+    if is_here(session) and size <= limits.narrowed_bytes:
+        return narrowed_snapshot(session, uri, version)
+    if not is_here(session) and not takes_spark(uri):
+        _check_handed(uri, size, limits)
+        return local_snapshot(session, uri, version, limits)
+    return session.read.format("delta").option("versionAsOf", version).load(uri)
+
+
+def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits) -> DataFrame:
+    """Return the change feed of versions (after, upto], with Delta's own columns."""
+    if after >= upto:
+        raise ValueError(f"an empty range of versions: ({after}, {upto}]")
+    most = limits.computed_here_bytes if is_here(session) else limits.read_here_bytes
+    size = feed_size(uri, after, upto).bytes
+    if size <= most and has_local_feed(uri, upto):
+        return local_feed(session, uri, after, upto)
+    if not is_here(session) and not takes_spark(uri):
+        _check_handed(uri, size, limits)
+        return local_feed(session, uri, after, upto)
+    reader = session.read.format("delta").option("readChangeFeed", "true")
+    return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
+
+
+def _check_handed(uri: str, size: int, limits: Limits) -> None:
+    """Raise UsageError if this process can't read so much for Spark."""
+    if size > limits.handed_bytes:
+        raise UsageError(
+            f"{uri}: {size:,} bytes are to be read for Spark, which has no access to this store; "
+            f"the most is {limits.handed_bytes:,}",
+            hint="nothing was committed; keep tables of this size in a lake on a disk",
+        )
+
+
+def replace_where(uri: str, rows: DataFrame, predicate: str) -> None:
+    """Put `rows` in place of those that `predicate` selects, by Spark. Raises LostRace."""
+    check_spark_may_commit(rows.sparkSession, uri)
+    with lost_race_of(uri, open_table(uri).version()):
+        writer = rows.write.format("delta").mode("overwrite")
+        writer.option("replaceWhere", predicate).save(uri)
+
+
+def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
+    """Raise HistoryLost unless every commit of (after, upto] and its change data still exist.
+
+    Cost: a look at each commit, and at each file that the feed would open anyway.
+    """
+    log = Log(uri)
+    if gone := log.missing_commits(range(after + 1, upto + 1)):
+        raise LogCleaned(
+            f"{reader!r} last read {name!r} at version {after}, but its log starts at "
+            f"{max(gone) + 1}",
+            hint=f"run `sluice rebuild {reader}`; keep logs longer than the slowest consumer's lag",
+        )
+    for version in range(after + 1, upto + 1):
+        is_altered = log.changes_schema(version)
+        if is_altered and not is_wider(uri, after, upto):
+            raise ColumnsChanged(
+                f"{reader!r} last read {name!r} at version {after}, but version {version} removed "
+                f"columns or changed their types, or can't be compared any more",
+                hint=f"run `sluice rebuild {reader}`",
+            )
+        if is_altered and log.ends_feed(version):
+            raise TableAltered(
+                f"{reader!r} last read {name!r} at version {after}, but its change feed was "
+                f"switched off at version {version}",
+                hint=f"run `sluice rebuild {reader}`, once it is on again",
+            )
+        if deleted := log.missing_files(version):
+            raise FeedVacuumed(
+                f"{reader!r} last read {name!r} at version {after}, but version {version} can't be "
+                f"read any more: {len(deleted)} of its files were deleted ({deleted[0]})",
+                hint=f"run `sluice rebuild {reader}`; don't vacuum files that a consumer still "
+                f"has to read",
+            )
+
+
+def is_readable(uri: str, version: int) -> bool:
+    """True if the rows of a version can be read: its log and its files still exist.
+
+    Cost: a look at each of its files that the table has removed since.
+    """
+    try:
+        files, kept = (active_files(opened(uri, v))["path"].to_pylist() for v in (version, None))
+    except DeltaError:
+        return False
+    return Log(uri).has_files({*files} - {*kept})
+
+
+def is_wider(uri: str, after: int, upto: int) -> bool:
+    """True if a version surely has all columns of an earlier one, in the same types.
+
+    False if the log was cleaned and the earlier one can't be opened any more.
+    """
+    try:
+        old, new = (opened(uri, version).schema().fields for version in (after, upto))
+    except DeltaError:
+        return False
+    return {(f.name, f.type.to_json()) for f in old} <= {(f.name, f.type.to_json()) for f in new}

@@ -1,0 +1,158 @@
+"""Invariants of a stored table, checked by its log and files alone, whatever has happened to it.
+
+`sluice verify` and the tests ask the same questions here. Each answer is a list of faults in words;
+none is the good answer. Maintenance may rightly have deleted something: then the checks cover what
+is left. `sluice.operate.verify` checks that the rows are what their query returns.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from sluice.changes.feed_columns import CHANGE_TYPE, COMES, OF_FEED
+from sluice.delta.log.actions import Log
+from sluice.delta.log.position import CREATE, REBUILD, UPKEEP, Position, positions
+from sluice.delta.notes.intervals import Note
+from sluice.delta.notes.note_tables import files_of
+from sluice.delta.places.delta_rs import open_table
+from sluice.delta.reading.feed import stream_feed
+from sluice.delta.reading.live import live_rows
+from sluice.delta.reading.spark_reads import is_wider
+from sluice.delta.upkeep.digest import Digest, digest_of
+from sluice.delta.writing.schema_evolution import GROW
+
+
+def position_faults(uri: str) -> Iterator[str]:
+    """Check that batches rise, versions read never fall, and all commits of rows are accounted for.
+
+    A rebuild starts over: it may follow rows of other writers, and inputs that were replaced.
+    """
+    log, found = Log(uri), positions(uri)[::-1]
+    for (_, earlier), (version, later) in pairwise(found):
+        if later.kind == REBUILD:
+            continue
+        yield from (f"version {version}: {what}" for what in _steps(earlier, later))
+        changed = log.changes_data(version)
+        if changed == (later.unchanged_since is not None) and later.kind != CREATE:
+            said = "changed rows, though its" if changed else "changed no row, though its"
+            yield f"version {version}: {said} position says otherwise"
+        between = range(version - 1, version - 1 if later.after is None else later.after, -1)
+        for foreign in between:
+            if not log.missing_commits([foreign]) and log.changes_data(foreign):
+                yield f"version {version}: was not computed from the rows of version {foreign}"
+
+
+def _steps(earlier: Position, later: Position) -> Iterator[str]:
+    """Yield the faults of a position, compared with the one before it."""
+    carries_on = later.kind in {*UPKEEP, GROW, CREATE}
+    if later.batch < earlier.batch or (later.batch == earlier.batch and not carries_on):
+        yield f"batch {later.batch} came after batch {earlier.batch}"
+    for kind, before, after in (
+        ("input", earlier.inputs, later.inputs),
+        ("reference", earlier.references, later.references),
+    ):
+        for name, pin in before.items():
+            now = after.get(name)
+            if now is None:
+                yield f"the {kind} {name} is not recorded any more"
+            elif now.table != pin.table:
+                yield f"the {kind} {name} became another table without a rebuild"
+            elif now.version < pin.version:
+                yield f"the {kind} {name} went back from version {pin.version} to {now.version}"
+
+
+def feed_faults(uri: str) -> Iterator[str]:
+    """Check that the change feed, from its oldest readable version, adds up to the rows."""
+    newest = open_table(uri).version()
+    oldest = feed_start(uri, newest)
+    try:
+        began = digest(uri, oldest)
+    except (DeltaError, OSError):
+        return  # the rows from which the feed begins were vacuumed
+    try:
+        rows, changes = digest(uri, newest), feed_digest(uri, oldest, newest)
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        said = str(error).partition("\n")[0]
+        yield f"the change feed from version {oldest} can't be read to version {newest}: {said}"
+        return
+    if began + changes != rows:
+        folded = (began + changes).rows
+        yield (
+            f"the change feed from version {oldest} gives {folded} rows that are not the "
+            f"{rows.rows} of version {newest}"
+        )
+
+
+def feed_start(uri: str, newest: int) -> int:
+    """Return the oldest version from which the feed is whole up to `newest`."""
+    log = Log(uri)
+    for version in range(newest, 0, -1):
+        if log.missing_commits([version]) or log.missing_files(version):
+            return version
+        if log.changes_schema(version) and (
+            log.ends_feed(version)
+            or log.missing_commits([version - 1])
+            or not is_wider(uri, version - 1, version)
+        ):
+            return version
+    return 0
+
+
+def feed_digest(uri: str, after: int, upto: int) -> Digest:
+    """Return the digest of the net change in the feed of versions (after, upto]."""
+    total = Digest()
+    if after >= upto:
+        return total
+    for batch in stream_feed(open_table(uri, version=upto), after, upto):
+        came: list[dict[str, Any]] = []
+        gone: list[dict[str, Any]] = []
+        for change in batch.to_pylist():
+            side = came if change[CHANGE_TYPE] in COMES else gone
+            side.append({c: v for c, v in change.items() if c not in OF_FEED})
+        total = total + digest_of(came) - digest_of(gone)
+    return total
+
+
+def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -> Digest:
+    """Return the canonical hash of a table's rows: all columns, also hidden ones, but `ignore`."""
+    table = open_table(uri, version=version)
+    dataset = live_rows(table, uri, files_of(table, uri))
+    columns = [name for name in dataset.schema.names if name not in ignore]
+    batches = dataset.to_batches(columns=columns)
+    return sum((digest_of(batch.to_pylist()) for batch in batches), Digest())
+
+
+def count_faults(
+    noted: Iterable[Note], stored: Mapping[Any, int] | None = None, *, repeats: bool = False
+) -> Iterator[str]:
+    """Check that each delivery's rows read = accepted + quarantined, and accepted ones are stored.
+
+    `stored`: rows of the table by the start of their interval. With `repeats`, equal rows of a
+    delivery are stored once.
+    """
+    for one in noted:
+        read, accepted, bad = one.rows_read, one.rows_accepted, one.rows_quarantined
+        if read != accepted + bad:
+            yield f"{one.interval}: {read} rows read, {accepted} accepted and {bad} quarantined"
+        if stored is None:
+            continue
+        kept = sum(
+            n for start, n in stored.items() if one.interval.start <= start < one.interval.end
+        )
+        if kept > accepted or (kept < accepted and not repeats):
+            yield f"{one.interval}: {accepted} rows were accepted, {kept} are stored"
+
+
+def rows_by(uri: str, column: str) -> dict[Any, int]:
+    """Count the rows of a table for each value of a column."""
+    counted = live_rows(open_table(uri), uri).to_table([column]).group_by(column)
+    found = counted.aggregate([([], "count_all")]).to_pylist()
+    return {row[column]: row["count_all"] for row in found}
+
+
+def row_count(uri: str, version: int) -> int:
+    """Return the number of rows of a table, as its files report it."""
+    return live_rows(open_table(uri, version=version), uri).count_rows()

@@ -1,0 +1,60 @@
+"""Expectations that compare a whole table with another: equal row counts, or equal sums.
+
+The other table is read at the version that this one reflects. So a view that lags is not blamed for
+what it has not read yet. Great Expectations lacks the rule about sums; it is named after the one
+about rows.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from sluice.declare.expectation import Expectation
+from sluice.gate.outcomes.results import Outcome, outcome, plain
+
+ROW_COUNT = "expect_table_row_count_to_equal_other_table"
+SUM = "expect_column_sum_to_equal_other_table"
+COMPILED = (ROW_COUNT, SUM)
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    ROW_COUNT: ("other_table_name",),
+    SUM: ("column", "other_table_name", "other_column", "tolerance"),
+}
+OPTIONAL = frozenset({"tolerance", "other_column"})
+COMMON = frozenset({"meta", "severity", "notes", "description"})
+
+
+def mistakes(expectation: Expectation) -> list[str]:
+    """Return the wrong arguments of an expectation whose type is in `COMPILED`."""
+    given, known = set(expectation.kwargs), ARGUMENTS[expectation.type]
+    if expectation.over != "table":
+        return [f"{expectation.type}: a batch can't be compared with a table; write over: table"]
+    missing = [a for a in known if a not in given and a not in OPTIONAL]
+    extra = sorted(given - set(known) - COMMON)
+    return [
+        *(f"{expectation.type} needs the argument {a!r}" for a in missing),
+        *(f"{expectation.type} has no argument {a!r}: {', '.join(known)}" for a in extra),
+    ]
+
+
+def other_column(expectation: Expectation) -> str:
+    """Return the other table's column, by default the one of the same name."""
+    kwargs = expectation.kwargs
+    return str(kwargs.get("other_column", kwargs["column"]))
+
+
+def compared(expectation: Expectation, mine: Any, others: Any) -> Outcome:
+    """Return the outcome: both numbers, and whether they are equal (a sum of no rows is 0)."""
+    other = expectation.kwargs["other_table_name"]
+    if expectation.type == SUM:
+        mine, others = (number or 0 for number in (mine, others))
+        says = f"sum of {expectation.kwargs['column']} equals that of {_named(expectation)}"
+    else:
+        says = f"row count equals that of {other}"
+    tolerance = Decimal(str(expectation.kwargs.get("tolerance", 0)))
+    equal = abs(Decimal(str(mine)) - Decimal(str(others))) <= tolerance
+    details = {"observed_value": {"self": plain(mine), "other": plain(others)}}
+    return outcome(expectation, says, equal, details)
+
+
+def _named(expectation: Expectation) -> str:
+    return f"{expectation.kwargs['other_table_name']}.{other_column(expectation)}"

@@ -1,0 +1,162 @@
+"""A session of PySpark's own client whose plans are computed in this process.
+
+Users may pass their own channel builder to the client. Ours hands each request to `Service`
+unchanged: no socket, no thread, no server.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import grpc
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import utils
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.client import ChannelBuilder, SparkConnectClient
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.plan import ChunkedCachedLocalRelation
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.metrics import ExecutionInfo
+from pyspark.sql.types import StructType
+
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.relations.relation import Relation
+from sluice.interpreter.relations.table_scan import of_arrow, of_dataset
+from sluice.interpreter.service import Service
+
+T = TypeVar("T")
+
+
+def answered(answer: Callable[[Any], T], request: Any) -> T:
+    """Return the answer to a request. A fault of our own is no reason to fail: Spark can do it."""
+    try:
+        return answer(request)
+    except NotHere:
+        raise
+    except Exception as fault:
+        raise NotHere(f"{type(fault).__name__}: {fault}") from fault
+
+
+class _Channel(grpc.Channel):  # type: ignore[misc]
+    """A channel whose far end is a service in this process."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def _call(self, method: str, *_: Any, **__: Any) -> Callable[..., Any]:
+        answer = getattr(self._service, method.rpartition("/")[2], None)
+
+        def call(request: Any, **_: Any) -> Any:
+            if answer is None:
+                raise NotHere(method)
+            return answered(answer, request)
+
+        return call
+
+    unary_unary = unary_stream = stream_unary = stream_stream = _call
+
+    def subscribe(self, callback: Any, try_to_connect: bool = False) -> None: ...
+    def unsubscribe(self, callback: Any) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> "_Channel":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class _Builder(ChannelBuilder):
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self._service = service
+
+    def toChannel(self) -> grpc.Channel:  # noqa: N802 - PySpark's name
+        return _Channel(self._service)
+
+    @property
+    def host(self) -> str:
+        return "here"
+
+
+class _Client(SparkConnectClient):
+    """PySpark's client; plans and rows go to and from the service as they are."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(_Builder(service), user_id="sluice", use_reattachable_execute=False)
+        self._service = service
+
+    def schema(self, plan: proto.Plan) -> StructType:
+        """Return the columns of a plan."""
+        return answered(self._service.schema, plan)
+
+    def to_table(
+        self, plan: proto.Plan, _observations: object
+    ) -> tuple[pa.Table, StructType, ExecutionInfo]:
+        """Return the rows of a plan."""
+        return *answered(self._service.table, plan), ExecutionInfo(None, None)
+
+    def _set_relation_in_plan(self, plan: proto.Plan, relation: proto.Relation) -> None:
+        plan.root.CopyFrom(relation)
+
+
+class _Handed(ChunkedCachedLocalRelation):
+    """Rows in this process, which a plan refers to by name for as long as the plan lives."""
+
+    def __init__(self, name: str, relation: Relation) -> None:
+        super().__init__([name], None)
+        self.relation = relation
+
+
+class Session(SparkSession):
+    """Spark's session for few rows."""
+
+    def __init__(self) -> None:
+        """Start nothing. PySpark's own begins with a client of a server."""
+        self.service = Service()
+        self._client = _Client(self.service)
+        self._session_id = self._client._session_id  # noqa: SLF001 - as in the method replaced
+        self.release_session_on_close = True
+
+    def createDataFrame(  # noqa: N802 - PySpark's name
+        self, data: Any, schema: Any = None, *more: Any, **named: Any
+    ) -> DataFrame:
+        """Hand a table over by name; its rows are not copied into plans."""
+        if not isinstance(data, pa.Table) or not isinstance(schema, StructType):
+            return super().createDataFrame(data, schema, *more, **named)  # type: ignore[return-value]
+        name, rows = uuid.uuid4().hex, of_arrow(data.rename_columns(schema.names), schema)
+        self.service.tables[name] = rows
+        return DataFrame(_Handed(name, rows), self)
+
+
+def hand_over(session: Session, stored: ds.Dataset, schema: StructType) -> DataFrame:
+    """Return stored rows by name; they are read when a plan needs them, as few as it needs."""
+    name, rows = uuid.uuid4().hex, of_dataset(stored, schema)
+    session.service.tables[name] = rows
+    return DataFrame(_Handed(name, rows), session)
+
+
+_is_here: ContextVar[bool] = ContextVar("_is_here", default=False)
+_is_remote = utils.is_remote
+
+
+def _is_remote_or_here() -> bool:
+    return _is_here.get() or bool(_is_remote())
+
+
+utils.is_remote = _is_remote_or_here  # PySpark's own switch is one for all threads of a process
+
+
+@contextmanager
+def interpreting(session: Session) -> Iterator[Session]:
+    """Have PySpark make columns for the interpreter, in this thread, while the context is open.
+
+    What was computed is forgotten at the end, but for rows that DataFrames still refer to.
+    """
+    before = _is_here.set(True)
+    try:
+        yield session
+    finally:
+        _is_here.reset(before)
+        session.service.plans.forget()

@@ -1,0 +1,215 @@
+"""Window functions: of each row, over other rows of its partition."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql.types import DecimalType
+
+from sluice.interpreter.expressions.compiling import Bindings, compile_node
+from sluice.interpreter.expressions.expression_tree import Frame, FunctionCall, WindowFunction
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.relations.aggregates import (
+    AGGREGATES,
+    ENDS,
+    Fold,
+    aggregate_of,
+    arguments_of,
+)
+from sluice.interpreter.relations.frames import Bounds, ends_of, framing
+from sluice.interpreter.relations.sorting import CompiledSortItem, grouped, in_order
+from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter.values.casts import cast
+from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant
+from sluice.interpreter.values.value_types import DOUBLE, INT, common, is_integer
+
+MOST_STEPS = 5_000_000
+WHOLE = Frame(by_rows=True, lower=None, upper=None)
+SO_FAR = Frame(by_rows=False, lower=None, upper=0)
+
+# Rows of a partition in their order, and the place where each one's peers begin.
+Ranker = Callable[[Sequence[int], Sequence[int]], list[Any]]
+
+
+def _row_number(rows: Sequence[int], _peers: Sequence[int]) -> list[Any]:
+    return list(range(1, len(rows) + 1))
+
+
+def _rank(_rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+    return [first + 1 for first in peers]
+
+
+def _dense_rank(_rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+    places = {first: i for i, first in enumerate(dict.fromkeys(peers), 1)}
+    return [places[first] for first in peers]
+
+
+def _percent_rank(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+    return [first / (len(rows) - 1) if len(rows) > 1 else 0.0 for first in peers]
+
+
+def _cume_dist(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+    ends = ends_of(peers)
+    return [end / len(rows) for end in ends]
+
+
+SHIFTS = ("lag", "lead")
+# Those that Spark lets ignore nulls.
+OF_KNOWN = frozenset({*SHIFTS, *ENDS, "collect_list", "array_agg"})
+RANKERS: Mapping[str, tuple[Any, Ranker]] = {
+    "row_number": (INT, _row_number),
+    "rank": (INT, _rank),
+    "dense_rank": (INT, _dense_rank),
+    "percent_rank": (DOUBLE, _percent_rank),
+    "cume_dist": (DOUBLE, _cume_dist),
+}
+
+
+def compile_over(node: WindowFunction, bindings: Bindings) -> Value:
+    """Return a window function over all rows of a batch."""
+    if not isinstance(node.function, FunctionCall):
+        raise NotHere("such a window function")
+    partition = [compile_node(p, bindings) for p in node.partition]
+    keys = [CompiledSortItem.of(o, bindings) for o in node.order]
+    type_, compute = _function(node, node.function, keys, bindings)
+
+    def run(batch: ColumnBatch) -> Values:
+        places = [key.places(batch) for key in keys]
+        state = compute(batch)
+        found: list[Any] = [None] * batch.count
+        for group in grouped(batch, partition).values():
+            rows = in_order(group, places, keys) if len(group) > 1 else group
+            for row, value in zip(rows, state(rows, _peers(rows, places)), strict=True):
+                found[row] = value
+        return found
+
+    return Value(type_, run)
+
+
+def _peers(rows: Sequence[int], places: Sequence[list[Any]]) -> list[int]:
+    """Return, for each place in the order, the first one with the same sort keys."""
+    if len(rows) == 1:
+        return [0]
+    firsts: list[int] = []
+    last: Any = None
+    for at, row in enumerate(rows):
+        key = tuple(place[row] for place in places)
+        firsts.append(firsts[-1] if at and key == last else at)
+        last = key
+    return firsts
+
+
+def _check(node: WindowFunction, call: FunctionCall) -> None:
+    """Raise NotHere for what Spark refuses in a window."""
+    if call.is_distinct or call.where or (node.ignores_nulls and call.name not in OF_KNOWN):
+        raise NotHere(f"{call.name} of some rows of a window")
+    if call.name in (*RANKERS, *SHIFTS) and (node.frame or not node.order):
+        raise NotHere(f"{call.name} without an order, or with a frame")
+    if call.name in RANKERS and call.arguments:
+        raise NotHere(f"{call.name} of a value")
+
+
+def _function(
+    node: WindowFunction, call: FunctionCall, keys: Sequence[CompiledSortItem], bindings: Bindings
+) -> tuple[Any, Callable[[ColumnBatch], Ranker]]:
+    _check(node, call)
+    if call.name in RANKERS:
+        type_, ranker = RANKERS[call.name]
+        return type_, lambda _: ranker
+    if call.name in SHIFTS:
+        return _shifted(call, bindings, ignores_nulls=node.ignores_nulls)
+    if call.name not in AGGREGATES or call.name == "approx_count_distinct":
+        raise NotHere(f"the window function {call.name}")
+    arguments = [compile_node(a, bindings) for a in arguments_of(call)]
+    type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=False)
+    frame = node.frame or (SO_FAR if node.order else WHOLE)
+    frames = framing(frame, keys)
+    folded = _of_known(fold) if node.ignores_nulls else fold
+
+    def compute(batch: ColumnBatch) -> Ranker:
+        columns, bounds = [a.run(batch) for a in taken], frames(batch)
+
+        def ranker(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+            values = [tuple(column[row] for column in columns) for row in rows]
+            if len(values) == 1 and frame in (SO_FAR, WHOLE):
+                return [folded(values)]
+            runs = call.name in ("sum", "count", "min", "max") and frame.lower is None
+            return (_running if runs else _framed)(folded, values, bounds(rows, peers))
+
+        return ranker
+
+    return type_, compute
+
+
+def _of_known(fold: Fold) -> Fold:
+    return lambda rows: fold([row for row in rows if row[0] is not None])
+
+
+def _framed(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
+    if sum(b - a for a, b in set(bounds)) > MOST_STEPS:
+        raise NotHere("a window's frames of that many rows")
+    known = {bound: fold(values[bound[0] : bound[1]]) for bound in set(bounds)}
+    return [known[bound] for bound in bounds]
+
+
+def _running(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
+    """Fold ever longer beginnings: each is the fold of the one before and what is added."""
+    total = fold([])
+    found, is_count = [total], total == 0
+    for value in values:
+        more = fold([value])
+        if is_count:
+            total += more
+        elif more is not None:
+            total = more if total is None else fold([(total,), (more,)])
+        found.append(total)
+    return [found[end] for _, end in bounds]
+
+
+def _shifted(
+    call: FunctionCall, bindings: Bindings, *, ignores_nulls: bool
+) -> tuple[Any, Callable[[ColumnBatch], Ranker]]:
+    """Return lag or lead."""
+    value, *more = (compile_node(a, bindings) for a in call.arguments)
+    by = more[0] if more else constant(1, INT)
+    if not isinstance(by.literal, int) or by.type != INT or len(more) > 2:
+        raise NotHere(f"{call.name} by such a number")
+    step = -by.literal if call.name == "lag" else by.literal
+    default = more[1] if len(more) > 1 and more[1].literal is not None else None
+    type_ = value.type
+    if default and common([type_, default.type]) != type_ and not _is_few_digits(default, type_):
+        raise NotHere(f"{call.name} with a default of another type")
+    if ignores_nulls and not step:
+        raise NotHere(f"{call.name} of the row itself, ignoring nulls")
+    default = cast(default, type_) if default else None
+
+    def compute(batch: ColumnBatch) -> Ranker:
+        values, others = value.run(batch), default.run(batch) if default else None
+
+        def ranker(rows: Sequence[int], _peers: Sequence[int]) -> list[Any]:
+            places = _known_places([values[row] for row in rows], step) if ignores_nulls else None
+            return [
+                values[rows[at]]
+                if 0 <= (at := places[i] if places else i + step) < len(rows)
+                else (others[row] if others else None)
+                for i, row in enumerate(rows)
+            ]
+
+        return ranker
+
+    return type_, compute
+
+
+def _is_few_digits(value: Value, type_: Any) -> bool:
+    """Return whether it is a whole constant that a decimal has room for, or refuses."""
+    return isinstance(type_, DecimalType) and value.is_literal and is_integer(value.type)
+
+
+def _known_places(values: Values, step: int) -> list[int]:
+    """Return, for each row, the place of the row so many known values away; -1 if there is none."""
+    known = [i for i, value in enumerate(values) if value is not None]
+    found = []
+    for i in range(len(values)):
+        at = (bisect_right(known, i) - 1 if step > 0 else bisect_left(known, i)) + step
+        found.append(known[at] if 0 <= at < len(known) else -1)
+    return found

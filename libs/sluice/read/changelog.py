@@ -1,0 +1,182 @@
+"""A table's changelog: its change feed by version, or one run's part of it.
+
+Within a version, changes are in key order, and an update's old row precedes its new one. Commits
+that change no row are left out. Versions that the log has lost raise a named error.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from sluice.changes.feed_columns import CHANGE_TYPE, COMES, COMMIT_VERSION
+from sluice.delta.reading.feed import stream_feed
+from sluice.errors import HistoryLost, UsageError
+from sluice.read.conditions.key_order import Order
+from sluice.read.conditions.values import check_columns
+from sluice.read.lake import Lake
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.ordered.rows import Rows
+from sluice.read.stored.commits import Commit, back_from
+from sluice.read.stored.scan import Touched
+from sluice.read.stored.snapshot import Snapshot, open_delta
+
+IS_NEW = "_is_new"
+LAST_RUNS = 5  # named if an unknown one was asked for
+CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
+
+
+class TouchedPart(Protocol):
+    """Part of a view that a version touched, whole, as that view is read."""
+
+    version: int
+
+    def as_json(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the part as JSON, for programs: rows of these columns, or whole ones."""
+        ...
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        """Return its rows for people; one empty row if none is left."""
+        ...
+
+
+class TouchedParts(Protocol):
+    """Touched parts of several versions."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Columns of the rows."""
+        ...
+
+    @property
+    def leading(self) -> Sequence[str]:
+        """Columns that people see first."""
+        ...
+
+    def __iter__(self) -> Iterator[TouchedPart]: ...
+
+
+@dataclass(frozen=True)
+class Changelog:
+    """Changes of one table up to a pinned version."""
+
+    lake: Lake
+    name: str
+    table: KeyedTable
+
+    @classmethod
+    def open(cls, lake: Lake, name: str, to_version: int | None = None) -> "Changelog":
+        """Return the changelog of that table, up to its head or to a version."""
+        opened = lake.table(name, version=to_version)
+        if not isinstance(opened, KeyedTable):
+            raise UsageError(
+                f"{name!r} is computed when it is read: it has no changelog of its own",
+                hint=f"read those of its dimensions: {', '.join(opened.stored)}",
+            )
+        return cls(lake, name, opened)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.table.snapshot
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """Columns that people see first: the change, then what identifies the row."""
+        return (CHANGE_TYPE, COMMIT_VERSION, *self.table.leading)
+
+    def commits(self, *, from_version: int | None = None, run: str | None = None) -> list[Commit]:
+        """Return the commits that changed rows, oldest first."""
+        first = from_version or 0
+        if first > self.snapshot.version + 1:
+            raise self._too_late(first)
+        every = back_from(self.snapshot.uri, self.snapshot.version)
+        kept = list(takewhile(lambda commit: commit.version >= first, every))[::-1]
+        oldest = kept[0].version if kept else self.snapshot.version + 1
+        if from_version is not None and first < oldest:
+            raise self._lost(f"the log begins at version {oldest}")
+        if run is not None and not any(_run(c) == run for c in kept):
+            self._check_run(run, kept)
+        return [c for c in kept if c.changes_data and (run is None or _run(c) == run)]
+
+    def rows(
+        self,
+        *,
+        from_version: int | None = None,
+        run: str | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """Return every change, led by its type and version; or only `columns`. Lazy by version."""
+        visible = [self.snapshot.schema.field(c) for c in self.snapshot.visible]
+        fields = {field.name: field for field in (*CHANGE_FIELDS, *visible)}
+        shown = check_columns(self.name, columns, fields)
+        commits = self.commits(from_version=from_version, run=run)
+        schema = pa.schema([fields[column] for column in shown])
+        tables = (self.feed(c.version).select(schema.names) for c in commits)
+        return Rows(tables, schema, self.snapshot.version, Touched())
+
+    def maps(self, *, from_version: int | None = None, run: str | None = None) -> TouchedParts:
+        """Return what each version touched, whole, as the view's own reader shows it."""
+        found: TouchedParts = self.lake.maps(self, from_version=from_version, run=run)
+        return found
+
+    def _too_late(self, first: int) -> UsageError:
+        newest = self.table.refresh().snapshot.version
+        return UsageError(
+            f"{self.snapshot.name!r} has no version {first} yet"
+            if first > newest
+            else f"the first version, {first}, is after the last, {self.snapshot.version}",
+            hint=f"the newest version is {newest}",
+        )
+
+    def _check_run(self, run: str, commits: Iterable[Commit]) -> None:
+        """Refuse a run that no table of the lake knows; others may have changed nothing here."""
+        if not self.lake.knows_run(run):
+            last = list(dict.fromkeys(_run(c) for c in list(commits)[::-1] if _run(c)))[:LAST_RUNS]
+            raise UsageError(
+                f"no run {run!r} is recorded in this lake",
+                hint=f"the last runs that changed {self.snapshot.name!r} are: {', '.join(last)}"
+                if last
+                else "`sluice status` names each table's last run",
+            )
+
+    def feed(self, version: int) -> pa.Table:
+        """Return the changes of one version, in order, with hidden columns."""
+        delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
+        try:
+            feed = stream_feed(delta, version - 1, version).read_all()
+        except (DeltaError, pa.ArrowException) as error:
+            raise self._lost(f"the changes of version {version} can't be read: {error}") from None
+        names = [n for n in self.snapshot.schema.names if n in feed.column_names]
+        fields = [self.snapshot.schema.field(n) for n in names]
+        feed = feed.select([*(f.name for f in CHANGE_FIELDS), *names])
+        feed = feed.cast(pa.schema([*CHANGE_FIELDS, *fields]))
+        return self._sorted(_with_missing(feed, self.snapshot.schema))
+
+    def _sorted(self, feed: pa.Table) -> pa.Table:
+        kinds = feed[CHANGE_TYPE]
+        is_new = pc.is_in(kinds, pa.array(COMES))
+        identity = [c for c in self.table.identity if c in feed.column_names]
+        return Order((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
+
+    def _lost(self, why: str) -> HistoryLost:
+        return HistoryLost(
+            f"the changelog of {self.snapshot.name!r} is gone in part: {why}",
+            hint="ask for later versions with --from-version; maintenance removes what no view "
+            "needs any more",
+        )
+
+
+def _run(commit: Commit) -> str:
+    return commit.position.run if commit.position else ""
+
+
+def _with_missing(feed: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the feed with columns that are younger than the version, as null."""
+    for field in schema:
+        if field.name not in feed.column_names:
+            feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))
+    return feed

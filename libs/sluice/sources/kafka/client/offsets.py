@@ -1,0 +1,148 @@
+"""Place in a topic that a source has reached; the commit of its rows holds it.
+
+It names the cluster and the topic by their ids, because a topic that was deleted and created again
+counts its offsets from zero. `following` is each partition's first offset that was not read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sluice.delta.log.position import Head
+from sluice.delta.places.lake_layout import table_at
+from sluice.errors import HistoryLost, InputBehind, InputReplaced
+
+Offsets = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class TopicDescription:
+    """A topic as its brokers describe it: the first and the next offset of each partition."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    first: Offsets
+    following: Offsets
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """Offsets that were read, `[start, following)` of each partition, and the moment of the batch.
+
+    `gaps`: offsets that were passed over by request, as (partition, from, to).
+    """
+
+    cluster: str
+    topic: str
+    topic_id: str
+    start: Offsets
+    following: Offsets
+    at: datetime | None = None
+    gaps: tuple[tuple[int, int, int], ...] = ()
+
+    @classmethod
+    def beginning(cls, description: TopicDescription, *, latest: bool) -> "OffsetRange":
+        """Return the place of a source that has read nothing."""
+        offsets = dict(description.following if latest else description.first)
+        return cls(description.cluster, description.topic, description.topic_id, offsets, offsets)
+
+    @classmethod
+    def of(cls, head: Head | None) -> "OffsetRange | None":
+        """Return the place that a table's newest commit holds."""
+        plain = head.position.topic if head and head.position else {}
+        if head is None or not plain:
+            return None
+        if "cluster" not in plain:
+            table = table_at(head.uri)
+            raise InputReplaced(f"{table} was filled from another place", hint=_choice(table))
+        at = datetime.fromisoformat(plain["at"]) if plain["at"] else None
+        gaps = tuple((p, start, end) for p, start, end in plain.get("gaps", ()))
+        start, following = (_numbered(plain[name]) for name in ("from", "to"))
+        return cls(plain["cluster"], plain["topic"], plain["id"], start, following, at, gaps)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the place for a commit."""
+        return {
+            "cluster": self.cluster,
+            "topic": self.topic,
+            "id": self.topic_id,
+            "from": {str(p): offset for p, offset in sorted(self.start.items())},
+            "to": {str(p): offset for p, offset in sorted(self.following.items())},
+            "at": self.at.isoformat() if self.at else None,
+            **({"gaps": [list(gap) for gap in self.gaps]} if self.gaps else {}),
+        }
+
+    def check(self, description: TopicDescription, table: str) -> None:
+        """Raise HistoryLost unless the topic still has everything from here on."""
+        for faults in (self._other, self._behind, self._expired):
+            if lost := faults(description):
+                kind, what = lost
+                raise kind(f"{table}: {what}", hint=_choice(table))
+
+    def can_read(self, description: TopicDescription, partition: int, offset: int) -> bool:
+        """True if the topic still has what that offset was when this place was reached."""
+        is_same = (self.cluster, self.topic_id) == (description.cluster, description.topic_id)
+        return is_same and description.first.get(partition, offset + 1) <= offset
+
+    def with_new_partitions(self, description: TopicDescription) -> "OffsetRange":
+        """Return the place with partitions that were added to the topic, from their beginning."""
+        return replace(self, following={**description.first, **self.following})
+
+    def lag(self, description: TopicDescription) -> dict[int, int]:
+        """Return the messages of each partition that were not read, at most."""
+        return {
+            p: end - max(self.following.get(p, 0), description.first.get(p, 0))
+            for p, end in description.following.items()
+        }
+
+    def moved_to(self, description: TopicDescription, *, latest: bool) -> "OffsetRange":
+        """Return the place at the topic's beginning or end; what lies between is noted as a gap."""
+        target = dict(description.following if latest else description.first)
+        is_same = (self.cluster, self.topic_id) == (description.cluster, description.topic_id)
+        old = self.following if is_same else {}
+        skipped = tuple(
+            (p, start, target[p])
+            for p, start in sorted({**dict.fromkeys(target, 0), **old}.items())
+            if p in target and start < target[p]
+        )
+        moved = OffsetRange.beginning(description, latest=latest)
+        return replace(moved, at=self.at, gaps=(*self.gaps, *skipped))
+
+    def _other(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+        if self.cluster != description.cluster:
+            what = (
+                f"its brokers are of the cluster {description.cluster}, and {self.cluster} was read"
+            )
+            return InputReplaced, what
+        if (self.topic, self.topic_id) != (description.topic, description.topic_id):
+            return InputReplaced, f"the topic {description.topic} was deleted and created again"
+        return None
+
+    def _behind(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+        for p, offset in sorted(self.following.items()):
+            end = description.following.get(p)
+            if end is None or end < offset:
+                what = f"partition {p} of {self.topic} was read up to offset {offset}, but ends at"
+                return InputBehind, f"{what} {end or 0}: its brokers have lost messages"
+        return None
+
+    def _expired(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+        for p, offset in sorted(self.following.items()):
+            if offset < (first := description.first[p]):
+                what = f"partition {p} of {self.topic} was read up to offset {offset}, but begins"
+                return HistoryLost, f"{what} at {first} now: retention has deleted the rest"
+        return None
+
+
+def _choice(table: str) -> str:
+    return (
+        f"nothing was changed; `sluice rebuild {table} --as-landed` replaces the rows by all that "
+        f"the topic still has; `sluice rebuild {table} --from earliest` (or latest) keeps them, "
+        "continues there and notes the gap"
+    )
+
+
+def _numbered(offsets: Mapping[str, int]) -> dict[int, int]:
+    return {int(p): offset for p, offset in offsets.items()}

@@ -1,0 +1,380 @@
+"""An environment has the tables of a full copy, leaves the lake as it is, and can be promoted."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from ctypes import CDLL
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from tests.cli.test_preview import PIPELINE, World, digest, done
+from tests.cli.trips import Ended, Here, Project, invoked
+from tests.support.ageing import age
+from tests.support.lake import stored_rows
+
+from sluice.declare.environment_folders import of_base
+from sluice.declare.project import Project as Declared
+from sluice.declare.project import load
+from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
+from sluice.delta.log.position import head
+from sluice.delta.places.environments import read
+from sluice.delta.places.lake_layout import layout
+from sluice.engine.planning.nodes import nodes_of
+from sluice.terminal.output import to_json
+
+NEW = "  early: {kind: select, from: flights, where: delay < 8, select: {flight: flight}}\n"
+CHANGED = PIPELINE.replace("delay > 5", "delay > 3").replace("limit: 2", "limit: 3") + NEW
+WIDER = CHANGED.replace("s: sum(delay)", "least: min(delay)")
+BESIDE = ("__env", "__preview")
+Rows = dict[tuple[Any, ...], str]
+
+
+class Interpreted(Here):
+    """A project whose commands, also those that take Spark, compute in a process without a JVM."""
+
+    def sluice(self, *arguments: str) -> Ended:
+        return self._forked(_interpreted, *arguments)
+
+    def killed(self, place: str, *arguments: str) -> int:
+        return self._forked(_interpreted, *arguments, SLUICE_FAILPOINT=place).code
+
+
+def _interpreted(arguments: list[str]) -> Ended:
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    from sluice.interpreter.local_session import Session
+
+    Session.stop = lambda self: None  # type: ignore[method-assign]
+    Session._set_default_and_active_session(Session())
+    return invoked(arguments)
+
+
+def base(project: Project) -> dict[str, str]:
+    """Every file of the lake itself, by its content."""
+    return {f: text for f, text in digest(project).items() if not f.startswith(BESIDE)}  # type: ignore[arg-type]
+
+
+def rows(project: Project, name: str = "") -> dict[str, Rows]:
+    """The stored rows of every table, by key; of the environment `name`, if it is given."""
+    declared = load(project.folder / "config", environ=of_base())
+    chosen = declared.within(name) if name else declared
+    tables = [t for t in chosen.graph.tables.values() if exists(layout(chosen).uri(t.id))]
+    return {table.name: _keyed(chosen, table) for table in tables}
+
+
+def _keyed(project: Declared, table: Table) -> Rows:
+    nodes = {node.id: node.ignored for node in nodes_of(table, project.graph)}
+    stored = stored_rows(DeltaTable(layout(project).uri(table.id)))
+    shown = [{c: v for c, v in r.items() if c not in nodes.get(table.id, ())} for r in stored]
+    found = {tuple(repr(row[c]) for c in table.key): to_json(row) for row in shown}
+    assert len(found) == len(stored)
+    return found
+
+
+def difference(old: Rows, new: Rows) -> tuple[int, int, int]:
+    changed = sum(old[key] != new[key] for key in old.keys() & new.keys())
+    return len(new.keys() - old.keys()), changed, len(old.keys() - new.keys())
+
+
+def standings(ended: Ended) -> dict[str, dict[str, Any]]:
+    assert ended.code == 0, ended.err
+    return {record["table"].removeprefix("trips."): record for record in ended.records}
+
+
+def counts(found: Mapping[str, Any]) -> tuple[int, int, int]:
+    return found["inserted"], found["updated"], found["deleted"]
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project after one run, and other files since."""
+    project = Here(tmp_path_factory.mktemp("landed"))
+    project.declare(PIPELINE)
+    world = World(project, random.Random(7))
+    for _ in range(4):
+        world.land()
+    ran = project.sluice("run", "trips")
+    assert ran.code == 0, ran.err
+    for _ in range(3):
+        world.land()
+    return project.folder
+
+
+@pytest.fixture
+def project(landed: Path, tmp_path: Path) -> Here:
+    shutil.copytree(landed, tmp_path / "trips")
+    return Here(tmp_path / "trips")
+
+
+def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it_was(
+    tmp_path: Path, remote: str
+) -> None:
+    chance = random.Random(0)
+    project = Here(tmp_path / "trips")
+    project.declare(PIPELINE)
+    world = World(project, chance)
+    for _ in range(chance.randint(2, 4)):
+        world.land()
+    assert project.sluice("run", "trips").code == 0
+    here, copy = (Project(folder, remote) for folder in (project.folder, tmp_path / "copy"))
+    shutil.copytree(project.folder, copy.folder)
+    was, files = rows(project), base(project)
+    assert project.sluice("env", "create", "dev").code == 0
+    for text in (CHANGED, WIDER):
+        for one in (project, copy):
+            one.declare(text)
+        world.land()
+        shutil.copytree(project.folder / "landing", copy.folder / "landing", dirs_exist_ok=True)
+        ran = here.sluice("--env", "dev", "run", "trips", "--changed")
+        assert ran.code == 0, ran.err
+        assert copy.sluice("rebuild", "--changed").code == 0
+        assert copy.sluice("run", "trips", "--changed").code == 0
+        assert rows(project, "dev") == rows(copy)
+    assert base(project) == files
+    now = rows(project, "dev")
+    found = standings(project.sluice("env", "diff", "dev", "--json", "--sample", "1000"))
+    for name, standing in found.items():
+        expected = difference(was.get(name, {}), now[name])
+        ways = {"untouched": (None, None, None), "new": (len(now[name]), 0, 0)}
+        assert counts(standing) == ways.get(standing["outcome"], expected), name
+        assert (standing["outcome"] == "equal") == (expected == (0, 0, 0) != counts(standing))
+        if standing["outcome"] == "differs":
+            assert len(standing["samples"]) == sum(expected)
+
+
+def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(project: Here) -> None:
+    here = Interpreted(project.folder)
+    assert project.sluice("env", "create", "dev").code == 0
+    project.declare(CHANGED)
+    refused = project.sluice("env", "promote", "dev")
+    assert refused.code == 2
+    assert "'dev' has trips.late, trips.worst by another definition" in refused.err
+    assert standings(project.sluice("env", "diff", "dev", "--json"))["late"]["reason"] == (
+        "where delay > 5 -> delay > 3"
+    )
+    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    found = standings(project.sluice("env", "diff", "dev", "--json"))
+    touched = {n for n, s in found.items() if s["outcome"] not in ("untouched", "equal")}
+    assert touched == {"late", "worst", "pairs", "early"}
+    before = base(project)
+    foreseen = here.sluice("env", "promote", "dev", "--preview", "--json")
+    assert (foreseen.code, base(project)) == (0, before)
+    ended = here.sluice("env", "promote", "dev", "--json")
+    assert ended.code == 0, ended.err
+    batches = [r for r in ended.records if "kind" in r]
+    agreed = {r["table"]: r["outcome"] for r in ended.records if "kind" not in r}
+    assert agreed == {f"trips.{name}": "equal" for name in touched}
+    committed = done(Ended(0, "".join(f"{json.dumps(r)}\n" for r in batches), ""))
+    assert {name.removeprefix("trips."): way[1:4] for name, way in committed.items()} == {
+        name: counts(found[name]) for name in touched
+    }
+    assert rows(project) == rows(project, "dev")
+    assert "nothing to promote" in project.sluice("env", "promote", "dev").out
+
+
+def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(project: Here) -> None:
+    here = Interpreted(project.folder)
+    assert project.sluice("env", "create", "dev").code == 0
+    assert project.sluice("run", "trips", "--changed").code == 0
+    project.declare(CHANGED)
+    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    found = standings(project.sluice("env", "diff", "dev", "--json"))
+    assert (found["flights"]["outcome"], found["flights"]["moved_on"] > 0) == ("untouched", True)
+    ended = here.sluice("env", "promote", "dev", "--json")
+    assert ended.code == 0, ended.err
+    agreed = {r["table"]: r for r in ended.records if "kind" not in r}
+    assert agreed["trips.late"]["outcome"] == "moved on"
+    assert "other rows are in the lake's " in agreed["trips.late"]["reason"]
+    verified = here.sluice("verify", "late", "worst", "pairs", "early")
+    assert verified.code == 0, verified.out
+
+
+def test_a_vacuum_of_the_lake_takes_nothing_from_an_environment_until_it_expires(
+    project: Here,
+) -> None:
+    assert project.sluice("env", "create", "dev").code == 0
+    assert project.sluice("env", "create", "brief", "--expires", "1 second").code == 0
+    was, lake = rows(project, "dev"), project.folder / "lake"
+    began = read(str(lake / "__env" / "dev"))
+    assert began is not None
+    files = {*(lake / "trips" / "named").rglob("*.parquet")}
+    for seed in range(2):
+        assert project.sluice("run", "trips", "--changed").code == 0
+        World(project, random.Random(seed)).land()
+    for name in filter(began.tables.get, load(project.folder / "config").graph.tables):
+        uri = str(lake / name.replace(".", "/"))
+        for version in range(began.tables[name].version + 1, DeltaTable(uri).version() + 1):
+            age(uri, version, 30)
+    for file in (lake / "trips").rglob("*.parquet"):
+        os.utime(file, (0, 0))
+    done = project.sluice("maintain", "--json")
+    assert "__env/brief" in {record["table"] for record in done.records}
+    assert any(not file.exists() for file in files)
+    assert rows(project, "dev") == was
+    listed = project.sluice("env", "list", "--json").records
+    assert [(one["environment"], one["own"]) for one in listed] == [("dev", 0)]
+    shutil.rmtree(lake / "trips")
+    assert rows(project, "dev") == was
+    assert project.sluice("--env", "dev", "run", "trips", "--changed").code == 0
+
+
+def test_several_environments_are_apart_and_are_chosen_by_a_variable_too(
+    project: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("dev", "ann"):
+        assert project.sluice("env", "create", name).code == 0
+    files = base(project)
+    monkeypatch.setenv("SLUICE_ENV", "ann")
+    assert project.sluice("run", "trips", "--changed").code == 0
+    listed = project.sluice("env", "list", "--json").records
+    assert {one["environment"]: one["own"] > 0 for one in listed} == {"ann": True, "dev": False}
+    monkeypatch.delenv("SLUICE_ENV")
+    assert base(project) == files
+    assert rows(project) == rows(project, "dev") != rows(project, "ann")
+    kept = project.sluice("env", "keep", "dev", "--expires", "400 days")
+    assert kept.code == 0, kept.err
+    people = project.sluice("env", "list").out
+    assert people.index("ann") < people.index("dev")
+    assert project.sluice("env", "drop", "ann").code == 0
+    assert base(project) == files
+    assert [r["environment"] for r in project.sluice("env", "list", "--json").records] == ["dev"]
+
+
+def test_who_may_not_write_the_lake_works_in_an_environment(project: Here) -> None:
+    """The lake's folders and files are read-only; only environments and scratch are writable."""
+    free = [project.folder / "lake" / name for name in BESIDE]
+    for folder in free:
+        folder.mkdir(exist_ok=True)
+    for path in (project.folder, *project.folder.rglob("*")):
+        path.chmod(0o755 if path in free else 0o555 if path.is_dir() else 0o444)
+    files = base(project)
+    refused = as_owner_only(project, "run", "trips", "--changed")
+    assert "Permission denied" in refused.stderr
+    for arguments in (
+        ("env", "create", "dev"),
+        ("--env", "dev", "run", "trips", "--changed"),
+        ("--env", "dev", "maintain"),
+        ("env", "diff", "dev"),
+    ):
+        done = as_owner_only(project, *arguments)
+        assert done.returncode == 0, done.stderr
+    assert base(project) == files
+    assert rows(project) != rows(project, "dev")
+
+
+def as_owner_only(project: Here, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command by a user who may do what the files allow their owner, even if that is root."""
+    command = [sys.executable, "-m", "sluice.cli.main", *arguments]
+    return subprocess.run(
+        [*command, "--config", str(project.folder / "config")],
+        preexec_fn=lambda: [CDLL(None).prctl(24, right, 0, 0, 0) for right in (1, 2)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here) -> None:
+    lake, files = project.folder / "lake", base(project)
+    assert project.killed("sharing:dev", "env", "create", "dev") == -9
+    assert project.sluice("env", "list", "--json").out == ""
+    assert project.sluice("env", "create", "dev").code == 0
+    assert not list((lake / "__preview").iterdir())
+    assert project.killed("dropping:dev", "env", "drop", "dev") == -9
+    assert project.sluice("env", "list", "--json").out == ""
+    assert project.sluice("env", "create", "dev").code == 0
+    assert project.sluice("maintain", "carriers").code == 0
+    assert not list((lake / "__preview").iterdir())
+    assert base(project) == files
+    project.declare(CHANGED)
+    here = Interpreted(project.folder)
+    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    assert here.killed("committed:late", "env", "promote", "dev") == -9
+    assert rows(project)["late"] == rows(project, "dev")["late"]
+    ended = here.sluice("env", "promote", "dev", "--json")
+    agreed = {r["table"]: r["outcome"] for r in ended.records if "kind" not in r}
+    assert (ended.code, {*agreed.values()}) == (0, {"equal"})
+    assert rows(project) == rows(project, "dev")
+
+
+def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_nothing_of_it(
+    project: Here,
+) -> None:
+    earlier = project.folder / "earlier"
+    shutil.copytree(project.folder / "config", earlier / "config")
+    settings = earlier / "config" / "sluice.yaml"
+    settings.write_text(settings.read_text().replace("lake: lake", "lake: ../lake"))
+    (earlier / "landing").symlink_to(project.folder / "landing")
+    assert project.sluice("env", "create", "dev").code == 0
+    project.declare(CHANGED)
+    here = Interpreted(project.folder)
+    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    command = [sys.executable, "-m", "sluice.cli.main", "run", "trips", "--changed"]
+    run = subprocess.Popen(
+        [*command, "--config", str(earlier / "config")],
+        env={**os.environ, "SLUICE_FAILPOINT": "pinned:late!STOP"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.waitpid(run.pid, os.WUNTRACED)
+    try:
+        promoted = here.sluice("env", "promote", "dev", "--json")
+    finally:
+        os.kill(run.pid, signal.SIGCONT)
+    said = run.communicate()[1]
+    assert promoted.code == 0, promoted.err
+    assert run.returncode == 2, said
+    assert "trips.late was built by another definition" in said
+    late = load(project.folder / "config", environ=of_base()).graph.table("late")
+    at = head(layout(load(project.folder / "config", environ=of_base())).uri(late.id))
+    assert at is not None
+    assert at.position is not None
+    assert at.position.meaning["declared"]["where"] == "delay > 3"
+    assert here.sluice("verify", "late", "worst").code == 0
+
+
+def test_people_see_counts_and_rows_and_a_page_has_them_too(project: Here) -> None:
+    made = project.sluice("env", "create", "dev")
+    assert "environment dev: " in made.out
+    assert project.sluice("--env", "dev", "run", "trips", "--changed").code == 0
+    page = project.folder / "dev.html"
+    told = project.sluice("env", "diff", "dev", "flights", "late", "--html", str(page))
+    assert told.code == 0, told.err
+    assert "trips.flights" in told.out
+    assert "│ + │" in told.out
+    html = page.read_text()
+    assert "Environment dev" in html
+    assert "trips.late" in html
+    assert "trips.worst" not in html
+
+
+REFUSED = [
+    (
+        ("--env", "deev", "status"),
+        "has no environment 'deev'; did you mean 'dev'?",
+    ),
+    (("--env", "../x", "status"), "has no environment '../x'"),
+    (("env", "diff", "x"), "`sluice env create x` makes it; there are: dev"),
+    (("env", "promote", "x"), "has no environment 'x'"),
+    (("env", "drop", "x"), "has no environment 'x'"),
+    (("env", "keep", "x", "--expires", "1 day"), "has no environment 'x'"),
+    (("env", "create", "dev"), "there is an environment 'dev' already"),
+    (("env", "create", "../x"), "environment '../x' is not a name"),
+    (("env", "create", "y", "--expires", "soon"), "--expires: 'soon' is not a duration"),
+]
+
+
+def test_what_can_not_be_done_is_named(project: Here) -> None:
+    assert project.sluice("env", "create", "dev").code == 0
+    files = digest(project)
+    for arguments, said in REFUSED:
+        ended = project.sluice(*arguments)
+        assert (ended.code, said in ended.err) == (2, True), ended.err
+    assert digest(project) == files

@@ -1,0 +1,65 @@
+"""The order of keys: null first, mirrored, and bounds that may be of the first columns only."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.read.tables import placed
+
+from sluice.read.conditions.bounds import UNKNOWN, Bounds
+from sluice.read.conditions.key_order import FIRST, LAST, KeyRange, Order, places
+
+keys = st.tuples(
+    st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))
+)
+SCHEMA = pa.schema([("a", pa.int32()), ("b", pa.string())])
+
+
+def table_of(rows: list[tuple[int | None, str | None]]) -> pa.Table:
+    return pa.Table.from_pylist([{"a": a, "b": b} for a, b in rows], SCHEMA)
+
+
+@given(st.lists(keys), keys, st.booleans(), st.integers(1, 2))
+def test_before_is_pythons_tuple_order(rows, bound, descending, width):
+    order = Order(("a", "b"), descending)
+    mask = order.before(table_of(rows), places(bound[:width])).to_pylist()
+    limit = placed(bound[:width])
+    expected = [
+        placed(r[:width]) > limit if descending else placed(r[:width]) < limit for r in rows
+    ]
+    assert mask == expected
+
+
+@given(st.lists(keys))
+def test_descending_is_the_exact_mirror(rows):
+    table = table_of(sorted(set(rows), key=placed))
+    assert Order(("a", "b")).sort(table).to_pylist() == table.to_pylist()
+    assert Order(("a", "b"), True).sort(table).to_pylist() == table.to_pylist()[::-1]
+
+
+@given(st.lists(keys, min_size=1), st.one_of(st.none(), keys), st.one_of(st.none(), keys))
+def test_a_span_prunes_only_what_it_does_not_hold(rows, low, high):
+    span = KeyRange(("a", "b"), low and places(low), high and places(high))
+    kept = span.rows(table_of(rows)).num_rows
+    inside = [
+        r
+        for r in rows
+        if (low is None or placed(r) >= placed(low)) and (high is None or placed(r) <= placed(high))
+    ]
+    assert kept == len(inside)
+    if kept:
+        assert span.may_hold(
+            {"a": bounds_of([a for a, _ in rows]), "b": bounds_of([b for _, b in rows])}
+        )
+
+
+def bounds_of(values):
+    present = [v for v in values if v is not None]
+    if not present:
+        return Bounds()
+    return Bounds(min(present), max(present), has_nulls=len(present) < len(values))
+
+
+def test_no_row_precedes_the_best_place_of_its_unit():
+    bounds = {"a": Bounds(1, 5, has_nulls=False), "b": UNKNOWN}
+    assert Order(("a", "b")).best(bounds) == ((1, 1), FIRST)
+    assert Order(("a", "b"), True).best(bounds) == ((1, 5), LAST)

@@ -1,0 +1,139 @@
+"""A table's changelog, one run's part of it, and a top-k's whole maps."""
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable
+from tests.kinds.topk.test_reader import ranked
+from tests.read.tables import position, project_at, write_table
+
+from sluice.errors import HistoryLost, UsageError
+from sluice.read.changelog import Changelog
+from sluice.read.lake import Lake
+
+
+def committed(batch, run):
+    metadata = {"userMetadata": position(batch, run=run).to_json()}
+    return CommitProperties(custom_metadata=metadata)
+
+
+def merge(uri, rows, batch, run):
+    table = DeltaTable(uri)
+    condition = "t.department = s.department and t.product_id = s.product_id"
+    (
+        table.merge(
+            rows,
+            condition,
+            source_alias="s",
+            target_alias="t",
+            commit_properties=committed(batch, run),
+        )
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Three versions: two departments; then DELI changes; then MEAT ends."""
+    project = project_at(tmp_path)
+    first = ranked([("MEAT", 3, "7.00", 1), ("DELI", 2, "5.00", 2), ("DELI", 1, "9.50", 1)])
+    uri = write_table(project, "leaders", first, position(1, run="monday"))
+    merge(uri, ranked([("DELI", 2, "20.00", 1), ("DELI", 1, "9.50", 2)]), 2, "tuesday")
+    DeltaTable(uri).delete("department = 'MEAT'", commit_properties=committed(3, "wednesday"))
+    DeltaTable(uri).optimize.compact()
+    return project
+
+
+def changes_of(project, **how):
+    to_version = how.pop("to_version", None)
+    rows = Changelog.open(Lake(project), "leaders", to_version).rows(**how)
+    return [
+        (r["_commit_version"], r["_change_type"], r["department"], r["product_id"], r["rank"])
+        for r in rows
+    ]
+
+
+UPDATES = [
+    (1, "update_preimage", "DELI", 1, 1),
+    (1, "update_postimage", "DELI", 1, 2),
+    (1, "update_preimage", "DELI", 2, 2),
+    (1, "update_postimage", "DELI", 2, 1),
+]
+
+
+def test_changes_come_by_version_then_key_the_old_row_first(project):
+    inserts = [
+        (0, "insert", "DELI", 1, 1),
+        (0, "insert", "DELI", 2, 2),
+        (0, "insert", "MEAT", 3, 1),
+    ]
+    assert changes_of(project) == [*inserts, *UPDATES, (2, "delete", "MEAT", 3, 1)]
+
+
+def test_both_bounds_are_included(project):
+    assert changes_of(project, from_version=1, to_version=1) == UPDATES
+    assert changes_of(project, from_version=3) == []
+
+
+def test_bounds_that_can_not_be_are_reported_with_the_newest_version(project):
+    for bounds, told in (
+        ({"from_version": 9}, "'leaders' has no version 9 yet"),
+        ({"from_version": 2, "to_version": 0}, "the first version, 2, is after the last, 0"),
+    ):
+        with pytest.raises(UsageError, match=told) as refused:
+            changes_of(project, **bounds)
+        assert refused.value.hint == "the newest version is 2"
+
+
+def test_one_run_shows_what_it_changed(project):
+    assert changes_of(project, run="tuesday") == UPDATES
+
+
+def test_whole_maps_of_the_touched_partitions_by_version(project):
+    maps = list(Changelog.open(Lake(project), "leaders").maps(from_version=1))
+    assert [(m.version, m.partition["department"]) for m in maps] == [(1, "DELI"), (2, "MEAT")]
+    assert {r: row["total"] for r, row in maps[0].ranks.items()} == {
+        1: Decimal("20.00"),
+        2: Decimal("9.50"),
+    }
+    assert maps[1].ranks == {}
+
+
+def test_versions_that_the_log_has_lost_are_a_named_error(project, tmp_path):
+    (tmp_path / "lake" / "shop" / "leaders" / "_delta_log" / f"{0:020d}.json").unlink()
+    uri = str(tmp_path / "lake" / "shop" / "leaders")
+    with pytest.raises(HistoryLost, match="the log begins at version 1"):
+        _without_reading(project, uri)
+
+
+def _without_reading(project, uri):
+    from sluice.read.ordered.keyed import KeyedTable
+    from sluice.read.stored.snapshot import Snapshot
+
+    snapshot = Snapshot("leaders", uri, 2, pa.schema([]), frozenset(), pa.table({}))
+    Changelog(Lake(project), "leaders", KeyedTable(snapshot, ())).rows(from_version=0)
+
+
+def test_a_dimension_view_has_no_changelog(project):
+    from tests.dimension_views.test_reader import brands, products
+
+    write_table(project, "products", products([(1, "a", 1)]))
+    write_table(project, "brands", brands([(1, "b")]))
+    with pytest.raises(UsageError, match="computed when it is read"):
+        Changelog.open(Lake(project), "catalogue")
+
+
+def test_a_run_that_no_table_knows_is_refused_with_those_that_changed_this_one(project):
+    with pytest.raises(UsageError) as refused:
+        changes_of(project, run="nope")
+    assert refused.value.message == "no run 'nope' is recorded in this lake"
+    assert "wednesday, tuesday, monday" in refused.value.hint
+
+
+def test_a_run_that_changed_other_tables_only_changed_nothing_here(project):
+    other = ranked([("DELI", 2, "5.00", 1)])
+    write_table(project, "unranked", other, position(1, run="sunday"))
+    assert changes_of(project, run="sunday") == []
