@@ -43,6 +43,7 @@ from tests.support.stores import METRICS, Store, running, using
 
 import landing
 from daemons import Daemons
+from sluice.cli.jobs.ingest import deliver
 from sluice.declare.filesystems import located
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run, advance
@@ -50,7 +51,6 @@ from sluice.language.interval import Interval, parse_time
 from sluice.limits import Limits
 from sluice.operate.run import run
 from sluice.read.lake import Lake
-from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark
 from spark_cluster import Cluster
 from stack import ROOT
@@ -239,7 +239,9 @@ def many(bench: Bench, given: argparse.Namespace) -> Iterator[Measured]:
             what = f"{count:,} rows"
             yield bench.measured(
                 f"delivery of {what}",
-                lambda day=day: ingest(spark, project, tables["bench.facts"], day, Run("bench")),
+                lambda day=day: tuple(
+                    deliver(spark, project, tables["bench.facts"], Run("bench"), [day])
+                ),
             )
             for name in ASKED:
                 yield bench.measured(

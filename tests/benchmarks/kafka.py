@@ -21,10 +21,10 @@ from tests.benchmarks.kafka_messages import COLUMNS, FORMATS, REGISTERED, messag
 from tests.support.registry import registry
 
 from broker import Broker, running
+from sluice.cli.jobs import ingest
 from sluice.declare.project import load
 from sluice.engine.advance import Run
 from sluice.sources.kafka.spec import Format
-from sluice.sources.stream import ingest_stream
 from sluice.spark.session import Spark, with_spark
 
 PARTITIONS = 4
@@ -70,7 +70,8 @@ def deliver(folder: Path) -> None:
     def work(spark: Spark) -> None:
         for what in ("delivery", "empty poll"):
             began, cpu = time.perf_counter(), time.process_time()
-            reports = ingest_stream(spark, project, project.graph.table("orders"), Run("bench"))
+            table = project.graph.table("orders")
+            reports = list(ingest.deliver(spark, project, table, Run("bench"), ()))
             took, used = time.perf_counter() - began, time.process_time() - cpu
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             engines = ", ".join(sorted({str(r.engine) for r in reports if r.engine}))

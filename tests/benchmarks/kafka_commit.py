@@ -18,13 +18,13 @@ from tests.benchmarks.kafka import declare
 from tests.benchmarks.kafka_messages import FORMATS, REGISTERED, message
 from tests.support.registry import registry
 
+from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import load
 from sluice.engine.advance import Run
 from sluice.sources.kafka.client.broker import Brokers, PolledMessages
 from sluice.sources.kafka.client.message import Message, bytes_of, in_columns
 from sluice.sources.kafka.client.offsets import Offsets, TopicDescription
 from sluice.sources.kafka.spec import Format
-from sluice.sources.stream import ingest_stream
 from sluice.spark.session import Spark, with_spark
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'
@@ -66,7 +66,7 @@ def main() -> None:
 
         def work(spark: Spark) -> None:
             began = time.process_time()
-            reports = ingest_stream(spark, project, project.graph.table("orders"), Run("bench"))
+            reports = list(deliver(spark, project, project.graph.table("orders"), Run("bench"), ()))
             used = time.process_time() - began - making
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             print(

@@ -13,12 +13,12 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
+from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval, parse_time
 from sluice.operate.processes import Process, forked
 from sluice.operate.run import run
-from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark, with_spark
 
 DAY = timedelta(days=1)
@@ -66,7 +66,7 @@ def _run(
 
 def _deliver(spark: Spark, project: Project, days: Sequence[Interval], name: str) -> None:
     for day in days:
-        ingest(spark, project, project.graph.table(name), day, Run("benchmark"))
+        list(deliver(spark, project, project.graph.table(name), Run("benchmark"), [day]))
 
 
 if __name__ == "__main__":

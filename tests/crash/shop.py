@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 from tests.support.lake import counted, frozen, stored_rows
 
+from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
 from sluice.delta.notes.intervals import notes
@@ -25,7 +26,6 @@ from sluice.engine.advance import Run
 from sluice.language.interval import Interval
 from sluice.operate.run import run
 from sluice.operate.upkeep.invariants import faults
-from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark
 
 PIPELINE = """
@@ -157,7 +157,7 @@ class Shop(Deployed):
         """Only the source is brought up to date."""
         project = self.project
         sales = project.graph.table("sales")
-        ingest(Spark(project.spark), project, sales, interval, Run("test"))
+        list(deliver(Spark(project.spark), project, sales, Run("test"), [interval]))
 
     def rows(self, name: str) -> Counter[Any]:
         """The rows of a table; of notes those that stand, for two deliveries at once leave both."""

@@ -18,6 +18,7 @@ from tests.support.tasks import context
 
 from sluice.airflow.task_graph import Task, TaskKind
 from sluice.cli.jobs import advance
+from sluice.cli.jobs.ingest import deliver
 from sluice.declare.settings import SparkSettings
 from sluice.delta.places import failpoint
 from sluice.delta.places.failpoint import VARIABLE
@@ -28,7 +29,6 @@ from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.run import run
 from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.verify import verify
-from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
 
@@ -54,7 +54,7 @@ def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
     match told["what"]:
         case "ingest":
             sales = project.graph.table("sales")
-            reports += ingest(spark, project, sales, intervals[0], Run("worker"))
+            reports += deliver(spark, project, sales, Run("worker"), [intervals[0]])
         case "maintain":
             return [f"{u.table} {u.done}" for u in maintain(spark, project, tables)]
         case "job":

@@ -15,11 +15,11 @@ from tests.files.files import Files
 from tests.support.landed import RUN, Landed, folder_of
 from tests.support.places import ODD_NAMES
 
+from sluice.cli.jobs.ingest import deliver
 from sluice.delta.places.landed_files import local_path
 from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
-from sluice.sources.stream import ingest_stream
 from sluice.spark.paths import spark_paths, with_real_paths
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_a_stream_takes_files_of_every_name_once(spark: "SparkSession", tmp_path
     land(lake.landing / "in", "json")
     (lake.landing / "in" / "again").symlink_to(".")
     for outcomes in (["committed", "committed"], ["unchanged", "unchanged"]):
-        reports = ingest_stream(lake.spark, lake.project, lake.table("events"), RUN)
+        reports = list(deliver(lake.spark, lake.project, lake.table("events"), RUN, ()))
         assert [r.outcome for r in reports] == outcomes
         assert f"{lake.landing}/in/again can't be read: it is a link" in reports[0].warnings[0]
     assert sorted(r["id"] for r in lake.rows("events")) == list(range(len(ODD_NAMES)))

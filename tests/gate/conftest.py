@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import Project, load
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
-from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ class Shop:
         """Ingest a day; what its delivery says."""
         table = self.project.graph.table("sales")
         day = Interval(DAY + dt.timedelta(days=nth), DAY + dt.timedelta(days=nth + 1))
-        return ingest(self.spark, self.project, table, day, Run(f"run-{nth}"))[0]
+        report, *_ = deliver(self.spark, self.project, table, Run(f"run-{nth}"), [day])
+        return report
 
     def uri(self, suffix: str = "", table: str = "sales") -> str:
         return layout(self.project).uri(f"shop.{table}", suffix)

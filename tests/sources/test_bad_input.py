@@ -10,13 +10,13 @@ import pytest
 from tests.support.landed import ALLOWED, Landed, day, folder_of
 
 from sluice.cli.job import Job, command
+from sluice.cli.jobs.ingest import deliver
 from sluice.declare.table import Table
 from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, QualityStop, UsageError
 from sluice.sources import replacement
-from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def test_the_job_ends_with_the_code_of_a_quality_stop(
 
     def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
         for interval in job.asked(table):
-            yield from ingest(lake.spark, lake.project, table, interval, job.run)
+            yield from deliver(lake.spark, lake.project, table, job.run, [interval])
 
     arguments = ["events", "--config", str(tmp_path / "config"), "--start", "2024-01-01"]
     with pytest.raises(SystemExit) as ended:

@@ -7,9 +7,9 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.landed import RUN, Landed, folder_of, lines
 
+from sluice.cli.jobs import ingest
 from sluice.engine.judging import quarantining
 from sluice.errors import QualityStop
-from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ def test_every_row_of_a_source_is_accepted_or_quarantined(
 
     def deliver() -> None:
         if "stream" in kind:
-            ingest_stream(lake.spark, lake.project, lake.table("events"), RUN)
+            list(ingest.deliver(lake.spark, lake.project, lake.table("events"), RUN, ()))
         else:
             lake.deliver()
 

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from tests.support.lake import Row, counted, folded
 from tests.support.landed import RUN, Landed, day, folder_of, write
 
+from sluice.cli.jobs.ingest import deliver
 from sluice.delta.log.position import Position
 from sluice.delta.reading.spark_reads import create
 from sluice.engine.batch_report import BatchReport
@@ -18,7 +19,6 @@ from sluice.errors import QualityStop, UsageError
 from sluice.operate.replay import replay, to_replay
 from sluice.operate.run import intervals_to_run, run
 from sluice.sources import replacement
-from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ class Streamed(Landed):
             write(self.landing / "in" / name.replace("_", "."), content)  # type: ignore[arg-type]
 
     def take(self) -> list[BatchReport]:
-        return list(ingest_stream(self.spark, self.project, self.table("events"), RUN))
+        return list(deliver(self.spark, self.project, self.table("events"), RUN, ()))
 
     def values(self) -> list[Row]:
         return sorted(self.rows("events"), key=repr)

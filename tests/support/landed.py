@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
+from sluice.cli.jobs.ingest import deliver
 from sluice.delta.notes.intervals import Note, deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.dimensions.load import load
@@ -19,7 +20,6 @@ from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.definitions.rebuild import rebuild
-from sluice.sources.ingest import ingest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ class Landed(Lake):
         return self.ingest(day(nth), name, run)
 
     def ingest(self, interval: Interval, name: str = "events", run: Run = RUN) -> list[BatchReport]:
-        return list(ingest(self.spark, self.project, self.table(name), interval, run))
+        return list(deliver(self.spark, self.project, self.table(name), run, [interval]))
 
     def load(self, name: str = "things") -> BatchReport:
         (report,) = load(self.spark, self.project, self.table(name), RUN)

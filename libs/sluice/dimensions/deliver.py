@@ -1,6 +1,6 @@
 """Delivery of a dimension, which is loaded whole: what commands and runs ask of it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from sluice.declare.project import Project
@@ -20,10 +20,9 @@ def deliver(
     project: Project,
     table: Table,
     run: Run,
-    intervals: Sequence[Interval] = (),
-    follows: bool = True,
+    interval: Interval | None = None,
 ) -> Iterator[BatchReport]:
-    """Load its present state, whatever the intervals."""
+    """Load its present state, whatever the interval."""
     yield from load(spark, project, table, run)
 
 

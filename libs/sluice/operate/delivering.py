@@ -1,6 +1,6 @@
 """Tables that are delivered from outside, as commands and runs see them, whatever their kind."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, cast
 
 from sluice.declare.project import Project
@@ -21,13 +21,11 @@ class Delivering(Protocol):
         project: Project,
         table: Table,
         run: Run,
-        intervals: Sequence[Interval] = (),
-        follows: bool = True,
+        interval: Interval | None = None,
     ) -> Iterator[BatchReport]:
-        """Deliver those intervals; all that is new, if the table is not delivered by interval.
+        """Deliver that interval, or all that is new; report each batch when it is committed.
 
-        Without `follows`, the table that is computed from an interval's delivery is left to
-        `follow`.
+        A table delivered by interval needs one. `follow` is left to the caller.
         """
         ...
 
@@ -40,7 +38,10 @@ class Delivering(Protocol):
     def replay(
         self, spark: Spark, project: Project, table: Table, run: Run, intervals: Iterable[Interval]
     ) -> Iterator[BatchReport]:
-        """Read intervals with quarantined rows again, even if their files have not changed."""
+        """Read intervals with quarantined rows again, even if their files have not changed.
+
+        `follow` is left to the caller.
+        """
         ...
 
     def rebuild(

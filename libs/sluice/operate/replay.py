@@ -47,7 +47,11 @@ def replay(
     spark: Spark, project: Project, table: Table, intervals: Iterable[Interval], run: Run
 ) -> Iterator[BatchReport]:
     """Read those intervals again, even if their files have not changed."""
-    return delivering(table).replay(spark, project, table, run, intervals)
+    kind, every = delivering(table), tuple(intervals)
+    alone = [(each,) for each in every] if table.spec.is_by_interval else [every]
+    for some in alone if every else ():
+        yield from kind.replay(spark, project, table, run, some)
+        yield from kind.follow(spark, project, table, run)
 
 
 def _quarantined(project: Project, table: Table) -> list[datetime]:

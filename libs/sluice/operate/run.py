@@ -131,27 +131,29 @@ class _Steps:
     def _taken(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
         return self.failures.attempt(table, lambda: self._step(worker, table, this))
 
-    def _step(self, worker: Worker, table: Table, this: Run) -> Iterable[BatchReport]:
+    def _step(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
         if not table.is_delivered:
-            return worker.do(advanced, self.project, table, this)
-        if not self.is_first:
-            return ()
-        if table.is_dimension:
-            return self._loaded(worker, table, this)
-        return delivering(table).deliver(worker.spark, self.project, table, this)
+            yield from worker.do(advanced, self.project, table, this)
+        elif self.is_first:
+            kind = delivering(table)
+            if table.is_dimension:
+                yield from self._loaded(worker, table, this)
+            else:
+                yield from kind.deliver(worker.spark, self.project, table, this)
+            yield from kind.follow(worker.spark, self.project, table, this)
 
     def _ingested(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
-        uri, room = layout(self.project).uri(table.delivered_to), delivering(table)
+        uri, kind = layout(self.project).uri(table.delivered_to), delivering(table)
 
         def work() -> Iterator[BatchReport]:
             for interval in self._asked(table, self.intervals):
-                yield from worker.do(room.deliver, self.project, table, this, (interval,), False)
+                yield from worker.do(kind.deliver, self.project, table, this, interval)
 
         if table.id not in self.failures.errors:
             asked, blocks = self._asked(table, self.every), lambda: not exists(uri)
             yield from self.failures.attempt(table, work, asked, blocks=blocks)
         yield from self.failures.attempt(
-            table, lambda: worker.do(room.follow, self.project, table, this)
+            table, lambda: worker.do(kind.follow, self.project, table, this)
         )
 
     def _asked(self, table: Table, intervals: Sequence[Interval]) -> list[Interval]:

@@ -1,6 +1,6 @@
 """Delivery of a source, by interval or as it arrives: what commands and runs ask of it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.read.pending import unread
-from sluice.sources.ingest import check_source, follow, ingest
+from sluice.sources.ingest import check_source, follow
 from sluice.sources.ingest import deliver as deliver_interval
 from sluice.sources.kafka.backfill import backfill_topic
 from sluice.sources.kafka.formats.registry import check_registry
@@ -31,22 +31,18 @@ def deliver(
     project: Project,
     table: Table,
     run: Run,
-    intervals: Sequence[Interval] = (),
-    follows: bool = True,
+    interval: Interval | None = None,
 ) -> Iterator[BatchReport]:
-    """Ingest interval by interval, or a stream as it is now.
+    """Deliver an interval, or a stream as it is now.
 
-    Of a topic, intervals are those whose messages are read again.
+    Of a topic, the interval is one whose messages are read again.
     """
-    if not table.spec.is_by_interval and not intervals:
+    if interval is None:
         yield from ingest_stream(spark, project, table, run)
-    for interval in intervals:
-        if not table.spec.is_by_interval:
-            yield from backfill_topic(spark, project, table, interval, run)
-        elif follows:
-            yield from ingest(spark, project, table, interval, run)
-        else:
-            yield deliver_interval(spark, project, table, interval, run)
+    elif table.spec.is_by_interval:
+        yield deliver_interval(spark, project, table, interval, run)
+    else:
+        yield from backfill_topic(spark, project, table, interval, run)
 
 
 def replay(
@@ -55,7 +51,8 @@ def replay(
     """Read intervals whole, as at their first delivery; of a stream, its micro-batches."""
     if table.spec.is_by_interval:
         again = replace(run, full_refresh=True)
-        yield from deliver(spark, project, table, again, tuple(intervals))
+        for interval in intervals:
+            yield deliver_interval(spark, project, table, interval, again)
     else:
         yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
 

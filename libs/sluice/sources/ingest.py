@@ -6,12 +6,14 @@ them like a view.
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 from sluice.declare.meaning.definition import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, Pin, Position, head
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
@@ -28,21 +30,13 @@ from sluice.sources.replacement import Arriving, Replacement
 from sluice.sources.spec import Source, is_foreign, is_topic
 from sluice.spark.session import Spark
 
-__all__ = ["deliver", "engine_of_delivery", "follow", "ingest", "replace_interval"]
-
-
-def ingest(
-    spark: Spark, project: Project, table: Table, interval: Interval, run: Run
-) -> tuple[BatchReport, ...]:
-    """Deliver one interval of the grid, then bring the source up to it. Safe to repeat."""
-    delivered = deliver(spark, project, table, interval, run)
-    return (delivered, *follow(spark, project, table, run))
+__all__ = ["deliver", "engine_of_delivery", "follow", "or_unchanged", "replace_interval"]
 
 
 def deliver(
     spark: Spark, project: Project, table: Table, interval: Interval, run: Run
 ) -> BatchReport:
-    """Deliver one interval of the grid. Unchanged files are not read again."""
+    """Deliver one interval of the grid. Safe to repeat: unchanged files are not read again."""
     plan = partial(plan_delivery, project, table, interval, allow_empty=run.allow_empty)
     delivery = plan()
     before = head(layout(project).uri(table.delivered_to))
@@ -61,9 +55,13 @@ def engine_of_delivery(project: Project, table: Table, interval: Interval) -> st
 
 
 def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
-    """Bring a source up to the deliveries that it keeps; do nothing for other sources."""
-    assert isinstance(table.spec, Source)
-    if not table.spec.keeps_deliveries:
+    """Bring a source up to the deliveries that it keeps; do nothing for other sources.
+
+    A topic or table that has never had rows leaves nothing to wait for.
+    """
+    spec, kept = table.spec, layout(project).uri(table.delivered_to)
+    assert isinstance(spec, Source)
+    if not spec.keeps_deliveries or (spec.is_followed and not exists(kept)):
         return ()
     return advance(spark, project, grow(project, table), run)
 
@@ -153,13 +151,30 @@ def _position(
     )
 
 
-def unchanged(table_id: str, before: Head, interval: Interval | None = None) -> BatchReport:
+def or_unchanged(
+    project: Project,
+    table: Table,
+    reports: Iterator[BatchReport],
+    interval: Interval | None = None,
+    warnings: tuple[str, ...] = (),
+) -> Iterator[BatchReport]:
+    """Yield the reports, the first with those warnings; one of no change if there are none."""
+    first = next(reports, None)
+    if first is None:
+        at = head(layout(project).uri(table.delivered_to))
+        first = unchanged(table.delivered_to, at, interval) if at or warnings else None
+    if first:
+        yield replace(first, warnings=(*warnings, *first.warnings))
+    yield from reports
+
+
+def unchanged(table_id: str, before: Head | None, interval: Interval | None = None) -> BatchReport:
     """Return the report of a delivery that the table holds already."""
     return BatchReport(
         table=table_id,
         kind="source",
         outcome="unchanged",
-        version=before.version,
-        batch=before.position.batch if before.position else None,
+        version=before.version if before else None,
+        batch=before.position.batch if before and before.position else None,
         interval=(interval.start.isoformat(), interval.end.isoformat()) if interval else None,
     )

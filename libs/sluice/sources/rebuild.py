@@ -80,7 +80,8 @@ def rebuild(
             )
         with _lake_beside(project, table) as beside:
             with clock.phase("read"):
-                (ingest_topic if is_topic(table) else ingest_table)(spark, beside, table, run)
+                read = ingest_topic if is_topic(table) else ingest_table
+                tuple(read(spark, beside, table, run))
             return _swapped(spark.tune(small=False), project, beside, table, run, clock, before)
     with clock.phase("plan"):
         delivered = _delivered(spark.session, project, table, spec)

@@ -22,30 +22,34 @@ from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import check_feed, feed, snapshot
-from sluice.engine.advance import Run, advance
+from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.internal import ARRIVALS, INTERVALS, internal
 from sluice.language.interval import Interval
 from sluice.sources.arrivals import ARRIVED, FileStream, file_of
 from sluice.sources.delivery import Delivery, check_presence
-from sluice.sources.evolution import grow
 from sluice.sources.foreign.ingest import ingest_table, replay_table
-from sluice.sources.ingest import check_source, replace_interval, unchanged
+from sluice.sources.ingest import check_source, or_unchanged, replace_interval
 from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.kafka.replay import replay_topic
 from sluice.sources.spec import Source, is_foreign, is_topic
 from sluice.spark.session import Spark
 
 
-def ingest_stream(
-    spark: Spark, project: Project, table: Table, run: Run
-) -> tuple[BatchReport, ...]:
-    """Deliver what has arrived. Safe to repeat; without arrivals, nothing is committed."""
+def ingest_stream(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[BatchReport]:
+    """Deliver what has arrived, and report each micro-batch when it is committed.
+
+    Safe to repeat; without arrivals, nothing is committed.
+    """
     if is_topic(table):
         return ingest_topic(spark, project, table, run)
     if is_foreign(table):
         return ingest_table(spark, project, table, run)
+    return _ingest_files(spark, project, table, run)
+
+
+def _ingest_files(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[BatchReport]:
     stream, lake = _stream(project, table), layout(project)
     spec, path = stream.spec, stream.path
     target = table.delivered_to
@@ -55,12 +59,9 @@ def ingest_stream(
     _reflected(head(lake.uri(target)), target, internal(table.id, ARRIVALS), head(stream.uri))
     warnings = tuple(_passed_by(stream, files))
     stream.note([f for f in files if f.size], run)
-    reports = list(_deliver(spark, project, stream, target, run))
-    if not reports and (at := head(lake.uri(target))):
-        reports.append(unchanged(target, at))
-    if spec.keeps_deliveries:
-        reports += advance(spark, project, grow(project, table), run)
-    return tuple(_with(report, warnings) for report in reports)
+    yield from or_unchanged(
+        project, table, _deliver(spark, project, stream, target, run), warnings=warnings
+    )
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _deliver(
 
 def replay_stream(
     spark: Spark, project: Project, table: Table, moments: Collection[datetime], run: Run
-) -> tuple[BatchReport, ...]:
+) -> Iterator[BatchReport]:
     """Judge the micro-batches of those moments again. Safe to repeat.
 
     Raises UsageError if one of their files is missing, because its good rows would be lost, too.
@@ -105,17 +106,14 @@ def replay_stream(
     stream, target = _stream(project, table), table.delivered_to
     now, before = head(stream.uri), head(layout(project).uri(target))
     if now is None or before is None or before.position is None:
-        return ()
+        return iter(())
     session, inputs = spark.tune(small=True), before.position.inputs
     rows = snapshot(session, stream.uri, now.version, project.limits)
     rows = rows.where(F.col(ARRIVED).isin(list(moments)))
     rows = rows.withColumn(COMMIT_VERSION, F.lit(now.version))
     arrivals = _as_now(stream, list(_arrivals(rows)))
     deliveries = [_delivery(project, stream, arrival) for arrival in arrivals]
-    reports = [replace_interval(spark, project, d, run, inputs=inputs) for d in deliveries]
-    if stream.spec.keeps_deliveries:
-        reports += advance(spark, project, grow(project, table), run)
-    return tuple(reports)
+    return (replace_interval(spark, project, d, run, inputs=inputs) for d in deliveries)
 
 
 def _passed_by(stream: FileStream, files: Iterable[LandedFile]) -> Iterator[str]:
@@ -180,7 +178,3 @@ def _delivery(project: Project, stream: FileStream, arrival: _Arrival) -> Delive
         *(stream.table, stream.spec, interval, stream.path, arrival.files, print_, ()),
         intervals_uri=uri,
     )
-
-
-def _with(report: BatchReport, warnings: tuple[str, ...]) -> BatchReport:
-    return replace(report, warnings=(*warnings, *report.warnings))

@@ -12,10 +12,10 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.lake import Row, counted, folded
 from tests.support.landed import RUN, Landed
 
+from sluice.cli.jobs.ingest import deliver
 from sluice.engine.batch_report import BatchReport
 from sluice.operate.replay import replay, to_replay
 from sluice.sources.foreign.versions import VersionRange
-from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,7 @@ class Following(Landed):
     crm: Crm
 
     def take(self) -> list[BatchReport]:
-        return list(ingest_stream(self.spark, self.project, self.table("events"), RUN))
+        return list(deliver(self.spark, self.project, self.table("events"), RUN, ()))
 
     def replay(self) -> list[BatchReport]:
         found = to_replay(self.project, self.table("events"))

@@ -11,11 +11,11 @@ from tests.support.lake import Row
 from tests.support.landed import RUN, Landed
 
 from broker import Broker, Message, running
+from sluice.cli.jobs.ingest import deliver
 from sluice.engine import retries
 from sluice.engine.batch_report import BatchReport
 from sluice.operate.replay import replay, to_replay
 from sluice.sources.kafka.client.offsets import OffsetRange
-from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ class Topical(Landed):
         self.broker.send(self.topic, map(_message, values), partition, **how)
 
     def take(self) -> list[BatchReport]:
-        return list(ingest_stream(self.spark, self.project, self.table("events"), RUN))
+        return list(deliver(self.spark, self.project, self.table("events"), RUN, ()))
 
     def text(self, old: str, new: str) -> str:
         """Its declaration with another word."""

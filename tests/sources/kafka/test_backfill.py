@@ -12,6 +12,7 @@ from tests.support.landed import RUN
 
 from sluice.airflow.commands import PipelineRun, job
 from sluice.airflow.task_graph import Task, TaskKind
+from sluice.cli.jobs.ingest import deliver
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
@@ -19,7 +20,6 @@ from sluice.errors import ExitCode, HistoryLost
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.operate.upkeep.invariants import faults
-from sluice.sources.kafka.backfill import backfill_topic
 
 Made = Callable[..., Topical]
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -43,7 +43,7 @@ def minutes(count: int) -> datetime:
 def backfill(lake: Topical, start: int, end: int) -> list[BatchReport]:
     """Minutes after noon."""
     span = Interval(minutes(start), minutes(end))
-    return list(backfill_topic(lake.spark, lake.project, lake.table("events"), span, RUN))
+    return list(deliver(lake.spark, lake.project, lake.table("events"), RUN, [span]))
 
 
 def numbers(lake: Topical) -> list[tuple[int, int]]:

@@ -10,13 +10,13 @@ from tests.sources.kafka.conftest import CONNECTION, Topical
 from tests.support.landed import RUN
 
 from sluice.airflow.page.contents import table
+from sluice.cli.jobs.ingest import deliver
 from sluice.cli.main import main
 from sluice.errors import ExitCode
 from sluice.operate.explain import explain
 from sluice.read.pending import Unread
 from sluice.read.status import status
 from sluice.sources.kafka import lag
-from sluice.sources.stream import ingest_stream
 
 Made = Callable[..., Topical]
 
@@ -103,7 +103,7 @@ def test_a_renamed_source_reads_on_and_a_dropped_one_begins_again(topical: Made)
     code, said = called(lake, "rename", "events", "orders")
     assert code == 0, said
     lake.send({"id": 2, "v": 2})
-    (deliveries, _) = ingest_stream(lake.spark, lake.project, lake.table("orders"), RUN)
+    (deliveries, _) = deliver(lake.spark, lake.project, lake.table("orders"), RUN, ())
     assert (deliveries.rows_in, {r["id"] for r in lake.rows("orders")}) == (1, {1, 2})
     lake.declare(lake.text("  orders:", "  events:"))
     code, said = called(lake, "drop", "orders")

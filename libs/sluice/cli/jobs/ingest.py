@@ -19,10 +19,14 @@ def deliver(
 ) -> Iterator[BatchReport]:
     """Ingest a source interval by interval, or bring in a stream or dimension as it is now.
 
-    Of a topic, intervals are those whose messages are read again.
+    Of a topic, intervals are those whose messages are read again. Each batch is reported when it
+    is committed, whatever becomes of the next.
     """
     yield from brought(spark, project, table, run)
-    yield from delivering(table).deliver(spark, project, table, run, intervals)
+    kind = delivering(table)
+    for interval in intervals if table.spec.is_by_interval else intervals or (None,):
+        yield from kind.deliver(spark, project, table, run, interval)
+        yield from kind.follow(spark, project, table, run)
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:

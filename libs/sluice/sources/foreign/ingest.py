@@ -13,20 +13,19 @@ from sluice.declare.table import Table
 from sluice.delta.log.commit_range import CommitRange, WeightedFiles, spans
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.foreign_table import Foreign
-from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.notes.note_tables import delete_rows, read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import is_readable
-from sluice.engine.advance import Run, advance
+from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.language.internal import QUARANTINE
-from sluice.sources.foreign.table_source import INSTANT, TableSource
 from sluice.sources.foreign.versions import VersionRange, span_of
-from sluice.sources.ingest import check_source, unchanged
+from sluice.sources.foreign.table_source import INSTANT, TableSource
+from sluice.sources.ingest import check_source, or_unchanged
 from sluice.spark.session import Spark
 
 NOTHING = -1  # the version before the first
@@ -34,7 +33,7 @@ MOST = 2**62
 REREAD = "nothing was changed; `sluice rebuild {} --as-landed` reads the table as it is now"
 
 
-def ingest_table(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+def ingest_table(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[BatchReport]:
     """Deliver the commits that are there now. Without any, nothing is committed.
 
     Raises HistoryLost if the table no longer has what follows the recorded place.
@@ -42,17 +41,12 @@ def ingest_table(spark: Spark, project: Project, table: Table, run: Run) -> tupl
     source = TableSource.of(project, table)
     before = head(source.kept_uri)
     check_source(project, table, before)
-    reports = list(_deliver(spark, source, before, run))
-    if not reports and (at := head(source.kept_uri)):
-        reports.append(unchanged(table.delivered_to, at))
-    if exists(source.kept_uri):
-        reports += advance(spark, project, table, run)
-    return tuple(reports)
+    return or_unchanged(project, table, _deliver(spark, source, before, run))
 
 
 def replay_table(
     spark: Spark, project: Project, table: Table, moments: Collection[datetime], run: Run
-) -> tuple[BatchReport, ...]:
+) -> Iterator[BatchReport]:
     """Read the batches of those moments again. Safe to repeat.
 
     Raises HistoryLost if the table no longer has what one of them has read.
@@ -64,11 +58,9 @@ def replay_table(
     noted = {d.interval.start: d.files for d in deliveries(source.intervals_uri)}
     if versions and versions.at:
         noted.setdefault(versions.at, versions.fingerprint())
-    reports = [
-        source.delivered(spark, found, *_again(source, found, noted.get(at, ""), at), run)
-        for at in sorted(moments)
-    ]
-    return (*reports, *advance(spark, project, table, run))
+    for at in sorted(moments):
+        again = _again(source, found, noted.get(at, ""), at)
+        yield source.delivered(spark, found, *again, run)
 
 
 def _deliver(

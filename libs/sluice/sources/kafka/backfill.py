@@ -8,16 +8,17 @@ the topic no longer has keep their rows.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
-from sluice.engine.advance import Run, advance
+from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost
 from sluice.language.interval import Interval
-from sluice.sources.ingest import unchanged
+from sluice.sources.ingest import or_unchanged
 from sluice.sources.kafka.batches import Batches
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import one_by_one
@@ -30,7 +31,7 @@ from sluice.spark.session import Spark
 
 def backfill_topic(
     spark: Spark, project: Project, table: Table, span: Interval, run: Run
-) -> tuple[BatchReport, ...]:
+) -> Iterator[BatchReport]:
     """Take what has arrived, then read the earlier messages of a time again. Safe to repeat.
 
     Raises HistoryLost if the topic no longer has any message of that time, and DeliveriesLost if
@@ -41,11 +42,8 @@ def backfill_topic(
     offsets = OffsetRange.of(before)
     if before is None or offsets is None:
         return ingest_topic(spark, project, table, run)
-    reports = [*arrived(spark, source, run), *_again(spark, source, offsets, span, run)]
-    reports = reports or [unchanged(table.delivered_to, before, span)]
-    if source.spec.keeps_deliveries:
-        reports += advance(spark, project, table, run)
-    return tuple(reports)
+    reports = chain(arrived(spark, source, run), _again(spark, source, offsets, span, run))
+    return or_unchanged(project, table, reports, span)
 
 
 def _again(

@@ -15,15 +15,14 @@ from itertools import chain
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.note_tables import delete_rows, read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.advance import Run, advance
+from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import QUARANTINE
-from sluice.sources.ingest import check_source, replace_interval, unchanged
+from sluice.sources.ingest import check_source, or_unchanged, replace_interval
 from sluice.sources.kafka.batches import INSTANT, fingerprint
 from sluice.sources.kafka.client.broker import Brokers, PolledMessages
 from sluice.sources.kafka.client.message import one_by_one
@@ -33,18 +32,12 @@ from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark
 
 
-def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[BatchReport]:
     """Deliver the messages that are there now. Without any, nothing is committed.
 
     Raises HistoryLost if the topic no longer has what follows the recorded place.
     """
-    source = MessageSource.of(project, table)
-    reports = list(arrived(spark, source, run))
-    if not reports and (at := head(source.uri)):
-        reports.append(unchanged(table.delivered_to, at))
-    if source.spec.keeps_deliveries and exists(source.uri):
-        reports += advance(spark, project, table, run)
-    return tuple(reports)
+    return or_unchanged(project, table, arrived(spark, MessageSource.of(project, table), run))
 
 
 def arrived(spark: Spark, source: MessageSource, run: Run) -> Iterator[BatchReport]:

@@ -14,8 +14,7 @@ from sluice.delta.log.position import head
 from sluice.delta.notes import intervals
 from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.advance import Run, advance
-from sluice.engine.batch_report import BatchReport
+from sluice.engine.advance import Run
 from sluice.engine.judging.forgotten import REASON_GIVEN as FORGOTTEN
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval
@@ -30,7 +29,7 @@ from sluice.spark.session import Spark
 
 def replay_topic(
     spark: Spark, project: Project, table: Table, moments: Collection[datetime], run: Run
-) -> tuple[BatchReport, ...]:
+) -> Iterator[BatchReport]:
     """Judge the quarantined messages of those moments again, as the quarantine keeps them.
 
     Brokers are asked only for messages that were too large and are not any more. Safe to repeat: a
@@ -38,10 +37,7 @@ def replay_topic(
     """
     source = MessageSource.of(project, table)
     check_source(project, table, head(source.uri))
-    reports = list(judged_again(spark, source, dict.fromkeys(sorted(moments), ()), run))
-    if source.spec.keeps_deliveries:
-        reports += advance(spark, project, table, run)
-    return tuple(reports)
+    return judged_again(spark, source, dict.fromkeys(sorted(moments), ()), run)
 
 
 def judged_again(
