@@ -16,7 +16,6 @@ from sluice.airflow.dag_factory import dags
 from sluice.airflow.timetable import Grid
 from sluice.declare.project import load
 from sluice.language.interval import Schedule
-from sluice.operate.run import complete_intervals
 
 from .conftest import Configured
 
@@ -73,8 +72,7 @@ def dag_of(configured: Configured, **header: object) -> tuple[DAG, list[Span]]:
     lines = "\n".join(f'{key}: "{value}"' for key, value in header.items())
     config = configured("", shop=f"pipeline: shop\n{lines}\n")
     pipeline = load(config).pipelines["shop"]
-    assert pipeline.start_date
-    due = complete_intervals(pipeline, pipeline.start_date, FAR)
+    due = pipeline.complete_intervals(FAR)
     (dag,) = dags(config)
     return dag, [(i.start, i.end) for i in due]
 

@@ -18,6 +18,7 @@ from sluice.engine.query.absence import Absence
 from sluice.engine.query.lineage import Lineage
 from sluice.engine.query.unstored import Unstored
 from sluice.operate.delivering import Delivering
+from sluice.operate.explain import Planned
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed
@@ -33,6 +34,7 @@ PROTOCOLS: dict[str, type] = {
     "naming": Naming,
     "pending": Landed,
     "lag": Lagging,
+    "plan": Planned,
     "deliver": Delivering,
     "commands": Commands,
     "page": Block,

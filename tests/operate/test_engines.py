@@ -11,7 +11,8 @@ from tests.support.lake import Lake, Row
 
 from sluice.delta.log import opened
 from sluice.engine.batch_report import BatchReport
-from sluice.operate.explain import Step, explain
+from sluice.engine.planning.next_batch import NextBatch
+from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,11 +72,11 @@ def change(lake: Lake) -> None:
     lake.put("sales", sale(4, "a", 1), sale(2, "a", 4), gone=[sale(1, "a", 3)])
 
 
-def planned(lake: Lake) -> list[Step]:
+def planned(lake: Lake) -> list[NextBatch]:
     return [step for step in explain(lake.project, lake.table("seen")) if step.engine]
 
 
-def engines(done: Iterable[Step | BatchReport]) -> Mapping[str, str]:
+def engines(done: Iterable[NextBatch | BatchReport]) -> Mapping[str, str]:
     return {one.table: one.engine for one in done if one.engine}
 
 

@@ -9,7 +9,8 @@ import pytest
 from tests.support.lake import Row
 from tests.support.landed import Landed, day
 
-from sluice.operate.explain import Step, explain
+from sluice.engine.planning.next_batch import NextBatch
+from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +56,7 @@ def land(lake: Landed, folder: str, file: str) -> None:
     lake.land(folder, **{file: CSV.replace(",", sep) if file.endswith("csv") else rows})
 
 
-def planned(lake: Landed, name: str, nth: int = 0) -> Step:
+def planned(lake: Landed, name: str, nth: int = 0) -> NextBatch:
     return explain(lake.project, lake.table(name), day(nth).end)[0]
 
 

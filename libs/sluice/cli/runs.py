@@ -25,12 +25,12 @@ from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
 from sluice.operate.bring import followed
-from sluice.operate.outside import news_of_sources
 from sluice.operate.preview import downstream
 from sluice.operate.processes import Process, forked
 from sluice.operate.run import News, check_dates, intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.operate.run_failures import Failures
+from sluice.read.pending import news_of_sources
 from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option

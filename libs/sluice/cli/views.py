@@ -17,6 +17,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
+from sluice.engine.planning.next_batch import NextBatch
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import ExitCode, UsageError
 from sluice.operate.bring import bring, to_bring
@@ -25,7 +26,7 @@ from sluice.operate.definitions.rebuild import check_asked
 from sluice.operate.definitions.rebuild import rebuild as rebuild_table
 from sluice.operate.definitions.redefined import meanings, redefined_parts, to_rebuild
 from sluice.operate.definitions.revision import other_project
-from sluice.operate.explain import Part, Step, explain_all, parts_of_query
+from sluice.operate.explain import Part, explain_all, parts_of_query
 from sluice.operate.run_failures import raise_all
 from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.upkeep.maintain import maintain as maintain_tables
@@ -79,7 +80,7 @@ def plan(
     if format_ is Format.TABLE:
         print_fitted(PLAN_COLUMNS, [_row(step) for step in steps])
     else:
-        write_rows([asdict(step) for step in steps], [f.name for f in fields(Step)], format_)
+        write_rows([asdict(step) for step in steps], [f.name for f in fields(NextBatch)], format_)
     raise_all(errors)
 
 
@@ -243,7 +244,7 @@ PLAN_COLUMNS = ("table", "next", "because", "rows", "bytes", "engine", "pending"
 VERDICT_COLUMNS = ("table", "version", "rows", "verdict", "missing", "extra", "different")
 
 
-def _row(step: Step) -> tuple[object, ...]:
+def _row(step: NextBatch) -> tuple[object, ...]:
     pending = ", ".join(f"{i} ({a}, {b}]" for i, (a, b) in step.pending.items())
     engine = step.engine.partition(": ")[0]
     return (step.table, step.next, step.reason, step.rows, step.bytes or None, engine, pending)

@@ -23,7 +23,7 @@ from sluice.declare.stores import S3, faults, misplaced, out_of_reach, scheme_of
 from sluice.declare.table_spec import TableSpec
 from sluice.declare.text.document import Document
 from sluice.declare.text.mistakes import Mistakes
-from sluice.language.interval import IntervalError, Schedule, parse_time, zone
+from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
 from sluice.language.model import Model
 from sluice.language.names import Name
 from sluice.limits import Limits
@@ -55,6 +55,12 @@ class Pipeline(Model):
     dimensions: dict[str, TableSpec] = Field(default_factory=dict)
     views: dict[str, TableSpec] = Field(default_factory=dict)
     airflow: AirflowSettings = AirflowSettings()
+
+    def complete_intervals(self, now: datetime) -> list[Interval]:
+        """Return the intervals since start_date that ended by `now` and end_date."""
+        first = self.start_date
+        end = self.schedule.last_until(min(now, self.end_date or now))
+        return self.schedule.intervals(first, end) if first and first < end else []
 
     @field_validator("schedule", mode="before")
     @classmethod

@@ -13,7 +13,8 @@ The modules, called parts, are these:
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
     naming    `spans(table, spec, given)`: rows named otherwise than by key (read.naming)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
-    lag       `unread(project, table)`: messages that were not read (read.pending)
+    lag       `unread(...)`, `outside(...)`: what was not read yet outside (read.pending)
+    plan      `deliveries_ahead(...)`: next deliveries, for `sluice plan` (operate.explain)
     deliver   `deliver(...)`, `replay(...)`, ...: of delivered tables (operate.delivering)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (airflow.page)
@@ -59,6 +60,7 @@ ROLES = (
     "naming",
     "pending",
     "lag",
+    "plan",
     "deliver",
     "commands",
     "page",

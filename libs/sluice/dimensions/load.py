@@ -15,6 +15,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Position, head
+from sluice.delta.log.redefinition import check_definition, replaceable
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
@@ -32,7 +33,6 @@ from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import JudgedBatch
-from sluice.engine.planning.redefinition import check_definition, replaceable
 from sluice.engine.retries import naming_faults, tried
 from sluice.errors import QualityStop
 from sluice.files.reading import Reading, is_of_files, read

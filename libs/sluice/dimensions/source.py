@@ -20,12 +20,11 @@ from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
 from sluice.dimensions.loaded import not_noted, note
 from sluice.dimensions.spec import Dimension
-from sluice.engine.judging.quarantining import NO_INTERVAL
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.interval import Interval
 
-WHOLE = Interval(NO_INTERVAL, NO_INTERVAL + timedelta(microseconds=1))
+WHOLE = Interval(intervals.NO_INTERVAL, intervals.NO_INTERVAL + timedelta(microseconds=1))
 IN_FILES = ("json", "csv", "parquet", "delta")
 
 
@@ -51,11 +50,12 @@ class LandedDimension:
         """The note of its files once they are loaded."""
         return note(self.spec, self.files, self.made)
 
-    def is_loaded(self, before: Head) -> bool:
+    def is_loaded(self, before: Head | None) -> bool:
         """True if exactly this was loaded last and the table, whose head is `before`, has it."""
         noted = _noted(self)
-        is_same = noted is not None and noted.files == self.note and _has(before, noted)
-        return self.spec.format in IN_FILES and is_same
+        if before is None or noted is None or self.spec.format not in IN_FILES:
+            return False
+        return noted.files == self.note and _has(before, noted)
 
 
 @dataclass(frozen=True)

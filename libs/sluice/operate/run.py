@@ -194,13 +194,12 @@ def intervals_to_run(
         raise UsageError("give both --start and --end, or neither")
     if not any(source.is_by_interval for source in pipeline.sources.values()):
         return []
-    first = pipeline.start_date
-    if first is None:
+    if pipeline.start_date is None:
         raise UsageError(
             f"{pipeline.name} has no start_date", hint="declare one, or give --start and --end"
         )
     done = _delivered_by_all(project, pipeline)
-    return [i for i in complete_intervals(pipeline, first, now) if i not in done]
+    return [i for i in pipeline.complete_intervals(now) if i not in done]
 
 
 def check_dates(pipeline: Pipeline, start: datetime, end: datetime) -> None:
@@ -216,13 +215,6 @@ def check_dates(pipeline: Pipeline, start: datetime, end: datetime) -> None:
             f"{pipeline.name} ends at {show(last, zone)}, before {show(end, zone)}",
             hint="end there, or declare a later end_date",
         )
-
-
-def complete_intervals(pipeline: Pipeline, first: datetime, now: datetime) -> list[Interval]:
-    """Return the grid intervals from `first` on that ended by `now` and the pipeline's end_date."""
-    schedule = pipeline.schedule
-    end = schedule.last_until(min(now, pipeline.end_date or now))
-    return schedule.intervals(first, end) if first < end else []
 
 
 def _delivered_by_all(project: Project, pipeline: Pipeline) -> set[Interval]:

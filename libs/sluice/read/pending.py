@@ -1,6 +1,7 @@
 """News of a table: its inputs' changes that it does not reflect, found without Spark.
 
-A delivered table also asks its landing folder, through the module `pending` of its kind.
+`plan`, `status` and DAGs all find here what is pending. What lies outside the lake (files,
+messages, tables of others) is looked at by the modules `pending` and `lag` of a table's kind.
 """
 
 from collections.abc import Iterator
@@ -8,12 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
-from sluice.declare.meaning.definition import definition
-from sluice.declare.project import Project
+from sluice.declare.meaning.definition import meaning
+from sluice.declare.project import Pipeline, Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.log.continuity import is_past
+from sluice.delta.log.continuity import is_past, unreflected
 from sluice.delta.log.position import Head, head
+from sluice.delta.log.redefinition import is_unfilled, redefined
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.language.internal import declared
 from sluice.language.interval import Interval
@@ -41,11 +43,32 @@ class Unread:
         return f"partition {self.partition}: {self.messages:,}"
 
 
+@dataclass(frozen=True)
+class Outside:
+    """Intervals of one source that a run would deliver, in order.
+
+    An interval is `due` if it ended and was not delivered. It has `changed` if its files are others
+    than those that were delivered, and is `gone` if there are none any more.
+    """
+
+    due: tuple[Interval, ...] = ()
+    changed: tuple[Interval, ...] = ()
+    gone: tuple[Interval, ...] = ()
+
+    @property
+    def every(self) -> frozenset[Interval]:
+        return frozenset((*self.due, *self.changed, *self.gone))
+
+
 class Lagging(Protocol):
-    """Module `lag` of a kind whose rows may come from a topic or another's table."""
+    """Module `lag` of a kind whose rows arrive over time, and may not have been read yet."""
 
     def unread(self, project: Project, table: Table) -> tuple[Unread, ...]:
         """Return the partitions of its topic, or its table; nothing if it has none. Asks them."""
+        ...
+
+    def outside(self, project: Project, table: Table, now: datetime) -> Outside:
+        """Return the intervals that it does not reflect; none unless it is delivered by them."""
         ...
 
 
@@ -73,8 +96,20 @@ def unread(project: Project, table: Table) -> tuple[Unread, ...]:
 
     Raises HistoryLost if that can't be read on, and other errors if nobody answers.
     """
-    lagging = cast(Lagging | None, kind(table.kind).part("lag"))
+    lagging = _lagging(table)
     return lagging.unread(project, table) if lagging else ()
+
+
+def news_of_sources(
+    project: Project, pipeline: Pipeline, now: datetime
+) -> dict[str, frozenset[Interval]]:
+    """Return the intervals in which each source of the pipeline has news."""
+    parts = ((t, _lagging(t)) for t in project.graph.pipeline(pipeline.name))
+    return {t.id: lag.outside(project, t, now).every for t, lag in parts if lag}
+
+
+def _lagging(table: Table) -> Lagging | None:
+    return cast(Lagging | None, kind(table.kind).part("lag"))
 
 
 @dataclass
@@ -102,19 +137,17 @@ def pending(project: Project, table: Table) -> dict[str, Range]:
 def pending_by(project: Project, table: Table, heads: Heads) -> dict[str, Range]:
     """Return the same as `pending`, by heads that may be known."""
     at = heads.of(table.id)
-    is_filled = at is not None and at.position is not None and at.is_filled
-    if at is None or not is_filled or redefined_part(table, heads):
+    is_new = at is None or at.position is None or is_unfilled(at)
+    if at is None or is_new or redefinition(table, heads):
         return _unread(project, table, heads)
     return dict(_behind(table.id, at, heads))
 
 
-def redefined_part(table: Table, heads: Heads) -> tuple[Table, Head] | None:
-    """Return the first of a view's parts that another definition than its present one built."""
-    for part in (table.parts or (table,)) if table.is_view else ():
-        at = heads.of(part.id)
-        if at and at.position and at.position.definition not in ("", definition(part)):
-            return part, at
-    return None
+def redefinition(table: Table, heads: Heads) -> str:
+    """Return what differs in the first of a view's parts that another definition built; or ''."""
+    parts = (table.parts or (table,)) if table.is_view else ()
+    found = (redefined(heads.of(part.id), meaning(part)) for part in parts)
+    return next(filter(None, found), "")
 
 
 def _unread(project: Project, table: Table, heads: Heads) -> dict[str, Range]:
@@ -128,8 +161,7 @@ def _unread(project: Project, table: Table, heads: Heads) -> dict[str, Range]:
 def not_filled(project: Project, table: Table, heads: Heads) -> Iterator[str]:
     """Yield the stored tables that it reads and that no batch has filled yet."""
     for input_id in project.graph.stored(table.inputs):
-        at = heads.of(input_id)
-        if at is None or not at.is_filled:
+        if is_unfilled(heads.of(input_id)):
             yield input_id
 
 
@@ -143,7 +175,7 @@ def _behind(table_id: str, at: Head, heads: Heads) -> Iterator[tuple[str, Range]
             continue
         if not is_past(newest, pin):
             yield input_id, (None, newest.version)
-        elif newest.data_version > pin.version:
-            yield input_id, (pin.version, newest.version)
+        elif versions := unreflected(newest, pin):
+            yield input_id, versions
         if declared(input_id) == table_id and newest.position:
             yield from _behind(table_id, newest, heads)

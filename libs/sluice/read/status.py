@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from sluice.declare.meaning.definition import meaning
-from sluice.declare.meaning.differences import differences
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import UPKEEP, Head
@@ -23,7 +21,7 @@ from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.spans import Span, gaps
-from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, redefined_part, unread
+from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, redefinition, unread
 from sluice.read.stored.commits import Commit, back_from
 from sluice.read.stored.snapshot import Snapshot
 
@@ -156,12 +154,8 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
 
 
 def _redefined(table: Table, heads: Heads) -> str:
-    found = redefined_part(table, heads)
-    if found is None:
-        return ""
-    part, at = found
-    before = at.position.meaning if at.position else {}
-    return REDEFINED.format(differences(before, meaning(part)), table.id)
+    what = redefinition(table, heads)
+    return REDEFINED.format(what, table.id) if what else ""
 
 
 def _lag(heads: Heads, input_id: str, range_: Range) -> Lag:

@@ -31,6 +31,7 @@ from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
 from sluice.sources.conflicts import with_conflicts
 from sluice.sources.evolution import taken, widened
+from sluice.sources.landed import landed
 from sluice.sources.spec import Source
 
 
@@ -107,16 +108,6 @@ def plan_delivery(
         check_presence(table, spec, path, files)
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
     return Delivery(table, spec, interval, path, files, print_, known, uri, tuple(noted), zone)
-
-
-def landed(
-    project: Project, table: Table, interval: Interval
-) -> tuple[str, tuple[LandedFile, ...]]:
-    """Return the path of an interval, and the files that are there now."""
-    spec, zone = table.spec, project.pipelines[table.pipeline].timezone
-    assert isinstance(spec, Source)
-    path = project.resolve(landing.interval_path(spec.path, interval, zone))
-    return path, landing.delivered(path, table.id)
 
 
 def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:

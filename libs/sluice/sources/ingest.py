@@ -15,11 +15,11 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, Pin, Position, head
+from sluice.delta.log.redefinition import check_definition
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.redefinition import check_definition
 from sluice.engine.retries import naming_faults, tried
 from sluice.errors import ConfigError, LostRace
 from sluice.language.internal import DELIVERIES, internal

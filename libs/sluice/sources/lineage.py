@@ -5,8 +5,8 @@ from sluice.declare.table import Table
 from sluice.delta.notes.intervals import Note
 from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import Operator, Rows
-from sluice.sources.delivery import landed
 from sluice.sources.foreign.versions import shown, span_of
+from sluice.sources.landed import landed
 from sluice.sources.operator import LatestOfKey
 from sluice.sources.spec import Source
 

@@ -15,6 +15,7 @@ from sluice.changes.diff import diff, inserted
 from sluice.declare.project import Project
 from sluice.delta.log.feed_size import FeedSize
 from sluice.delta.log.position import Head, Position
+from sluice.delta.log.redefinition import replaceable
 from sluice.delta.log.time_bounds import may_hold
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
@@ -30,7 +31,6 @@ from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import JudgedBatch
-from sluice.engine.planning.redefinition import replaceable
 from sluice.engine.query.operator import names
 from sluice.files.marks import ID, INTERVAL
 from sluice.files.reading import Reading, is_of_files

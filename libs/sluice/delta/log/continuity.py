@@ -64,6 +64,15 @@ def is_past(at: Head, pin: Pin) -> bool:
     return at.table == pin.table and at.version >= pin.version and is_still(at, pin)
 
 
+def unreflected(at: Head, pin: Pin, upto: int | None = None) -> tuple[int, int] | None:
+    """Return the versions (from, to] after a pin, if they have new rows; else None.
+
+    `upto`: the version to end with, if it is not the newest.
+    """
+    last = at.version if upto is None else upto
+    return (pin.version, last) if pin.version < min(last, at.data_version) else None
+
+
 def check_fit(name: str, at: Head | None) -> None:
     """Raise TableAltered if somebody has set up the table `name` differently from Sluice."""
     for what, repair in at.altered if at else ():

@@ -31,6 +31,7 @@ from sluice.delta.places.failpoint import passing
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval
 
+NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)  # of what is not delivered by interval
 MANY_FILES = 32  # the most that are read to list deliveries
 _TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from sluice.declare.project import Project
 from sluice.declare.stores import takes_spark
 from sluice.declare.table import Table
+from sluice.delta.notes.intervals import NO_INTERVAL
 from sluice.delta.notes.note_tables import count_rows, create_empty, delete_rows, replace_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import layout
@@ -18,8 +19,6 @@ from sluice.delta.reading.spark_reads import replace_where
 from sluice.gate.outcomes import quarantine
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.language.internal import QUARANTINE
-
-NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sluice.declare.graph import Graph
-from sluice.delta.log.continuity import as_of, check_fit, check_input
+from sluice.delta.log.continuity import as_of, check_fit, check_input, unreflected
 from sluice.delta.log.feed_size import FeedSize, feed_size, only_inserts, table_size
 from sluice.delta.log.position import Head, Pin, Position, head, head_as_found
-from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.reading.spark_reads import check_feed, is_readable
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.planning.frontier import Frontier, consistent, merge
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.redefinition import (
+from sluice.delta.log.redefinition import (
     check_definition,
     is_of_another,
     is_unfilled,
     replaceable,
 )
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.delta.reading.spark_reads import check_feed, is_readable
+from sluice.engine.computing.batch_plan import BatchPlan, Strategy
+from sluice.engine.planning.frontier import Frontier, consistent, merge
+from sluice.engine.planning.node import Node
 from sluice.limits import Limits
 
 SAME_STATE = "inputs that reflect the same state of their sources"
@@ -83,7 +83,7 @@ def _planned(
     recorded, used = last.inputs, last.references
     for input_id, at in every.items():
         check_input(node.table.id, input_id, at, recorded.get(input_id, used.get(input_id)))
-    missing = [i for i, h in every.items() if h is None or not h.is_filled]
+    missing = [i for i, h in every.items() if is_unfilled(h)]
     if missing:
         return _waiting(node, uri, before, f"{', '.join(missing)} to be filled")
     found = {i: _at_most(h, pins.get(i), recorded.get(i)) for i, h in heads.items() if h}
@@ -163,11 +163,9 @@ def _ranges(
     heads: Mapping[str, Head], pins: Mapping[str, Pin], recorded: Mapping[str, Pin]
 ) -> Mapping[str, tuple[int, int]]:
     """Return the versions to read of each input with new data."""
-    return {
-        i: (recorded[i].version, pin.version)
-        for i, pin in pins.items()
-        if i in recorded and recorded[i].version < min(pin.version, heads[i].data_version)
-    }
+    known = ((i, pin) for i, pin in pins.items() if i in recorded)
+    found = {i: unreflected(heads[i], recorded[i], pin.version) for i, pin in known}
+    return {i: versions for i, versions in found.items() if versions}
 
 
 def _following(node: Node, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:

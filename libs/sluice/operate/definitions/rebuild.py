@@ -14,6 +14,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import check_fit
 from sluice.delta.log.position import REBUILD, head_as_found
+from sluice.delta.log.redefinition import is_of_another
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import nullable
 from sluice.delta.reading.spark_reads import snapshot
@@ -28,7 +29,6 @@ from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch, plan_rebuild, whole_size
-from sluice.engine.planning.redefinition import is_of_another
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon
 from sluice.errors import ForeignCommit, HistoryLost, UsageError

@@ -6,10 +6,10 @@ from sluice.declare.meaning.definition import meaning, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head_as_found
+from sluice.delta.log.redefinition import redefined
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import replaced_by_build
-from sluice.engine.planning.redefinition import redefined
 
 
 def meanings(project: Project, table: Table) -> dict[str, dict[str, Any]]:

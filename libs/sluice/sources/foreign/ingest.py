@@ -23,8 +23,8 @@ from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.language.internal import QUARANTINE
-from sluice.sources.foreign.versions import VersionRange, span_of
 from sluice.sources.foreign.table_source import INSTANT, TableSource
+from sluice.sources.foreign.versions import VersionRange, span_of
 from sluice.sources.ingest import check_source, or_unchanged
 from sluice.spark.session import Spark
 

@@ -15,6 +15,7 @@ from sluice.delta.notes import intervals
 from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
+from sluice.engine.batch_report import BatchReport
 from sluice.engine.judging.forgotten import REASON_GIVEN as FORGOTTEN
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval

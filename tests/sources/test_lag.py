@@ -10,10 +10,11 @@ from tests.support.landed import Landed, day, folder_of
 
 from sluice.cli.main import main
 from sluice.engine.batch_report import BatchReport
+from sluice.engine.planning.next_batch import NextBatch
 from sluice.language.interval import Interval
-from sluice.operate.explain import Step, explain
-from sluice.operate.outside import news_of_sources
+from sluice.operate.explain import explain
 from sluice.operate.run import run
+from sluice.read.pending import news_of_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +54,7 @@ def pending(lake: Landed) -> list[Interval]:
     return sorted(frozenset[Interval]().union(*news(lake).values()))
 
 
-def planned(lake: Landed, name: str) -> Step:
+def planned(lake: Landed, name: str) -> NextBatch:
     return explain(lake.project, lake.table(name), NOON_OF_THE_FIFTH)[0]
 
 

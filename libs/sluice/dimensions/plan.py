@@ -1,0 +1,41 @@
+"""The next load of a dimension in words, as `sluice plan` shows it."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.position import REBUILD, head
+from sluice.dimensions.load import engine_of_load
+from sluice.dimensions.source import due, find
+from sluice.engine.planning.next_batch import NextBatch, with_marking
+from sluice.errors import UsageError
+from sluice.spark.rehearsing import why
+from sluice.spark.session import SPARK
+
+
+def deliveries_ahead(
+    project: Project,
+    table: Table,
+    now: datetime,  # noqa: ARG001
+    redefined: Mapping[str, str],
+) -> Iterator[NextBatch]:
+    """Yield the next load."""
+    yield with_marking(project, _load(project, table, redefined.get(table.id, "")), table.key)
+
+
+def _load(project: Project, table: Table, what: str) -> NextBatch:
+    try:
+        found = find(project, table)
+    except UsageError as error:
+        return NextBatch(table.id, "load", f"it would fail: {error.message}")
+    before = head(found.uri)
+    if not what and before and found.is_loaded(before):
+        return NextBatch(table.id, "nothing", "the files are those that were loaded")
+    wanted = due(found, before, again=bool(what))
+    reason = what or "; ".join(wanted.warnings) or "files are new or changed"
+    way = REBUILD if what else "load"
+    engine = SPARK if what else engine_of_load(project, found, wanted, before)
+    said = () if what else why(project.spark, engine, wanted.bytes)
+    reason, size = "; ".join([reason, *said]), wanted.bytes
+    return NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))

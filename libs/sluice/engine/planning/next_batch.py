@@ -1,0 +1,49 @@
+"""The next batch of a table in words, as `sluice plan` shows it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sluice.declare.project import Project
+from sluice.delta.log.position import REBUILD, head_as_found
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.writing.marking import most_marked
+from sluice.language.spans import Span
+
+MARKED = "up to {} changed rows are marked; more, or rows in few files, rewrite these files"
+
+
+@dataclass(frozen=True)
+class NextBatch:
+    """Next batch of one table.
+
+    `pending`: input -> versions (from, to]. `rows`, `bytes`, `files`: sizes of what is read.
+    `engine`: as the batch's report will name it, unless a value decides otherwise; of several
+    deliveries, that of the largest. `joins`: dimension -> how it is joined to the facts. Of a
+    source's intervals: `missing` between delivered ones, `due` since they ended, `changed` in their
+    files, `gone` without files now.
+    """
+
+    table: str
+    next: str
+    reason: str = ""
+    engine: str = ""
+    pending: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    references: Mapping[str, int] = field(default_factory=dict)
+    joins: Mapping[str, str] = field(default_factory=dict)
+    rows: int | None = None
+    bytes: int = 0
+    files: int = 0
+    missing: tuple[Span, ...] = ()
+    due: tuple[Span, ...] = ()
+    changed: tuple[Span, ...] = ()
+    gone: tuple[Span, ...] = ()
+
+
+def with_marking(project: Project, batch: NextBatch, key: Sequence[str]) -> NextBatch:
+    """Return the batch with how few changed rows leave a large table's files as they are."""
+    at = head_as_found(layout(project).uri(batch.table))
+    if at is None or batch.next == REBUILD or project.spark.commit == "spark":
+        return batch
+    most = min(most_marked(at, key, project.limits), project.spark.small_changelog)
+    said = MARKED.format(f"{most:,}")
+    return replace(batch, reason=f"{batch.reason}; {said}") if most else batch
