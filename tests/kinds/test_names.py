@@ -38,16 +38,23 @@ def _name(file: Path) -> str:
 
 
 ASKING = re.compile(
-    r"(isinstance\([^\n]*|case )\b(Source|Dimension)\b|kind (==|!=|in) [^\n]*\"(source|dimension)\""
+    r"(isinstance\([^\n]*|case )\b(Source|Dimension)\b"
+    r"|(kind|section|SECTION)\)? (==|!=|in) [^\n]*\"(source|dimension)s?\""
+    r"|(def |\.)is_(source|dimension)\b"
 )
+# What the key `dimension:` of a join may name, and the sections that `sluice init` writes.
+DECLARING = {"declare/building.py", "starter/guess.py", "starter/project.py"}
 
 
 def test_no_file_outside_asks_whether_a_table_is_a_source_or_a_dimension() -> None:
     files = [f for f in ROOT.rglob("*") if f.suffix in (".py", ".j2") and not _is_at_home(f)]
-    assert [_name(file) for file in files if ASKING.search(file.read_text("utf-8"))] == []
+    asking = {_name(file) for file in files if ASKING.search(file.read_text("utf-8"))}
+    assert asking == DECLARING
 
 
 def test_such_a_question_is_seen() -> None:
-    seen = ("isinstance(a.spec, (View, Source))", "case Dimension() as spec:")
+    seen = ("isinstance(a.spec, (View, Source))", "case Dimension() as spec:", "if t.is_source:")
     assert all(map(ASKING.search, (*seen, 'record.kind in ("source", "dimension")')))
+    assert all(map(ASKING.search, ('table.section == "sources"', "def is_dimension(self)")))
     assert not ASKING.search("isinstance(view, DimensionView)")
+    assert not ASKING.search("table.is_loaded and table.spec.is_by_interval")

@@ -54,6 +54,20 @@ def test_what_can_not_be_opened_says_what_to_do(config, ask, error, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("delivery", "command"),
+    [
+        ("path: 'sales/{interval_start:%Y-%m-%d}/'", "sluice ingest sales --start T --end T"),
+        ("path: sales/, delivery: stream", "sluice ingest sales"),
+    ],
+)
+def test_a_source_without_rows_names_the_command_that_delivers(tmp_path, delivery, command):
+    declared = f"sales: {{{delivery}, format: json, schema: id INT}}"
+    project_at(tmp_path, f'pipeline: shop\nschedule: "@daily"\nsources:\n  {declared}\n')
+    with pytest.raises(UsageError, match=f"run `{command}` or `sluice run shop`"):
+        sluice.open(tmp_path / "config").table("sales")
+
+
 def test_a_folder_without_configuration_is_a_mistake_of_configuration(tmp_path):
     with pytest.raises(ConfigError):
         sluice.open(tmp_path / "nowhere")

@@ -24,7 +24,7 @@ def left_by(
     """Return the versions of a task's dimensions after it, whether or not it had to load them."""
     if task.kind not in LOADING:
         return {}
-    mine = [name for name in task.tables if project.graph.tables[name].is_dimension]
+    mine = [name for name in task.tables if project.graph.tables[name].is_loaded]
     loaded = {r["table"]: r["version"] for r in reports if r["table"] in mine}
     found = {name: loaded.get(name) or _newest(project, name) for name in mine}
     return {name: version for name, version in found.items() if version is not None}
@@ -33,7 +33,7 @@ def left_by(
 def at_start(project: Project, task: Task, started: datetime | None) -> dict[str, int]:
     """Return the versions of other pipelines' dimensions that a task reads, as of that moment."""
     tables = (project.graph.tables[name] for name in task.reads)
-    foreign = [t.id for t in tables if t.is_dimension and t.pipeline != task.pipeline]
+    foreign = [t.id for t in tables if t.is_loaded and t.pipeline != task.pipeline]
     found = {name: _as_of(project, name, started) for name in foreign if started}
     return {name: version for name, version in found.items() if version is not None}
 

@@ -57,7 +57,7 @@ class Steps:
         day = f" {report.interval[0][:10]}" if report.interval else ""
         self._progress.update(self._task, description=report.table + day)
         is_internal = declared(report.table) != report.table
-        if report.interval or not (is_internal or kind(report.kind).section == "sources"):
+        if report.interval or not (is_internal or kind(report.kind).model.STEP == "ingest"):
             self._progress.advance(self._task)
             self._count += 1
             if self._prints_tenths and self._tenths(self._count) > self._tenths(self._count - 1):

@@ -244,10 +244,10 @@ def _steps(
 ) -> int:
     """Return the number of a run's deliveries and batches, those of internal tables not counted."""
     stored = [t for t in tables if t.is_stored]
-    count = Counter(t.section for t in stored)
+    count = Counter(t.spec.STEP for t in stored)
     rounds = rounds_of(intervals, limits)
-    each = len(intervals) * count["sources"] if only is None else sum(map(len, only.values()))
-    return each + count["dimensions"] + len(rounds) * count["views"]
+    each = len(intervals) * count["ingest"] if only is None else sum(map(len, only.values()))
+    return each + count["load"] + len(rounds) * count["advance"]
 
 
 def _pipeline(project: Project, name: str) -> Pipeline:

@@ -155,7 +155,7 @@ def rebuild(
             return _redefine(spark, project, table, run, as_landed=as_landed)
         if start:
             return (resume(project, table, run, latest=start == "latest"),)
-        return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_source)
+        return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_ingested)
 
     if chosen:
         do(project, chosen, run, step, format_, preview=preview)
@@ -191,7 +191,7 @@ def _redefine(
     """Rebuild a table that another definition filled, unless one that it reads has led to that."""
     if not redefined_parts(project, table):
         return ()
-    return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_source)
+    return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_ingested)
 
 
 def _show_compared(

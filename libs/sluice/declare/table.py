@@ -62,14 +62,14 @@ class Table:
         return internal(self.id, DELIVERIES) if is_apart else self.id
 
     @property
-    def is_source(self) -> bool:
-        """True if it is one of the `sources:`."""
-        return self.section == "sources"
+    def is_ingested(self) -> bool:
+        """True if its rows arrive over time, delivery by delivery."""
+        return self.spec.STEP == "ingest"
 
     @property
-    def is_dimension(self) -> bool:
-        """True if it is a stored one of the `dimensions:`."""
-        return self.section == "dimensions" and self.is_stored
+    def is_loaded(self) -> bool:
+        """True if a delivery is its whole state, of which a run uses one version."""
+        return self.spec.STEP == "load"
 
     @property
     def section(self) -> Section:

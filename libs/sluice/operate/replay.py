@@ -38,7 +38,7 @@ def to_replay(
             f"{table.id} is a {table.kind}: only sources and dimensions quarantine rows"
         )
     found = [_interval(project, table, moment) for moment in _quarantined(project, table)]
-    if table.is_dimension:
+    if table.is_loaded:
         return found
     return [i for i in found if (not start or i.start >= start) and (not end or i.end <= end)]
 

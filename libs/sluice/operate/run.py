@@ -136,7 +136,7 @@ class _Steps:
             yield from worker.do(advanced, self.project, table, this)
         elif self.is_first:
             kind = delivering(table)
-            if table.is_dimension:
+            if table.is_loaded:
                 yield from self._loaded(worker, table, this)
             else:
                 yield from kind.deliver(worker.spark, self.project, table, this)
@@ -170,7 +170,7 @@ def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:
     """Return the newest versions of dimensions that this pipeline looks up and does not load."""
     graph = project.graph
     above = {a.id: a for t in graph.pipeline(pipeline.name) for a in graph.ancestors(t.id)}
-    foreign = (t for t in above.values() if t.is_dimension and t.pipeline != pipeline.name)
+    foreign = (t for t in above.values() if t.is_loaded and t.pipeline != pipeline.name)
     heads = {t.id: head(layout(project).uri(t.id)) for t in foreign}
     return {name: at.version for name, at in heads.items() if at}
 

@@ -61,7 +61,7 @@ class Workers:
 
         Dimensions are begun first. A table returns to its last worker, who has it open, if it can.
         """
-        wanted = {t.id: t for t in sorted(tables, key=lambda t: not t.is_dimension)}
+        wanted = {t.id: t for t in sorted(tables, key=lambda t: not t.is_loaded)}
         above = {i: {t.id for t in graph.ancestors(i)} & wanted.keys() for i in wanted}
         order = TopologicalSorter(above)
         order.prepare()

@@ -170,5 +170,5 @@ def build_command(table: Table) -> str:
     """Return the command that makes the table."""
     if not table.is_delivered:
         return f"sluice run {table.pipeline}"
-    bounds = " --start T --end T" if table.is_source else ""
+    bounds = " --start T --end T" if table.spec.is_by_interval else ""
     return f"sluice {table.spec.STEP} {table.name}{bounds}` or `sluice run {table.pipeline}"

@@ -80,7 +80,7 @@ def _record(project: Project, table: Table, state: TableStatus, results: list[Ro
         table=table.name,
         kind=table.kind,
         is_delivered=table.is_delivered,
-        is_loaded_whole=table.is_dimension,
+        is_loaded_whole=table.is_loaded,
         description=table.description,
         version=state.version,
         row_count=state.rows,

@@ -124,7 +124,7 @@ def _shown(project: Project, tables: Sequence[Table]) -> Iterator[ShownTable]:
 
 def _until(project: Project, found: Table) -> datetime | None:
     """Return the end of the last delivered interval."""
-    if not found.is_source:
+    if not found.is_ingested:
         return None
     known = intervals.deliveries(layout(project).uri(found.id, INTERVALS))
     return max((one.interval.end for one in known), default=None)

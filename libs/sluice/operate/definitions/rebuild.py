@@ -71,7 +71,7 @@ def check_asked(table: Table, *, as_landed: bool) -> None:
     """Raise UsageError for a table that is not stored or, with `as_landed`, is no source."""
     if not table.is_stored:
         raise UsageError(f"{table.id} is computed when it is read: there is nothing to rebuild")
-    if as_landed and not table.is_source:
+    if as_landed and not table.is_ingested:
         raise UsageError(
             f"{table.id} is not a source: no interval of it was delivered as files",
             hint=f"`sluice rebuild {table.id}`, without --as-landed",

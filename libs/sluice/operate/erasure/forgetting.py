@@ -129,7 +129,7 @@ class Forgetting:
         """Count the rows that are left of each interval."""
         uri = layout(self.project).uri
         place = uri(self.table.id, QUARANTINE)
-        is_by_interval = self.table.is_source and not self.table.spec.delivered_beside
+        is_by_interval = self.table.is_ingested and not self.table.spec.delivered_beside
         return (
             rows_by(place, INTERVAL) if exists(place) else {},
             rows_by(uri(self.table.id), INTERVAL) if is_by_interval else None,

@@ -36,7 +36,7 @@ class Delivered:
 def delivered(project: Project, part: TracedRows) -> list[Delivered]:
     """Return the deliveries of a part's rows, in order; none unless they are a source's own."""
     table = project.graph.tables[declared(part.table)]
-    if not table.is_source or part.version is None or INTERVAL not in part.rows.column_names:
+    if not table.is_ingested or part.version is None or INTERVAL not in part.rows.column_names:
         return []
     uri = layout(project).uri
     times = Counter[datetime](part.rows[INTERVAL].to_pylist())
