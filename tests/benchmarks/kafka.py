@@ -24,7 +24,7 @@ from broker import Broker, running
 from sluice.cli.jobs import ingest
 from sluice.declare.project import load
 from sluice.engine.advance import Run
-from sluice.sources.kafka.spec import Format
+from sluice.sources.kafka.spec import MessageFormat
 from sluice.spark.session import Spark, with_spark
 
 PARTITIONS = 4
@@ -41,7 +41,9 @@ sources:
 """
 
 
-def declare(folder: Path, topic: str, format_: Format, bounds: str, *, is_keyed: bool) -> None:
+def declare(
+    folder: Path, topic: str, format_: MessageFormat, bounds: str, *, is_keyed: bool
+) -> None:
     """Write the configuration of one source."""
     value = {"format": format_} | ({"registry": "bench_registry"} if "avro" in format_ else {})
     text = PIPELINE.format(
@@ -56,7 +58,7 @@ def declare(folder: Path, topic: str, format_: Format, bounds: str, *, is_keyed:
     (folder / "pipelines" / "shop.yaml").write_text(text)
 
 
-def fill(broker: Broker, topic: str, format_: Format, rows: int) -> None:
+def fill(broker: Broker, topic: str, format_: MessageFormat, rows: int) -> None:
     """Send that many messages to the partitions of a new topic."""
     broker.topic(topic, PARTITIONS)
     for p in range(PARTITIONS):

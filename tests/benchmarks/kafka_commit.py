@@ -24,14 +24,14 @@ from sluice.engine.advance import Run
 from sluice.sources.kafka.client.broker import Brokers, PolledMessages
 from sluice.sources.kafka.client.message import Message, bytes_of, in_columns
 from sluice.sources.kafka.client.offsets import Offsets, TopicDescription
-from sluice.sources.kafka.spec import Format
+from sluice.sources.kafka.spec import MessageFormat
 from sluice.spark.session import Spark, with_spark
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'
 making = 0.0
 
 
-def stand_in(format_: Format, rows: int) -> None:
+def stand_in(format_: MessageFormat, rows: int) -> None:
     """Let brokers be asked for that many messages of one partition."""
     some = [message(n, format_) for n in range(200)]
 

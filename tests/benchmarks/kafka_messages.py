@@ -12,9 +12,9 @@ from tests.support.protobuf import descriptors, file
 from tests.support.protobuf import message as message_type
 
 from sluice.sources.kafka.formats.protobuf.types import pool_of
-from sluice.sources.kafka.spec import Format, ValueFormat
+from sluice.sources.kafka.spec import MessageFormat, ValueFormat
 
-FORMATS: tuple[Format, ...] = ("json", "debezium-json", "avro", "debezium-avro", "protobuf")
+FORMATS: tuple[MessageFormat, ...] = ("json", "debezium-json", "avro", "debezium-avro", "protobuf")
 COLUMNS = {
     "order_id": "BIGINT",
     "customer_id": "BIGINT",
@@ -39,7 +39,7 @@ ROW_FILE = file("row.proto", "", ORDER)
 ROW_CLASS = GetMessageClass(pool_of([ROW_FILE]).FindMessageTypeByName("Row"))
 
 
-def message(n: int, format_: Format) -> tuple[bytes, bytes]:
+def message(n: int, format_: MessageFormat) -> tuple[bytes, bytes]:
     """Return the nth message's key and value; a change holds a row of 200 bytes of JSON."""
     at = f"2024-05-{1 + n % 28:02} 10:00:00"
     row = {"order_id": n, "customer_id": n % 9973, "amount": f"{n % 1000}.25", "at": at}
@@ -60,7 +60,7 @@ def _encoded(schema: int, value: Any) -> bytes:
     return b"\0" + schema.to_bytes(4, "big") + out.getvalue()
 
 
-def value_of(format_: Format) -> ValueFormat:
+def value_of(format_: MessageFormat) -> ValueFormat:
     """Return the declaration of a format's messages."""
     if format_.endswith("avro"):
         return ValueFormat(format=format_, registry="bench_registry")

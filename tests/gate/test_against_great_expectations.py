@@ -10,7 +10,7 @@ from tests.gate.rows import SCHEMA, expect, random_rows
 from sluice.declare.expectation import Expectation
 from sluice.gate import engine
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import Outcome
+from sluice.gate.outcomes.results import ExpectationOutcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,7 +107,7 @@ COMPARED = (
 )
 
 
-def facts(outcome: Outcome) -> dict[str, Any]:
+def facts(outcome: ExpectationOutcome) -> dict[str, Any]:
     assert not outcome.result["exception_info"]["raised_exception"], outcome.observed
     found = {key: outcome.details[key] for key in COMPARED if key in outcome.details}
     return {"success": outcome.success, **{key: normal(value) for key, value in found.items()}}
@@ -120,7 +120,7 @@ def normal(value: Any) -> Any:
     return value.removesuffix("+00:00") if isinstance(value, str) else value or 0
 
 
-Answers = dict[int, tuple[Outcome, Outcome]]
+Answers = dict[int, tuple[ExpectationOutcome, ExpectationOutcome]]
 COUNTS_ONLY = {"result_format": "BASIC", "partial_unexpected_count": 0}
 
 

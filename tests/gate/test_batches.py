@@ -22,7 +22,7 @@ def replayed(shop: Shop) -> list[str]:
 
 def test_an_unusual_batch_is_named_in_its_report_and_kept(shop: Shop) -> None:
     past = [
-        batch_counts.KeptFacts(batch_counts.BatchCounts(5000, 5000), nth, "r", DAY)
+        batch_counts.KeptCounts(batch_counts.BatchCounts(5000, 5000), nth, "r", DAY)
         for nth in range(8)
     ]
     for nth in range(8):
@@ -34,7 +34,7 @@ def test_an_unusual_batch_is_named_in_its_report_and_kept(shop: Shop) -> None:
     assert [w.partition(" (")[0] for w in warnings] == [said]
     kept = batch_counts.read(layout(shop.project), "shop.sales")[-1]
     assert [f"shop.sales {interval}: {text[12:]}" for text in kept.unusual] == [*warnings]
-    assert kept.facts == batch_counts.BatchCounts(5, 5, {"id": 0, "item": 0, "price": 0})
+    assert kept.counts == batch_counts.BatchCounts(5, 5, {"id": 0, "item": 0, "price": 0})
 
 
 def test_rows_in_quarantine_come_back_once_the_rule_is_mended(shop: Shop) -> None:

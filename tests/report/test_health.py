@@ -38,7 +38,7 @@ def test_the_newest_check_shows_the_health(tmp_path: Path) -> None:
     batch_counts.keep(
         layout(project),
         "shop.sales",
-        batch_counts.KeptFacts(
+        batch_counts.KeptCounts(
             batch_counts.BatchCounts(3), 1, "r", NOW, unusual=("shop.sales: odd",)
         ),
         [],

@@ -24,7 +24,7 @@ from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes.history import TABLE
-from sluice.gate.outcomes.results import Outcome, uniqueness_outcome
+from sluice.gate.outcomes.results import ExpectationOutcome, uniqueness_outcome
 from sluice.gate.rules.suite import build_suite
 from sluice.gate.rules.uniqueness import Repeats
 from sluice.limits import Limits
@@ -88,7 +88,9 @@ def checks(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> _
 
 @pytest.fixture
 def judge(spark: "SparkSession") -> Any:
-    def judge(uri: str, version: int, expected: Sequence[Expectation]) -> Sequence[Outcome]:
+    def judge(
+        uri: str, version: int, expected: Sequence[Expectation]
+    ) -> Sequence[ExpectationOutcome]:
         rows = spark.read.format("delta").option("versionAsOf", version).load(uri)
         gate = Gate("shop.sales", tuple(expected))
         return gate.check(gate.split(rows)).outcomes
@@ -254,7 +256,9 @@ def test_a_sum_and_unique_values_go_on_from_the_last_full_look(tmp_path: Path) -
     DeltaTable(uri).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
     assert told(project) == {}
 
-    def judge(uri: str, version: int, expected: Sequence[Expectation]) -> Sequence[Outcome]:
+    def judge(
+        uri: str, version: int, expected: Sequence[Expectation]
+    ) -> Sequence[ExpectationOutcome]:
         rules = build_suite("shop.sales", expected).uniqueness
         return [uniqueness_outcome(rule, Repeats(2, 2, 2, 0, ())) for rule in rules]
 

@@ -15,11 +15,10 @@ from urllib.request import Request, urlopen
 
 from sluice.airflow.outcome import JobOutcome
 from sluice.airflow.projects import airflows_config, base
-from sluice.airflow.request import BOUNDS, asked, is_preview
+from sluice.airflow.request import BOUNDS, TaskContext, asked, is_preview
 from sluice.airflow.task_graph import Task, TaskKind
 from sluice.errors import ExitCode, SluiceError
 
-Context = Mapping[str, Any]
 PATIENCE = 10.0
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ class Alert:
                 log.info("sent to the webhook")
 
 
-def failed(context: Context) -> None:
+def failed(context: TaskContext) -> None:
     """Alert that a task has failed for good; whoever asked for a preview sees that it failed."""
     if is_preview(context):
         return
@@ -59,13 +58,13 @@ def failed(context: Context) -> None:
     alert.send(_webhook(context["task"].config, alert.pipeline))
 
 
-def late(context: Context, limit: str) -> None:
+def late(context: TaskContext, limit: str) -> None:
     """Alert that a run has not ended by its deadline."""
     alert = of_delay(context["dag_run"], limit)
     alert.send(_webhook(airflows_config(), alert.pipeline))
 
 
-def of_failure(context: Context) -> Alert:
+def of_failure(context: TaskContext) -> Alert:
     """Return the alert of a failed task."""
     task: Task = context["task"].work
     error, instance = context.get("exception"), context.get("ti")
@@ -97,7 +96,7 @@ def _webhook(config: Path, pipeline: str) -> str:
     return declared.airflow.webhook if declared else ""
 
 
-def _next(task: Task, outcome: JobOutcome, tables: tuple[str, ...], context: Context) -> str:
+def _next(task: Task, outcome: JobOutcome, tables: tuple[str, ...], context: TaskContext) -> str:
     answers, command = context.get("params") or {}, _command(task, tables, context)
     ways = ["clear the task with what follows it"]
     if has_bounds := any(answers.get(name) for name in BOUNDS):  # a run keeps its answers
@@ -108,7 +107,7 @@ def _next(task: Task, outcome: JobOutcome, tables: tuple[str, ...], context: Con
     return f"{outcome.hint}; then {again}" if outcome.hint else again
 
 
-def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
+def _command(task: Task, tables: tuple[str, ...], context: TaskContext) -> str:
     """Return a shell command that does the same; empty if none does."""
     if task.kind is not TaskKind.INGEST:
         return f"sluice {task.kind.value} {' '.join(tables)}"

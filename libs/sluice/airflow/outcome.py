@@ -16,14 +16,14 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from sluice.errors import ExitCode, SluiceError
 
 FINAL = (ExitCode.DIFFERENCES, ExitCode.CONFIGURATION, ExitCode.QUALITY, ExitCode.HISTORY)
-Report = dict[str, Any]
+ReportFields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class JobOutcome:
     """Batch reports of the tables that the job reached, and how the job ended."""
 
-    reports: tuple[Report, ...] = ()
+    reports: tuple[ReportFields, ...] = ()
     error: str = ""
     hint: str = ""
     exit_code: int = 0

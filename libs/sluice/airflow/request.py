@@ -16,7 +16,7 @@ from sluice.errors import UsageError
 if TYPE_CHECKING:
     from sluice.language.interval import Interval
 
-Context = Mapping[str, Any]
+TaskContext = Mapping[str, Any]
 MOMENT = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?$"
 BOUNDS = ("start", "end")
 TIME = {"type": ["null", "string"], "format": "date-time", "pattern": MOMENT}
@@ -71,7 +71,7 @@ PREVIEW = {
 }
 
 
-def asked(context: Context, timezone: str) -> PipelineRun:
+def asked(context: TaskContext, timezone: str) -> PipelineRun:
     """Return the run of that context, as requested. Raises UsageError for half a time span.
 
     `timezone` is the pipeline's, for bounds without a zone.
@@ -90,7 +90,7 @@ def asked(context: Context, timezone: str) -> PipelineRun:
     )
 
 
-def is_preview(context: Context) -> bool:
+def is_preview(context: TaskContext) -> bool:
     """True if the run is to commit nothing."""
     return bool((context.get("params") or {}).get("preview"))
 

@@ -12,7 +12,7 @@ import shlex
 import sys
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,14 @@ from sluice.airflow.assets import asset, facts, has_changed
 from sluice.airflow.commands import Command, PipelineRun, job
 from sluice.airflow.connections import export, export_lake
 from sluice.airflow.launch import Launch
-from sluice.airflow.outcome import JobOutcome, Report, check, foreseen, refusing, sentence
+from sluice.airflow.outcome import JobOutcome, ReportFields, check, foreseen, refusing, sentence
 from sluice.airflow.parent_run import name_parent
 from sluice.airflow.projects import project
-from sluice.airflow.request import asked
+from sluice.airflow.request import TaskContext, asked
 from sluice.airflow.task_graph import Task, TaskKind
 from sluice.delta.places.failpoint import passing
 from sluice.terminal.program import as_guest
 
-Context = Mapping[str, Any]
 APP_NAME = "SLUICE_APP_NAME"  # a job's name in Spark's own pages
 LOADING = (f"{TaskKind.LOAD}.", f"{TaskKind.INGEST}")
 
@@ -47,7 +46,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         self.work = work
         self.config = config
 
-    def execute(self, context: Context) -> list[Report]:
+    def execute(self, context: TaskContext) -> list[ReportFields]:
         """Skip if nothing is new; else do the work, and return the reports."""
         from sluice.airflow.pending import pending_of  # needs Arrow; DAG files do not
 
@@ -68,7 +67,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         passing("succeeding", self.work.id)
         return list(outcome.reports)
 
-    def _preview(self, run: PipelineRun, context: Context) -> list[Report]:
+    def _preview(self, run: PipelineRun, context: TaskContext) -> list[ReportFields]:
         """Return what the whole run would do, in the first task; skip every other."""
         self._record(JobOutcome(), context)
         tables = tuple(filter(run.is_about, self.work.previews))
@@ -77,10 +76,10 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         return list(self._do(tables, run, context).reports)
 
     @abstractmethod
-    def launch(self, command: Command, context: Context) -> None:
+    def launch(self, command: Command, context: TaskContext) -> None:
         """Run the job to its end. Raises AirflowException if it failed."""
 
-    def _do(self, tables: Iterable[str], run: PipelineRun, context: Context) -> JobOutcome:
+    def _do(self, tables: Iterable[str], run: PipelineRun, context: TaskContext) -> JobOutcome:
         failure = None
         export(project(self.config), tables)
         name_parent(context)
@@ -94,7 +93,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         self._publish(outcome.reports if outcome else (), run)
         return check(outcome, failure)
 
-    def _publish(self, reports: Iterable[Report], run: PipelineRun) -> None:
+    def _publish(self, reports: Iterable[ReportFields], run: PipelineRun) -> None:
         """Log a line for each table, including those that failed or were skipped."""
         if run.is_preview:
             self.log.info("preview: nothing was committed")
@@ -106,13 +105,13 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             for warning in report.get("warnings", ()):
                 self.log.warning(warning)
 
-    def _hand_on_versions(self, context: Context, reports: Iterable[Report] = ()) -> None:
+    def _hand_on_versions(self, context: TaskContext, reports: Iterable[ReportFields] = ()) -> None:
         from sluice.airflow.pins import VERSIONS, left_by
 
         if versions := left_by(project(self.config), self.work, reports):
             context["ti"].xcom_push(VERSIONS, versions)
 
-    def _pins(self, context: Context) -> dict[str, int]:
+    def _pins(self, context: TaskContext) -> dict[str, int]:
         """Return the versions that the whole run looks up."""
         from sluice.airflow.pins import VERSIONS, at_start
 
@@ -124,7 +123,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             pins |= versions or {}
         return pins
 
-    def _record(self, outcome: JobOutcome, context: Context) -> None:
+    def _record(self, outcome: JobOutcome, context: TaskContext) -> None:
         """Keep only the outlets that changed, because Airflow makes an event of each."""
         mine = (report for report in outcome.reports if report["table"] in self.work.tables)
         changed = [report for report in mine if has_changed(report)]
@@ -136,7 +135,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
 class ScriptJob(JobTask):
     """A job in the task's own process, which is a fork of a worker that has its imports done."""
 
-    def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
+    def launch(self, command: Command, context: TaskContext) -> None:  # noqa: ARG002
         """Run the script as if it had been started with these arguments."""
         sys.argv = [str(command.script), *command.arguments]
         self.log.info("python %s", shlex.join(sys.argv))
@@ -156,7 +155,7 @@ class ConnectedJob(ScriptJob):
         super().__init__(**settings)
         self.remote = remote
 
-    def launch(self, command: Command, context: Context) -> None:
+    def launch(self, command: Command, context: TaskContext) -> None:
         """Run it with the server's address in the environment."""
         os.environ["SPARK_REMOTE"] = self.remote
         super().launch(command, context)
@@ -173,7 +172,7 @@ class SeparateJob(JobTask):
         self.python, self.remote = python, remote
         self._launched: Launch | None = None
 
-    def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
+    def launch(self, command: Command, context: TaskContext) -> None:  # noqa: ARG002
         """Run it under the task's name, and log what it prints."""
         environ = {APP_NAME: f"{self.work.pipeline}.{self.work.id}"}
         environ |= {"SPARK_REMOTE": self.remote} if self.remote else {}

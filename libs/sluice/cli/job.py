@@ -93,7 +93,7 @@ class Job:
             return intervals
         return [Interval(start, end)] if self.is_backfill and table.spec.has_backfill else []
 
-    def reports(self, step: "Step") -> Iterator[Report]:
+    def reports(self, step: "JobStep") -> Iterator[Report]:
         """Run the step of every table, inputs before the views over them.
 
         Failed tables, and those skipped because of them, have reports, too. The failure is raised
@@ -115,11 +115,11 @@ class Job:
         self.failures.raise_all()
 
 
-Step = Callable[[Job, Spark, Table], Iterable[Report]]
-Work = Callable[[Job], Iterable[Report]]
+JobStep = Callable[[Job, Spark, Table], Iterable[Report]]
+JobBody = Callable[[Job], Iterable[Report]]
 
 
-def command(step: Step, *, keeps_failures: bool = True) -> click.Command:
+def command(step: JobStep, *, keeps_failures: bool = True) -> click.Command:
     """Return the command that runs the step of each requested table and reports what it did.
 
     `keeps_failures`: the step is a batch, whose failure stands until a batch of the table succeeds.
@@ -128,7 +128,7 @@ def command(step: Step, *, keeps_failures: bool = True) -> click.Command:
     return command_of(work, step.__doc__, keeps_failures=keeps_failures)
 
 
-def command_of(work: Work, about: str | None, *, keeps_failures: bool = True) -> click.Command:
+def command_of(work: JobBody, about: str | None, *, keeps_failures: bool = True) -> click.Command:
     """Return the command that does the work of a whole job, and reports what it did."""
 
     @click.command(help=about)
@@ -164,7 +164,7 @@ def _hear() -> None:
         log.setLevel(logging.INFO)
 
 
-def _done(work: Work, begin: Callable[[], Job]) -> dict[str, Any]:
+def _done(work: JobBody, begin: Callable[[], Job]) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
     # A stopped Spark Connect client complains of handles that the server closed with it.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)

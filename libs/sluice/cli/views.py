@@ -95,7 +95,7 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
     read must never go back. Each row read in a delivery must have been accepted or quarantined.
     """
     project = load_project(config)
-    tables = [project.graph.table(name) for name in views] or _computed(project)
+    tables = [project.graph.table(name) for name in views] or _queried(project)
 
     def work(spark: Spark) -> list[Verification]:
         return [verdict for t in tables for verdict in verify_table(spark, project, t)]
@@ -250,7 +250,7 @@ def _row(step: NextBatch) -> tuple[object, ...]:
     return (step.table, step.next, step.reason, step.rows, step.bytes or None, engine, pending)
 
 
-def _computed(project: Project) -> list[Table]:
+def _queried(project: Project) -> list[Table]:
     """Return the tables that have been built. Raises UsageError if none is a query over others."""
     lake = layout(project)
     stored = (t for t in project.graph.tables.values() if t.is_stored)

@@ -7,7 +7,7 @@ from typing import Any
 from sluice.dbt.artifacts import DataTest
 from sluice.dbt.queries import translated_condition
 
-Fields = dict[str, Any]
+ExpectationFields = dict[str, Any]
 UNKNOWN_MACRO = "Sluice has no expectation like it; a view in SQL can show the rows that break it"
 THRESHOLDS = "it counts failures (`warn_if`, `error_if` or `limit`), which no expectation does"
 
@@ -21,7 +21,7 @@ def key_of(checks: Iterable[DataTest]) -> str:
     return next((c for c, macros in tested.items() if {"unique", "not_null"} <= macros), "")
 
 
-def expectation(check: DataTest, types: Mapping[str, str], dialect: str) -> Fields:
+def expectation(check: DataTest, types: Mapping[str, str], dialect: str) -> ExpectationFields:
     """Return the expectation that is like a test. Raises ValueError, with the reason, if none is.
 
     `types`: the table's columns, as far as they are known.
@@ -35,7 +35,7 @@ def expectation(check: DataTest, types: Mapping[str, str], dialect: str) -> Fiel
     return fields
 
 
-def orphans(check: DataTest, child: str, parent: str, dialect: str) -> Fields:
+def orphans(check: DataTest, child: str, parent: str, dialect: str) -> ExpectationFields:
     """Return the view of rows whose value no row of the parent has, with its expectation."""
     _check_usual(check)
     column, other = _quoted(check.column), _quoted(str(check.arguments.get("field", "")))
@@ -63,7 +63,7 @@ def _on_failure(check: DataTest) -> str:
     return "stop" if check.is_error else "warn"
 
 
-def _not_null(check: DataTest, _type: str) -> Fields:
+def _not_null(check: DataTest, _type: str) -> ExpectationFields:
     return {
         "type": "expect_column_values_to_not_be_null",
         "column": check.column.lower(),
@@ -71,7 +71,7 @@ def _not_null(check: DataTest, _type: str) -> Fields:
     }
 
 
-def _unique(check: DataTest, _type: str) -> Fields:
+def _unique(check: DataTest, _type: str) -> ExpectationFields:
     """Return a rule over the whole table, which only warns: a batch can't know other rows."""
     return {
         "type": "expect_column_values_to_be_unique",
@@ -80,7 +80,7 @@ def _unique(check: DataTest, _type: str) -> Fields:
     }
 
 
-def _accepted_values(check: DataTest, type_: str) -> Fields:
+def _accepted_values(check: DataTest, type_: str) -> ExpectationFields:
     values = list(check.arguments.get("values") or ())
     return {
         "type": "expect_column_values_to_be_in_set",
@@ -90,7 +90,7 @@ def _accepted_values(check: DataTest, type_: str) -> Fields:
     }
 
 
-LIKE: Mapping[str, Callable[[DataTest, str], Fields]] = {
+LIKE: Mapping[str, Callable[[DataTest, str], ExpectationFields]] = {
     "not_null": _not_null,
     "unique": _unique,
     "accepted_values": _accepted_values,

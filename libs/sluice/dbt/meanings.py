@@ -14,7 +14,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sluice.dbt.warehouse_types import sized, spark_type
 
 SqlTree = exp.Expr
-Meaning = Callable[[Any, str], SqlTree]
+Translation = Callable[[Any, str], SqlTree]
 SPARKS = frozenset({"spark", "spark2", "databricks", "hive"})
 COUNT_WHOLE_UNITS = frozenset({"presto", "trino", "athena"})
 SUNDAY_IS_0 = frozenset({"duckdb", "postgres", "redshift", "snowflake"})
@@ -57,7 +57,9 @@ def unsure(tree: SqlTree, dialect: str) -> Iterator[str]:
             yield f"{call.name}() is taken for Spark's function of that name"
 
 
-def _replaced(tree: SqlTree, meanings: Mapping[type[SqlTree], Meaning], dialect: str) -> SqlTree:
+def _replaced(
+    tree: SqlTree, meanings: Mapping[type[SqlTree], Translation], dialect: str
+) -> SqlTree:
     """Replace each part of these types, those inside another one first."""
     for part in reversed(list(tree.find_all(*meanings))):
         meant = meanings[type(part)](part, dialect) if type(part) in meanings else part
@@ -180,7 +182,7 @@ def _replace_pattern(part: exp.RegexpReplace, dialect: str) -> SqlTree:
     return part
 
 
-MEANINGS: Mapping[type[SqlTree], Meaning] = {
+MEANINGS: Mapping[type[SqlTree], Translation] = {
     exp.Cast: _cut,
     **dict.fromkeys((exp.DateDiff, exp.DatetimeDiff, exp.TsOrDsDiff), _difference),
     **dict.fromkeys((exp.DateAdd, exp.TimestampAdd, exp.DatetimeAdd, exp.TsOrDsAdd), _moved),

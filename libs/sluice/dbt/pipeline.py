@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.dbt.artifacts import DataTest, DbtNode, DbtProject
-from sluice.dbt.data_tests import Fields, expectation, key_of, orphans
+from sluice.dbt.data_tests import ExpectationFields, expectation, key_of, orphans
 from sluice.dbt.import_report import ImportReport
 from sluice.dbt.queries import translated
 from sluice.dbt.table_names import Relations, clean, free, named
@@ -44,7 +44,7 @@ class Imported:
     name: str
     find: Find
     review: Review
-    sections: dict[str, dict[str, Fields]] = field(
+    sections: dict[str, dict[str, ExpectationFields]] = field(
         default_factory=lambda: {"sources": {}, "dimensions": {}, "views": {}}
     )
     report: ImportReport = field(default_factory=ImportReport)
@@ -53,7 +53,9 @@ class Imported:
         self._names = named(self.project.nodes)
         self._relations = Relations(self.project)
         self._tables: dict[str, Table] = {}
-        self._declared: dict[str, Fields] = {}  # by node, also of what no kept view reads
+        self._declared: dict[
+            str, ExpectationFields
+        ] = {}  # by node, also of what no kept view reads
         self._checks: dict[str, list[DataTest]] = defaultdict(list)
         for check in self.project.checks:
             self._checks[check.node].append(check)
@@ -93,7 +95,7 @@ class Imported:
         name = self._names[node.id]
         query = translated(node, self.project.dialect, self._relations, self._names, self.name)
         made = {read: self._delivered(self.project.nodes[read]) for read in query.reads}
-        view: Fields = {**_described(node), "kind": "sql", "sql": f"{query.text}\n"}
+        view: ExpectationFields = {**_described(node), "kind": "sql", "sql": f"{query.text}\n"}
         unknown = [self._names[r] for r in query.reads if self._id(r) not in self._tables]
         if unknown:
             self.report.unjudged[name] = f"the columns of {', '.join(unknown)} aren't known"
@@ -111,7 +113,7 @@ class Imported:
     def _id(self, node: str) -> str:
         return f"{self.name}.{self._names[node]}"
 
-    def _judge(self, name: str, fields: Fields) -> str:
+    def _judge(self, name: str, fields: ExpectationFields) -> str:
         """Add the view's table; return why it can't be kept incrementally, '' if it can.
 
         Raises ValueError if it can't be computed at all.
@@ -127,7 +129,7 @@ class Imported:
             return _reasons(refused)
         return ""
 
-    def _delivered(self, node: DbtNode) -> tuple[str, Fields]:
+    def _delivered(self, node: DbtNode) -> tuple[str, ExpectationFields]:
         """Return the section and declaration of what a view reads; none if it is a view."""
         if node.id in self._declared:
             return "", {}
@@ -138,13 +140,13 @@ class Imported:
         self._tables |= build({d.id: d for d in read.declared}, mistakes).tables
         return section, fields
 
-    def _as_files(self, node: DbtNode) -> tuple[str, Fields]:
+    def _as_files(self, node: DbtNode) -> tuple[str, ExpectationFields]:
         """Return a seed with a key as a dimension of dbt's own file, all others as sources."""
         key, columns = key_of(self._checks[node.id]).lower(), self._columns(node)
         file = self.find(node.path) if node.type == "seed" and key else ""
         name = self._names[node.id]
         path = file or f"landing/{name}/{{interval_start:%Y-%m-%d}}/"
-        fields: Fields = {
+        fields: ExpectationFields = {
             **_described(node),
             "path": path,
             "format": "csv" if node.type == "seed" else "parquet",
@@ -159,7 +161,7 @@ class Imported:
         dialect = self.project.dialect
         return {name: declared(type_, dialect) for name, type_ in lower if NAME.fullmatch(name)}
 
-    def _declare(self, node: DbtNode, delivered: tuple[str, Fields]) -> None:
+    def _declare(self, node: DbtNode, delivered: tuple[str, ExpectationFields]) -> None:
         section, fields = delivered
         if not fields:
             return
@@ -174,7 +176,7 @@ class Imported:
         if self._names[node.id] != node.name:
             self.report.renamed[f"{node.type} {node.group}.{node.name}"] = self._names[node.id]
 
-    def _expect(self, check: DataTest, fields: Fields) -> None:
+    def _expect(self, check: DataTest, fields: ExpectationFields) -> None:
         """Add what is like a test to its table, or report why nothing is."""
         if check.macro in ("unique", "not_null") and [check.column.lower()] == fields.get("key"):
             self.report.by_key += 1
@@ -189,7 +191,7 @@ class Imported:
         else:
             self.report.expectations += 1
 
-    def _add_expectation(self, check: DataTest, fields: Fields) -> None:
+    def _add_expectation(self, check: DataTest, fields: ExpectationFields) -> None:
         table = self._tables.get(self._id(check.node))
         columns: Mapping[str, str] = table.columns if table else {}
         found = expectation(check, columns, self.project.dialect)
@@ -225,7 +227,7 @@ def _described(node: DbtNode) -> dict[str, Any]:
     return {"description": text} if text else {}
 
 
-def _preferred(view: Fields) -> Fields:
+def _preferred(view: ExpectationFields) -> ExpectationFields:
     """Return the view, which may be computed whole."""
     fields = {**view, "incremental": "preferred"}
     return {name: fields[name] for name in FIELDS if name in fields}

@@ -14,7 +14,7 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 from sluice.dbt.pipeline import Imported
 from sluice.errors import UsageError
 
-Fields = Mapping[str, Any]
+YamlFields = Mapping[str, Any]
 
 
 def check_free(path: Path, *, force: bool) -> None:
@@ -51,14 +51,14 @@ timezone: UTC
     return head + "".join(_section(name, tables) for name, tables in imported.sections.items())
 
 
-def _section(name: str, tables: Mapping[str, Fields]) -> str:
+def _section(name: str, tables: Mapping[str, YamlFields]) -> str:
     if not tables:
         return ""
     parts = (indent(_yaml({table: _shaped(fields)}), "  ") for table, fields in tables.items())
     return f"\n{name}:\n" + "\n".join(parts)
 
 
-def _shaped(fields: Fields) -> CommentedMap:
+def _shaped(fields: YamlFields) -> CommentedMap:
     """Return the fields in the layout that suits them: queries as blocks, lists in one line."""
     return CommentedMap((name, _value(value)) for name, value in fields.items())
 

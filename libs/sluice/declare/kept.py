@@ -1,8 +1,8 @@
 """Files that keep the result of reading a configuration, as long as it would be the same.
 
 A result is valid for the same files of the configuration and of this package, and for the same
-values of the environment variables that were read. Only digests of these values are kept, because
-they may be secret.
+values of the environment variables that were read. Only fingerprints of these values are kept,
+because they may be secret.
 """
 
 import hashlib
@@ -61,15 +61,15 @@ class KeptResult:
             if status.st_uid != os.getuid() or status.st_mode & OTHERS_MAY_WRITE:
                 return None
             head = json.loads(file.readline())
-            is_same = head["environ"] == _digests(environ, head["environ"], head["salt"])
+            is_same = head["environ"] == _fingerprints(environ, head["environ"], head["salt"])
             return file.read() if head["state"] == self.state and is_same else None
         return None
 
     def write(self, content: bytes, noted: Noting) -> None:
         """Keep a result. A folder that can't be written only costs time."""
         salt = secrets.token_hex()
-        digests = _digests(noted.environ, noted.asked, salt)
-        head = json.dumps({"state": self.state, "salt": salt, "environ": digests})
+        values = _fingerprints(noted.environ, noted.asked, salt)
+        head = json.dumps({"state": self.state, "salt": salt, "environ": values})
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             handle, draft = mkstemp(".kept", dir=self.file.parent)
@@ -129,8 +129,10 @@ def _no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW)
 
 
-def _digests(environ: Mapping[str, str], names: Iterable[str], salt: str) -> dict[str, str | None]:
-    """Return digests of variables' current values, which they don't reveal."""
+def _fingerprints(
+    environ: Mapping[str, str], names: Iterable[str], salt: str
+) -> dict[str, str | None]:
+    """Return fingerprints of variables' current values, which they don't reveal."""
     key = bytes.fromhex(salt)
     values = ((name, environ.get(name)) for name in names)
     return {n: v and hashlib.blake2b(os.fsencode(v), key=key).hexdigest() for n, v in values}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sluice.declare.roles import role_of_profile
 
 UNSAFE = ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER")
-Fault = tuple[tuple[str, ...], str]
+SettingFault = tuple[tuple[str, ...], str]
 OFF = ("", "0", "false", "no", "off")
 _NO_PLACE = re.compile(r"^$|^/|//|(?<=/)\.{1,2}(?=/|$)")
 _ALTERED = re.compile(r"[?#\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
@@ -120,7 +120,7 @@ def misplaced(uri: str, *, is_delta: bool) -> str:
     return ""
 
 
-def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fault]:
+def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[SettingFault]:
     """Yield what makes commits to a lake unsafe, each with the place of its setting."""
     store = store_of(lake)
     if store is None:
@@ -140,7 +140,7 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
             yield ("lake",), f"{name} is set in the environment: {why}"
 
 
-def out_of_reach(lake: str, environ: Mapping[str, str]) -> Iterator[Fault]:
+def out_of_reach(lake: str, environ: Mapping[str, str]) -> Iterator[SettingFault]:
     """Yield why this process could not read files of a lake, with the place of its setting."""
     if store_of(lake) is S3 and (profile := role_of_profile(environ)):
         why = "which pyarrow does not support: set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"

@@ -14,7 +14,7 @@ from sluice.language.model import Model
 from sluice.language.names import Name
 
 Section = Literal["sources", "dimensions", "views"]
-Step = Literal["ingest", "load", "advance"]
+JobName = Literal["ingest", "load", "advance"]
 SECTIONS: tuple[Section, ...] = ("sources", "dimensions", "views")
 
 
@@ -46,7 +46,7 @@ class TableSpec(Model):
     LOADED: ClassVar[frozenset[str]] = frozenset({"name", "pipeline"})
     KIND: ClassVar[str]
     SECTION: ClassVar[Section]
-    STEP: ClassVar[Step] = "advance"
+    STEP: ClassVar[JobName] = "advance"
     IS_STORED: ClassVar[bool] = True
     IS_DELIVERED: ClassVar[bool] = False
     HAS_STATE: ClassVar[bool] = False

@@ -19,7 +19,7 @@ from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.cursor import Cursors, behind
-from sluice.read.conditions.key_order import KeyRange, Order
+from sluice.read.conditions.key_order import KeyOrder, KeyRange
 from sluice.read.conditions.keys import KeyColumns
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake, build_command
@@ -104,7 +104,7 @@ class JoinedTable(KeyValues):
     ) -> Rows:
         limit, keys = check_limit(limit), tuple(self.key_names)
         if after is not None:
-            spans = (*spans, behind(after, Order(keys, reverse), self.schema))
+            spans = (*spans, behind(after, KeyOrder(keys, reverse), self.schema))
         shown = check_columns(self.name, columns, self.schema.names)
         condition = predicates.parse(where, self.schema) if where is not None else None
         way = "DESC NULLS LAST" if reverse else "ASC NULLS FIRST"
@@ -157,7 +157,7 @@ def _filtered(
     reader: pa.RecordBatchReader,
     schema: pa.Schema,
     spans: tuple[KeyRange, ...],
-    condition: predicates.Where | None,
+    condition: predicates.Predicate | None,
     limit: int | None,
 ) -> Iterator[pa.Table]:
     left = limit

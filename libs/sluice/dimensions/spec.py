@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from sluice.declare.declared import Declared
-from sluice.declare.table_spec import Section, Step
+from sluice.declare.table_spec import JobName, Section
 from sluice.language.internal import STATE
 
 HISTORY_COLUMNS = {"valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "is_current": "BOOLEAN"}
@@ -17,7 +17,7 @@ class Dimension(Declared):
 
     KIND: ClassVar[str] = "dimension"
     SECTION: ClassVar[Section] = "dimensions"
-    STEP: ClassVar[Step] = "load"
+    STEP: ClassVar[JobName] = "load"
     IS_WHOLE: ClassVar[bool] = True
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {"connection"}
 

@@ -24,7 +24,7 @@ from sluice.engine.committing.upkeep import tidy
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.computing.computed import Carried, Computed, settled
+from sluice.engine.computing.batch_result import BatchResult, Carried, settled
 from sluice.engine.computing.horizon import horizon_of
 from sluice.engine.context import Context
 from sluice.engine.judging.checking import checked
@@ -143,7 +143,7 @@ class _Step:
             horizon = horizon_of(session, context, plan)
             position = next_position(plan, self.run, horizon)
             batch = self.node.batch(context, session, plan, position.batch, horizon, self.held)
-            known = Computed(ready.changelog, Strategy.WITH_STATE) if ready else None
+            known = BatchResult(ready.changelog, Strategy.WITH_STATE) if ready else None
             computed = settled(session, known or batch.computed())
             position = replace(position, refills=position.refills + computed.refills)
         judged = JudgedBatch(self.run.id, position.batch, None, None)
@@ -174,14 +174,14 @@ def _notes_on(batch: Batch, done: Committed) -> tuple[str, ...]:
         return ()
 
 
-def _target(plan: BatchPlan, computed: Computed, whole: int) -> Target:
+def _target(plan: BatchPlan, result: BatchResult, whole: int) -> Target:
     return Target(
         plan.uri,
         plan.node.operator.key,
         plan.before,
-        plan.size if computed.rows is None else replace(plan.size, rows=computed.rows),
+        plan.size if result.rows is None else replace(plan.size, rows=result.rows),
         partition_by=plan.node.partition_by,
-        is_filed=computed.is_filed,
+        is_filed=result.is_filed,
         replaces=plan.replaces,
         whole=whole,
     )
@@ -224,7 +224,7 @@ def _nothing(plan: BatchPlan, clock: Clock) -> BatchReport:
 def _report(
     plan: BatchPlan,
     position: Position,
-    computed: Computed,
+    result: BatchResult,
     done: Committed,
     clock: Clock,
     warnings: tuple[str, ...],
@@ -232,12 +232,12 @@ def _report(
     return replace(
         BatchReport.of(plan.node.id, plan.node.table.kind, done, clock),
         batch=position.batch,
-        strategy=computed.strategy or plan.strategy,
+        strategy=result.strategy or plan.strategy,
         reason=plan.reason,
-        recomputed=computed.recomputed,
-        expired=computed.expired,
+        recomputed=result.recomputed,
+        expired=result.expired,
         rows_in=plan.size.rows,
-        refills=computed.refills,
+        refills=result.refills,
         inputs=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
-        warnings=(*computed.warnings, *warnings),
+        warnings=(*result.warnings, *warnings),
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BatchOutcome = Literal["committed", "position", "unchanged", "waiting", "failed", "skipped"]
-Bounds = tuple[str, str]  # of an interval, as ISO 8601
+IntervalBounds = tuple[str, str]  # of an interval, as ISO 8601
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class BatchReport:
     inputs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     quality: tuple[Mapping[str, Any], ...] = ()
-    interval: Bounds | None = None
+    interval: IntervalBounds | None = None
     is_absent: bool = False
     error: str = ""
     hint: str = ""
     exit_code: int = 0
     because: tuple[str, ...] = ()
-    undelivered: tuple[Bounds, ...] = ()
+    undelivered: tuple[IntervalBounds, ...] = ()
     timezone: str = "UTC"
 
     @classmethod

@@ -73,7 +73,7 @@ def _decoded(data: bytes) -> str:
     return text.removeprefix("\ufeff")
 
 
-Row = tuple[list[str | None], str | None, str | None]
+CsvRow = tuple[list[str | None], str | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _Table:
     has_odd_quotes: bool
     null: str
 
-    def rows(self, text: str) -> Iterator[Row]:
+    def rows(self, text: str) -> Iterator[CsvRow]:
         """Yield cells, the fault of the row, and its text if it has one."""
         for cells, raw in self._records(text):
             if len(cells) == self.width:

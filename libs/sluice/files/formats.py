@@ -25,11 +25,11 @@ from sluice.files.texts import of_texts
 from sluice.files.voids import voided
 from sluice.gate.rules.sql import field_name, text
 
-Heads = Sequence[FileHead]
-Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
+FileHeads = Sequence[FileHead]
+FileReader = Callable[[SparkSession, Declared, FileHeads], Iterable[DataFrame]]
 
 
-def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
+def _json(session: SparkSession, spec: Declared, heads: FileHeads) -> Iterator[DataFrame]:
     if not heads:
         return
     here = read_here(session, heads, lambda some: lines_here(session, spec, some))
@@ -39,7 +39,7 @@ def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataF
         yield rows_of_lines(json_lines(session, spec, heads), spec)
 
 
-def json_lines(session: SparkSession, spec: Declared, heads: Heads) -> DataFrame:
+def json_lines(session: SparkSession, spec: Declared, heads: FileHeads) -> DataFrame:
     """Return the files' lines, or whole documents, in `value`, with FILE, BLOCK and ROW."""
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
     lines = session.read.options(**spec.options).text(uris(heads), wholetext=is_whole)
@@ -53,7 +53,7 @@ def _decoded(spec: Declared) -> str:
     return f"ltrim('\ufeff', {line})"
 
 
-def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
+def _parquet(session: SparkSession, spec: Declared, heads: FileHeads) -> Iterator[DataFrame]:
     for pairs, group in grouped(heads, lambda h: _stored_types(spec, h)).items():
         if (found := read_here(session, group, _plainly(session, spec, pairs))) is not None:
             yield converted(found, spec, origin=_origin(group))
@@ -76,11 +76,11 @@ def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[Da
 
 def _plainly(
     session: SparkSession, spec: Declared, pairs: Sequence[tuple[str, str]]
-) -> Callable[[Heads], DataFrame]:
+) -> Callable[[FileHeads], DataFrame]:
     return lambda heads: parquet_here(session, pairs, heads, spec.names, spec.options)
 
 
-def _origin(heads: Heads) -> str:
+def _origin(heads: FileHeads) -> str:
     return f"file {heads[0].file.shown}"
 
 
@@ -127,4 +127,4 @@ def store(session: SparkSession, spec: Declared) -> DataFrame:
 
 
 VERSION = "versionAsOf"  # the option that chooses one of a Delta table
-READERS: Mapping[str, Reader] = {"json": _json, "csv": read_csv, "parquet": _parquet}
+READERS: Mapping[str, FileReader] = {"json": _json, "csv": read_csv, "parquet": _parquet}

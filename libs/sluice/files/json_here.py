@@ -36,7 +36,7 @@ from sluice.interpreter.refusals import NotHere
 
 MOST_NESTED, LONGEST_NAME, LONGEST = 1000, 50_000, 15_000_000  # Java's limits, the last one below
 OWN = (StructField(MARK, StringType()), StructField(FAULT, StringType()))
-Fields = Mapping[str, StructField]  # declared columns by the names of their fields
+DeclaredFields = Mapping[str, StructField]  # declared columns by the names of their fields
 _SPACE = " \t\r\n"
 _ALTERED, _UNPAIRED = re.compile(MAY_BE_ALTERED), re.compile(UNPAIRED)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -88,7 +88,7 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
     return frame(session, rows, [*texts, *OWN, StructField(RAW, StringType()), *PLACE])
 
 
-def _rows(lines: Sequence[bytes], nested: Fields) -> Iterator[_Found]:
+def _rows(lines: Sequence[bytes], nested: DeclaredFields) -> Iterator[_Found]:
     for line in lines:
         text = line.decode("utf-8", "replace").lstrip("\ufeff")
         if len(text) > LONGEST:
@@ -126,7 +126,7 @@ def _as_is(text: str) -> str:
     return _escaped(text) if is_list and _ALTERED.search(text) else text
 
 
-def _of_line(text: str, nested: Fields) -> Iterator[_Found]:
+def _of_line(text: str, nested: DeclaredFields) -> Iterator[_Found]:
     found, is_whole = _parsed(text)
     mark = f"#{hash(text)}#" if nested and _ALTERED.search(text) else ""
     if isinstance(found, _Object):
@@ -181,7 +181,7 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
     return _Object(pairs)
 
 
-def _fault(found: _Object, nested: Fields) -> str | None:
+def _fault(found: _Object, nested: DeclaredFields) -> str | None:
     """Return what is wrong with an object, whatever the types of its scalars."""
     if twice := _twice(found):
         return f"field {twice[:SHOWN]} is repeated"

@@ -26,7 +26,7 @@ QUOTED = re.compile("'[^']*'")
 OFFSET = r"\A([+-]|(Z|UTC|GMT)\z)"
 MICROSECOND = 6  # digits of a second
 CULTURE = ("locale", "timeZone")
-Step = Callable[[str], str]
+TextStep = Callable[[str], str]
 NUMBERS = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
 GROUPS = ". '\u00a0\u202f\u2019"
 
@@ -45,7 +45,7 @@ class Texts:
     def is_json(self) -> bool:
         return bool(self.mark)
 
-    def steps(self, type_: DataType) -> tuple[Step, ...]:
+    def steps(self, type_: DataType) -> tuple[TextStep, ...]:
         """Return the steps from a text to a value; each is SQL over the result of the one before.
 
         They are separate because each names its text several times.
@@ -107,7 +107,7 @@ class Texts:
         checked = f"transform(array(named_struct({made})), {v} -> CASE WHEN {kept} THEN {v} END)"
         return f"CASE WHEN {sql} IS NOT NULL THEN element_at({checked}, 1) END"
 
-    def _scalar(self, type_: str) -> tuple[Step, ...]:
+    def _scalar(self, type_: str) -> tuple[TextStep, ...]:
         if type_ == "STRING":
             return ()
         if type_ == "BINARY" and not self.is_json:
@@ -116,11 +116,11 @@ class Texts:
             return (lambda sql: self._formatted(sql, type_),)
         return (_trimmed, *self._spelled(type_))
 
-    def _spelled(self, type_: str) -> tuple[Step, ...]:
+    def _spelled(self, type_: str) -> tuple[TextStep, ...]:
         kind = head(type_)
         if kind == "TIMESTAMP":
             return (lambda sql: _instant(sql, self.options.get("timeZone", "")),)
-        steps: tuple[Step, ...] = (
+        steps: tuple[TextStep, ...] = (
             (lambda sql: _OTHERS[kind](sql, type_),)
             if kind in _OTHERS
             else (lambda sql: _written_out(sql, type_), lambda sql: _exact(sql, type_))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.expectation import Expectation
 from sluice.extras import require
-from sluice.gate.outcomes.results import Json, Outcome, config
+from sluice.gate.outcomes.results import ExpectationOutcome, Json, config
 from sluice.gate.rules.measures import words
 from sluice.language.expression import Expression
 
@@ -35,7 +35,7 @@ def validate(
     rows: "DataFrame",
     expectations: Sequence[Expectation],
     result_format: str | Json = "SUMMARY",
-) -> tuple[Outcome, ...]:
+) -> tuple[ExpectationOutcome, ...]:
     """Return each expectation's outcome on `rows`, by GX on Spark: several Spark jobs each."""
     if not expectations:
         return ()
@@ -69,11 +69,11 @@ def _build(expectation: Expectation, index: int) -> Any:
     return get_expectation_impl(expectation.type)(**arguments)
 
 
-def _outcome(expectation: Expectation, result: Json) -> Outcome:
+def _outcome(expectation: Expectation, result: Json) -> ExpectationOutcome:
     """Return GX's result, with the configuration as the user wrote it."""
     kept = {**result, "expectation_config": config(expectation)}
     kept["exception_info"] = _only_exception(result.get("exception_info") or {})
-    return Outcome(expectation, _says(expectation), bool(result["success"]), kept)
+    return ExpectationOutcome(expectation, _says(expectation), bool(result["success"]), kept)
 
 
 def _says(expectation: Expectation) -> str:

@@ -24,7 +24,12 @@ from sluice.gate.counting.conflicts import CONFLICT
 from sluice.gate.counting.counts import Tally
 from sluice.gate.counting.repeats import find_repeats
 from sluice.gate.counting.tally import ACCEPTED, REASONS, is_judged, tally, visible
-from sluice.gate.outcomes.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
+from sluice.gate.outcomes.results import (
+    ExpectationOutcome,
+    measure_outcome,
+    row_outcome,
+    uniqueness_outcome,
+)
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
 from sluice.gate.rules.sql import text
@@ -40,7 +45,7 @@ NO_REASONS = f"CAST(array() AS {REASON_TYPE})"
 class Gate:
     """Expectations of a table, ready to judge batches.
 
-    With a `key` (empty if there is none) the batch's facts are counted in the same pass.
+    With a `key` (empty if there is none) the batch's rows are counted in the same pass.
     """
 
     table: str
@@ -73,34 +78,34 @@ class Gate:
 
     def check(self, split: DataFrame) -> Verdict:
         """Return the verdict on a split batch. Cache the batch: several jobs may read it."""
-        counts = tally(split, self.suite, self.key)
-        found = [*self._compiled(counts), *self._grouped(split)]
+        tallied = tally(split, self.suite, self.key)
+        found = [*self._compiled(tallied), *self._grouped(split)]
         found += self._others(split)
         order = {id(e): nth for nth, e in enumerate(self.expectations)}
         outcomes = tuple(sorted(found, key=lambda o: order[id(o.expectation)]))
         return Verdict(
             self.table,
-            counts.read,
-            counts.accepted,
+            tallied.read,
+            tallied.accepted,
             outcomes,
-            counts.facts,
-            bytes_quarantined=counts.bytes_quarantined,
-            conflicts=counts.conflicts,
-            cut=counts.cut,
+            tallied.counts,
+            bytes_quarantined=tallied.bytes_quarantined,
+            conflicts=tallied.conflicts,
+            cut=tallied.cut,
         )
 
-    def _others(self, split: DataFrame) -> tuple[Outcome, ...]:
+    def _others(self, split: DataFrame) -> tuple[ExpectationOutcome, ...]:
         if self.suite.others:
             leave_to_spark(split, "an expectation that Great Expectations answers")
         rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))
         return engine.validate(rows, self.suite.others)
 
-    def _compiled(self, counts: Tally) -> list[Outcome]:
+    def _compiled(self, counts: Tally) -> list[ExpectationOutcome]:
         rows = [row_outcome(*pair) for pair in zip(self.suite.rows, counts.rows, strict=True)]
         measured = zip(self.suite.measures, counts.observed, strict=True)
         return [*rows, *(measure_outcome(*pair) for pair in measured)]
 
-    def _grouped(self, split: DataFrame) -> list[Outcome]:
+    def _grouped(self, split: DataFrame) -> list[ExpectationOutcome]:
         rules = self.suite.uniqueness
         found = find_repeats(accepted(split), rules) if rules else ()
         return [uniqueness_outcome(*pair) for pair in zip(rules, found, strict=True)]

@@ -26,7 +26,7 @@ from sluice.operate.run_failures import named
 from sluice.spark.session import COLLECTED_AT, Spark
 
 Work = Callable[..., Iterable[BatchReport]]  # of a Spark, a project, a table and plain values
-Done = tuple[tuple[BatchReport, ...], bool]  # reports, and True if they are all
+ProcessAnswer = tuple[tuple[BatchReport, ...], bool]  # reports, and True if they are all
 MOST = 4  # workers of a run, this process among them
 PR_SET_PDEATHSIG = 1
 
@@ -72,7 +72,7 @@ class Process:
     def pid(self) -> int | None:
         return self._process.pid
 
-    def do(self, work: Work, table: Table, *more: Any) -> Done:
+    def do(self, work: Work, table: Table, *more: Any) -> ProcessAnswer:
         """Return what `work` reports before it needs Spark, if it does: the caller does the rest.
 
         Raises Retryable if the process is killed meanwhile. All later work is left to the caller.
@@ -117,7 +117,7 @@ def _serve(end: Connection, inherited: Iterable[Connection], project: Project) -
 
 def _done(
     work: Work, spark: Spark, project: Project, table: Table, *more: Any
-) -> Done | SluiceError:
+) -> ProcessAnswer | SluiceError:
     """Return the reports, or the error with its trace as a note."""
     reports: list[BatchReport] = []
     try:

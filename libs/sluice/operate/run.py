@@ -27,7 +27,7 @@ from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.workers import Worker, Workers
 from sluice.spark.session import Spark
 
-Step = Callable[[BatchReport], None]
+OnReport = Callable[[BatchReport], None]
 News = Mapping[str, frozenset[Interval]]  # intervals by source
 UPKEEP_EVERY = 32  # intervals: each leaves one or more files in its sources' tables
 
@@ -37,7 +37,7 @@ def run(
     project: Project,
     pipeline: Pipeline,
     intervals: Iterable[Interval],
-    on_step: Step = lambda _: None,
+    on_step: OnReport = lambda _: None,
     *,
     allow_empty: bool = False,
     only: News | None = None,
@@ -105,7 +105,7 @@ class _Steps:
     failures: Failures
     every: Sequence[Interval]
     intervals: Sequence[Interval]
-    on_step: Step
+    on_step: OnReport
     is_first: bool = True
     allow_empty: bool = False
     pins: dict[str, int] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from sluice.declare.table import Table
 from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.places.faults import store_fault
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.batch_report import BatchReport, Bounds
+from sluice.engine.batch_report import BatchReport, IntervalBounds
 from sluice.errors import SeveralFailed, SluiceError, Unforeseen
 from sluice.language.internal import declared
 from sluice.language.interval import Interval
@@ -118,7 +118,9 @@ class Failures:
         self.events.flush()
         raise_all(self.errors)
 
-    def _undelivered(self, table: Table, intervals: Sequence[Interval]) -> tuple[Bounds, ...]:
+    def _undelivered(
+        self, table: Table, intervals: Sequence[Interval]
+    ) -> tuple[IntervalBounds, ...]:
         done = {report.interval for report in self._reports[table.id]}
         bounds = ((i.start.isoformat(), i.end.isoformat()) for i in intervals)
         return tuple(bound for bound in bounds if bound not in done)

@@ -23,7 +23,7 @@ from sluice.language.interval import parse_time, show
 from sluice.read.stored.past import Past
 from sluice.read.stored.snapshot import open_delta
 
-State = Mapping[str, int]  # of each source, the version that gave it its rows
+SourceVersions = Mapping[str, int]  # of each source, the version that gave it its rows
 
 
 @dataclass
@@ -35,9 +35,9 @@ class AsOf:
 
     lake: LakeLayout
     moment: datetime
-    state: State = field(default_factory=dict)
+    state: SourceVersions = field(default_factory=dict)
     _pasts: dict[str, Past | None] = field(default_factory=dict)
-    _reflected: dict[tuple[str, int], State | None] = field(default_factory=dict)
+    _reflected: dict[tuple[str, int], SourceVersions | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, lake: LakeLayout, graph: Graph, moment: str | datetime) -> "AsOf":
@@ -78,10 +78,10 @@ class AsOf:
                 return
             tables, self.state, self._reflected = list(found), state, {}
 
-    def _agrees(self, reflected: State) -> bool:
+    def _agrees(self, reflected: SourceVersions) -> bool:
         return all(self.state.get(s, version) == version for s, version in reflected.items())
 
-    def _newest(self, table_id: str) -> tuple[int, State] | None:
+    def _newest(self, table_id: str) -> tuple[int, SourceVersions] | None:
         """Return a table's newest version that is not ahead of the state, and what it reflects."""
         past = self._past(table_id)
         for version, position in past.made() if past else ():
@@ -90,13 +90,13 @@ class AsOf:
                 return version, reflected
         return None
 
-    def _reflects(self, table_id: str, version: int, position: Position) -> State | None:
+    def _reflects(self, table_id: str, version: int, position: Position) -> SourceVersions | None:
         """Return the newest state that the rows of a version reflect; None if it is ahead."""
         if (table_id, version) not in self._reflected:
             self._reflected[table_id, version] = self._found(table_id, version, position)
         return self._reflected[table_id, version]
 
-    def _found(self, table_id: str, version: int, position: Position) -> State | None:
+    def _found(self, table_id: str, version: int, position: Position) -> SourceVersions | None:
         past = self._past(table_id)
         if past and not position.inputs:
             made = past.data_version(version)
@@ -105,7 +105,7 @@ class AsOf:
         known = [part for part in parts if part is not None]
         return _least(known) if len(known) == len(parts) else None
 
-    def _through(self, table_id: str, pin: Pin) -> State | None:
+    def _through(self, table_id: str, pin: Pin) -> SourceVersions | None:
         """Return the newest state at which an input has the rows that were read of it."""
         past = self._past(table_id)
         if past is None or not past.holds(pin):
@@ -140,7 +140,7 @@ class AsOf:
         )
 
 
-def _least(states: Iterable[State]) -> State:
+def _least(states: Iterable[SourceVersions]) -> SourceVersions:
     """Return the older version of each source that several states name."""
     least: dict[str, int] = {}
     for state in states:

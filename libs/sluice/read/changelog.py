@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 from sluice.changes.feed_columns import CHANGE_TYPE, COMES, COMMIT_VERSION
 from sluice.delta.reading.feed import stream_feed
 from sluice.errors import HistoryLost, UsageError
-from sluice.read.conditions.key_order import Order
+from sluice.read.conditions.key_order import KeyOrder
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
@@ -160,7 +160,7 @@ class Changelog:
         kinds = feed[CHANGE_TYPE]
         is_new = pc.is_in(kinds, pa.array(COMES))
         identity = [c for c in self.table.identity if c in feed.column_names]
-        return Order((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
+        return KeyOrder((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
 
     def _lost(self, why: str) -> HistoryLost:
         return HistoryLost(

@@ -7,7 +7,6 @@ follows the feeds of the versions since then. It names commits, not single rows 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,9 +17,8 @@ from sluice.language.internal import declared
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.values import check_columns
+from sluice.read.ordered.rows import Row
 from sluice.read.stored.commits import Commit, back_from
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,13 @@ from sluice.delta.notes.note_tables import append_rows, read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.gate.counting import arrow_pass
 from sluice.gate.outcomes import history, table_comparison
-from sluice.gate.outcomes.results import WHOLE, Json, Outcome, measure_outcome, uniqueness_outcome
+from sluice.gate.outcomes.results import (
+    WHOLE,
+    ExpectationOutcome,
+    Json,
+    measure_outcome,
+    uniqueness_outcome,
+)
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.gate.pages.checks import is_whole
 from sluice.gate.rules import freshness
@@ -33,7 +39,7 @@ from sluice.report.stored import Stored
 
 SUMS = (SUM, MEAN)
 # Outcomes that some expectations over batches have for a table at a URI, as of a version.
-Judge = Callable[[str, int, Sequence[Expectation]], Sequence[Outcome]]
+Judge = Callable[[str, int, Sequence[Expectation]], Sequence[ExpectationOutcome]]
 
 
 def whole_table(table: Table) -> tuple[Expectation, ...]:
@@ -97,7 +103,7 @@ class _Checks:
     kept: Mapping[str, Json] = field(default_factory=dict)
     is_full: bool = False
 
-    def by_arrow(self, expectation: Expectation) -> Outcome | None:
+    def by_arrow(self, expectation: Expectation) -> ExpectationOutcome | None:
         """Return the outcome if it takes no Spark."""
         if expectation.type in table_comparison.COMPILED:
             return self._compared(expectation)
@@ -107,7 +113,7 @@ class _Checks:
         outcome = self._answer(rule) if isinstance(rule, Measure | UniquenessRule) else None
         return _as_written(outcome, expectation) if outcome else None
 
-    def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[Outcome]:
+    def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[ExpectationOutcome]:
         """Return the outcomes that Arrow has no answer to: the table is judged like a batch."""
         asked = [e for e in expected if e.type not in table_comparison.COMPILED]
         batch = [freshness.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
@@ -115,7 +121,7 @@ class _Checks:
         answers = (_as_written(o, e) for e, o in zip(asked, found, strict=True))
         return [_noted(o, {STATE: state(self.stored, None)}) for o in answers]
 
-    def _answer(self, rule: Measure | UniquenessRule) -> Outcome | None:
+    def _answer(self, rule: Measure | UniquenessRule) -> ExpectationOutcome | None:
         stored, expectation = self.stored, rule.expectation
         if expectation.type in arrow_pass.ROW_COUNTS and "row_condition" not in expectation.kwargs:
             assert isinstance(rule, Measure)
@@ -124,7 +130,7 @@ class _Checks:
             return None
         return self._measured(rule) if isinstance(rule, Measure) else self._grouped(rule)
 
-    def _measured(self, rule: Measure) -> Outcome | None:
+    def _measured(self, rule: Measure) -> ExpectationOutcome | None:
         type_, column = rule.expectation.type, str(rule.expectation.kwargs.get("column"))
         if type_ not in arrow_pass.NUMBERS:
             return None
@@ -137,7 +143,7 @@ class _Checks:
             return None
         return _noted(measure_outcome(rule, observed), {STATE: state(self.stored, summed)})
 
-    def _grouped(self, rule: UniquenessRule) -> Outcome | None:
+    def _grouped(self, rule: UniquenessRule) -> ExpectationOutcome | None:
         stored = self.stored
         if not arrow_pass.is_a_simple_key(rule, stored.kinds):
             return None
@@ -161,7 +167,7 @@ class _Checks:
             return Decimal(of.sum(column) or 0)
         return incremental.total(of, column, Earlier.of(self.kept.get(expectation.label), which))
 
-    def _compared(self, expectation: Expectation) -> Outcome | None:
+    def _compared(self, expectation: Expectation) -> ExpectationOutcome | None:
         """Compare with the other table, at the version that this one reflects."""
         other = self._other(str(expectation.kwargs["other_table_name"]))
         if other is None:
@@ -193,7 +199,7 @@ class _Checks:
         return read.version if read else position.frontier.get(table_id, newest)
 
 
-def _as_written(outcome: Outcome, expectation: Expectation) -> Outcome:
+def _as_written(outcome: ExpectationOutcome, expectation: Expectation) -> ExpectationOutcome:
     """Return an outcome in its expectation's own words, in which `now` is no fixed time."""
     compiler = COMPILERS.get(expectation.type)
     rule = compiler(expectation) if compiler else None
@@ -201,7 +207,7 @@ def _as_written(outcome: Outcome, expectation: Expectation) -> Outcome:
     return replace(outcome, expectation=expectation, says=says)
 
 
-def _noted(outcome: Outcome, states: Json) -> Outcome:
+def _noted(outcome: ExpectationOutcome, states: Json) -> ExpectationOutcome:
     """Return the outcome with the state from which the next check continues."""
     meta = {**outcome.result.get("meta", {}), **states}
     return replace(outcome, result={**outcome.result, "meta": meta})

@@ -4,14 +4,14 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.intervals import Note
 from sluice.engine.query.lineage import Groups
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import InputRows, Operator
 from sluice.sources.foreign.versions import shown, span_of
 from sluice.sources.landed import landed
 from sluice.sources.operator import LatestOfKey
 from sluice.sources.spec import Source
 
 
-def contributing(operator: Operator, groups: Groups) -> Rows:
+def contributing(operator: Operator, groups: Groups) -> InputRows:
     """Return the delivered row that stands for each key, or all of a row that is counted."""
     if not isinstance(operator, LatestOfKey):
         return groups.prepared

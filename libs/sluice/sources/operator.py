@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from sluice.changes.order import last_first
 from sluice.declare.declared import Declared
 from sluice.declare.graph import Table
-from sluice.engine.query.operator import Operator, Rows, names
+from sluice.engine.query.operator import InputRows, Operator, names
 from sluice.files.marks import ID, INTERVAL, OP, POSITION, identity
 
 
@@ -31,7 +31,7 @@ class LatestOfKey(Operator):
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return rows
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         return self.latest(prepared[self.inputs[0]]).select(*names(tuple(self.table.columns)))
 
     def latest(self, deliveries: DataFrame) -> DataFrame:
@@ -57,7 +57,7 @@ class Multiset(Operator):
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return rows
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         sign = F.when(F.col(OP) == "delete", -1).otherwise(1)
         counted = prepared[self.inputs[0]].groupBy(*names(self.group)).agg(F.sum(sign).alias("_n"))
         copies = F.explode(F.sequence(F.lit(1), F.col("_n").cast("int")))

@@ -7,7 +7,7 @@ from pydantic import field_validator, model_validator
 
 from sluice.declare.declared import Declared
 from sluice.declare.table import INTERVAL, ROW_ID, Table
-from sluice.declare.table_spec import Section, Step
+from sluice.declare.table_spec import JobName, Section
 from sluice.declare.text.document import Where
 from sluice.language.internal import DELIVERIES
 from sluice.language.interval import Duration, Schedule
@@ -36,7 +36,7 @@ class Source(Declared):
 
     KIND: ClassVar[str] = "source"
     SECTION: ClassVar[Section] = "sources"
-    STEP: ClassVar[Step] = "ingest"
+    STEP: ClassVar[JobName] = "ingest"
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {
         *("missing", "evolve", "max_ahead", "on_conflict", "kafka", "delta")
     }

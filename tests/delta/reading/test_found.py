@@ -10,7 +10,7 @@ import pytest
 from tests.delta.tables import ID_AND_V, Change, Small, by_marking
 
 from sluice.delta.reading import found, searching
-from sluice.delta.reading.matches import SearchedVersion
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
 
 KEYS = 200

@@ -18,7 +18,7 @@ from polars.exceptions import SchemaError
 
 from sluice.delta.log.vectors import FEATURE
 from sluice.delta.reading import searching
-from sluice.delta.reading.matches import SearchedVersion
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
 
 ROWS = 60

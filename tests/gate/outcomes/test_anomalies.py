@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.gate.counting import batch_counts
-from sluice.gate.counting.batch_counts import KEPT, BatchCounts, KeptFacts
+from sluice.gate.counting.batch_counts import KEPT, BatchCounts, KeptCounts
 from sluice.gate.outcomes.anomalies import around, unusual, warnings
 from sluice.gate.outcomes.verdict import Verdict
 
@@ -17,9 +17,9 @@ def days(*rows: int, **nulls: int) -> list[BatchCounts]:
     return [BatchCounts(n, n, nulls) for n in rows]
 
 
-def kept(nth: int, rows: int = 100, unusual: tuple[str, ...] = ()) -> KeptFacts:
+def kept(nth: int, rows: int = 100, unusual: tuple[str, ...] = ()) -> KeptCounts:
     start = DAY + dt.timedelta(days=nth)
-    return KeptFacts(BatchCounts(rows, None, {}), nth, f"run-{nth}", start, start, unusual)
+    return KeptCounts(BatchCounts(rows, None, {}), nth, f"run-{nth}", start, start, unusual)
 
 
 def verdict(rows: int) -> Verdict:
@@ -121,7 +121,7 @@ def test_an_old_interval_is_compared_with_its_neighbours() -> None:
     assert sorted(near) == [*range(6, 20), *range(21, 35)]
 
 
-def test_facts_are_kept_and_a_repeat_replaces_its_own(tmp_path: Path) -> None:
+def test_counts_are_kept_and_a_repeat_replaces_its_own(tmp_path: Path) -> None:
     lake = LakeLayout(str(tmp_path))
     rows = [1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 3, 3]
     starts = [DAY + dt.timedelta(days=min(nth, 8)) for nth in range(10)]
@@ -135,7 +135,7 @@ def test_facts_are_kept_and_a_repeat_replaces_its_own(tmp_path: Path) -> None:
     found = batch_counts.read(lake, "shop.sales")
     assert [k.batch for k in found] == [*range(8), 9]
     assert found[-1].unusual == tuple(f"shop.sales: {what}" for what in told[9])
-    assert found[-1].facts == BatchCounts(3, 3, {"item": 0})
+    assert found[-1].counts == BatchCounts(3, 3, {"item": 0})
 
 
 def test_only_the_last_batches_are_kept(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_loads_of_a_dimension_are_distinguished_by_their_batch(tmp_path: Path) -
     lake = LakeLayout(str(tmp_path))
     for batch in (1, 2, 2, 3):
         warnings(lake, verdict(10 * batch), run="r", batch=batch, checked_at=DAY)
-    assert [(k.batch, k.facts.rows) for k in batch_counts.read(lake, "shop.sales")] == [
+    assert [(k.batch, k.counts.rows) for k in batch_counts.read(lake, "shop.sales")] == [
         (1, 10),
         (2, 20),
         (3, 30),

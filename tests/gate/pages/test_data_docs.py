@@ -8,7 +8,7 @@ from tests.gate.rows import expect
 
 from sluice.gate.counting.counts import RowCounts
 from sluice.gate.outcomes import history
-from sluice.gate.outcomes.results import Outcome, measure_outcome, row_outcome
+from sluice.gate.outcomes.results import ExpectationOutcome, measure_outcome, row_outcome
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.gate.pages import data_docs
 from sluice.gate.rules.suite import build_suite
@@ -16,7 +16,7 @@ from sluice.gate.rules.suite import build_suite
 NOW = dt.datetime(2017, 3, 9, tzinfo=dt.UTC)
 
 
-def kept(outcomes: Sequence[Outcome], at: dt.datetime) -> list[dict[str, Any]]:
+def kept(outcomes: Sequence[ExpectationOutcome], at: dt.datetime) -> list[dict[str, Any]]:
     verdict = Verdict("shop.sales", 10, 10, tuple(outcomes))
     return history.rows(verdict, run="run-1", batch=1, checked_at=at).to_pylist()
 

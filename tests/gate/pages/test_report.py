@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sluice.delta.notes.failures import Failure
-from sluice.gate.counting.batch_counts import BatchCounts, KeptFacts
+from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts
 from sluice.gate.pages import report
 from sluice.gate.pages.charts import LEAST_SEEN, bars, curve, strip
 from sluice.gate.pages.checks import Check, State
@@ -67,7 +67,7 @@ FACTS = TableRecord(
     columns=(("id", "INT"), (EVIL, "STRING")),
     results=(result(1), result(2, success=False)),
     batches=(
-        KeptFacts(BatchCounts(3), 2, "r", NOW, day(2), ("retail.sales: 3 rows came, usually 9",)),
+        KeptCounts(BatchCounts(3), 2, "r", NOW, day(2), ("retail.sales: 3 rows came, usually 9",)),
     ),
     intervals=(interval(1, 100, 0), interval(2, 100, 1)),
     quarantine=(

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from tests.kinds.throwaway.spec import Above
 
 from sluice.declare.table import Table
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import InputRows, Operator
 
 
 class AboveRows(Operator):
@@ -21,6 +21,6 @@ class AboveRows(Operator):
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return rows.where(f"`{self.spec.column}` >= {self.spec.least}")
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         (rows,) = prepared.values()
         return rows.select(*self.view.columns)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.read.tables import placed
 
 from sluice.read.conditions.bounds import UNKNOWN, Bounds
-from sluice.read.conditions.key_order import FIRST, LAST, KeyRange, Order, places
+from sluice.read.conditions.key_order import FIRST, LAST, KeyOrder, KeyRange, places
 
 keys = st.tuples(
     st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))
@@ -20,7 +20,7 @@ def table_of(rows: list[tuple[int | None, str | None]]) -> pa.Table:
 
 @given(st.lists(keys), keys, st.booleans(), st.integers(1, 2))
 def test_before_is_pythons_tuple_order(rows, bound, descending, width):
-    order = Order(("a", "b"), descending)
+    order = KeyOrder(("a", "b"), descending)
     mask = order.before(table_of(rows), places(bound[:width])).to_pylist()
     limit = placed(bound[:width])
     expected = [
@@ -32,8 +32,8 @@ def test_before_is_pythons_tuple_order(rows, bound, descending, width):
 @given(st.lists(keys))
 def test_descending_is_the_exact_mirror(rows):
     table = table_of(sorted(set(rows), key=placed))
-    assert Order(("a", "b")).sort(table).to_pylist() == table.to_pylist()
-    assert Order(("a", "b"), True).sort(table).to_pylist() == table.to_pylist()[::-1]
+    assert KeyOrder(("a", "b")).sort(table).to_pylist() == table.to_pylist()
+    assert KeyOrder(("a", "b"), True).sort(table).to_pylist() == table.to_pylist()[::-1]
 
 
 @given(st.lists(keys, min_size=1), st.one_of(st.none(), keys), st.one_of(st.none(), keys))
@@ -61,5 +61,5 @@ def bounds_of(values):
 
 def test_no_row_precedes_the_best_place_of_its_unit():
     bounds = {"a": Bounds(1, 5, has_nulls=False), "b": UNKNOWN}
-    assert Order(("a", "b")).best(bounds) == ((1, 1), FIRST)
-    assert Order(("a", "b"), True).best(bounds) == ((1, 5), LAST)
+    assert KeyOrder(("a", "b")).best(bounds) == ((1, 1), FIRST)
+    assert KeyOrder(("a", "b"), True).best(bounds) == ((1, 5), LAST)

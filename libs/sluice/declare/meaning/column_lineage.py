@@ -23,8 +23,8 @@ class InputColumn:
     is_same: bool = True
 
 
-Made = frozenset[InputColumn]
-MadeFrom = Mapping[str, Made]
+InputColumns = frozenset[InputColumn]
+MadeFrom = Mapping[str, InputColumns]
 
 
 class Columns(Protocol):
@@ -43,7 +43,7 @@ class Seen:
     qualified: Mapping[str, Table] = field(default_factory=dict)
     made: MadeFrom = field(default_factory=dict)
 
-    def of(self, *expressions: Expression) -> Made:
+    def of(self, *expressions: Expression) -> InputColumns:
         """Return the input columns that expressions read."""
         found = set[InputColumn]()
         for one in expressions:
@@ -53,7 +53,7 @@ class Seen:
                 found |= {replace(c, is_same=c.is_same and is_plain) for c in named}
         return frozenset(found)
 
-    def named(self, name: str) -> Made:
+    def named(self, name: str) -> InputColumns:
         """Return the input columns behind one name."""
         first, _, rest = name.partition(".")
         if name in self.made or first in self.made:
@@ -63,12 +63,12 @@ class Seen:
         return _column(self.plain, name) if self.plain else frozenset()
 
 
-def of_input(table: Table, *columns: str) -> Made:
+def of_input(table: Table, *columns: str) -> InputColumns:
     """Return columns of one input, taken over as they are."""
     return frozenset(InputColumn(table.id, column) for column in columns)
 
 
-def changed(made: Iterable[InputColumn]) -> Made:
+def changed(made: Iterable[InputColumn]) -> InputColumns:
     """Return the same columns, none of them taken over as it is."""
     return frozenset(replace(column, is_same=False) for column in made)
 
@@ -87,7 +87,7 @@ def made_from(table: Table, graph: Graph) -> MadeFrom:
     return known[table.id]
 
 
-def _through(made: Made, known: Mapping[str, MadeFrom]) -> Made:
+def _through(made: InputColumns, known: Mapping[str, MadeFrom]) -> InputColumns:
     """Return columns of tables that are no parts, in place of the parts' own."""
     found = set[InputColumn]()
     for one in made:
@@ -99,7 +99,7 @@ def _through(made: Made, known: Mapping[str, MadeFrom]) -> Made:
     return frozenset(found)
 
 
-def _column(table: Table, name: str) -> Made:
+def _column(table: Table, name: str) -> InputColumns:
     """Return a column, or the one that a field belongs to."""
     if name in table.columns or name in table.key:
         return of_input(table, name)

@@ -9,13 +9,12 @@ from sluice.declare.text.mistakes import Mistakes
 from sluice.language.expression import Aggregate, Expression, SortKey
 from sluice.language.names import unknown
 from sluice.language.typed.families import is_orderable
-from sluice.language.typed.inference import infer, is_interval
+from sluice.language.typed.inference import ColumnTypes, infer, is_interval
 from sluice.language.typed.rules import aggregate_problem, problems
 from sluice.language.typed.types import EVENT_TIMES, UNORDERED, head, inner_types, struct_fields
 
-Columns = Mapping[str, str]
 Select = Mapping[str, Expression]
-Review = Callable[[Expectation, Columns], Iterable[str]]  # a further opinion on expectations
+Review = Callable[[Expectation, ColumnTypes], Iterable[str]]  # a further opinion on expectations
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class TableMistakes:
 class Scope:
     """Columns of an input, and those of joined dimensions by `dimension.column`."""
 
-    columns: Columns
-    joined: Mapping[str, Columns] = field(default_factory=dict)
+    columns: ColumnTypes
+    joined: Mapping[str, ColumnTypes] = field(default_factory=dict)
 
     def problem(self, column: str) -> str:
         """Return what is wrong with that column; '' if nothing is."""
@@ -202,7 +201,10 @@ def plain_columns(select: Select) -> set[str]:
 
 
 def check_expectations(
-    columns: Columns, expect: Iterable[Expectation], mistakes: TableMistakes, review: Review | None
+    columns: ColumnTypes,
+    expect: Iterable[Expectation],
+    mistakes: TableMistakes,
+    review: Review | None,
 ) -> None:
     """Note what is wrong with expectations; `columns` is empty if they aren't known."""
     for i, expectation in enumerate(expect):

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache
 
 from sluice.delta.log.actions import Action, Log
-from sluice.delta.log.opened import Commit, commit_of
+from sluice.delta.log.opened import CommitKey, commit_of
 from sluice.delta.places.delta_rs import files_below
 
 Added = dict[str, Action]  # by path as in the log
 
-_known: LRUCache[Commit, Added] = LRUCache(8)
+_known: LRUCache[CommitKey, Added] = LRUCache(8)
 _keeping = Lock()
 
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from sluice.delta.log.actions import Action, Log, feed_files
 
-Whole = tuple[str, str]  # a file by its path, with its deletion vector
+MarkedFile = tuple[str, str]  # a file by its path, with its deletion vector
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _parts(commits: Sequence[CommitActions]) -> Iterator[WeightedFiles]:
 
 
 def _lives(commits: Sequence[CommitActions]) -> Iterable[_Life]:
-    lives: dict[Whole, _Life] = {}
+    lives: dict[MarkedFile, _Life] = {}
     for commit in commits:
         for weight, file in _moved(commit.actions):
             life = lives.setdefault(_whole(file), _Life(was_there=weight < 0))
@@ -149,7 +149,7 @@ def _moved(actions: Sequence[Action]) -> Iterator[tuple[int, Action]]:
     yield from ((1, a["add"]) for a in actions if "add" in a)
 
 
-def _whole(file: Action) -> Whole:
+def _whole(file: Action) -> MarkedFile:
     vector = file.get("deletionVector") or {}
     names = ("storageType", "pathOrInlineDv", "offset")
     return unquote(file["path"]), json.dumps([vector.get(name) for name in names])

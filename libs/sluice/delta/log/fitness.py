@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from sluice.delta.places.lake_layout import moved_away
 
-Fault = tuple[str, str]  # the fault, and its repair
+FaultAndRepair = tuple[str, str]  # the fault, and its repair
 SETTINGS: Mapping[str, tuple[str, str]] = {  # Delta treats an unset one as false
     "delta.enableChangeDataFeed": ("false", "views over it can't read what changed"),
     "delta.appendOnly": ("true", "no row of it can be corrected"),
@@ -21,7 +21,7 @@ FEATURES: Mapping[str, str] = {
 MAPPING = "delta.columnMapping.mode"
 
 
-def faults(table: DeltaTable, uri: str) -> Iterator[Fault]:
+def faults(table: DeltaTable, uri: str) -> Iterator[FaultAndRepair]:
     """Yield the settings and features of a table that obstruct batches or readers."""
     settings = table.metadata().configuration
     for name, (wrong, why) in SETTINGS.items():

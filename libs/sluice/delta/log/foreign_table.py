@@ -62,8 +62,8 @@ class Foreign:
         except DeltaError:
             return False
 
-    def digest(self, version: int) -> str:
-        """Return a digest of a commit; nothing if it was cleaned."""
+    def fingerprint(self, version: int) -> str:
+        """Return the fingerprint of a commit; nothing if it was cleaned."""
         try:
             actions = self.log.actions(version)
         except FileNotFoundError:

@@ -19,9 +19,9 @@ CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening
 MOST = 128
 FAR = 50  # commits to ask for one by one; a log that is further ahead is opened again
 Mark = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
-Commit = tuple[str, int, Mark]  # table, version
+CommitKey = tuple[str, int, Mark]  # table, version
 
-_tables: LRUCache[Commit, DeltaTable] = LRUCache(MOST)
+_tables: LRUCache[CommitKey, DeltaTable] = LRUCache(MOST)
 _opening = Lock()
 _newest: dict[str, int] = {}  # tables, with the newest version that was found
 
@@ -64,13 +64,13 @@ def keep(uri: str, table: DeltaTable) -> None:
     _keep(table, commit_of(uri, table.version()))
 
 
-def _keep(table: DeltaTable, commit: Commit | None) -> None:
+def _keep(table: DeltaTable, commit: CommitKey | None) -> None:
     if commit:
         with _opening:
             _tables[commit] = table
 
 
-def commit_of(uri: str, version: int | None = None) -> Commit | None:
+def commit_of(uri: str, version: int | None = None) -> CommitKey | None:
     """Return the identity of a commit, the newest by default; None if it is not known.
 
     The newest commit of a store's table is known once the table was opened.
@@ -84,7 +84,7 @@ def commit_of(uri: str, version: int | None = None) -> Commit | None:
     return (uri, version, mark) if mark else None
 
 
-def _found(uri: str) -> Commit | None:
+def _found(uri: str) -> CommitKey | None:
     """Return the newest commit. A log that was listed once is only asked for later ones."""
     number = _newest.get(uri)
     mark = None if number is None else _mark(uri, number)

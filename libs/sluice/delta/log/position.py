@@ -17,8 +17,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
-from sluice.delta.log.fitness import Fault, faults
-from sluice.delta.log.opened import Commit, commit_of, exists, opened
+from sluice.delta.log.fitness import FaultAndRepair, faults
+from sluice.delta.log.opened import CommitKey, commit_of, exists, opened
 from sluice.delta.places.lake_layout import table_at
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
 from sluice.language.internal import renamed
@@ -181,7 +181,7 @@ class Head:
     position: Position | None
     data_version: int
     last_txn: int = 0
-    altered: tuple[Fault, ...] = ()
+    altered: tuple[FaultAndRepair, ...] = ()
 
     @property
     def pin(self) -> Pin:
@@ -199,7 +199,7 @@ class Head:
         return max(self.last_txn, self.position.batch if self.position else 0) + 1
 
 
-_heads: LRUCache[Commit, Head] = LRUCache(MOST_KEPT)
+_heads: LRUCache[CommitKey, Head] = LRUCache(MOST_KEPT)
 _keeping = Lock()
 
 

@@ -15,7 +15,7 @@ from sluice.delta.log.opened import opened
 from sluice.delta.log.vectors import file_name, kept_rows
 
 CUT = timedelta(milliseconds=1)
-Bounds = tuple[datetime | None, datetime | None]
+TimeBounds = tuple[datetime | None, datetime | None]
 
 
 def may_hold(uri: str, version: int, column: str, start: datetime, end: datetime) -> bool:
@@ -41,7 +41,7 @@ def not_before(uri: str, version: int, column: str) -> datetime | None:
     return max((time for time in known if isinstance(time, datetime)), default=None)
 
 
-def _bounds(uri: str, version: int, column: str) -> Iterator[Bounds]:
+def _bounds(uri: str, version: int, column: str) -> Iterator[TimeBounds]:
     """Yield the bounds of each file, None where they are unknown."""
     return _of_files(active_files(opened(uri, version)), *_named(column))
 

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from pyroaring import BitMap64
 
 from sluice.delta.log.active import as_table
-from sluice.delta.log.opened import Commit, commit_of
+from sluice.delta.log.opened import CommitKey, commit_of
 
 FEATURE = "deletionVectors"
 SETTING = "delta.enableDeletionVectors"
@@ -35,7 +35,7 @@ def _size(kept: Mapping[str, pa.BooleanArray]) -> int:
     return sum((int(mask.nbytes) for mask in kept.values()), start=1)
 
 
-_masks: LRUCache[Commit, Mapping[str, pa.BooleanArray]] = LRUCache(_KEPT_BYTES, getsizeof=_size)
+_masks: LRUCache[CommitKey, Mapping[str, pa.BooleanArray]] = LRUCache(_KEPT_BYTES, getsizeof=_size)
 _keeping = Lock()
 
 

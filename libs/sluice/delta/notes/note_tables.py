@@ -26,7 +26,7 @@ PROPERTIES = {"delta.enableExpiredLogCleanup": "false", **CHECKPOINTS}
 
 
 Filter = tuple[str, str, Any]
-Change = Callable[[pa.Table], pa.Table]
+TableEdit = Callable[[pa.Table], pa.Table]
 T = TypeVar("T")
 
 
@@ -98,7 +98,7 @@ def delete_rows(uri: str, predicate: str) -> None:
     _in_turn(uri, lambda: _delete(uri, predicate))
 
 
-def change_rows(uri: str, change: Change, filters: Sequence[Filter] = ()) -> tuple[int, int]:
+def change_rows(uri: str, change: TableEdit, filters: Sequence[Filter] = ()) -> tuple[int, int]:
     """Put what `change` makes of the rows that meet all filters in their place.
 
     It replaces only the version that `change` was given: after a lost race, `change` is called
@@ -107,7 +107,7 @@ def change_rows(uri: str, change: Change, filters: Sequence[Filter] = ()) -> tup
     return _in_turn(uri, lambda: _change(uri, change, filters)) if exists(uri) else (0, 0)
 
 
-def tidy_rows(uri: str, many: int, choose: Change) -> None:
+def tidy_rows(uri: str, many: int, choose: TableEdit) -> None:
     """Merge a table of `many` files or more into one file, of the rows that `choose` returns."""
     if exists(uri):
         _in_turn(uri, lambda: _tidy(uri, many, choose))
@@ -133,14 +133,14 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
     return 0
 
 
-def _tidy(uri: str, many: int, choose: Change) -> None:
+def _tidy(uri: str, many: int, choose: TableEdit) -> None:
     if len(opened(uri).file_uris()) >= many:
         table = taken(uri)
         _put(uri, table, choose(_rows_of(table, uri)), None)
         open_table(uri).vacuum(RETENTION_HOURS, dry_run=False)
 
 
-def _change(uri: str, change: Change, filters: Sequence[Filter]) -> tuple[int, int]:
+def _change(uri: str, change: TableEdit, filters: Sequence[Filter]) -> tuple[int, int]:
     table = taken(uri)
     before = _rows_of(table, uri, filters)
     after = change(before)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
 
-from sluice.delta.log.opened import Commit, commit_of
+from sluice.delta.log.opened import CommitKey, commit_of
 
-Values = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
+WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
 MOST_BYTES = 32_000_000  # of Arrow, in all tables
 
@@ -28,7 +28,7 @@ class TypeMismatch(Exception):
 class FoundRows:
     """All rows of one version whose values are among those wanted, with their numbers, by file."""
 
-    wanted: Values
+    wanted: WantedValues
     pages: Mapping[Path, pa.Table]
 
     @property
@@ -39,14 +39,14 @@ class FoundRows:
     def is_empty(self) -> bool:
         return not any(page.num_rows for page in self.pages.values())
 
-    def covers(self, values: Values) -> bool:
+    def covers(self, values: WantedValues) -> bool:
         """True if every row with these values was wanted."""
         return all(
             name in values and _are_among(values[name], some) for name, some in self.wanted.items()
         )
 
 
-_found: LRUCache[Commit, FoundRows] = LRUCache(MOST_BYTES, getsizeof=lambda found: found.bytes)
+_found: LRUCache[CommitKey, FoundRows] = LRUCache(MOST_BYTES, getsizeof=lambda found: found.bytes)
 _keeping = Lock()
 
 
@@ -58,7 +58,7 @@ def keep(uri: str, version: int, found: FoundRows) -> None:
             _found[commit] = found
 
 
-def take(uri: str, version: int, values: Values) -> Pages | None:
+def take(uri: str, version: int, values: WantedValues) -> Pages | None:
     """Return pages that hold all rows with these values, by file; None if they are not known.
 
     They are not kept any longer.

@@ -20,7 +20,7 @@ from polars.exceptions import PolarsError
 
 from sluice.delta.log.active import active_files
 from sluice.delta.log.vectors import file_name, kept_rows
-from sluice.delta.reading.found import TypeMismatch, Values
+from sluice.delta.reading.found import TypeMismatch, WantedValues
 
 ROW = "_sluice_row"
 FILES, BYTES = 16, 128_000_000  # read at a time
@@ -50,7 +50,7 @@ class FileSearch:
     """
 
     stored: pa.Schema
-    wanted: Sequence[Values]
+    wanted: Sequence[WantedValues]
     most: int | None = None
 
     def rows(

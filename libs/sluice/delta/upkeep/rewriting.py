@@ -37,10 +37,9 @@ from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.pieces import Piece, Take
 from sluice.delta.writing import file_actions
 from sluice.delta.writing.file_actions import Partition
+from sluice.delta.writing.keyed_rows import Numbers
 from sluice.delta.writing.linked import commit_actions, info, is_plain, vectors_allowed
 from sluice.limits import Limits
-
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def may_rewrite(filing: Filing) -> bool:

@@ -23,7 +23,7 @@ from sluice.delta.places.failpoint import passing
 from sluice.delta.places.landed_files import local_path
 from sluice.delta.reading.found import take
 from sluice.delta.reading.local import arrow_schema
-from sluice.delta.reading.matches import can_search, files_far, is_exact
+from sluice.delta.reading.searched_version import can_search, files_far, is_exact
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
 from sluice.delta.writing.file_actions import now
 from sluice.delta.writing.keyed_rows import Keys, Matched, matched

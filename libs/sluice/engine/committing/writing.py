@@ -20,7 +20,7 @@ from sluice.delta.writing import commit
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.fence import Committed
 from sluice.engine.batch_report import Clock
-from sluice.engine.computing.computed import Changelog, as_rows
+from sluice.engine.computing.batch_result import ChangelogRows, as_rows
 from sluice.engine.context import Context
 from sluice.interpreter.presence import is_here
 
@@ -62,7 +62,7 @@ def write(
     session: SparkSession,
     context: Context,
     target: Target,
-    changelog: Changelog,
+    changelog: ChangelogRows,
     position: Position,
     clock: Clock,
     *,
@@ -106,7 +106,11 @@ def write(
 
 
 def _replace(
-    session: SparkSession, target: Target, replaced: Head, changelog: Changelog, position: Position
+    session: SparkSession,
+    target: Target,
+    replaced: Head,
+    changelog: ChangelogRows,
+    position: Position,
 ) -> Committed:
     """Commit the first rows of a table together with its new columns."""
     if is_here(session) or not takes_spark(target.uri):

@@ -21,14 +21,14 @@ from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.computing.computed import Computed, Whole
+from sluice.engine.computing.batch_result import BatchResult, WholeTable
 from sluice.engine.computing.input_snapshots import snapshots_at
 from sluice.engine.computing.picking import Picked, picked
 from sluice.engine.computing.pruning import bounds_of
 from sluice.engine.context import Context
 from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.maintained import Maintained
-from sluice.engine.query.operator import Operator, Rows, union, within
+from sluice.engine.query.operator import InputRows, Operator, union, within
 from sluice.engine.query.retention import Horizon
 from sluice.limits import Limits
 from sluice.spark.session import Spark
@@ -93,7 +93,7 @@ class Batch:
         """Return the extension from the table's definition to the node's; None: rebuild it."""
         return None
 
-    def computed(self) -> Computed:
+    def computed(self) -> BatchResult:
         """Return the minimal changelog, and how it was found."""
         return self.built() if self.is_whole else self.changed()
 
@@ -103,21 +103,21 @@ class Batch:
         brings_back = self.horizon is not None and self.horizon.brings_back
         return self.plan.strategy == Strategy.BUILD or brings_back
 
-    def built(self) -> Computed:
+    def built(self) -> BatchResult:
         """Compute the changelog by the whole query."""
         whole = self.whole()
         rows = self.stored(whole.rows)
         if self.plan.before is not None:
             changelog = diff(self.current(), rows, self.operator.key, ignore=self.plan.node.ignored)
-            return Computed(changelog, expired=whole.expired)
-        return Computed(
+            return BatchResult(changelog, expired=whole.expired)
+        return BatchResult(
             inserted(rows),
             expired=whole.expired,
             is_projection=self.operator.mirror,
             is_filed=whole.is_filed,
         )
 
-    def changed(self) -> Computed:
+    def changed(self) -> BatchResult:
         """Compute the changelog from the inputs' feeds."""
         changes = self.changes()
         if self.plan.strategy == Strategy.ROW_WISE:
@@ -132,20 +132,22 @@ class Batch:
         """Return the defining query at the plan's versions."""
         return self.living(self.operator.query(self.snapshots(), self.references()))
 
-    def whole(self) -> Whole:
+    def whole(self) -> WholeTable:
         """Compute all rows by the query, and count the rows that arrived too late."""
         if self.alive is None:
-            return Whole(self.query())
+            return WholeTable(self.query())
         inputs = self.snapshots().items()
         every = {n: as_inserts(r, self.operator.columns(n) or r.columns) for n, r in inputs}
         came = [self.operator.prepare(n, rows) for n, rows in every.items()]
-        return Whole(self.query(), count_of(late_of_change(came, self.alive)))
+        return WholeTable(self.query(), count_of(late_of_change(came, self.alive)))
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Add to output rows what the table keeps beside them."""
         return rows
 
-    def late(self, changes: Rows, snapshots: Rows, touched: DataFrame, alive: Column) -> DataFrame:
+    def late(
+        self, changes: InputRows, snapshots: InputRows, touched: DataFrame, alive: Column
+    ) -> DataFrame:
         """Count the rows that arrived for expired windows."""
         return late_of_change([self.operator.prepare(n, c) for n, c in changes.items()], alive)
 
@@ -203,7 +205,7 @@ class Batch:
         operator = part or self.operator
         return snapshots_at(self.session, self.context, operator, self.plan.pins)
 
-    def references(self) -> Rows:
+    def references(self) -> InputRows:
         """Return the references at the pinned versions."""
         return {}
 
@@ -229,11 +231,11 @@ class Batch:
         self.held.callback(kept.unpersist)
         return kept
 
-    def needed(self, snapshots: Rows) -> Rows:
+    def needed(self, snapshots: InputRows) -> InputRows:
         """Return the inputs' rows that a row of the table, as it is from now on, may come from."""
         return snapshots
 
-    def _row_wise(self, changes: Rows) -> Computed:
+    def _row_wise(self, changes: InputRows) -> BatchResult:
         """Compute each output row from the one changed row that it comes from.
 
         Old rows are not computed if the new ones certainly replace none.
@@ -242,12 +244,12 @@ class Batch:
         come = {n: operator.prepare(n, arrivals(c)) for n, c in changes.items()}
         new = self.stored(self.living(operator.combine(come, {})))
         if self.plan.growing == changes.keys():
-            return Computed(inserted(new), is_projection=True)
+            return BatchResult(inserted(new), is_projection=True)
         gone = {n: operator.prepare(n, departures(c)) for n, c in changes.items()}
         old = self.living(operator.combine(gone, {}))
-        return Computed(diff(old, new, operator.key))
+        return BatchResult(diff(old, new, operator.key))
 
-    def _recomputed(self, changes: Rows) -> Computed:
+    def _recomputed(self, changes: InputRows) -> BatchResult:
         """Compute the touched groups from every input."""
         operator, snapshots = self.operator, self.snapshots()
         touched = self.touched(changes, snapshots)
@@ -263,7 +265,7 @@ class Batch:
             expired = count_of(self.late(changes, snapshots, touched, self.alive))
         new = self.stored(self.living(operator.remembered(old, found)))
         changelog = diff(old, new, operator.key, ignore=self.plan.node.ignored)
-        return Computed(changelog, expired=expired)
+        return BatchResult(changelog, expired=expired)
 
     def _picked(self, touched: DataFrame) -> Picked | None:
         """Pick the touched groups' rows. If rows expire, a scan by time is the cheaper way."""
@@ -271,7 +273,7 @@ class Batch:
             return None
         return picked(self.context, self.plan, touched, self.operator)
 
-    def touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
+    def touched(self, changes: InputRows, snapshots: InputRows) -> DataFrame:
         """Return the groups whose rows may differ."""
         operator = self.operator
         own = {n: c for n, c in changes.items() if n in operator.inputs}
@@ -280,7 +282,7 @@ class Batch:
             groups += self._crossed(snapshots, self.horizon)
         return union(groups).distinct() if operator.group else groups[0]
 
-    def _crossed(self, snapshots: Rows, horizon: Horizon) -> list[DataFrame]:
+    def _crossed(self, snapshots: InputRows, horizon: Horizon) -> list[DataFrame]:
         """Return the groups that the horizon passed, in either direction."""
         operator = self.operator
         crossed = [horizon.expired_groups(operator, self.current())]

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from sluice.delta.reading.local import nullable, plain, to_arrow
-from sluice.engine.computing.computed import Changelog
+from sluice.engine.computing.batch_result import ChangelogRows
 from sluice.engine.query.operator import names
 
 
@@ -73,7 +73,7 @@ class Held(Protocol):
     def elements(self, column: str) -> tuple[int, frozenset[str]]:
         """Return the number of rows and the elements of their lists. Many rows take a Spark job."""
 
-    def changelog(self, columns: Mapping[str, str]) -> Changelog:
+    def changelog(self, columns: Mapping[str, str]) -> ChangelogRows:
         """Return the rows as a changelog. `columns`: its columns -> columns of the rows."""
 
 
@@ -115,7 +115,7 @@ class Here:
     def elements(self, column: str) -> tuple[int, frozenset[str]]:
         return self.count(), frozenset(pc.list_flatten(self.table[column]).to_pylist())
 
-    def changelog(self, columns: Mapping[str, str]) -> Changelog:
+    def changelog(self, columns: Mapping[str, str]) -> ChangelogRows:
         return pa.Table.from_pydict({name: self.table[place] for name, place in columns.items()})
 
 
@@ -146,7 +146,7 @@ class InSpark:
         found = self.rows.agg(F.count(F.lit(1)), named).collect()[0]
         return int(found[0]), frozenset(found[1])
 
-    def changelog(self, columns: Mapping[str, str]) -> Changelog:
+    def changelog(self, columns: Mapping[str, str]) -> ChangelogRows:
         return self.rows.select(*[F.col(f"`{p}`").alias(n) for n, p in columns.items()])
 
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sluice.delta.reading.local import handed_over, to_arrow
-from sluice.delta.reading.matches import SearchedVersion
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.context import Context
-from sluice.engine.query.operator import Operator, Rows, names
+from sluice.engine.query.operator import InputRows, Operator, names
 
-Columns = Mapping[str, str]  # columns of a table -> those of the group with the same values
+GroupColumns = Mapping[str, str]  # columns of a table -> those of the group with the same values
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Picked:
     """Touched groups, and rows that include all of theirs: of the inputs and of the table."""
 
     touched: DataFrame
-    inputs: Rows
+    inputs: InputRows
     current: DataFrame
 
 
@@ -77,7 +77,7 @@ def _searched(
 
 
 def _rows(
-    searched: SearchedVersion, groups: pa.Table, named: Iterable[Columns], touched: DataFrame
+    searched: SearchedVersion, groups: pa.Table, named: Iterable[GroupColumns], touched: DataFrame
 ) -> DataFrame | None:
     """Return the rows of a table that may be of the groups; all of them if there are few."""
     session = touched.sparkSession

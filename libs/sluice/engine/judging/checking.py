@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import CHANGE
 from sluice.delta.notes.note_tables import append_rows
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.engine.computing.computed import Changelog, as_rows
+from sluice.engine.computing.batch_result import ChangelogRows, as_rows
 from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.query.maintained import Maintained
 from sluice.gate.gate import Gate
@@ -23,7 +23,7 @@ from sluice.gate.outcomes.verdict import Verdict
 class Checked:
     """Changelog of a view, and the warnings of its expectations."""
 
-    changelog: Changelog
+    changelog: ChangelogRows
     warnings: tuple[str, ...]
 
 
@@ -32,7 +32,7 @@ def checked(
     session: SparkSession,
     lake: LakeLayout,
     node: Maintained,
-    changelog: Changelog,
+    changelog: ChangelogRows,
     batch: JudgedBatch,
 ) -> Iterator[Checked]:
     """Yield a view's changelog whose new rows met the expectations, while the context is open.

@@ -9,7 +9,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.computing.computed import as_rows, settled
+from sluice.engine.computing.batch_result import as_rows, settled
 from sluice.engine.computing.horizon import recorded_horizon
 from sluice.engine.context import Context
 from sluice.engine.judging.checking import judged

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 
 from sluice.declare.table_spec import TableSpec
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import InputRows, Operator
 from sluice.language.expression import Expression
 from sluice.language.model import Model
 
@@ -55,7 +55,7 @@ class Absence(Protocol):
         ...
 
     def unmatched(
-        self, operator: Operator, wanted: Rows, prepared: Rows, references: Rows
+        self, operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
     ) -> Iterator[Unmatched]:
         """Yield what `wanted` rows lack; `prepared` are all rows of the inputs."""
         ...

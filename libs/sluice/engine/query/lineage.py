@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import InputRows, Operator
 
 NTH = "_sluice_walked"  # tables may have a `_sluice_nth` of their own
 
@@ -19,13 +19,13 @@ class Groups:
     """Output `rows`, the prepared input rows of their groups, and all rows of the references."""
 
     rows: DataFrame
-    prepared: Rows
-    references: Rows
+    prepared: InputRows
+    references: InputRows
 
 
 class Lineage(Protocol):
     """Module `lineage` of a kind."""
 
-    def contributing(self, operator: Operator, groups: Groups) -> Rows:
+    def contributing(self, operator: Operator, groups: Groups) -> InputRows:
         """Return, by table, the rows with NTH that the output rows come from."""
         ...

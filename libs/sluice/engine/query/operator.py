@@ -19,8 +19,8 @@ from sluice.changes.order import Direction
 from sluice.changes.trees import balanced
 from sluice.language.duration import Duration
 
-Rows = Mapping[str, DataFrame]
-Agreement = Callable[[Column, Column], Column]
+InputRows = Mapping[str, DataFrame]
+ColumnEquality = Callable[[Column, Column], Column]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Operator(ABC):
         """Order of rows in the table's files, so that a read of few keys opens few."""
         return tuple(map(Direction, self.key))
 
-    def agreements(self, output: StructType) -> Mapping[str, Agreement]:
+    def agreements(self, output: StructType) -> Mapping[str, ColumnEquality]:
         """Return tests that two values may both be right, for columns that show arrival order."""
         return {}
 
@@ -93,10 +93,10 @@ class Operator(ABC):
         """Return each row with its group; other columns of `rows` (a weight) are passed on."""
 
     @abstractmethod
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         """Return the output rows of the groups that `prepared` holds whole."""
 
-    def query(self, snapshots: Rows, references: Rows) -> DataFrame:
+    def query(self, snapshots: InputRows, references: InputRows) -> DataFrame:
         """Return all output rows: the defining query."""
         return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
 
@@ -104,13 +104,17 @@ class Operator(ABC):
         """Return `new`, with what stays of groups of `old` rows that no input has any more."""
         return new
 
-    def touched(self, changes: Rows) -> DataFrame:
+    def touched(self, changes: InputRows) -> DataFrame:
         """Return the distinct groups of every old and every new image."""
         groups = [self.prepare(n, c).select(*names(self.group)) for n, c in changes.items()]
         return union(groups).distinct()
 
     def recompute(
-        self, snapshots: Rows, references: Rows, touched: DataFrame, bounds: Column | None = None
+        self,
+        snapshots: InputRows,
+        references: InputRows,
+        touched: DataFrame,
+        bounds: Column | None = None,
     ) -> DataFrame:
         """Return the output rows of the touched groups, from every input.
 

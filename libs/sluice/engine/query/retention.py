@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.engine.query import windows
-from sluice.engine.query.operator import Operator, Retention, Rows, names, union
+from sluice.engine.query.operator import InputRows, Operator, Retention, names, union
 from sluice.language.duration import Duration
 
 
@@ -60,7 +60,7 @@ class Horizon:
         """Return the table's groups that don't live any more."""
         return current.where(~self.is_alive()).select(*names(operator.group))
 
-    def returning_groups(self, operator: Operator, prepared: Rows) -> DataFrame:
+    def returning_groups(self, operator: Operator, prepared: InputRows) -> DataFrame:
         """Return the groups that had expired and live again."""
         lived = self._outlives(self.retention.first_end or self.retention.end, self.before)
         return union(
@@ -81,7 +81,7 @@ def first_visible(horizon: datetime, keep: Duration) -> datetime:
     return keep.before(horizon) + timedelta(microseconds=1)
 
 
-def latest_time(snapshots: Rows, retention: Retention) -> DataFrame:
+def latest_time(snapshots: InputRows, retention: Retention) -> DataFrame:
     """Return the greatest event time of all inputs' rows: one row, one column (TIMESTAMP)."""
     each = [
         rows.select(F.max(F.col(f"`{column}`").cast("timestamp")).alias("horizon"))

@@ -1,8 +1,8 @@
-"""Facts: counts kept of every batch of a source or dimension, expected or not.
+"""Counts kept of every batch of a source or dimension, expected or not.
 
 They cover the accepted rows: their number, distinct keys, and nulls per column. A table's last
 batches lie in `<lake>/__quality/facts/<pipeline>.<table>.json`. Each batch replaces this one small
-file, so reading it costs the same after a year. Facts are notes, not data: losing one loses a
+file, so reading it costs the same after a year. Counts are notes, not data: losing one loses a
 comparison.
 """
 
@@ -28,10 +28,10 @@ class BatchCounts:
 
 
 @dataclass(frozen=True)
-class KeptFacts:
-    """Facts of a batch as they were kept, with the warnings given then."""
+class KeptCounts:
+    """Counts of a batch as they were kept, with the warnings given then."""
 
-    facts: BatchCounts
+    counts: BatchCounts
     batch: int
     run: str
     checked_at: dt.datetime
@@ -43,38 +43,38 @@ class KeptFacts:
         """Start of the batch's interval; for a dimension, the time when it was loaded."""
         return self.interval_start or self.checked_at
 
-    def replaces(self, other: "KeptFacts") -> bool:
+    def replaces(self, other: "KeptCounts") -> bool:
         """True if the other is an earlier delivery of the same interval or batch."""
         if self.interval_start:
             return self.interval_start == other.interval_start
         return self.batch == other.batch
 
 
-def read(lake: LakeLayout, table_id: str) -> list[KeptFacts]:
+def read(lake: LakeLayout, table_id: str) -> list[KeptCounts]:
     """Return the kept batches of a table, oldest first; none if there are none."""
     rows = json.loads(_files(lake).read(table_id) or b"[]")
     return sorted(map(_kept, rows), key=lambda kept: kept.moment)
 
 
-def newest(kept: Sequence[KeptFacts]) -> KeptFacts:
+def newest(kept: Sequence[KeptCounts]) -> KeptCounts:
     """Return the batch checked last, which may be a backfill of an old interval."""
     return max(kept, key=lambda one: one.checked_at)
 
 
-def keep(lake: LakeLayout, table_id: str, new: KeptFacts, past: Sequence[KeptFacts]) -> None:
-    """Keep a batch's facts with those of the past. Safe to repeat."""
+def keep(lake: LakeLayout, table_id: str, new: KeptCounts, past: Sequence[KeptCounts]) -> None:
+    """Keep a batch's counts with those of the past. Safe to repeat."""
     together = [*(kept for kept in past if not new.replaces(kept)), new]
     last = sorted(together, key=lambda kept: kept.moment)[-KEPT:]
     _files(lake).write(table_id, json.dumps([_row(k) for k in last]).encode())
 
 
 def clear(lake: LakeLayout, table_id: str) -> None:
-    """Delete the facts of a table; do nothing if there are none."""
+    """Delete the counts of a table; do nothing if there are none."""
     _files(lake).delete(table_id)
 
 
 def rename(lake: LakeLayout, table_id: str, to: str) -> None:
-    """Give the facts of a table to its new name. Safe to repeat."""
+    """Give the counts of a table to its new name. Safe to repeat."""
     if text := _files(lake).read(table_id):
         _files(lake).write(to, text)
         clear(lake, table_id)
@@ -84,14 +84,15 @@ def _files(lake: LakeLayout) -> SmallFiles:
     return SmallFiles(f"{lake.quality_uri}/facts")
 
 
-def _row(kept: KeptFacts) -> dict[str, Any]:
+def _row(kept: KeptCounts) -> dict[str, Any]:
     times = {"checked_at": kept.checked_at, "interval_start": kept.interval_start}
-    return asdict(kept) | {name: at and at.isoformat() for name, at in times.items()}
+    row = asdict(kept) | {name: at and at.isoformat() for name, at in times.items()}
+    return {"facts": row.pop("counts"), **row}
 
 
-def _kept(row: Mapping[str, Any]) -> KeptFacts:
+def _kept(row: Mapping[str, Any]) -> KeptCounts:
     start = row["interval_start"]
-    return KeptFacts(
+    return KeptCounts(
         BatchCounts(**row["facts"]),
         row["batch"],
         row["run"],

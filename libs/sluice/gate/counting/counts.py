@@ -27,7 +27,7 @@ class Tally:
     accepted: int
     rows: tuple[RowCounts, ...]
     observed: tuple[Any, ...]
-    facts: BatchCounts | None = None
+    counts: BatchCounts | None = None
     bytes_quarantined: int = 0
     conflicts: Conflicts | None = None
     cut: int = 0  # values of accepted rows that lost digits beyond a microsecond

@@ -30,7 +30,7 @@ HIDDEN = "_sluice_"
 def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) -> Tally:
     """Tally a split batch (see `gate.split`) in one Spark job.
 
-    With a `key`, even an empty one, the tally includes the batch's facts.
+    With a `key`, even an empty one, the tally includes the batch's counts.
     """
     judges = is_judged(split)
     flags = [flag for i, rule in enumerate(suite.rows) for flag in _flags(i, rule, judges)]
@@ -47,7 +47,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
             f"{m.aggregate('_sluice_accepted')} AS observed_{i}"
             for i, m in enumerate(suite.measures)
         ),
-        *(() if key is None else _fact_counts(visible(split), key)),
+        *(() if key is None else _counted(visible(split), key)),
         *((f"sum({CUT}) FILTER (WHERE _sluice_accepted) AS cut",) if CUT in split.columns else ()),
         *(conflicts.counts(key) if key and conflicts.CONFLICT in split.columns else ()),
     ]
@@ -57,7 +57,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
         found["accepted"],
         tuple(_row_counts(found, i, rule) for i, rule in enumerate(suite.rows)),
         tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
-        None if key is None else _facts(found, visible(split)),
+        None if key is None else _batch_counts(found, visible(split)),
         found["bytes_quarantined"] or 0,
         conflicts.found_in(found),
         found.get("cut") or 0,
@@ -81,7 +81,7 @@ def whole(split: DataFrame) -> str:
     return f"coalesce({', '.join([*kept, parsed])})" if kept else parsed
 
 
-def _fact_counts(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
+def _counted(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
     quoted = [f"`{column}`" for column in columns]
     for nth, column in enumerate(quoted):
         yield f"count_if(_sluice_accepted AND {column} IS NULL) AS nulls_{nth}"
@@ -90,7 +90,7 @@ def _fact_counts(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
         yield f"approx_count_distinct({hashed}) FILTER (WHERE _sluice_accepted) AS keys"
 
 
-def _facts(found: dict[str, Any], columns: Sequence[str]) -> BatchCounts:
+def _batch_counts(found: dict[str, Any], columns: Sequence[str]) -> BatchCounts:
     nulls = {column: found[f"nulls_{nth}"] for nth, column in enumerate(columns)}
     return BatchCounts(found["accepted"], found.get("keys"), nulls)
 

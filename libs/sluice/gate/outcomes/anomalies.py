@@ -21,7 +21,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.gate.counting.batch_counts import BatchCounts, KeptFacts, keep, read
+from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts, keep, read
 
 if TYPE_CHECKING:
     from sluice.gate.outcomes.verdict import Verdict
@@ -58,26 +58,26 @@ def warnings(
     interval_start: dt.datetime | None = None,
     is_absent: bool = False,
 ) -> tuple[str, ...]:
-    """Return what is unusual about a batch among its table's last ones; keep its facts, too.
+    """Return what is unusual about a batch among its table's last ones; keep its counts, too.
 
     A batch that may be absent (`is_absent`) is never unusual, but counts for the others.
     Safe to repeat: a batch is never compared with an earlier delivery of the same interval.
     """
-    if verdict.facts is None:
+    if verdict.counts is None:
         return ()
-    new = KeptFacts(verdict.facts, batch, run, checked_at, interval_start)
+    new = KeptCounts(verdict.counts, batch, run, checked_at, interval_start)
     past = read(lake, verdict.table)
-    odd = [] if is_absent else unusual(new.facts, around(new, past))
+    odd = [] if is_absent else unusual(new.counts, around(new, past))
     named = tuple(f"{verdict.table}: {what}" for what in odd)
     keep(lake, verdict.table, replace(new, unusual=named), past)
     return tuple(odd)
 
 
-def around(new: KeptFacts, past: Sequence[KeptFacts]) -> list[BatchCounts]:
-    """Return the facts that a batch is compared with: its neighbours in time."""
+def around(new: KeptCounts, past: Sequence[KeptCounts]) -> list[BatchCounts]:
+    """Return the counts that a batch is compared with: its neighbours in time."""
     others = [kept for kept in past if not new.replaces(kept)]
     nearest = sorted(others, key=lambda kept: abs(kept.moment - new.moment))
-    return [kept.facts for kept in nearest[:LONGEST_HISTORY]]
+    return [kept.counts for kept in nearest[:LONGEST_HISTORY]]
 
 
 def unusual(new: BatchCounts, past: Sequence[BatchCounts]) -> list[str]:

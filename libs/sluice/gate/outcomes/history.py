@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sluice.language.internal import QUALITY
 
 if TYPE_CHECKING:
-    from sluice.gate.outcomes.results import Outcome
+    from sluice.gate.outcomes.results import ExpectationOutcome
     from sluice.gate.outcomes.verdict import Verdict
 
 TABLE = f"{QUALITY}/results"
@@ -95,7 +95,7 @@ def _without_samples(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"observed": observed, "result": json.dumps(result, ensure_ascii=False)}
 
 
-def _row(outcome: "Outcome") -> dict[str, Any]:
+def _row(outcome: "ExpectationOutcome") -> dict[str, Any]:
     return {
         "expectation": outcome.expectation.label,
         "says": outcome.says,

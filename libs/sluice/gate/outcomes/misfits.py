@@ -20,8 +20,8 @@ def check_misfits(split: DataFrame, verdict: Verdict) -> None:
 
     Starts no job unless many rows are quarantined and a column is empty.
     """
-    facts = verdict.facts
-    empty = {c for c, nulls in facts.nulls.items() if nulls == facts.rows} if facts else set()
+    counted = verdict.counts
+    empty = {c for c, n in counted.nulls.items() if n == counted.rows} if counted else set()
     if verdict.rows_quarantined < MANY or not empty:
         return
     what = F.substring_index(REASON, ": ", 1)

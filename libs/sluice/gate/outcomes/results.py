@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExpectationOutcome:
     """One expectation and its result; `says` is the expectation in words."""
 
     expectation: Expectation
@@ -76,7 +76,7 @@ def _shown(observed: Any) -> str:
     return str(observed)
 
 
-def row_outcome(rule: RowRule, counts: RowCounts) -> Outcome:
+def row_outcome(rule: RowRule, counts: RowCounts) -> ExpectationOutcome:
     """Return the outcome of a row rule."""
     samples = [json.loads(row) for row in counts.samples]
     values = [_value(row, rule.test.columns) for row in samples]
@@ -87,13 +87,13 @@ def row_outcome(rule: RowRule, counts: RowCounts) -> Outcome:
     return outcome(rule.expectation, rule.test.says, success, details)
 
 
-def measure_outcome(measure: Measure, observed: Any) -> Outcome:
+def measure_outcome(measure: Measure, observed: Any) -> ExpectationOutcome:
     """Return the outcome of a measure."""
     success = measure.accepts(observed)
     return outcome(measure.expectation, measure.says, success, {"observed_value": plain(observed)})
 
 
-def uniqueness_outcome(rule: UniquenessRule, found: Repeats) -> Outcome:
+def uniqueness_outcome(rule: UniquenessRule, found: Repeats) -> ExpectationOutcome:
     """Return the outcome of a rule about repeated values."""
     if not rule.is_about_rows:
         is_count = rule.expectation.type == DISTINCT_COUNT
@@ -165,7 +165,9 @@ def _most_common(values: Sequence[Any]) -> list[Json]:
     return [{"value": json.loads(value), "count": count} for value, count in ordered]
 
 
-def outcome(expectation: Expectation, says: str, success: bool, details: Json) -> Outcome:
+def outcome(
+    expectation: Expectation, says: str, success: bool, details: Json
+) -> ExpectationOutcome:
     """Return an outcome with these details, in GX's format."""
     result = {
         "success": success,
@@ -178,7 +180,7 @@ def outcome(expectation: Expectation, says: str, success: bool, details: Json) -
             "exception_message": None,
         },
     }
-    return Outcome(expectation, says, success, result)
+    return ExpectationOutcome(expectation, says, success, result)
 
 
 def config(expectation: Expectation) -> Json:

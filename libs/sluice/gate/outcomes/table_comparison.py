@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from sluice.declare.expectation import Expectation
-from sluice.gate.outcomes.results import Outcome, outcome, plain
+from sluice.gate.outcomes.results import ExpectationOutcome, outcome, plain
 
 ROW_COUNT = "expect_table_row_count_to_equal_other_table"
 SUM = "expect_column_sum_to_equal_other_table"
@@ -42,7 +42,7 @@ def other_column(expectation: Expectation) -> str:
     return str(kwargs.get("other_column", kwargs["column"]))
 
 
-def compared(expectation: Expectation, mine: Any, others: Any) -> Outcome:
+def compared(expectation: Expectation, mine: Any, others: Any) -> ExpectationOutcome:
     """Return the outcome: both numbers, and whether they are equal (a sum of no rows is 0)."""
     other = expectation.kwargs["other_table_name"]
     if expectation.type == SUM:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sluice.errors import QualityStop
 from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.conflicts import Conflicts
-from sluice.gate.outcomes.results import Outcome
+from sluice.gate.outcomes.results import ExpectationOutcome
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class Verdict:
     table: str
     rows_read: int
     rows_accepted: int
-    outcomes: tuple[Outcome, ...]
-    facts: BatchCounts | None = None
+    outcomes: tuple[ExpectationOutcome, ...]
+    counts: BatchCounts | None = None
     unusual: tuple[str, ...] = ()
     bytes_quarantined: int = 0  # of text, if it is quarantined
     conflicts: Conflicts | None = None
@@ -27,14 +27,14 @@ class Verdict:
     def rows_quarantined(self) -> int:
         return self.rows_read - self.rows_accepted
 
-    def failed(self, on_failure: str) -> tuple[Outcome, ...]:
+    def failed(self, on_failure: str) -> tuple[ExpectationOutcome, ...]:
         return tuple(
             o for o in self.outcomes if not o.success and o.expectation.on_failure == on_failure
         )
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for a report: failures that don't stop the batch, and unusual facts."""
+        """Warnings for a report: failures that don't stop the batch, and unusual counts."""
         failed = (*self.failed("quarantine"), *self.failed("warn"))
         unmet = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
         return (*unmet, *self._cut, *self.unusual)
@@ -56,7 +56,7 @@ STOP_HINT = (
 )
 
 
-def _stop_message(table: str, stopped: Sequence[Outcome]) -> str:
+def _stop_message(table: str, stopped: Sequence[ExpectationOutcome]) -> str:
     """Return each failed expectation with what was found and a few of the rows."""
     lines = [f"{table}: {len(stopped)} expectation(s) marked stop failed"]
     for outcome in stopped:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from sluice.delta.notes.failures import Failure
-from sluice.gate.counting.batch_counts import KeptFacts
+from sluice.gate.counting.batch_counts import KeptCounts
 from sluice.gate.counting.batch_counts import newest as newest_batch
 from sluice.gate.outcomes.results import WHOLE
 from sluice.gate.pages.checks import (
@@ -50,7 +50,7 @@ class TableRecord:
     columns: tuple[tuple[str, str], ...] = ()  # name and type
     expected: tuple[str, ...] | None = None  # labels of today's expectations; None: unknown
     results: tuple[Row, ...] = ()  # rows of history.SCHEMA
-    batches: tuple[KeptFacts, ...] = ()
+    batches: tuple[KeptCounts, ...] = ()
     intervals: tuple[Row, ...] = ()  # with rows_read, rows_accepted, rows_quarantined; or the load
     quarantine: tuple[Row, ...] = ()  # a few rows of quarantine.SCHEMA
     failure: Failure | None = None  # the last one, if no batch has succeeded since
@@ -221,7 +221,7 @@ def _interval(row: Row) -> IntervalCounts:
     )
 
 
-def _unusual(batches: Sequence[KeptFacts]) -> list[Unusual]:
+def _unusual(batches: Sequence[KeptCounts]) -> list[Unusual]:
     """Return unusual facts, newest first."""
     newest = sorted(batches, key=lambda kept: kept.moment, reverse=True)
     return [

@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.expression_tree import (
     Alias,
+    ColumnName,
     ColumnNumber,
     Convert,
     ExpressionNode,
@@ -17,7 +18,6 @@ from sluice.interpreter.expressions.expression_tree import (
     FunctionCall,
     Lambda,
     Literal,
-    Name,
     Variable,
     name_of,
 )
@@ -61,7 +61,7 @@ def compile_node(node: ExpressionNode, bindings: Bindings) -> Value:  # noqa: PL
             return column(node.number, bindings.columns[node.number].type)
         case Literal():
             return constant(node.value, node.type)
-        case Name():
+        case ColumnName():
             return _named(node.parts, bindings)
         case Variable():
             return _fields(bindings.variables[node.parts[0]], node.parts[1:])
@@ -125,7 +125,7 @@ def _struct(node: FunctionCall, bindings: Bindings) -> Value:
 
 def _field_name(node: ExpressionNode, index: int) -> str:
     match node:
-        case Alias() | Name() | Variable() | Extract(key=Literal(value=str())):
+        case Alias() | ColumnName() | Variable() | Extract(key=Literal(value=str())):
             return name_of(node)
     return f"col{index + 1}"
 

@@ -21,7 +21,7 @@ class Literal(ExpressionNode):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Name(ExpressionNode):
+class ColumnName(ExpressionNode):
     """A column, perhaps of an alias, and fields within it."""
 
     parts: tuple[str, ...]
@@ -120,7 +120,7 @@ class TimeOffset:
     unit: str = "day"
 
 
-Bound = int | TimeOffset | None
+FrameBound = int | TimeOffset | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ class Frame:
     """Rows of a window around the current one, by their number or by their sort keys."""
 
     by_rows: bool
-    lower: Bound
-    upper: Bound
+    lower: FrameBound
+    upper: FrameBound
 
 
 def name_of(node: ExpressionNode) -> str:  # noqa: PLR0911 - one per kind of node
@@ -137,7 +137,7 @@ def name_of(node: ExpressionNode) -> str:  # noqa: PLR0911 - one per kind of nod
     match node:
         case Alias():
             return node.names[0]
-        case Name() | Variable():
+        case ColumnName() | Variable():
             return node.parts[-1]
         case Extract(key=Literal(value=str() as name)):
             return name

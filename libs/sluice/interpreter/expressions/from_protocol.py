@@ -115,7 +115,7 @@ def _function(found: proto.Expression.UnresolvedFunction) -> expression_tree.Fun
 
 _READERS: dict[str, Callable[[Any], expression_tree.ExpressionNode]] = {
     "literal": _literal,
-    "unresolved_attribute": lambda e: expression_tree.Name(split_name(e.unparsed_identifier)),
+    "unresolved_attribute": lambda e: expression_tree.ColumnName(split_name(e.unparsed_identifier)),
     "unresolved_star": lambda e: expression_tree.Star(e.unparsed_target.removesuffix(".*") or None),
     "expression_string": lambda e: read_sql(e.expression),
     "unresolved_function": _function,

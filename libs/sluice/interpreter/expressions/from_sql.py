@@ -154,7 +154,7 @@ def _negative(tree: exp.Neg) -> expression_tree.ExpressionNode:
 def _column(tree: exp.Column) -> expression_tree.ExpressionNode:
     if isinstance(tree.this, exp.Star):
         return expression_tree.Star(tree.table or None)
-    return expression_tree.Name(tuple(part.name for part in tree.parts))
+    return expression_tree.ColumnName(tuple(part.name for part in tree.parts))
 
 
 def _is(tree: exp.Is) -> expression_tree.ExpressionNode:
@@ -275,7 +275,7 @@ def _frame(spec: exp.WindowSpec | None) -> expression_tree.Frame | None:
     return expression_tree.Frame(spec.args["kind"] == "ROWS", lower, upper)
 
 
-def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression_tree.Bound:
+def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression_tree.FrameBound:
     if end == "UNBOUNDED" and side == outward:
         return None
     if end in ("CURRENT ROW", None):
@@ -309,7 +309,7 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.Expression
     exp.Paren: ("this", lambda t: _read(t.this)),
     exp.Alias: ("this alias", lambda t: expression_tree.Alias(_read(t.this), (t.alias,))),
     exp.Column: ("this table db catalog", _column),
-    exp.Identifier: ("this quoted", lambda t: expression_tree.Name((t.name,))),
+    exp.Identifier: ("this quoted", lambda t: expression_tree.ColumnName((t.name,))),
     exp.Dot: (
         "this expression",
         lambda t: expression_tree.Extract(

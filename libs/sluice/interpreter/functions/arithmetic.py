@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import DividedByZero, NotHere
 from sluice.interpreter.values.casts import cast, number, whole
-from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant, each
+from sluice.interpreter.values.column_batch import ColumnBatch, Function, Value, constant, each
 from sluice.interpreter.values.numbers import (
     OutOfRange,
     bounded,
@@ -32,9 +32,6 @@ from sluice.interpreter.values.value_types import (
     wider,
 )
 from sluice.language.typed.decimals import Decimal
-
-Function = Callable[[list[Value]], Value]
-
 
 INSTEAD = "by zero. Use `{}` to tolerate divisor being 0 and return NULL instead."  # Spark's words
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible

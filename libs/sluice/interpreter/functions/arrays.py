@@ -14,7 +14,14 @@ from sluice.interpreter.functions.sets import SETS, comparable
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Value, constant, each, element_type, whole
+from sluice.interpreter.values.column_batch import (
+    Function,
+    Value,
+    constant,
+    each,
+    element_type,
+    whole,
+)
 from sluice.interpreter.values.value_order import has_floats, nulls_first, order_of
 from sluice.interpreter.values.value_types import (
     BINARY,
@@ -25,8 +32,6 @@ from sluice.interpreter.values.value_types import (
     common,
     is_integer,
 )
-
-Function = Callable[[list[Value]], Value]
 
 
 def element(child: Value, key: Value) -> Value:

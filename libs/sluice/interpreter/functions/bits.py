@@ -6,10 +6,9 @@ from functools import partial
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.arithmetic import Function
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import whole
-from sluice.interpreter.values.column_batch import Value, each
+from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import INT, STRING, is_integer, wider
 

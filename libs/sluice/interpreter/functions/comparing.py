@@ -11,11 +11,17 @@ from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.arrow_columns import ArrowColumn, compared, is_null, negated, settled
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean, cast, number
-from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant, each, whole
+from sluice.interpreter.values.column_batch import (
+    ColumnBatch,
+    Function,
+    Value,
+    constant,
+    each,
+    whole,
+)
 from sluice.interpreter.values.value_order import key_of, order_of, same_value
 from sluice.interpreter.values.value_types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
-Function = Callable[[list[Value]], Value]
 NESTED = (T.ArrayType, T.StructType)
 PLAIN = (T.StringType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
 ARROWS: Mapping[Callable[[Any, Any], bool], str] = {

@@ -24,7 +24,7 @@ class Deferred(Protocol):
     def compiled(self, *variables: Value) -> Value: ...
 
 
-Function = Callable[[Value, list[Deferred]], Value]
+CollectionFunction = Callable[[Value, list[Deferred]], Value]
 
 
 def variable(type_: T.DataType) -> tuple[object, Value]:
@@ -147,7 +147,7 @@ def _array_sort(items: Value, others: list[Deferred]) -> Value:
     return Value(items.type, run)
 
 
-HIGHER_ORDER: Mapping[str, Function] = {
+HIGHER_ORDER: Mapping[str, CollectionFunction] = {
     "transform": _transform,
     "filter": _filter,
     "exists": partial(_decided, by=True),

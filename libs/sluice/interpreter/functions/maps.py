@@ -6,11 +6,18 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.comparing import Function, equality
+from sluice.interpreter.functions.comparing import equality
 from sluice.interpreter.functions.sets import comparable
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.column_batch import Value, constant, each, element_type, whole
+from sluice.interpreter.values.column_batch import (
+    Function,
+    Value,
+    constant,
+    each,
+    element_type,
+    whole,
+)
 from sluice.interpreter.values.value_order import key_of, keyed, normal
 from sluice.interpreter.values.value_types import BOOLEAN, common
 

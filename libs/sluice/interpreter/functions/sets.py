@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.comparing import Function, equality
+from sluice.interpreter.functions.comparing import equality
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.column_batch import Value, each, element_type
+from sluice.interpreter.values.column_batch import Function, Value, each, element_type
 from sluice.interpreter.values.value_order import keyed, normal
 from sluice.interpreter.values.value_types import BOOLEAN, is_integer, wider
 

@@ -12,10 +12,8 @@ from sluice.interpreter.functions.cases import lower, upper
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Value, constant, each, whole
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, whole
 from sluice.interpreter.values.value_types import BINARY, BOOLEAN, INT, LONG, STRING, is_integer
-
-Function = Callable[[list[Value]], Value]
 
 
 def text(value: Value) -> Value:

@@ -12,7 +12,7 @@ from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.as_text import date_of
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Value, constant, each
+from sluice.interpreter.values.column_batch import Function, Value, constant, each
 from sluice.interpreter.values.numbers import bounded
 from sluice.interpreter.values.value_types import (
     DATE,
@@ -25,7 +25,6 @@ from sluice.interpreter.values.value_types import (
 )
 from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset_in, region
 
-Function = Callable[[list[Value]], Value]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
 YEAR_0 = range(1 - 366 - EPOCH, 1 - EPOCH)  # days, of which Python has no dates

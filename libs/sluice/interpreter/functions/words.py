@@ -1,6 +1,6 @@
 """Parts of texts between separators, and single characters."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import types as T
 
@@ -8,10 +8,8 @@ from sluice.interpreter.functions.cases import capitals
 from sluice.interpreter.functions.strings import text
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import length, whole
-from sluice.interpreter.values.column_batch import Value, each
+from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.value_types import INT, STRING, is_integer
-
-Function = Callable[[list[Value]], Value]
 
 
 def _split_part(arguments: list[Value]) -> Value:

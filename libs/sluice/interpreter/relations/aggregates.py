@@ -35,26 +35,26 @@ from sluice.interpreter.values.value_types import (
 )
 from sluice.language.typed.decimals import Decimal
 
-Rows = Sequence[tuple[Any, ...]]
-Fold = Callable[[Rows], Any]  # of the arguments of a group's rows
-Aggregate = tuple[T.DataType, Fold, list[Value]]
+ValueRows = Sequence[tuple[Any, ...]]
+Fold = Callable[[ValueRows], Any]  # of the arguments of a group's rows
+FoldedAggregate = tuple[T.DataType, Fold, list[Value]]
 MOST_FIRST = 100_000  # rows of min_by and max_by
 FALSE = constant(value=False, type_=BOOLEAN)
 
 
-def _given(rows: Rows) -> list[Any]:
+def _given(rows: ValueRows) -> list[Any]:
     if type(rows) is Same and rows and rows.value[0] is None:  # isinstance is slow, if often asked
         return []
     return [row[0] for row in rows if row[0] is not None]
 
 
-def _count(arguments: list[Value]) -> Aggregate:
+def _count(arguments: list[Value]) -> FoldedAggregate:
     if len(arguments) == 1 and arguments[0].is_literal and arguments[0].literal is not None:
         return LONG, len, []
     return LONG, lambda rows: sum(None not in row for row in rows), arguments
 
 
-def _sum(arguments: list[Value]) -> Aggregate:
+def _sum(arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if is_integer(value.type):
         return LONG, partial(_total, bounded(LONG), 2**63), arguments
@@ -70,11 +70,11 @@ def _sum(arguments: list[Value]) -> Aggregate:
     )
 
 
-def _decimal_total(type_: T.DecimalType) -> Callable[[Rows], int | None]:
+def _decimal_total(type_: T.DecimalType) -> Callable[[ValueRows], int | None]:
     return partial(_total, fits_in(type_), 10**type_.precision)
 
 
-def _total(fits: Callable[[int], int], most: int, rows: Rows) -> int | None:
+def _total(fits: Callable[[int], int], most: int, rows: ValueRows) -> int | None:
     """Return a sum of whole numbers that stays within its type in any order of its rows."""
     given = _given(rows)
     if given and max(map(abs, given)) * len(given) >= most:
@@ -83,38 +83,38 @@ def _total(fits: Callable[[int], int], most: int, rows: Rows) -> int | None:
     return sum(given) if given else None
 
 
-def _avg(arguments: list[Value]) -> Aggregate:
+def _avg(arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if isinstance(value.type, T.DecimalType):
         return _decimal_avg(value, value.type)
     numbers = number(value)
 
-    def mean(rows: Rows) -> float | None:
+    def mean(rows: ValueRows) -> float | None:
         given = _given(rows)
         return reduce(add, given, 0.0) / len(given) if given else None
 
     return DOUBLE, mean, [numbers]
 
 
-def _decimal_avg(value: Value, type_: T.DecimalType) -> Aggregate:
+def _decimal_avg(value: Value, type_: T.DecimalType) -> FoldedAggregate:
     given = Decimal(type_.precision, type_.scale)
     found, total = of_decimal(given.average()), _decimal_total(of_decimal(given.sum()))
     fits, more = fits_in(found), 10 ** (found.scale - type_.scale)
 
-    def mean(rows: Rows) -> int | None:
+    def mean(rows: ValueRows) -> int | None:
         summed = total(rows)
         return None if summed is None else fits(half_up(summed * more, len(_given(rows))))
 
     return found, mean, [value]
 
 
-def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Aggregate:
+def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if isinstance(value.type, T.NullType):
         return NULL, lambda rows: None, arguments  # noqa: ARG005
     order = order_of(value.type)
 
-    def chosen(rows: Rows) -> Any:
+    def chosen(rows: ValueRows) -> Any:
         given = _given(rows)
         if order is same_value:
             return choose(given) if given else None
@@ -123,13 +123,13 @@ def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Aggregate:
     return value.type, chosen, arguments
 
 
-def _extreme_by(choose: Callable[..., Any], arguments: list[Value]) -> Aggregate:
+def _extreme_by(choose: Callable[..., Any], arguments: list[Value]) -> FoldedAggregate:
     if len(arguments) == 3:
         return _first_by(choose is max, arguments)
     value, by = arguments
     order = order_of(by.type)
 
-    def chosen(rows: Rows) -> Any:
+    def chosen(rows: ValueRows) -> Any:
         ranked = [(order(k), i) for i, (_, k) in enumerate(rows) if k is not None]
         if not ranked:
             return None
@@ -139,13 +139,13 @@ def _extreme_by(choose: Callable[..., Any], arguments: list[Value]) -> Aggregate
     return value.type, chosen, arguments
 
 
-def _first_by(descending: bool, arguments: list[Value]) -> Aggregate:
+def _first_by(descending: bool, arguments: list[Value]) -> FoldedAggregate:
     value, by, most = arguments
     order, count = order_of(by.type), most.literal
     if most.type != INT or not 1 <= count <= MOST_FIRST:
         raise NotHere("min_by or max_by of such a number of rows")
 
-    def chosen(rows: Rows) -> tuple[Any, ...] | None:
+    def chosen(rows: ValueRows) -> tuple[Any, ...] | None:
         given = [(order(k), i) for i, (_, k) in enumerate(rows) if k is not None]
         if not given:
             return None
@@ -157,33 +157,33 @@ def _first_by(descending: bool, arguments: list[Value]) -> Aggregate:
     return T.ArrayType(value.type), chosen, [value, by]
 
 
-def _approximate(arguments: list[Value]) -> Aggregate:
+def _approximate(arguments: list[Value]) -> FoldedAggregate:
     """Return the number of distinct values, exactly."""
     key = keyed(arguments[0].type)
     return LONG, lambda rows: len({key(v) for v in _given(rows)}), arguments
 
 
-def _end(at: int, arguments: list[Value]) -> Aggregate:
+def _end(at: int, arguments: list[Value]) -> FoldedAggregate:
     value, ignoring = arguments[0], arguments[1] if arguments[1:] else FALSE
     ignores = ignoring.literal
     if not isinstance(ignores, bool):
         raise NotHere("first or last by such an option")
 
-    def chosen(rows: Rows) -> Any:
+    def chosen(rows: ValueRows) -> Any:
         found = _given(rows) if ignores else [row[0] for row in rows]
         return found[at] if found else None
 
     return value.type, chosen, [value]
 
 
-def _collect_list(arguments: list[Value]) -> Aggregate:
+def _collect_list(arguments: list[Value]) -> FoldedAggregate:
     return T.ArrayType(arguments[0].type), lambda rows: tuple(_given(rows)), arguments
 
 
-def _collect_set(arguments: list[Value]) -> Aggregate:
+def _collect_set(arguments: list[Value]) -> FoldedAggregate:
     key, shown = keyed(arguments[0].type), normal(arguments[0].type)
 
-    def distinct(rows: Rows) -> tuple[Any, ...]:
+    def distinct(rows: ValueRows) -> tuple[Any, ...]:
         found: dict[Any, Any] = {}
         for value in _given(rows):
             found.setdefault(key(value), shown(value))
@@ -192,25 +192,25 @@ def _collect_set(arguments: list[Value]) -> Aggregate:
     return T.ArrayType(arguments[0].type), distinct, arguments
 
 
-def _count_if(arguments: list[Value]) -> Aggregate:
+def _count_if(arguments: list[Value]) -> FoldedAggregate:
     taken = [boolean(arguments[0])]
     return LONG, lambda rows: sum(row[0] is True for row in rows), taken
 
 
-def _truth(decide: Callable[[list[bool]], bool], arguments: list[Value]) -> Aggregate:
-    def decided(rows: Rows) -> bool | None:
+def _truth(decide: Callable[[list[bool]], bool], arguments: list[Value]) -> FoldedAggregate:
+    def decided(rows: ValueRows) -> bool | None:
         given = _given(rows)
         return decide(given) if given else None
 
     return BOOLEAN, decided, [boolean(arguments[0])]
 
 
-def _mode(arguments: list[Value]) -> Aggregate:
+def _mode(arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if has_floats(value.type) or isinstance(value.type, T.MapType | T.BinaryType):
         raise NotHere(f"a mode of {value.type.simpleString()}")
 
-    def most(rows: Rows) -> Any:
+    def most(rows: ValueRows) -> Any:
         counted = Counter(_given(rows)).most_common(2)
         if len(counted) > 1 and counted[0][1] == counted[1][1]:
             raise NotHere("a mode with several values that tie")
@@ -221,7 +221,7 @@ def _mode(arguments: list[Value]) -> Aggregate:
 
 ENDS = {"first": 0, "first_value": 0, "any_value": 0, "last": -1, "last_value": -1}
 MOST_ARGUMENTS = {**dict.fromkeys(ENDS, 2), "min_by": 3, "max_by": 3}
-AGGREGATES: Mapping[str, Callable[[list[Value]], Aggregate]] = {
+AGGREGATES: Mapping[str, Callable[[list[Value]], FoldedAggregate]] = {
     "count": _count,
     "sum": _sum,
     "avg": _avg,
@@ -266,7 +266,7 @@ def arguments_of(call: FunctionCall) -> list[ExpressionNode]:
     return [Literal(1, INT)]
 
 
-def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> Aggregate:
+def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> FoldedAggregate:
     """Return an aggregate's type, its fold, and the arguments that the fold takes."""
     if name not in AGGREGATES:
         raise NotHere(f"the aggregate {name}")
@@ -281,12 +281,12 @@ def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> Agg
     keys = [keyed(a.type) for a in taken]
     fold = AGGREGATES[name](arguments)[1] if name != "count" else _count_rows
 
-    def of_distinct(rows: Rows) -> Any:
+    def of_distinct(rows: ValueRows) -> Any:
         once = {tuple(k(v) for k, v in zip(keys, row, strict=True)): row for row in rows}
         return fold(list(once.values()))
 
     return type_, of_distinct, taken
 
 
-def _count_rows(rows: Rows) -> int:
+def _count_rows(rows: ValueRows) -> int:
     return sum(None not in row for row in rows)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions.expression_tree import Bound, Frame, TimeOffset
+from sluice.interpreter.expressions.expression_tree import Frame, FrameBound, TimeOffset
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.sorting import CompiledSortItem
 from sluice.interpreter.values.column_batch import ColumnBatch
@@ -15,8 +15,8 @@ MOMENTS = (T.TimestampType, T.TimestampNTZType)
 WHOLE = (T.IntegerType, T.LongType, T.DateType)
 
 # From rows in order, and the place where each one's peers begin, to (first, behind the last).
-Bounds = list[tuple[int, int]]
-Framing = Callable[[Sequence[int], Sequence[int]], Bounds]
+FrameBounds = list[tuple[int, int]]
+Framing = Callable[[Sequence[int], Sequence[int]], FrameBounds]
 
 
 def framing(frame: Frame, keys: Sequence[CompiledSortItem]) -> Callable[[ColumnBatch], Framing]:
@@ -37,7 +37,7 @@ def framing(frame: Frame, keys: Sequence[CompiledSortItem]) -> Callable[[ColumnB
     def of(batch: ColumnBatch) -> Framing:
         values = key.value.run(batch)
 
-        def by_value(rows: Sequence[int], peers: Sequence[int]) -> Bounds:
+        def by_value(rows: Sequence[int], peers: Sequence[int]) -> FrameBounds:
             return _near([values[row] for row in rows], peers, lower, upper, key)
 
         return by_value
@@ -45,11 +45,11 @@ def framing(frame: Frame, keys: Sequence[CompiledSortItem]) -> Callable[[ColumnB
     return of
 
 
-def _least(bound: Bound) -> int:
+def _least(bound: FrameBound) -> int:
     return bound.micros if isinstance(bound, TimeOffset) else bound or 0
 
 
-def _distance(bound: Bound, type_: T.DataType) -> int | None:
+def _distance(bound: FrameBound, type_: T.DataType) -> int | None:
     """Return a bound in the units of the order's values."""
     match bound:
         case None | 0:
@@ -69,7 +69,7 @@ def _near(
     lower: int | None,
     upper: int | None,
     key: CompiledSortItem,
-) -> Bounds:
+) -> FrameBounds:
     """Return the frames by values in order; of null's row, the nulls."""
     sign = -1 if key.descending else 1
     known = [sign * v for v in values if v is not None]
@@ -79,7 +79,7 @@ def _near(
         raise NotHere("a range beyond the order's type")
     first = next((i for i, v in enumerate(values) if v is not None), len(values))
     ends = ends_of(peers)
-    found: Bounds = []
+    found: FrameBounds = []
     for i, value in enumerate(values):
         at = None if value is None else sign * value
         start, end = peers[i], ends[i]
@@ -92,7 +92,7 @@ def _near(
     return found
 
 
-def _by_place(frame: Frame, peers: Sequence[int]) -> Bounds:
+def _by_place(frame: Frame, peers: Sequence[int]) -> FrameBounds:
     count = len(peers)
     if not frame.by_rows:
         starts = [0] * count if frame.lower is None else list(peers)

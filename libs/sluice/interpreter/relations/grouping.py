@@ -29,7 +29,7 @@ from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import ColumnBatch, Value
 from sluice.interpreter.values.value_order import group_key, normal
 
-Groups = Sequence[Sequence[int]]
+GroupRows = Sequence[Sequence[int]]
 
 
 def _is_call(node: ExpressionNode) -> bool:
@@ -85,7 +85,7 @@ def aggregate(
 
 def _folded(
     call: FunctionCall, bindings: Bindings
-) -> tuple[T.DataType, Callable[[ColumnBatch, Groups], Values]]:
+) -> tuple[T.DataType, Callable[[ColumnBatch, GroupRows], Values]]:
     arguments = [compile_node(a, bindings) for a in arguments_of(call)]
     where = boolean(compile_node(call.where, bindings)) if call.where else None
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=call.is_distinct)
@@ -93,7 +93,7 @@ def _folded(
     counts = call.name == "count_if" and not call.is_distinct
     shows_one = call.name in OF_ONE and not isinstance(type_, T.DoubleType)
 
-    def run(batch: ColumnBatch, groups: Groups) -> Values:
+    def run(batch: ColumnBatch, groups: GroupRows) -> Values:
         if where is not None:
             groups = _met(where.run(batch), groups)
         if not taken:
@@ -109,7 +109,7 @@ def _folded(
     return type_, run
 
 
-def _met(wanted: Values, groups: Groups) -> Groups:
+def _met(wanted: Values, groups: GroupRows) -> GroupRows:
     """Return the rows of groups that meet a condition."""
     if one := settled(wanted):
         return groups if one.value else [()] * len(groups)

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql.connect import proto
 
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
-from sluice.interpreter.expressions.expression_tree import ExpressionNode, FunctionCall, Name
+from sluice.interpreter.expressions.expression_tree import ColumnName, ExpressionNode, FunctionCall
 from sluice.interpreter.expressions.walking import every
 from sluice.interpreter.functions.comparing import alike
 from sluice.interpreter.refusals import NotHere
@@ -107,7 +107,9 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
     if kind not in (INNER, LEFT, SEMI, ANTI):
         raise NotHere("a join by names that keeps rows of the right")
     one, other = _aliased(left, "_left"), _aliased(right, "_right")
-    pairs = [FunctionCall("==", (Name(("_left", n)), Name(("_right", n)))) for n in names]
+    pairs = [
+        FunctionCall("==", (ColumnName(("_left", n)), ColumnName(("_right", n)))) for n in names
+    ]
     condition: ExpressionNode = pairs[0]
     for pair in pairs[1:]:
         condition = FunctionCall("and", (condition, pair))
@@ -171,7 +173,7 @@ def _equality(
 
 def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
     """Return the number of a column that stands by itself."""
-    if not isinstance(node, Name):
+    if not isinstance(node, ColumnName):
         return None
     at, rest = find(node.parts, columns)
     return None if rest else at
@@ -182,7 +184,7 @@ def _side(
 ) -> int:
     """Return 0 or 1 if all columns are of that side; -1 if they are of both, or none."""
     both = (*left, *right)
-    sides = {find(p.parts, both)[0] >= len(left) for p in every(node) if isinstance(p, Name)}
+    sides = {find(p.parts, both)[0] >= len(left) for p in every(node) if isinstance(p, ColumnName)}
     return int(sides.pop()) if len(sides) == 1 else -1
 
 

@@ -16,11 +16,11 @@ from sluice.interpreter.expressions.compiling import (
 )
 from sluice.interpreter.expressions.expression_tree import (
     Alias,
+    ColumnName,
     ColumnNumber,
     Convert,
     ExpressionNode,
     FunctionCall,
-    Name,
     Star,
     WindowFunction,
     name_of,
@@ -72,7 +72,7 @@ def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | Non
             return _place(node.child, columns)
         case ColumnNumber():
             return node.number
-        case Name():
+        case ColumnName():
             at, rest = find(node.parts, columns)
             return None if rest else at
         case Convert():
@@ -87,7 +87,7 @@ def _column(
     """Return a projected column; one that is only named keeps its relation's alias."""
     if isinstance(node, ColumnNumber):
         return columns[node.number]
-    if isinstance(node, Name):
+    if isinstance(node, ColumnName):
         at, rest = find(node.parts, columns)
         if not rest:
             return replace(columns[at], name=name_of(node))
@@ -107,7 +107,7 @@ def _expanded(node: ExpressionNode, columns: Sequence[RelationColumn]) -> list[E
     type_ = columns[at].type
     if rest or not isinstance(type_, T.StructType):
         raise NotHere(f"{node.of}.*")
-    return [Name((columns[at].name, name)) for name in type_.names]
+    return [ColumnName((columns[at].name, name)) for name in type_.names]
 
 
 def _generator(node: ExpressionNode) -> FunctionCall | None:

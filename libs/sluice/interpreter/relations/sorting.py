@@ -13,7 +13,7 @@ from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.column_batch import ColumnBatch, Value
 from sluice.interpreter.values.value_order import key_of, order_of, same_value
 
-Groups = dict[tuple[Any, ...], Sequence[int]]
+RowsByKey = dict[tuple[Any, ...], Sequence[int]]
 KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's values
 
 
@@ -55,7 +55,7 @@ def in_order(
     return found
 
 
-def grouped(batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of) -> Groups:
+def grouped(batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of) -> RowsByKey:
     """Return the rows of each group, in the order of its first."""
     if not values:
         return {(): range(batch.count)} if batch.count else {}

@@ -16,7 +16,7 @@ from sluice.interpreter.relations.aggregates import (
     aggregate_of,
     arguments_of,
 )
-from sluice.interpreter.relations.frames import Bounds, ends_of, framing
+from sluice.interpreter.relations.frames import FrameBounds, ends_of, framing
 from sluice.interpreter.relations.sorting import CompiledSortItem, grouped, in_order
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
@@ -145,14 +145,14 @@ def _of_known(fold: Fold) -> Fold:
     return lambda rows: fold([row for row in rows if row[0] is not None])
 
 
-def _framed(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
+def _framed(fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
     if sum(b - a for a, b in set(bounds)) > MOST_STEPS:
         raise NotHere("a window's frames of that many rows")
     known = {bound: fold(values[bound[0] : bound[1]]) for bound in set(bounds)}
     return [known[bound] for bound in bounds]
 
 
-def _running(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
+def _running(fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
     """Fold ever longer beginnings: each is the fold of the one before and what is added."""
     total = fold([])
     found, is_count = [total], total == 0

@@ -76,6 +76,9 @@ class Value:
         return self.literal is not ...
 
 
+Function = Callable[[list[Value]], Value]
+
+
 def constant(value: Any, type_: T.DataType) -> Value:
     """Return the same value for every row."""
     return Value(type_, lambda batch: Same(value, batch.count), value)

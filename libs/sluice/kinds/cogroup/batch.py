@@ -17,11 +17,11 @@ from sluice.delta.log.feed_size import table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.engine.computing.batch import Batch, Extension, count_of
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.computing.computed import Computed, Whole
+from sluice.engine.computing.batch_result import BatchResult, WholeTable
 from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given
 from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.maintained import Maintained
-from sluice.engine.query.operator import Rows, names, union, within
+from sluice.engine.query.operator import InputRows, names, union, within
 from sluice.interpreter.presence import is_here
 from sluice.kinds.cogroup.change import BROKEN, changed_groups, contributed, mended, merged
 from sluice.kinds.cogroup.extension import extension_of
@@ -62,12 +62,12 @@ class CogroupBatch(Batch):
     def extension(cls, node: Maintained, lake: LakeLayout) -> Extension | None:
         return extension_of(node, lake)
 
-    def changed(self) -> Computed:
+    def changed(self) -> BatchResult:
         if self.has_fallen or self.plan.strategy not in set(CogroupStrategy):
             return super().changed()
         return self._merged()
 
-    def whole(self) -> Whole:
+    def whole(self) -> WholeTable:
         """Compute all rows; those of a new table in the order of its files, if that pays."""
         prepared = {n: self.state.prepare(n, rows) for n, rows in self.snapshots().items()}
         ranges = self._ranges(prepared) if self.plan.before is None else 0
@@ -76,12 +76,14 @@ class CogroupBatch(Batch):
         else:
             rows = self.state.combine(prepared, {})
         if self.alive is None:
-            return Whole(rows, is_filed=bool(ranges))
+            return WholeTable(rows, is_filed=bool(ranges))
         held = self.hold(rows)
         late = count_of(late_of_all(self.state, held, self.alive))
-        return Whole(self.living(held), late, is_filed=bool(ranges))
+        return WholeTable(self.living(held), late, is_filed=bool(ranges))
 
-    def late(self, changes: Rows, snapshots: Rows, touched: DataFrame, alive: Column) -> DataFrame:
+    def late(
+        self, changes: InputRows, snapshots: InputRows, touched: DataFrame, alive: Column
+    ) -> DataFrame:
         if not self.state.is_session:
             return super().late(changes, snapshots, touched, alive)
         came = [self.state.prepare(n, c) for n, c in changes.items()]
@@ -96,7 +98,7 @@ class CogroupBatch(Batch):
         assert isinstance(operator, CogroupState)
         return operator
 
-    def _ranges(self, prepared: Rows) -> int:
+    def _ranges(self, prepared: InputRows) -> int:
         lake, pins = self.context.lake, self.plan.pins
         sizes = [table_size(lake.uri(i), pins[i].version) for i in self.state.inputs]
         is_small = sum(size.bytes for size in sizes) <= self.context.limits.read_here_bytes
@@ -105,7 +107,7 @@ class CogroupBatch(Batch):
         rows = sum(size.rows or 0 for size in sizes)
         return ranges_for(self.state, prepared, rows, self.context.limits)
 
-    def _merged(self) -> Computed:
+    def _merged(self) -> BatchResult:
         """Merge the change with the rows of the state."""
         local = GroupReads.of(self, self.state)
         prepared = {n: self.state.prepare(n, c) for n, c in self._net(local).items()}
@@ -119,7 +121,7 @@ class CogroupBatch(Batch):
         whole, recomputed = self._mended(groups)
         changed = whole.where(is_given(CHANGE))
         view = CogroupView(self.state, self.plan.node.id)
-        return Computed(
+        return BatchResult(
             changed.changelog({name: name for name in (*self.state.stored, CHANGE)}),
             recomputed=recomputed,
             expired=expired,

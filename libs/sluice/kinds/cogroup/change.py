@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE, unchanged
 from sluice.changes.net import WEIGHT
-from sluice.engine.query.operator import Rows, names, same, union
+from sluice.engine.query.operator import InputRows, names, same, union
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.kinds.cogroup.operator import CogroupState, delta, delta_name, has_rows, present
 
@@ -22,7 +22,7 @@ WAS = "_was"  # the group's old row, null if it had none
 _NOW = "_now"
 
 
-def contributed(state: CogroupState, prepared: Rows) -> DataFrame:
+def contributed(state: CogroupState, prepared: InputRows) -> DataFrame:
     """Return the net change's contribution to each touched group's state.
 
     Streams of inputs that did not change have no columns in it except their row counts.

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from sluice.declare.meaning.column_lineage import Made, MadeFrom, Seen, changed, of_input
+from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, changed, of_input
 from sluice.declare.table import Table
 from sluice.engine.query import windows
 from sluice.kinds.cogroup.spec import Cogroup, Stream
@@ -14,7 +14,7 @@ def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
     """Return what keys, windows and aggregates read of each stream, or what is selected of them."""
     spec = table.spec
     assert isinstance(spec, Cogroup)
-    made = defaultdict[str, Made](frozenset)
+    made = defaultdict[str, InputColumns](frozenset)
     for stream in spec.streams.values():
         source = inputs[table.reference(stream.from_)]
         for name, found in _of_stream(spec, stream, source):
@@ -23,7 +23,7 @@ def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
     return {**made, **{name: sees.of(e) for name, e in (spec.select or {}).items()}}
 
 
-def _of_stream(spec: Cogroup, stream: Stream, source: Table) -> Iterator[tuple[str, Made]]:
+def _of_stream(spec: Cogroup, stream: Stream, source: Table) -> Iterator[tuple[str, InputColumns]]:
     sees = Seen(source)
     for name, expression in zip(spec.key, stream.key, strict=True):
         yield name, sees.of(expression)

@@ -29,7 +29,7 @@ from sluice.kinds.cogroup.operator import CogroupState, rows_column
 from sluice.kinds.cogroup.parts import SHAPE
 
 EXTEND = "extend"  # the strategy: compute a definition's new parts, keep the rest
-Added = Mapping[str, tuple[str, ...]]  # stream -> aggregates
+AddedAggregates = Mapping[str, tuple[str, ...]]  # stream -> aggregates
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CogroupExtension:
     plan: BatchPlan
     state: CogroupState
     kept: tuple[str, ...]
-    added: Added
+    added: AddedAggregates
 
     def rows(self, batch: Batch) -> DataFrame:
         """Return the whole state by today's definition."""
@@ -162,7 +162,7 @@ def _frontier(lake: LakeLayout, input_id: str) -> Mapping[str, int]:
     return frontier_of(lake, input_id, now)
 
 
-def _summary(added: Added, gone: list[str]) -> str:
+def _summary(added: AddedAggregates, gone: list[str]) -> str:
     new = [f"{stream}.{name}" for stream, names_ in added.items() for name in names_]
     said = [f"new: {', '.join(new)}"] if new else []
     return "; ".join([*said, *([f"gone: {', '.join(gone)}"] if gone else [])])

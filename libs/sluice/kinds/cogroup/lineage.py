@@ -7,11 +7,11 @@ from pyspark.sql import functions as F
 
 from sluice.engine.query import windows
 from sluice.engine.query.lineage import Groups
-from sluice.engine.query.operator import Operator, Rows, same, within
+from sluice.engine.query.operator import InputRows, Operator, same, within
 from sluice.kinds.cogroup.operator import CogroupState
 
 
-def contributing(operator: Operator, groups: Groups) -> Rows:
+def contributing(operator: Operator, groups: Groups) -> InputRows:
     """Return the streams' rows of each group, or the state's row of each row."""
     if not isinstance(operator, CogroupState):
         prepared, key = groups.prepared.items(), operator.key

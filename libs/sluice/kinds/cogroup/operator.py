@@ -18,10 +18,10 @@ from sluice.changes.net import WEIGHT
 from sluice.declare.graph import Table
 from sluice.engine.query import windows
 from sluice.engine.query.operator import (
-    Agreement,
+    ColumnEquality,
+    InputRows,
     Operator,
     Retention,
-    Rows,
     names,
     passed_on,
     union,
@@ -97,7 +97,7 @@ class CogroupState(Operator):
             for column, aggregate in stream.aggregates.items()
         )
 
-    def agreements(self, output: StructType) -> Mapping[str, Agreement]:
+    def agreements(self, output: StructType) -> Mapping[str, ColumnEquality]:
         return {
             a.name: partial(a.agrees, kept=output[a.name].dataType)
             for a in self.accumulators
@@ -122,13 +122,13 @@ class CogroupState(Operator):
         extra = passed_on(rows, self.columns(name))
         return union([self._prepare(s, rows, extra) for s, _ in self.streams_of(name)])
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         rows = self._together(prepared)
         if self.is_session:
             rows = windows.sessions(rows, self.spec.key, self.spec.window)
         return self._settled(rows)
 
-    def combine_in_ranges(self, prepared: Rows, ranges: int) -> DataFrame:
+    def combine_in_ranges(self, prepared: InputRows, ranges: int) -> DataFrame:
         """Combine in ranges of the key, each in its order. One shuffle; not for sessions."""
         rows, arguments = packed(self._together(prepared), self.accumulators)
         spread = rows.repartitionByRange(ranges, *names(self.key))
@@ -136,7 +136,7 @@ class CogroupState(Operator):
             *names(self.key)
         )
 
-    def _together(self, prepared: Rows) -> DataFrame:
+    def _together(self, prepared: InputRows) -> DataFrame:
         """Return the rows of all streams; where all are one group, with a row of no stream."""
         rows = union(list(prepared.values()))
         if not self.spec.is_of_all:

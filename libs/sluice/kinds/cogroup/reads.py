@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from sluice.delta.reading.found import Values
+from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import (
     arrow_schema,
     handed_over,
@@ -21,7 +21,7 @@ from sluice.delta.reading.local import (
     read_feed,
     read_few,
 )
-from sluice.delta.reading.matches import SearchedVersion, is_exact
+from sluice.delta.reading.searched_version import SearchedVersion, is_exact
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query import windows
@@ -29,7 +29,7 @@ from sluice.engine.query.operator import names
 from sluice.engine.query.retention import Horizon
 from sluice.kinds.cogroup.operator import CogroupState
 
-Wanted = tuple[pc.Expression, pc.Expression | None]  # a condition, its part with statistics
+ReadCondition = tuple[pc.Expression, pc.Expression | None]  # a condition, its part with statistics
 
 MONTHS_DIFFER = timedelta(days=4)  # more than a month forward and a month back can differ
 
@@ -93,7 +93,7 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
 
 
 def _rows(
-    searched: SearchedVersion, most: int, wanted: Values | None, horizon: Horizon | None
+    searched: SearchedVersion, most: int, wanted: WantedValues | None, horizon: Horizon | None
 ) -> pa.Table | None:
     """Return rows that include those of touched and expiring groups; None if they are many."""
     now = horizon.now if horizon else None
@@ -112,9 +112,9 @@ def _rows(
 
 def _made_of(
     part: CogroupState, input_id: str, groups: pa.Table, stored: pa.Schema
-) -> list[Values] | None:
+) -> list[WantedValues] | None:
     """Return the values that the groups' rows have in an input; None if not known."""
-    streams: list[Values] = []
+    streams: list[WantedValues] = []
     for _, stream in part.streams_of(input_id):
         columns = [e.plain_column for e in stream.key]
         named = zip(part.spec.key, columns, strict=True)
@@ -144,7 +144,7 @@ def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
     return True
 
 
-def _among(values: Values) -> Wanted:
+def _among(values: WantedValues) -> ReadCondition:
     """Return the condition that each column has one of its values."""
     each = {c: pc.field(c).isin(pc.unique(v)) for c, v in values.items()}
     bounded = [each[c] for c, v in values.items() if _has_bounds(v.type)]
@@ -162,7 +162,7 @@ def _has_bounds(type_: pa.DataType) -> bool:
 
 def _touched(
     state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema
-) -> Values | None:
+) -> WantedValues | None:
     """Return the values that rows of touched groups have; None if not known."""
     named = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
     return {name: values for name, values in named.items() if values is not None} or None

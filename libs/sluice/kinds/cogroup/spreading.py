@@ -9,12 +9,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType
 
 from sluice.delta.writing.filing import files_for
-from sluice.engine.query.operator import Rows, names, union
+from sluice.engine.query.operator import InputRows, names, union
 from sluice.kinds.cogroup.operator import CogroupState
 from sluice.limits import Limits
 
 
-def ranges_for(state: CogroupState, prepared: Rows, rows: int, limits: Limits) -> int:
+def ranges_for(state: CogroupState, prepared: InputRows, rows: int, limits: Limits) -> int:
     """Return the number of ranges to spread the prepared rows in; 0 if they are added up first.
 
     One Spark job over the columns of the groups. Sessions need no ranges: their windows are columns

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE, unchanged
-from sluice.engine.query.operator import Operator, Rows, names
+from sluice.engine.query.operator import InputRows, Operator, names
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.kinds.cogroup.change import WAS
 from sluice.kinds.cogroup.operator import CogroupState, has_rows
@@ -40,7 +40,7 @@ class CogroupView(Operator):
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return rows
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         return self._shown(prepared[self.inputs[0]], is_whole=True)
 
     def changed(self, groups: DataFrame) -> DataFrame:

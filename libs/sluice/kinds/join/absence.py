@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.engine.query.absence import Condition, Unmatched
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import InputRows, Operator
 from sluice.kinds.join.operator import SIDE, JoinedRows
 from sluice.kinds.join.spec import EquiJoin
 
@@ -17,7 +17,7 @@ def conditions(spec: EquiJoin, found: Sequence[Condition]) -> Sequence[Condition
 
 
 def unmatched(
-    operator: Operator, wanted: Rows, prepared: Rows, references: Rows
+    operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
 ) -> Iterator[Unmatched]:
     """Yield what the sides whose rows are wanted need of the other side."""
     assert isinstance(operator, JoinedRows)

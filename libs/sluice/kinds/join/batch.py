@@ -18,11 +18,11 @@ from sluice.delta.reading import spark_reads as delta
 from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.computing.computed import Computed
+from sluice.engine.computing.batch_result import BatchResult
 from sluice.engine.computing.input_snapshots import snapshot_at
 from sluice.engine.computing.picking import picked_of
 from sluice.engine.context import Context
-from sluice.engine.query.operator import Rows, names, within
+from sluice.engine.query.operator import InputRows, names, within
 from sluice.kinds.join.operator import JoinedRows
 from sluice.limits import Limits
 
@@ -48,7 +48,7 @@ class JoinBatch(Batch):
             return JoinStrategy.ONE_SIDE, f"only {changed[0]} has changed: its rows are joined"
         return super().way(plan, lake, limits)
 
-    def changed(self) -> Computed:
+    def changed(self) -> BatchResult:
         if self.plan.strategy != JoinStrategy.ONE_SIDE:
             return super().changed()
         changes = self.changes()
@@ -56,15 +56,15 @@ class JoinBatch(Batch):
         other = self._matched(changed, self.touched(changes, {}))
         new = self._joined(changed, arrivals(rows), other)
         if changed in self.plan.growing:
-            return Computed(inserted(new))
+            return BatchResult(inserted(new))
         old = self._joined(changed, departures(rows), other)
-        return Computed(diff(old, new, self.operator.key, ignore=self.plan.node.ignored))
+        return BatchResult(diff(old, new, self.operator.key, ignore=self.plan.node.ignored))
 
-    def _joined(self, changed: str, rows: DataFrame, other: Rows) -> DataFrame:
+    def _joined(self, changed: str, rows: DataFrame, other: InputRows) -> DataFrame:
         prepared = {changed: self.operator.prepare(changed, rows), **other}
         return self.stored(self.operator.combine(prepared, {}))
 
-    def _matched(self, changed: str, touched: DataFrame) -> Rows:
+    def _matched(self, changed: str, touched: DataFrame) -> InputRows:
         """Return the rows of the side that did not change, for the touched values."""
         join = self.operator
         (other,) = (i for i in join.inputs if i != changed)
@@ -121,7 +121,7 @@ class JoinBatch(Batch):
             f"value, {value}; each change to it joins all of its rows again"
         )
 
-    def needed(self, snapshots: Rows) -> Rows:
+    def needed(self, snapshots: InputRows) -> InputRows:
         return self.rows.living(snapshots, self.horizon.now if self.horizon else None)
 
 

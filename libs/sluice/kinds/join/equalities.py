@@ -8,7 +8,7 @@ from sqlglot import exp
 from sluice.language import syntax
 from sluice.language.expression import Expression
 
-Equality = tuple[Expression, Expression] | str
+JoinEquality = tuple[Expression, Expression] | str
 WANTED = "`on: left.a = right.b`"
 
 
@@ -21,7 +21,7 @@ def read_equalities(data: Any) -> Any:
     return tuple(each for text in texts for each in _read(text))
 
 
-def _read(data: Any) -> Iterator[Equality]:
+def _read(data: Any) -> Iterator[JoinEquality]:
     if isinstance(data, tuple):
         yield data
     elif isinstance(data, str):
@@ -30,7 +30,7 @@ def _read(data: Any) -> Iterator[Equality]:
         raise ValueError(f"{data!r} is not an equality; write {WANTED}")
 
 
-def _equalities(text: str) -> Iterator[Equality]:
+def _equalities(text: str) -> Iterator[JoinEquality]:
     for part in _conjuncts(syntax.parse(text)):
         if isinstance(part, exp.Column) and not part.table:
             yield part.name

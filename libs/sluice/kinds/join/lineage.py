@@ -6,12 +6,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.engine.query.lineage import Groups
-from sluice.engine.query.operator import Operator, Rows, same, union
+from sluice.engine.query.operator import InputRows, Operator, same, union
 from sluice.kinds.join.operator import SIDE, JoinedRows
 from sluice.kinds.join.spec import Side
 
 
-def contributing(operator: Operator, groups: Groups) -> Rows:
+def contributing(operator: Operator, groups: Groups) -> InputRows:
     """Return the row of each side that is shown, and the rows by which a semi join keeps it."""
     assert isinstance(operator, JoinedRows)
     found = dict[str, list[DataFrame]]()

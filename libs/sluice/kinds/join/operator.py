@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from sluice.declare.table import Table
 from sluice.engine.computing.pruning import has_bounds
 from sluice.engine.query import windows
-from sluice.engine.query.operator import Operator, Retention, Rows, names, passed_on, union
+from sluice.engine.query.operator import InputRows, Operator, Retention, names, passed_on, union
 from sluice.kinds.join.resolved_join import END, OWN_END, PRESENT, ResolvedJoin
 from sluice.kinds.join.spec import EquiJoin, Side
 
@@ -73,7 +73,7 @@ class JoinedRows(Operator):
                 found.append(whole.select("*", *on, F.lit(which).alias(SIDE), *self._until(side)))
         return union(found)
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         left, right = (self._side(prepared, which) for which in ("left", "right"))
         joined = left.join(
             self.opposite(right), self.met(), HOW.get(self.spec.type, self.spec.type)
@@ -106,7 +106,7 @@ class JoinedRows(Operator):
         ]
         return tuple(dict.fromkeys([*found, *(self._times(name) if self.retention else ())]))
 
-    def living(self, rows: Rows, horizon: datetime | None) -> Rows:
+    def living(self, rows: InputRows, horizon: datetime | None) -> InputRows:
         """Leave out input rows that no living row comes from, by literals that skip files."""
         since = self._since(horizon) if horizon else None
         if since is None:
@@ -153,7 +153,7 @@ class JoinedRows(Operator):
         times = [_time(side) for _, side, _ in self.shape.sides]
         return {END: F.greatest(*times) if len(times) > 1 else times[0]}
 
-    def _side(self, prepared: Rows, which: str) -> DataFrame:
+    def _side(self, prepared: InputRows, which: str) -> DataFrame:
         ((_, side, table),) = (s for s in self.shape.both if s[0] == which)
         rows = prepared[table.id].where(F.col(SIDE) == which)
         return rows.select(side.as_, *self.group)

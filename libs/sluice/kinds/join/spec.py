@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
-from sluice.kinds.join.equalities import WANTED, Equality, read_equalities
+from sluice.kinds.join.equalities import WANTED, JoinEquality, read_equalities
 from sluice.language.duration import Duration
 from sluice.language.expression import Expression
 from sluice.language.model import Model
@@ -15,7 +15,7 @@ from sluice.language.named import Select
 from sluice.language.names import Name
 
 On = Annotated[
-    tuple[Equality, ...],
+    tuple[JoinEquality, ...],
     BeforeValidator(read_equalities),
     Field(min_length=1),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import functions as F
 
 from sluice.engine.query.absence import Condition, Unmatched
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import InputRows, Operator
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.spec import Join, Lookup
 
@@ -16,7 +16,7 @@ def conditions(spec: Lookup, found: Sequence[Condition]) -> Sequence[Condition]:
 
 
 def unmatched(
-    operator: Operator, wanted: Rows, prepared: Rows, references: Rows
+    operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
 ) -> Iterator[Unmatched]:
     """Yield, for each inner join, the keys of facts that find nothing."""
     assert isinstance(operator, LookupJoin)

@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.reading.matches import SearchedVersion
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.computing.computed import Changelog, Computed
+from sluice.engine.computing.batch_result import BatchResult, ChangelogRows
 from sluice.engine.context import Context
-from sluice.engine.query.operator import Rows
+from sluice.engine.query.operator import InputRows
 from sluice.kinds.lookup.broadcast import Broadcast, broadcast_of
 from sluice.kinds.lookup.facts import ConcernedFacts
 from sluice.kinds.lookup.few import Facts, FewFacts, FewJoined
@@ -39,7 +39,7 @@ class LookupBatch(Batch):
         joins = _broadcasts(context, plan).items()
         return tuple(f"{name} is joined by {join}" for name, join in joins if not join.is_chosen)
 
-    def changed(self) -> Computed:
+    def changed(self) -> BatchResult:
         """Compare the rows of the concerned facts before and after."""
         facts = ConcernedFacts(self, self.join)
         keys = facts.changed_keys()
@@ -49,18 +49,18 @@ class LookupBatch(Batch):
         parts = [part for part in (own, concerned) if part]
         few = [part for part in parts if isinstance(part, FewFacts)]
         if len(few) == len(parts) and (found := self._here(facts, few)) is not None:
-            return Computed(found)
+            return BatchResult(found)
         many = [part.handed(self.session, facts.searched) for part in few]
         many += [part for part in parts if isinstance(part, Facts)]
         rows = sum(_count(part) for part in many) if concerned else None
-        return Computed(ManyJoined(self, self.join, facts.searched).changelog(many), rows=rows)
+        return BatchResult(ManyJoined(self, self.join, facts.searched).changelog(many), rows=rows)
 
     def expected(self, rows: DataFrame) -> DataFrame:
         if self.join.follows_references:
             return self.query()
         return batch_by_batch(self, self.join, rows)
 
-    def references(self) -> Rows:
+    def references(self) -> InputRows:
         return references_at(self.session, self.context, self.operator, self.plan.looked_up)
 
     def stored(self, rows: DataFrame) -> DataFrame:
@@ -76,13 +76,13 @@ class LookupBatch(Batch):
         assert isinstance(operator, LookupJoin)
         return operator
 
-    def _compared_whole(self, facts: SearchedVersion) -> Computed:
+    def _compared_whole(self, facts: SearchedVersion) -> BatchResult:
         """Join all facts again, and compare them with all rows of the view."""
         new = self.stored(self.query())
         changelog = diff(self.current(), new, self.operator.key)
-        return Computed(changelog, rows=table_size(facts.uri, facts.version).rows)
+        return BatchResult(changelog, rows=table_size(facts.uri, facts.version).rows)
 
-    def _here(self, facts: ConcernedFacts, few: list[FewFacts]) -> Changelog | None:
+    def _here(self, facts: ConcernedFacts, few: list[FewFacts]) -> ChangelogRows | None:
         """Compute the changelog in this process; return None if that is impossible."""
         before, dimensions = self.plan.before, self._dimensions(facts)
         assert before is not None

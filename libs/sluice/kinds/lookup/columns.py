@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.meaning.column_lineage import Made, MadeFrom, Seen, of_input
+from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, of_input
 from sluice.declare.table import Table
 from sluice.engine.query.identity import carried
 from sluice.kinds.lookup.spec import Lookup
@@ -16,7 +16,7 @@ def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
     dimensions = {j.qualifier: inputs[table.reference(j.dimension)] for j in spec.join}
     sees = Seen(facts, dimensions)
 
-    def shown(name: str) -> Made:
+    def shown(name: str) -> InputColumns:
         if spec.select is not None:
             return sees.of(spec.select[name])
         owner = next(t for t in (facts, *dimensions.values()) if name in t.columns)

@@ -15,7 +15,7 @@ from sluice.changes.net import WEIGHT, arrivals, between, net, weighted
 from sluice.changes.small_changes import arrow_net
 from sluice.delta.log.feed_size import feed_size, table_size
 from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arrow
-from sluice.delta.reading.matches import SearchedVersion
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.reading.spark_reads import feed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import few_of

@@ -20,8 +20,8 @@ from sluice.changes.diff import inserted
 from sluice.changes.net import WEIGHT
 from sluice.changes.small_changes import arrow_diff, has_plain_keys
 from sluice.delta.reading.local import handed_over, plain, to_arrow
-from sluice.delta.reading.matches import SearchedVersion
-from sluice.engine.computing.computed import Changelog
+from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.engine.computing.batch_result import ChangelogRows
 from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.matching import matching
 from sluice.kinds.lookup.operator import LookupJoin
@@ -100,7 +100,7 @@ class FewJoined:
     view: SearchedVersion
     dimensions: Mapping[Join, tuple[SearchedVersion, Mapping[str, str]]]
 
-    def changelog(self, few: FewFacts, numbered: Numbered) -> Changelog | None:
+    def changelog(self, few: FewFacts, numbered: Numbered) -> ChangelogRows | None:
         """Compute the view's changelog; return None if this process can't decide it."""
         every, stands = few.came, pa.array(np.ones(few.came.num_rows, bool))
         if few.went is not None:

@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.engine.query.lineage import NTH, Groups
-from sluice.engine.query.operator import Operator, Rows, union
+from sluice.engine.query.operator import InputRows, Operator, union
 from sluice.kinds.lookup.operator import LookupJoin
 
 
-def contributing(operator: Operator, groups: Groups) -> Rows:
+def contributing(operator: Operator, groups: Groups) -> InputRows:
     """Return the fact of each row, and what each join finds for it."""
     assert isinstance(operator, LookupJoin)
     facts, found = groups.prepared[operator.facts.id], defaultdict[str, list[DataFrame]](list)

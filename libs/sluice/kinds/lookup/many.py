@@ -12,9 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
-from sluice.delta.reading.found import Values
+from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import handed_over, plain, to_arrow
-from sluice.delta.reading.matches import SearchedVersion
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import bounds_of, few_of
 from sluice.engine.query.operator import names, union, within
@@ -75,7 +75,7 @@ class ManyJoined:
         }
         return {join: searched for join, searched in stored.items() if searched.is_large}
 
-    def _looked_up(self, rows: DataFrame, few: pa.Table) -> dict[Join, Values]:
+    def _looked_up(self, rows: DataFrame, few: pa.Table) -> dict[Join, WantedValues]:
         """Return the values that facts look up in each dimension.
 
         Values that are no plain columns take a small Spark job.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from sluice.delta.reading.matches import is_exact
+from sluice.delta.reading.searched_version import is_exact
 
 _LEFT, _RIGHT = "_left", "_right"
 

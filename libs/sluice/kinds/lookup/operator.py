@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from sluice.declare.graph import Table
 from sluice.engine.query.identity import carried
-from sluice.engine.query.operator import Operator, Rows, names, union, within
+from sluice.engine.query.operator import InputRows, Operator, names, union, within
 from sluice.engine.query.validity import COLUMNS, CURRENT
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.expression import Expression
@@ -62,7 +62,7 @@ class LookupJoin(Operator):
         bucket = [self._bucket().alias(BUCKET)] if self.follows_references else []
         return rows.select("*", *hidden, *bucket)
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         rows = prepared[self.facts.id]
         for join in self.spec.join:
             rows = self.joined(rows, join, references[self.dimension(join).id])
@@ -79,7 +79,7 @@ class LookupJoin(Operator):
         """Return the dimension, or the dimension view, in which a join looks its facts up."""
         return self._dimensions[join.dimension]
 
-    def changed_keys(self, changes: Rows) -> dict[Join, DataFrame]:
+    def changed_keys(self, changes: InputRows) -> dict[Join, DataFrame]:
         """Return, for each join, the distinct keys of its dimension's old and new images."""
         found = {}
         for join in self.spec.join:

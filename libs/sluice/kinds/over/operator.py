@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
 from sluice.engine.query.identity import carried
-from sluice.engine.query.operator import Operator, Rows, names, passed_on
+from sluice.engine.query.operator import InputRows, Operator, names, passed_on
 from sluice.kinds.over.functions import ROWS_OF_FRAME, SUMS
 from sluice.kinds.over.resolve import BY
 from sluice.kinds.over.spec import Over
@@ -61,7 +61,7 @@ class OverRows(Operator):
         ]
         return met.select(*names(used), *by, *names(tuple(passed_on(rows, used))))
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         calls = {call.name: call for one in self.spec.select.values() for call in one.calls}
         over = [f"{call.sql} OVER ({self._window(call)}) AS {n}" for n, call in calls.items()]
         rows = prepared[self.source.id].selectExpr("*", *over)

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
-from sluice.engine.query.operator import Operator, Rows, names, passed_on
+from sluice.engine.query.operator import InputRows, Operator, names, passed_on
 from sluice.kinds.select.resolve import keys_of, place_of
 from sluice.kinds.select.spec import Selection
 
@@ -49,7 +49,7 @@ class SelectedRows(Operator):
         met = every.where(self.spec.where.sql) if self.spec.where else every
         return met.select(*self._outputs(), *names(tuple(passed_on(rows, self.columns(name)))))
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         rows = prepared[self.source.id].select(*names(self._names))
         return rows.distinct() if self.spec.distinct else rows
 

@@ -16,7 +16,7 @@ from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.planning.node import Node
-from sluice.engine.query.operator import Operator, Rows, names
+from sluice.engine.query.operator import InputRows, Operator, names
 from sluice.kinds.sql.resolve import NTH
 from sluice.kinds.sql.spec import Sql
 from sluice.language import syntax
@@ -41,7 +41,7 @@ class WholeQuery(Operator):
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return rows
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         tree = self.spec.query.tree.copy()
         for table in tree.find_all(exp.Table):
             if table.db:

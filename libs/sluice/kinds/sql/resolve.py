@@ -15,15 +15,15 @@ from sluice.declare.text.document import Where
 from sluice.declare.text.mistakes import explain
 from sluice.kinds.sql.planning.block import Queries
 from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.sources import Fields, QueryRows, TableRows
+from sluice.kinds.sql.relations.sources import QueryRows, TableRows, ViewFields
 from sluice.kinds.sql.relations.unique import Uniqueness, of_table
 from sluice.kinds.sql.rewriting import pivot
 from sluice.kinds.sql.spec import Sql
 from sluice.language.names import check_name, unknown
+from sluice.language.typed.inference import ColumnTypes
 from sluice.language.typed.types import inner_types
 
 Tables = Mapping[str, Table]
-Columns = Mapping[str, str]
 
 
 NTH = "_sluice_nth"  # number of a row among equal ones
@@ -74,7 +74,7 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
 
 
 def _key(
-    spec: Sql, shown: Columns, uniqueness: Uniqueness, mistakes: TableMistakes
+    spec: Sql, shown: ColumnTypes, uniqueness: Uniqueness, mistakes: TableMistakes
 ) -> tuple[str, ...]:
     """Return the declared key; note if the query does not prove it, or a reader can't name it."""
     key = spec.key or ()
@@ -152,11 +152,13 @@ def _names(tree: exp.Query) -> tuple[str, ...]:
     return names
 
 
-def _of_view(spec: Sql) -> Fields:
+def _of_view(spec: Sql) -> ViewFields:
     return {"description": spec.description, "expect": spec.expect}
 
 
-def _resolved(spec: Sql, name: str, fields: Fields, tables: Tables, noted: _Noted) -> Table | None:
+def _resolved(
+    spec: Sql, name: str, fields: ViewFields, tables: Tables, noted: _Noted
+) -> Table | None:
     """Return the table of one part of the chain."""
     model = kind(fields["kind"]).model
     try:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from sluice.declare.table_spec import TableSpec
 from sluice.engine.query.absence import Condition, Unmatched
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import InputRows, Operator
 from sluice.kinds.topk.ranks import LARGEST_LIMIT
 from sluice.kinds.topk.spec import TopK
 
@@ -18,7 +18,7 @@ def conditions(spec: TopK, found: Sequence[Condition]) -> Sequence[Condition]:
 
 
 def unmatched(
-    operator: Operator, wanted: Rows, prepared: Rows, references: Rows
+    operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
 ) -> Iterator[Unmatched]:
     """Yield nothing: a ranking matches no rows."""
     yield from ()

@@ -18,7 +18,7 @@ from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
 from sluice.engine.computing.batch import Batch, count_of
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.computing.computed import Changelog, Computed
+from sluice.engine.computing.batch_result import BatchResult, ChangelogRows
 from sluice.engine.computing.held import Held, Here, InSpark, is_given, is_true
 from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.operator import names, union, within
@@ -43,7 +43,7 @@ class TopKBatch(Batch):
         grows = plan.growing == plan.ranges.keys()
         return chosen(state, plan.size, whole, limits, only_inserts=grows)
 
-    def computed(self) -> Computed:
+    def computed(self) -> BatchResult:
         if self.plan.strategy == Strategy.BUILD or self.has_fallen:
             return replace(super().computed(), warnings=self._without_limit(self.snapshots()))
         is_full = self.plan.strategy == TopKStrategy.FULL
@@ -57,7 +57,7 @@ class TopKBatch(Batch):
         """Return the expected rows; the state may keep more than it must, depending on its past."""
         return self.living(self.state.acceptable(self.snapshots(), rows))
 
-    def _moved(self) -> Computed:
+    def _moved(self) -> BatchResult:
         """Compute the moves from the change and the kept rows."""
         local = LocalReads.of(self, self.state)
         came = self._prepared(local.feed if local else self._feed())
@@ -74,7 +74,7 @@ class TopKBatch(Batch):
         warnings = (*self._contradiction(strategy), *without_limit(self.state, changes))
         return self._computed(moves, strategy, warnings, self._late(came), refills)
 
-    def _anew(self) -> Computed:
+    def _anew(self) -> BatchResult:
         """Compute the moves from the whole input and all kept rows."""
         inputs = self.snapshots()
         found = refilled(self.state, self.current(), self.living(self.state.query(inputs, {})))
@@ -83,9 +83,9 @@ class TopKBatch(Batch):
 
     def _computed(
         self, moves: Held, strategy: str, warnings: tuple[str, ...], late: int, refills: int = 0
-    ) -> Computed:
+    ) -> BatchResult:
         kept = moves.where(is_given(CHANGE))
-        return Computed(
+        return BatchResult(
             kept.changelog({name: name for name in (*self.state.stored, CHANGE)}),
             strategy,
             refills=refills,
@@ -94,7 +94,7 @@ class TopKBatch(Batch):
             shown=self._shown(moves),
         )
 
-    def _shown(self, moves: Held) -> Changelog | None:
+    def _shown(self, moves: Held) -> ChangelogRows | None:
         """Return the view's changelog, if its rows show whenever their rank does."""
         if self.state.ranking.spec.having:
             return None

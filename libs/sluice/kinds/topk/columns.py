@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.meaning.column_lineage import Made, MadeFrom, Seen, changed, of_input
+from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, changed, of_input
 from sluice.declare.table import Table
 from sluice.engine.query import windows
 from sluice.engine.query.identity import carried
@@ -19,7 +19,7 @@ def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
         sees = Seen(source, made={windows.START: time, windows.END: time})
     order = changed(sees.of(*(key.expression for key in spec.order_by)))
 
-    def shown(name: str) -> Made:
+    def shown(name: str) -> InputColumns:
         if name == spec.rank:
             return order
         expression = groups.get(name) or (spec.select or {}).get(name)

@@ -3,11 +3,11 @@
 from pyspark.sql import functions as F
 
 from sluice.engine.query.lineage import Groups
-from sluice.engine.query.operator import Operator, Rows, within
+from sluice.engine.query.operator import InputRows, Operator, within
 from sluice.kinds.topk.operator import TopKView
 
 
-def contributing(operator: Operator, groups: Groups) -> Rows:
+def contributing(operator: Operator, groups: Groups) -> InputRows:
     """Return the input's, or the state's, row of each row's group and key."""
     key, rows = operator.key, groups.rows
     if isinstance(operator, TopKView):

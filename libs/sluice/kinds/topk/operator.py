@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from sluice.changes.order import at_or_before
 from sluice.declare.graph import Table
-from sluice.engine.query.operator import Operator, Retention, Rows, names, same
+from sluice.engine.query.operator import InputRows, Operator, Retention, names, same
 from sluice.kinds.topk.ranks import LIMIT, RankRule, listed
 
 RANK = "_rank"
@@ -51,7 +51,7 @@ class TopKState(Operator):
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return self.ranking.prepare(rows)
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         rows = self.limited(prepared[self.inputs[0]])
         if self.ranking.limit_is_column:
             ranked = self.ranked(self.contending(rows, self.last_kept()))
@@ -117,7 +117,7 @@ class TopKState(Operator):
         kept = (f"`{c}`" for c in (*self.group, *self.flags))
         return numbered.where("_n = 1").selectExpr(*kept, f"struct({order}) AS {LAST}")
 
-    def acceptable(self, snapshots: Rows, current: DataFrame) -> DataFrame:
+    def acceptable(self, snapshots: InputRows, current: DataFrame) -> DataFrame:
         """Return what the state must be: each group's needed rows, and no fewer than it has."""
         rows = self.limited(self.prepare("", snapshots[self.inputs[0]])).alias("_all")
         had = self.last_rows(current).alias("_had")
@@ -149,7 +149,7 @@ class TopKView(Operator):
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return rows
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         ranked = prepared[self.inputs[0]].selectExpr("*", f"{self.ranking.rank()} AS {RANK}")
         shown = ranked.where(self.ranking.is_shown(RANK))
         places, having = self.places.items(), self.ranking.spec.having

@@ -14,7 +14,7 @@ from sluice.errors import UsageError
 from sluice.kinds.topk.spec import TopK
 from sluice.language.expression import SortKey
 from sluice.language.names import unknown
-from sluice.read.conditions.key_order import Order, only
+from sluice.read.conditions.key_order import KeyOrder, only
 from sluice.read.conditions.keys import KeyColumns
 from sluice.read.conditions.values import from_text
 from sluice.read.lake import Lake
@@ -111,7 +111,7 @@ class Ranking:
         ]
         spans = tuple(only((c,), v) for c, v in zip(given, pinned, strict=True))
         order = (*names, *((self.spec.rank,) if self.spec.rank else ()), *self.table.identity)
-        return self.table.select(spans, Order(tuple(dict.fromkeys(order))))
+        return self.table.select(spans, KeyOrder(tuple(dict.fromkeys(order))))
 
     def _check_partition(self, columns: Iterable[str]) -> None:
         names = self.partition_columns

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.changes.order import Direction
-from sluice.delta.reading.matches import is_exact
+from sluice.delta.reading.searched_version import is_exact
 from sluice.kinds.topk.operator import COMPLETE
 from sluice.kinds.topk.ranks import RankRule
 

@@ -23,7 +23,7 @@ from sluice.language.named import Named, Select
 from sluice.language.names import Name, check_name
 
 RankFunction = Literal["row_number", "rank", "dense_rank"]
-Strategy = Literal["append", "update", "retract", "full"]
+StrategyName = Literal["append", "update", "retract", "full"]
 
 
 def read_limit(data: Any) -> int | str:
@@ -69,7 +69,7 @@ class TopK(View):
     function: RankFunction = "row_number"
     window: Window | None = None
     headroom: int | None = Field(default=None, ge=0)
-    strategy: Strategy | None = None
+    strategy: StrategyName | None = None
     sql: str | None = None
 
     @model_validator(mode="before")

@@ -10,7 +10,7 @@ from sluice.delta.log.feed_size import FeedSize
 from sluice.kinds.topk.operator import TopKState
 from sluice.limits import Limits
 
-Chosen = tuple[str, str]
+StrategyChoice = tuple[str, str]
 
 
 class TopKStrategy(StrEnum):
@@ -24,7 +24,7 @@ class TopKStrategy(StrEnum):
 
 def chosen(
     state: TopKState, feed: FeedSize, table: FeedSize, limits: Limits, *, only_inserts: bool
-) -> Chosen:
+) -> StrategyChoice:
     """Return the strategy and its reason. `feed`: size of the change; `table`: of the input."""
     declared: str | None = state.ranking.spec.strategy
     if declared == TopKStrategy.FULL:

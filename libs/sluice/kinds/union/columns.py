@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
-from sluice.declare.meaning.column_lineage import Made, MadeFrom, Seen, of_input
+from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, of_input
 from sluice.declare.table import Table
 from sluice.kinds.union.resolve import keys_of
 from sluice.kinds.union.spec import Union
@@ -14,7 +14,7 @@ def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
     spec = table.spec
     assert isinstance(spec, Union)
     sources = [inputs[table.reference(part.table)] for part in spec.from_]
-    found = defaultdict[str, Made](frozenset)
+    found = defaultdict[str, InputColumns](frozenset)
     for part, source, keys in zip(spec.from_, sources, keys_of(spec, sources), strict=True):
         sees = Seen(source)
         for name in (c for c in table.columns if c != spec.tag):

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
-from sluice.engine.query.operator import Operator, Rows, names, passed_on, union
+from sluice.engine.query.operator import InputRows, Operator, names, passed_on, union
 from sluice.kinds.union.resolve import NUMBER, keys_of
 from sluice.kinds.union.spec import Input, Union
 
@@ -32,7 +32,7 @@ class UnionRows(Operator):
             [self._rows(i, rows).select(*self._outputs(i), *more) for i in self._parts(name)]
         )
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         columns = names(tuple(dict.fromkeys((*self.view.columns, *self.key))))
         return union([rows.select(*columns) for rows in prepared.values()])
 

@@ -8,9 +8,9 @@ from sluice.declare.text.document import Where
 from sluice.kinds.union.spec import Input, Union
 from sluice.language.typed.coercion import widened
 from sluice.language.typed.families import family
+from sluice.language.typed.inference import ColumnTypes
 
 NUMBER = "_sluice_from"  # which of the inputs a row comes from
-Types = Mapping[str, str]
 
 
 def resolve(spec: Union, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
@@ -91,7 +91,12 @@ def _go_together(types: Sequence[str]) -> bool:
 
 
 def _check_names(
-    i: int, table: str, columns: Types, first: str, wanted: Types, mistakes: TableMistakes
+    i: int,
+    table: str,
+    columns: ColumnTypes,
+    first: str,
+    wanted: ColumnTypes,
+    mistakes: TableMistakes,
 ) -> None:
     lacking = [name for name in wanted if name not in columns]
     further = [name for name in columns if name not in wanted]

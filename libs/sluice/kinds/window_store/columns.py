@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.meaning.column_lineage import Made, MadeFrom, Seen, changed, of_input
+from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, changed, of_input
 from sluice.declare.table import Table
 from sluice.engine.query import windows
 from sluice.engine.query.identity import carried
@@ -16,7 +16,7 @@ def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
     sees, time, select = Seen(source), of_input(source, spec.time), spec.select or {}
     start = time if source.type_of(spec.time) == "TIMESTAMP" else changed(time)
 
-    def shown(name: str) -> Made:
+    def shown(name: str) -> InputColumns:
         if name in (windows.START, windows.END):
             return start if name == windows.START else changed(time)
         return sees.of(select[name]) if name in select else sees.named(name)

@@ -1,11 +1,11 @@
 """Rows that a store's row comes from: the last of its key and time, or each of them."""
 
 from sluice.engine.query.lineage import Groups
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import InputRows, Operator
 from sluice.kinds.window_store.operator import WindowStoreRows
 
 
-def contributing(operator: Operator, groups: Groups) -> Rows:
+def contributing(operator: Operator, groups: Groups) -> InputRows:
     """Return the input's row that stands for each group."""
     assert isinstance(operator, WindowStoreRows)
     if operator.row_wise:

@@ -18,7 +18,7 @@ from sluice.changes.order import Direction, by, last_first
 from sluice.declare.graph import Table
 from sluice.engine.query import windows
 from sluice.engine.query.identity import hidden_columns
-from sluice.engine.query.operator import Operator, Retention, Rows, names
+from sluice.engine.query.operator import InputRows, Operator, Retention, names
 from sluice.kinds.window_store.cuts import Cuts
 from sluice.kinds.window_store.grain import Grain
 from sluice.kinds.window_store.spec import WindowStore
@@ -70,7 +70,7 @@ class WindowStoreRows(Operator):
         hidden = hidden_columns(self.view, self.source, rows.columns)
         return timed.select(*kept, start, *hidden)
 
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+    def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         rows = prepared[self.source.id]
         if not self.row_wise:
             rows = self.last_of_each(rows)

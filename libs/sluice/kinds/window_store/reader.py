@@ -19,7 +19,7 @@ from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.interval import Duration
 from sluice.language.names import unknown
-from sluice.read.conditions.key_order import KeyRange, Order, Places, places
+from sluice.read.conditions.key_order import KeyOrder, KeyRange, Places, places
 from sluice.read.conditions.keys import Key, KeyColumns
 from sluice.read.conditions.values import check
 from sluice.read.lake import Lake
@@ -123,7 +123,7 @@ class ReadOnlyWindowStore:
         between = self._between(start, end, overlapping=times.get("overlapping", False))
         return self.table.select(
             (*keys, *between),
-            Order(self.order, reverse),
+            KeyOrder(self.order, reverse),
             times.get("where"),
             times.get("columns"),
             limit,

@@ -28,7 +28,7 @@ from sluice.language.typed.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS
 from sluice.language.typed.operands import STATISTICS
 from sluice.language.typed.types import INTEGERS, field_of, head, inner_types
 
-Columns = Mapping[str, str]
+ColumnTypes = Mapping[str, str]
 ARITHMETIC: dict[type[syntax.Tree], Callable[[Decimal, Decimal], Decimal]] = {
     exp.Add: Decimal.plus,
     exp.Sub: Decimal.plus,
@@ -45,18 +45,22 @@ STRINGS = (exp.RawString, exp.Trim, exp.Overlay)
 DATE_FUNCTIONS = frozenset({"date_diff", "datediff"})
 
 
-def infer(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
+def infer(expression: Expression, columns: ColumnTypes, joined: Mapping[str, ColumnTypes]) -> str:
     """Return the type of a checked expression; '' also for a type that no column can have."""
     found = whole_type(expression, columns, joined)
     return UNKNOWN if found == NOTHING or family(found) in INTERVALS else found
 
 
-def is_interval(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> bool:
+def is_interval(
+    expression: Expression, columns: ColumnTypes, joined: Mapping[str, ColumnTypes]
+) -> bool:
     """Return whether the type is known to be an interval, which no column can have."""
     return family(whole_type(expression, columns, joined)) in INTERVALS
 
 
-def whole_type(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
+def whole_type(
+    expression: Expression, columns: ColumnTypes, joined: Mapping[str, ColumnTypes]
+) -> str:
     """Return the expression's type, even one that no column can have."""
     tree = syntax.parse(expression.sql)
     return TreeTypes(tree, columns, joined).of(tree)
@@ -98,7 +102,9 @@ class TreeTypes:
     Parts are typed before the whole: depth costs no recursion, and each part is typed once.
     """
 
-    def __init__(self, tree: syntax.Tree, columns: Columns, joined: Mapping[str, Columns]) -> None:
+    def __init__(
+        self, tree: syntax.Tree, columns: ColumnTypes, joined: Mapping[str, ColumnTypes]
+    ) -> None:
         self.columns = columns
         self.joined = joined
         self._told: dict[int, str] = {}

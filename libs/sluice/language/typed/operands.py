@@ -10,14 +10,14 @@ from sluice.language.typed.families import INTERVALS, KINDS, MOMENTS, NUMERIC
 
 _WHOLE = frozenset({"integer", "long"})
 _STRING = frozenset({"string"})
-Pairs = tuple[tuple[frozenset[str], frozenset[str]], ...]
+FamilyPairs = tuple[tuple[frozenset[str], frozenset[str]], ...]
 
 # Families that an operator accepts on the left and right.
-_OF_NUMBERS: Pairs = ((NUMERIC, NUMERIC | _STRING), (_STRING, NUMERIC))
-_SAME_INTERVALS: Pairs = tuple((frozenset({i}), frozenset({i})) for i in sorted(INTERVALS))
+_OF_NUMBERS: FamilyPairs = ((NUMERIC, NUMERIC | _STRING), (_STRING, NUMERIC))
+_SAME_INTERVALS: FamilyPairs = tuple((frozenset({i}), frozenset({i})) for i in sorted(INTERVALS))
 _DAYS, _DATE, _INT = frozenset({"days"}), frozenset({"date"}), frozenset({"integer"})
 _NUMBERS = "two numbers"
-OPERATORS: dict[type[syntax.Tree], tuple[str, str, Pairs]] = {
+OPERATORS: dict[type[syntax.Tree], tuple[str, str, FamilyPairs]] = {
     exp.Add: (
         "+",
         "two numbers, a time and an interval, or a DATE and a number of days",

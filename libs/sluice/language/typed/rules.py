@@ -20,7 +20,7 @@ from sluice.language.typed.families import (
     have_common_type,
     is_orderable,
 )
-from sluice.language.typed.inference import Columns, TreeTypes, branches, compared, whole_type
+from sluice.language.typed.inference import ColumnTypes, TreeTypes, branches, compared, whole_type
 from sluice.language.typed.moments import reads_clock
 from sluice.language.typed.operands import (
     AGGREGATES,
@@ -33,14 +33,14 @@ from sluice.language.typed.signatures import COMPARING, ONE_TYPE, SIGNATURES
 
 
 def problems(
-    expression: Expression, columns: Columns, joined: Mapping[str, Columns]
+    expression: Expression, columns: ColumnTypes, joined: Mapping[str, ColumnTypes]
 ) -> Iterator[str]:
     """Yield each problem once that makes Spark refuse a checked expression over these columns."""
     tree = syntax.parse(expression.sql)
     yield from dict.fromkeys(_Rules(TreeTypes(tree, columns, joined)).of(tree))
 
 
-def aggregate_problem(aggregate: Aggregate, columns: Columns) -> str:
+def aggregate_problem(aggregate: Aggregate, columns: ColumnTypes) -> str:
     """Return why an aggregate can't take its argument; '' if it can."""
     if aggregate.argument is None:
         return ""

@@ -6,10 +6,9 @@ which tables can be extended, and changes nothing.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sluice.declare.meaning.definition import fingerprint
-from sluice.declare.meaning.differences import differences
+from sluice.declare.meaning.differences import Meaning, differences
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, head_as_found
@@ -18,7 +17,6 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.operate.definitions.redefined import meanings
 
 NEW, GONE, EXTEND, UNTOUCHED = "new", "gone", "extend", "untouched"
-Meaning = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

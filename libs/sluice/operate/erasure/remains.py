@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.delta.places.delta_rs import located
-from sluice.read.conditions.where import Where
+from sluice.read.conditions.where import Predicate
 
 TELLING = 4  # letters of a text that names its subject by itself
 ROWS = 65_536
@@ -52,7 +52,7 @@ class Sought:
 
     subjects: pa.Table
     by_text: bool = True
-    where: Where | None = None
+    where: Predicate | None = None
     in_files: Mapping[str, str] = field(default_factory=dict)
 
     def search(self, root: str, leaving_out: str) -> SearchResult:

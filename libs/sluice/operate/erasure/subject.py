@@ -14,7 +14,7 @@ from sluice.language.names import RESERVED_PREFIX
 from sluice.operate.erasure.remains import Sought
 from sluice.read.conditions.key_order import only
 from sluice.read.conditions.values import from_text
-from sluice.read.conditions.where import Where, parse
+from sluice.read.conditions.where import Predicate, parse
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import Snapshot
 
@@ -114,7 +114,7 @@ def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
     return pa.concat_tables([snapshot.schema.empty_table(), *theirs])
 
 
-def _found(uri: str, columns: Sequence[str], where: Where) -> pa.Table:
+def _found(uri: str, columns: Sequence[str], where: Predicate) -> pa.Table:
     """Return these columns of the rows that meet a condition."""
     snapshot = Snapshot.open(table_at(uri), uri)
     empty = snapshot.schema.empty_table().select(columns)

@@ -75,7 +75,7 @@ class AbsenceSearch:
         elif table.is_stored and (why := self._nodes(table)[-1].operator.untraced):
             yield not_explained(table, why)
         elif table.is_stored:
-            yield from self._computed(table, at[1], wanted)
+            yield from self._from_inputs(table, at[1], wanted)
         else:
             inputs = {name: self.walk.reference(name, self.pins[at]) for name in table.inputs}
             yield from self._below(table, inputs, wanted)
@@ -92,7 +92,7 @@ class AbsenceSearch:
         """Return the rows of a table that are wanted."""
         return of(self.walk.read(at).rows, wanted)
 
-    def _computed(self, table: Table, version: int, wanted: Wanted) -> Iterator[AbsenceReason]:
+    def _from_inputs(self, table: Table, version: int, wanted: Wanted) -> Iterator[AbsenceReason]:
         made = self._reflected(table, version)
         found = _conditions(table)
         specs = [_loosened(table.spec, found[nth:]) for nth in range(len(found) + 1)]

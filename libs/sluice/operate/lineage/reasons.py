@@ -13,7 +13,7 @@ from sluice.language.names import RESERVED_PREFIX
 from sluice.read.conditions.key_order import KeyRange, only
 
 Wanted = tuple[KeyRange, ...]
-Why = Literal[
+AbsenceCause = Literal[
     "filtered",
     "outranked",
     "expired",
@@ -40,7 +40,7 @@ class AbsenceReason:
     """
 
     table: str
-    why: Why
+    why: AbsenceCause
     what: str
     rows: pa.Table | None = None
     others: pa.Table | None = None

@@ -8,7 +8,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import Outcome
+from sluice.gate.outcomes.results import ExpectationOutcome
 from sluice.report.sweep import sweep as sweep_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark
@@ -29,7 +29,9 @@ def sweep(spark: Spark, project: Project, table: Table, run: str = "") -> Swept:
     Spark is started only if an expectation needs it.
     """
 
-    def judge(uri: str, version: int, expected: Sequence[Expectation]) -> Sequence[Outcome]:
+    def judge(
+        uri: str, version: int, expected: Sequence[Expectation]
+    ) -> Sequence[ExpectationOutcome]:
         rows = snapshot(spark.tune(small=False), uri, version, project.limits)
         gate = Gate(table.id, tuple(expected))
         return gate.check(gate.split(rows.select(*table.columns))).outcomes

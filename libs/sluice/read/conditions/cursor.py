@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.errors import UsageError
-from sluice.read.conditions.key_order import KeyRange, Order, places
+from sluice.read.conditions.key_order import KeyOrder, KeyRange, places
 from sluice.read.conditions.values import from_text
 
 
@@ -38,7 +38,7 @@ class Cursors:
         return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
 
-def behind(cursor: str, order: Order, schema: pa.Schema) -> KeyRange:
+def behind(cursor: str, order: KeyOrder, schema: pa.Schema) -> KeyRange:
     """Return the rows behind a cursor in an order. Raises UsageError for another read's."""
     try:
         named = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))

@@ -50,7 +50,7 @@ def highest(bounds: Bounds) -> Place:
 
 
 @dataclass(frozen=True)
-class Order:
+class KeyOrder:
     """Rows ordered by `columns`, all ascending or all descending."""
 
     columns: tuple[str, ...]
@@ -143,7 +143,7 @@ class KeyRange:
 
     def may_hold(self, bounds: Mapping[str, Bounds]) -> bool:
         """Return False only if no row within the bounds can lie in the span."""
-        low, high = Order(self.columns).best(bounds), Order(self.columns, True).best(bounds)
+        low, high = KeyOrder(self.columns).best(bounds), KeyOrder(self.columns, True).best(bounds)
         below = self.high is not None and low[: len(self.high)] > self.high
         above = self.low is not None and high[: len(self.low)] < self.low
         return not (below or above)
@@ -151,7 +151,7 @@ class KeyRange:
     def rows(self, table: pa.Table) -> pa.Table:
         """Return the table's rows that lie in the span."""
         if self.low is not None and self.low == self.high and not self.is_open:
-            return table.filter(Order(self.columns).at(table, self.low))
+            return table.filter(KeyOrder(self.columns).at(table, self.low))
         if self.low is not None:
             table = table.filter(self._beyond(table, self.low, descending=False))
         if self.high is not None:
@@ -160,8 +160,8 @@ class KeyRange:
 
     def _beyond(self, table: pa.Table, bound: Places, descending: bool) -> pa.ChunkedArray:
         if self.is_open:
-            return Order(self.columns, not descending).before(table, bound)
-        return pc.invert(Order(self.columns, descending).before(table, bound))
+            return KeyOrder(self.columns, not descending).before(table, bound)
+        return pc.invert(KeyOrder(self.columns, descending).before(table, bound))
 
 
 def only(columns: tuple[str, ...], values: tuple[Any, ...]) -> KeyRange:

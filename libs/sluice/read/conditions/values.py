@@ -19,7 +19,7 @@ NAMES = {
     "date32[day]": "DATE",
     "bool": "BOOLEAN",
 }
-Reader = Callable[[str], Any]
+LiteralReader = Callable[[str], Any]
 ACCEPTED: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
     (pa.types.is_boolean, bool),
     (pa.types.is_integer, int),
@@ -103,7 +103,7 @@ def _accepted(kind: pa.DataType) -> Any:
     return next((types for is_kind, types in ACCEPTED if is_kind(kind)), str)
 
 
-def _reader(kind: pa.DataType) -> Reader:
+def _reader(kind: pa.DataType) -> LiteralReader:
     if pa.types.is_boolean(kind):
         return _truth
     if pa.types.is_integer(kind):

@@ -46,7 +46,7 @@ DATED = ("date", "timestamp", "timestamptz", "timestampltz", "timestampntz")
 
 
 @dataclass(frozen=True)
-class Where:
+class Predicate:
     """A filter: its expression, the columns that it reads, and spans that hold all its rows."""
 
     text: str
@@ -59,7 +59,7 @@ class Where:
         return table.filter(self.expression)
 
 
-def parse(text: str, schema: pa.Schema) -> Where:
+def parse(text: str, schema: pa.Schema) -> Predicate:
     """Return the filter that `text` declares, over the visible columns of `schema`."""
     if not isinstance(text, str):
         raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
@@ -72,7 +72,7 @@ def parse(text: str, schema: pa.Schema) -> Where:
     expression = compiler.predicate(tree)
     _check_types(text, expression, schema)
     names = frozenset(compiler.column(node).name for node in tree.find_all(exp.Column))
-    return Where(text, expression, names, tuple(compiler.spans(tree)))
+    return Predicate(text, expression, names, tuple(compiler.spans(tree)))
 
 
 def _check_types(text: str, expression: pc.Expression, schema: pa.Schema) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.read.conditions.key_order import Order, Places
+from sluice.read.conditions.key_order import KeyOrder, Places
 from sluice.read.ordered.units import Units
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import DataFile
@@ -21,7 +21,7 @@ PAGE = 65_536  # rows sorted at a time
 
 
 def ordered(
-    scan: Scan, order: Order, columns: tuple[str, ...], limit: int | None = None
+    scan: Scan, order: KeyOrder, columns: tuple[str, ...], limit: int | None = None
 ) -> Iterator[pa.Table]:
     """Yield the scan's rows in a total order, at most `limit`, table by table.
 
@@ -47,7 +47,7 @@ def ordered(
 class _Pool:
     """Rows that were read but can't be handed out yet."""
 
-    order: Order
+    order: KeyOrder
     left: int | None
     tables: list[pa.Table] = field(default_factory=list)
     rows: int = 0

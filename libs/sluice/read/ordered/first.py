@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.language.names import RESERVED_PREFIX
-from sluice.read.conditions.key_order import Order, Places, place
+from sluice.read.conditions.key_order import KeyOrder, Places, place
 from sluice.read.ordered.units import Units
 from sluice.read.stored.scan import GROUP, ROW, Scan
 from sluice.read.stored.snapshot import RowGroup
@@ -30,9 +30,9 @@ class Candidates:
     `limit`: the number of rows wanted, at least one.
     """
 
-    def __init__(self, scan: Scan, order: Order, limit: int) -> None:
+    def __init__(self, scan: Scan, order: KeyOrder, limit: int) -> None:
         self.scan, self.order, self.limit = scan, order, limit
-        self.lead = Order(_leading(order), order.descending)
+        self.lead = KeyOrder(_leading(order), order.descending)
         self.units: list[RowGroup] = []
         self.found: list[pa.Table] = []
         self.edge: Places | None = None  # no row after this place is among the first
@@ -129,11 +129,11 @@ class Candidates:
     def _before_edge(self, table: pa.Table) -> pa.Table:
         """Return the rows up to the edge; those that stand at it may still be chosen."""
         assert self.edge is not None
-        beyond = Order(self.lead.columns, not self.lead.descending).before(table, self.edge)
+        beyond = KeyOrder(self.lead.columns, not self.lead.descending).before(table, self.edge)
         return table.filter(pc.invert(beyond))
 
 
-def _leading(order: Order) -> tuple[str, ...]:
+def _leading(order: KeyOrder) -> tuple[str, ...]:
     """Return the columns that distinguish nearly all rows: those before the hidden ones."""
     shown = tuple(takewhile(lambda c: not c.startswith(RESERVED_PREFIX), order.columns))
     return shown or order.columns

@@ -15,7 +15,7 @@ from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.cursor import Cursors, behind
-from sluice.read.conditions.key_order import KeyRange, Order
+from sluice.read.conditions.key_order import KeyOrder, KeyRange
 from sluice.read.conditions.keys import KeyColumns
 from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.ordered.best_first import ordered
@@ -99,7 +99,7 @@ class KeyedTable(KeyValues):
         span = columns.exactly(key[0] if len(key) == 1 else key)
         if self.current is None:
             return next(self.only(span), None)
-        rows = self.select((span,), Order(self.identity))
+        rows = self.select((span,), KeyOrder(self.identity))
         return next((row for row in rows if row[self.current]), None)
 
     def only(self, span: KeyRange) -> Rows:
@@ -117,7 +117,7 @@ class KeyedTable(KeyValues):
         columns: Iterable[str] | None,
         after: str | None,
     ) -> Rows:
-        return self.select(spans, Order(self.identity, reverse), where, columns, limit, after)
+        return self.select(spans, KeyOrder(self.identity, reverse), where, columns, limit, after)
 
     def read(
         self,
@@ -132,7 +132,7 @@ class KeyedTable(KeyValues):
     def select(
         self,
         spans: tuple[KeyRange, ...],
-        order: Order | None,
+        order: KeyOrder | None,
         where: str | None = None,
         columns: Iterable[str] | None = None,
         limit: int | None = None,
@@ -162,7 +162,7 @@ class KeyedTable(KeyValues):
         tables = ordered(scan, order, shown, limit)
         return Rows(tables, schema, self.version, scan.touched, cursors)
 
-    def _check_order(self, order: Order) -> None:
+    def _check_order(self, order: KeyOrder) -> None:
         for column in order.columns:
             kind = self.snapshot.schema.field(column).type
             if pa.types.is_nested(kind):

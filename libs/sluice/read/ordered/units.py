@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from sluice.read.conditions.key_order import Order, Places
+from sluice.read.conditions.key_order import KeyOrder, Places
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import DataFile, RowGroup
 
@@ -12,7 +12,7 @@ from sluice.read.stored.snapshot import DataFile, RowGroup
 class Waiting:
     """A unit on the heap; `number` keeps equal places in the order of the files."""
 
-    order: Order
+    order: KeyOrder
     place: Places
     number: int
     unit: DataFile | RowGroup
@@ -26,7 +26,7 @@ class Waiting:
 class Units:
     """A heap of the scan's files by the first place that each can hold."""
 
-    def __init__(self, scan: Scan, order: Order) -> None:
+    def __init__(self, scan: Scan, order: KeyOrder) -> None:
         self.scan, self.order = scan, order
         self._heap: list[Waiting] = []
         self._pushed = 0

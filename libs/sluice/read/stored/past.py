@@ -13,7 +13,7 @@ from sluice.language.interval import show
 from sluice.read.stored.commits import Commit, commit
 from sluice.read.stored.snapshot import NotBuilt
 
-Made = tuple[int, Position]
+VersionPosition = tuple[int, Position]
 
 
 class Past:
@@ -34,7 +34,7 @@ class Past:
         """False for a table that records nothing of what it reflects, such as a quarantine."""
         return self._names is not None
 
-    def made(self, upto: int | None = None) -> Iterator[Made]:
+    def made(self, upto: int | None = None) -> Iterator[VersionPosition]:
         """Yield the versions that record a position, with it, from one of them back."""
         for found in self._back_from(self.version if upto is None else upto):
             position = found.position
@@ -43,7 +43,7 @@ class Past:
             if position and self._names:
                 yield found.version, position.as_named_in(self._names)
 
-    def alike(self, version: int) -> Iterator[Made]:
+    def alike(self, version: int) -> Iterator[VersionPosition]:
         """Yield like `made` those that have the rows of a version and are not before it."""
         newest = version
         while newest != self.version and not self._changes_data(newest + 1):

@@ -7,7 +7,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from sluice.read.conditions.key_order import KeyRange
-from sluice.read.conditions.where import Where
+from sluice.read.conditions.where import Predicate
 from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot
 
 GROUP, ROW = "_group", "_row"
@@ -29,7 +29,7 @@ class Scan:
 
     snapshot: Snapshot
     spans: tuple[KeyRange, ...] = ()
-    where: Where | None = None
+    where: Predicate | None = None
     touched: Touched = field(default_factory=Touched)
 
     @property

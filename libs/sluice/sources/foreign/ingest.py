@@ -30,7 +30,7 @@ from sluice.spark.session import Spark
 
 NOTHING = -1  # the version before the first
 MOST = 2**62
-REREAD = "nothing was changed; `sluice rebuild {} --as-landed` reads the table as it is now"
+AS_LANDED = "nothing was changed; `sluice rebuild {} --as-landed` reads the table as it is now"
 
 
 def ingest_table(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[BatchReport]:
@@ -100,14 +100,14 @@ def _again(
         raise InputReplaced(
             f"{source.table.id}: the batch of {at.isoformat()} was read from another table than "
             f"the one that is at {found.uri} now",
-            hint=REREAD.format(source.table.id),
+            hint=AS_LANDED.format(source.table.id),
         )
     _, after, upto = read
     if after == NOTHING and not is_readable(found.uri, upto):
         raise FeedVacuumed(
             f"{source.table.id}: version {upto} of {found.uri}, which the batch of "
             f"{at.isoformat()} has read, can't be read any more",
-            hint=REREAD.format(source.table.id),
+            hint=AS_LANDED.format(source.table.id),
         )
     if after == NOTHING:
         span = _whole(replace(found, version=upto))

@@ -32,7 +32,7 @@ def moved(
         table_id=found.table_id,
         after=found.version,
         upto=found.version,
-        commit=found.digest(found.version),
+        commit=found.fingerprint(found.version),
         gaps=(*place.gaps, gap),
     )
     return there.plain(), [GAP.format(gap[0] + 1, gap[1])]

@@ -1,6 +1,6 @@
 """Place in somebody else's table that a source has reached; the commit of its rows holds it.
 
-It has the table's id and a digest of the last commit that was read, because a table that was
+It has the table's id and a fingerprint of the last commit that was read, because a table that was
 created again or restored from a backup reuses version numbers.
 """
 
@@ -69,7 +69,7 @@ class VersionRange:
     def reached(self, found: Foreign, commits: CommitRange, at: datetime) -> "VersionRange":
         """Return the place after a span of commits."""
         reached = replace(self, table_id=found.table_id, after=commits.after, upto=commits.upto)
-        return replace(reached, commit=found.digest(commits.upto), at=at)
+        return replace(reached, commit=found.fingerprint(commits.upto), at=at)
 
     def check(self, found: Foreign, table: str) -> None:
         """Raise HistoryLost unless the table still has every commit from here on."""
@@ -78,7 +78,7 @@ class VersionRange:
             raise kind(f"{table}: {what}", hint=_choice(table))
 
     def _lost(self, found: Foreign) -> tuple[type[HistoryLost] | None, str]:
-        known = found.digest(self.upto) if self.upto <= found.version else ""
+        known = found.fingerprint(self.upto) if self.upto <= found.version else ""
         is_other = self.table_id != found.table_id if not known else known != self.commit
         if is_other and self.table_id != found.table_id:
             what = f"the table at {found.uri} is another one: it was dropped and created again"

@@ -11,9 +11,9 @@ from sluice.language.interval import Duration
 from sluice.language.model import Model
 
 CONNECTION = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-Format = Literal["json", "debezium-json", "avro", "debezium-avro", "protobuf"]
+MessageFormat = Literal["json", "debezium-json", "avro", "debezium-avro", "protobuf"]
 Encoding = Literal["binary", "single-object", "container"]
-SETTINGS: Mapping[Format, frozenset[str]] = {  # that a format takes
+SETTINGS: Mapping[MessageFormat, frozenset[str]] = {  # that a format takes
     "json": frozenset(),
     "debezium-json": frozenset(),
     "avro": frozenset({"registry", "files", "encoding"}),
@@ -72,7 +72,7 @@ class ValueFormat(Model):
     files.
     """
 
-    format: Format
+    format: MessageFormat
     registry: str = ""
     files: tuple[str, ...] = ()
     encoding: Encoding | None = None

@@ -13,7 +13,7 @@ from tests.support.lake import HEAD, counted
 
 from sluice.operate.run import run
 from sluice.sources.kafka.client.message import Message
-from sluice.sources.kafka.formats.debezium.envelopes import VALUES, Envelope, Meaning, debezium
+from sluice.sources.kafka.formats.debezium.envelopes import VALUES, ConnectType, Envelope, debezium
 from sluice.sources.kafka.formats.json.messages import meanings_of
 from sluice.sources.kafka.formats.records import Unusable
 
@@ -124,7 +124,7 @@ def test_a_scale_that_no_decimal_has_is_refused(scale: Any) -> None:
 
 
 def test_a_number_longer_than_any_decimal_is_refused_at_once() -> None:
-    meaning = Meaning("org.apache.kafka.connect.data.Decimal", {"scale": "0"})
+    meaning = ConnectType("org.apache.kafka.connect.data.Decimal", {"scale": "0"})
     row = {"amount": b"\1" * 700_000}
     envelope = Envelope({"op": "c", "after": row}, {"amount": meaning})
     with pytest.raises(Unusable, match="is not a valid org"):

@@ -38,7 +38,7 @@ def grouped(parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str
     if sets:
         return _in_sets(parts, stored, keys, sets, trees)
     named = {f"k{i}": stored.resolved(key) for i, key in enumerate(keys)}
-    places = Places({sql(tree): name for name, tree in named.items()}, stored)
+    places = GroupedNames({sql(tree): name for name, tree in named.items()}, stored)
     columns = {name: places.placed(tree) for name, tree in trees.items()}
     return QueryRows(groups_of(parts, stored, named, places.aggregates), columns)
 
@@ -127,7 +127,7 @@ def _in_sets(
     for one in sets:
         named = {sql(stored.resolved(key)): f"k{i}" for i, key in enumerate(one)}
         lacking = [sql(stored.resolved(k)) for k in keys if sql(stored.resolved(k)) not in named]
-        places = Places(named, stored, frozenset(lacking))
+        places = GroupedNames(named, stored, frozenset(lacking))
         columns = {name: places.placed(tree) for name, tree in trees.items()}
         by = {f"k{i}": stored.resolved(key) for i, key in enumerate(one)}
         groups = groups_of(parts, stored, by, places.aggregates)
@@ -141,7 +141,7 @@ def _used(trees: Iterable[Tree]) -> set[str]:
     return {key_of(column) for tree in trees for column in columns_in(tree)}
 
 
-class Places:
+class GroupedNames:
     """Expressions over groups: keys and aggregates by the names of their places."""
 
     def __init__(

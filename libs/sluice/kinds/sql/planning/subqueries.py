@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from sluice.kinds.sql.clauses.grouping import Places, groups_of
+from sluice.kinds.sql.clauses.grouping import GroupedNames, groups_of
 from sluice.kinds.sql.planning import tied
 from sluice.kinds.sql.planning.joined_sources import JoinedSources, equalities, prefixed
 from sluice.kinds.sql.planning.joining import unfiltered
@@ -240,7 +240,7 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     wanted = {key_of(c) for tree in [item, *(b for _, b in pairs)] for c in columns_in(tree)}
     stored = joined.planner.chain.stored(inner, wanted)
     keys = {f"k{i}": stored.resolved(b) for i, (_, b) in enumerate(pairs)}
-    places = Places({}, stored)
+    places = GroupedNames({}, stored)
     value = places.placed(item)
     groups = QueryRows(
         groups_of(joined.planner.chain, stored, keys, places.aggregates),

@@ -8,12 +8,12 @@ from sqlglot import exp
 from sluice.kinds.sql.reading.trees import columns_in, free_name, key_of, substituted
 from sluice.kinds.sql.relations.sources import (
     AnyRows,
-    Columns,
-    Fields,
+    ColumnTrees,
     Grouped,
     QueryRows,
     StoredRows,
     TableRows,
+    ViewFields,
     anything,
 )
 from sluice.kinds.sql.relations.unique import Uniqueness, uniqueness_of
@@ -29,7 +29,7 @@ class Chain:
 
     def __init__(self, view: str, uniqueness: Mapping[str, Uniqueness] | None = None) -> None:
         self.view = view
-        self.views: dict[str, Fields] = {}
+        self.views: dict[str, ViewFields] = {}
         self.uniqueness = dict(uniqueness or {})
         self._numbers = count()
 
@@ -64,7 +64,7 @@ class Chain:
 
     def stored(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
         """Return the relation as one over a stored table, with the `wanted` columns."""
-        columns: Columns = {
+        columns: ColumnTrees = {
             name: tree
             for name, tree in relation.columns.items()
             if wanted is None or name in wanted
@@ -90,7 +90,9 @@ class Chain:
         made = QueryRows(found.source, shown, found.where)
         return QueryRows(TableRows(self._add(fields, made)), names)
 
-    def _over_pieces(self, relation: AnyRows, columns: Columns, pieces: Columns) -> StoredRows:
+    def _over_pieces(
+        self, relation: AnyRows, columns: ColumnTrees, pieces: ColumnTrees
+    ) -> StoredRows:
         fields = relation.source.fields(pieces, (), exactly=False)
         assert fields is not None
         names = {
@@ -104,13 +106,13 @@ class Chain:
             tuple(substituted(tree, names) for tree in relation.where),
         )
 
-    def _add(self, fields: Fields, made: AnyRows) -> str:
+    def _add(self, fields: ViewFields, made: AnyRows) -> str:
         name = internal(self.view, str(len(self.views) + 1))
         self.views[name], self.uniqueness[name] = fields, self.known_of(made)
         return name
 
 
-def _shown(columns: Columns) -> tuple[dict[str, Tree], dict[str, Tree]]:
+def _shown(columns: ColumnTrees) -> tuple[dict[str, Tree], dict[str, Tree]]:
     """Return column of the part -> expression, and the relation's name -> column of the part."""
     shown: dict[str, Tree] = {}
     by_text: dict[str, str] = {}

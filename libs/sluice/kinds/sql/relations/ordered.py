@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sluice.kinds.sql.reading.trees import columns_in, free_name, is_column, sql, substituted
-from sluice.kinds.sql.relations.sources import Columns, Fields, TableRows, texts
+from sluice.kinds.sql.relations.sources import ColumnTrees, TableRows, ViewFields, texts
 from sluice.language.syntax import Tree
 
 RANK = "_rank"
@@ -17,9 +17,11 @@ class WindowedRows:
     where: tuple[Tree, ...]
     partition: tuple[Tree, ...]
     order: tuple[Tree, ...]
-    calls: Columns
+    calls: ColumnTrees
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         used = {c.name for tree in shown.values() for c in columns_in(tree)}
         if where:
             return None
@@ -47,7 +49,9 @@ class Ranked:
     function: str = "row_number"
     rank: str = RANK
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         ranks = [n for n, tree in shown.items() if is_column(tree) and tree.name == self.rank]
         others = {n: tree for n, tree in shown.items() if n not in ranks}
         if (
@@ -77,7 +81,7 @@ class Ranked:
             "rank": ranks[0] if ranks else False,
         }
 
-    def _named_groups(self, shown: Columns) -> dict[str, str]:
+    def _named_groups(self, shown: ColumnTrees) -> dict[str, str]:
         """Return the partition's expression -> the name under which it is shown."""
         wanted = {sql(tree) for tree in self.partition}
         found: dict[str, str] = {}

@@ -13,14 +13,16 @@ from sqlglot import exp
 from sluice.kinds.sql.reading.trees import both, columns_in, free_name, is_column, sql, substituted
 from sluice.language.syntax import Tree
 
-Fields = dict[str, Any]
-Columns = Mapping[str, Tree]
+ViewFields = dict[str, Any]
+ColumnTrees = Mapping[str, Tree]
 
 
 class RowSource(Protocol):
     """Rows with columns that expressions can be built of."""
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         """Return the declaration of a view with these columns; None if its kind can't say it.
 
         Unless `exactly`, the view may have more columns.
@@ -34,10 +36,12 @@ class TableRows:
 
     table: str
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         return {"kind": "select", **self.read(where), "select": texts(shown)}
 
-    def read(self, where: tuple[Tree, ...]) -> Fields:
+    def read(self, where: tuple[Tree, ...]) -> ViewFields:
         """Return the fields that name the rows."""
         return {"from": self.table, **({"where": sql(both(where))} if where else {})}
 
@@ -47,10 +51,12 @@ class DistinctRows:
     """Each row of a table once, by the columns."""
 
     source: TableRows
-    columns: Columns
+    columns: ColumnTrees
     where: tuple[Tree, ...]
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         if not all(map(is_column, shown.values())):
             return None
         select = {name: self.columns[tree.name] for name, tree in shown.items()}
@@ -79,7 +85,9 @@ class Joined:
     on: tuple[tuple[Tree, Tree], ...]
     where: tuple[Tree, ...] = ()
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         if where and self.type not in ("inner", "semi"):
             return None
         asked = (*self.where, *where)
@@ -100,8 +108,8 @@ class GroupStream:
 
     source: TableRows
     where: tuple[Tree, ...]
-    keys: Columns
-    aggregates: Columns
+    keys: ColumnTrees
+    aggregates: ColumnTrees
 
 
 @dataclass(frozen=True)
@@ -113,12 +121,14 @@ class Grouped:
 
     source: TableRows
     where: tuple[Tree, ...]
-    keys: Columns
-    aggregates: Columns
+    keys: ColumnTrees
+    aggregates: ColumnTrees
     is_whole: bool = False
     streams: tuple[GroupStream, ...] = ()
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         keys = self._named_keys(shown)
         if exactly and len(keys) < len(self.keys):
             return None
@@ -154,14 +164,14 @@ class Grouped:
         }
 
     @property
-    def _every(self) -> Columns:
+    def _every(self) -> ColumnTrees:
         """Aggregates of all streams."""
         others = {name: tree for one in self.streams for name, tree in one.aggregates.items()}
         return {**self.aggregates, **others}
 
-    def _others(self, names: Mapping[str, str]) -> Fields:
+    def _others(self, names: Mapping[str, str]) -> ViewFields:
         """Return the declarations of further streams, with the aggregates that are used."""
-        found: Fields = {}
+        found: ViewFields = {}
         for number, one in enumerate(self.streams):
             used = {names[old]: tree for old, tree in one.aggregates.items() if old in names}
             if used:
@@ -170,7 +180,7 @@ class Grouped:
                 found[f"rows_{number}"] = {**read, "key": keys, "aggregates": texts(used)}
         return found
 
-    def _named_keys(self, shown: Columns) -> dict[str, str]:
+    def _named_keys(self, shown: ColumnTrees) -> dict[str, str]:
         """Return key -> the name under which it is shown."""
         found: dict[str, str] = {}
         for name, tree in shown.items():
@@ -178,7 +188,9 @@ class Grouped:
                 found.setdefault(tree.name, name)
         return found
 
-    def _named_aggregates(self, shown: Columns, used: set[str], taken: set[str]) -> dict[str, str]:
+    def _named_aggregates(
+        self, shown: ColumnTrees, used: set[str], taken: set[str]
+    ) -> dict[str, str]:
         """Return aggregate -> the name under which it is shown, or another one."""
         found: dict[str, str] = {}
         for name, tree in shown.items():
@@ -201,7 +213,9 @@ class ExplodedRows:
     place: str
     outer: bool = False
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         explode = {"of": sql(self.of), "as": self.item, "position": self.place}
         return {
             "kind": "select",
@@ -211,7 +225,7 @@ class ExplodedRows:
         }
 
 
-Branch = tuple[TableRows, tuple[Tree, ...], Columns]
+Branch = tuple[TableRows, tuple[Tree, ...], ColumnTrees]
 
 
 @dataclass(frozen=True)
@@ -220,7 +234,9 @@ class Together:
 
     branches: tuple[Branch, ...]
 
-    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
         parts = []
         for source, asked, columns in self.branches:
             conditions = (*asked, *(substituted(w, columns) for w in where))
@@ -238,7 +254,7 @@ class QueryRows(Generic[S_co]):
     """Rows with named columns. `columns`: name -> expression over the source's columns."""
 
     source: S_co
-    columns: Columns
+    columns: ColumnTrees
     where: tuple[Tree, ...] = ()
 
     def resolved(self, tree: Tree) -> Tree:
@@ -250,12 +266,12 @@ class QueryRows(Generic[S_co]):
         return replace(self, where=(*self.where, *conditions))
 
 
-def texts(columns: Columns) -> dict[str, str]:
+def texts(columns: ColumnTrees) -> dict[str, str]:
     """Return expressions as SQL."""
     return {name: sql(tree) for name, tree in columns.items()}
 
 
-def anything(source: RowSource) -> Columns:
+def anything(source: RowSource) -> ColumnTrees:
     """Return a column that every view over the source can have."""
     if isinstance(source, DistinctRows):
         return {name: exp.column(name) for name in source.columns}

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sluice.kinds.sql.reading.trees import columns_in, conjuncts, key_of, sql
 from sluice.kinds.sql.relations.ordered import Ranked, WindowedRows
 from sluice.kinds.sql.relations.sources import (
-    Columns,
+    ColumnTrees,
     DistinctRows,
     ExplodedRows,
     Grouped,
@@ -27,7 +27,7 @@ from sluice.language.typed.families import widen_exactly
 from sluice.language.typed.inference import infer
 
 Names = frozenset[str]
-Rule = tuple[Names, Names]
+FunctionalDependency = tuple[Names, Names]
 NONE: Names = frozenset()
 
 
@@ -36,7 +36,7 @@ class Uniqueness:
     """Sets of columns by which rows are unique, columns that determine others, and their types."""
 
     unique: frozenset[Names] = frozenset()
-    rules: frozenset[Rule] = frozenset()
+    rules: frozenset[FunctionalDependency] = frozenset()
     types: Mapping[str, str] = field(default_factory=dict)
 
     def determined_by(self, names: Iterable[str]) -> Names:
@@ -51,13 +51,13 @@ class Uniqueness:
         found = self.determined_by(names)
         return any(one <= found for one in self.unique)
 
-    def with_rules(self, rules: Iterable[Rule]) -> "Uniqueness":
+    def with_rules(self, rules: Iterable[FunctionalDependency]) -> "Uniqueness":
         return replace(self, rules=self.rules | {*rules})
 
     def or_unique_by(self, names: Iterable[str]) -> "Uniqueness":
         return replace(self, unique=self.unique | {frozenset(names)})
 
-    def shown_as(self, columns: Columns) -> "Uniqueness":
+    def shown_as(self, columns: ColumnTrees) -> "Uniqueness":
         """Return what is known of columns made of these."""
         plain = {sql(tree): name for name, tree in reversed([*columns.items()])}
         rules = {(NONE, self._following(NONE, columns))}
@@ -70,7 +70,7 @@ class Uniqueness:
         types = {new: self.types[old] for old, new in plain.items() if old in self.types}
         return Uniqueness(found, frozenset(rules | whole), types)
 
-    def _following(self, names: Names, columns: Columns) -> Names:
+    def _following(self, names: Names, columns: ColumnTrees) -> Names:
         known = self.determined_by(names)
         return frozenset(n for n, tree in columns.items() if _is_known(tree, known))
 
@@ -183,7 +183,7 @@ def _of_side(tables: Mapping[str, Uniqueness], table: str, side: str) -> Uniquen
     )
 
 
-def _rules(conditions: Iterable[Tree], types: Mapping[str, str]) -> Iterator[Rule]:
+def _rules(conditions: Iterable[Tree], types: Mapping[str, str]) -> Iterator[FunctionalDependency]:
     """Yield what equalities of exactly comparable values say."""
     sides: dict[str, dict[str, str]] = {"l": {}, "r": {}, "": {}}
     for name, type_ in types.items():
@@ -197,7 +197,7 @@ def _rules(conditions: Iterable[Tree], types: Mapping[str, str]) -> Iterator[Rul
                 yield from _equal(*pair)
 
 
-def _equal(one: Tree, other: Tree) -> Iterator[Rule]:
+def _equal(one: Tree, other: Tree) -> Iterator[FunctionalDependency]:
     """Yield that a column which equals something follows from it."""
     for column, of in ((one, other), (other, one)):
         if isinstance(column, exp.Column):

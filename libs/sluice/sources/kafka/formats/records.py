@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 INSERT, DELETE = "insert", "delete"
 Fields = Mapping[str, Any]
 Many = Callable[[Sequence[bytes]], Sequence[Fields] | None]
-Types = Mapping[str, Any]  # Spark's, by column
-Columns = Mapping[str, "pa.Array"]
-ByColumns = Callable[[Sequence[bytes], Types], Columns | None]
+SparkTypes = Mapping[str, Any]  # Spark's, by column
+ArrowFields = Mapping[str, "pa.Array"]
+ByColumns = Callable[[Sequence[bytes], SparkTypes], ArrowFields | None]
 
 
 class Number(str):
@@ -58,12 +58,12 @@ class ColumnarRecords(NamedTuple):
     """
 
     places: Sequence[int]
-    columns: Columns
+    columns: ArrowFields
     does: str = INSERT
     nths: Sequence[int] | None = None
 
 
-Whole = Callable[[Sequence[bytes], Types], Sequence[ColumnarRecords] | None]
+ReadWhole = Callable[[Sequence[bytes], SparkTypes], Sequence[ColumnarRecords] | None]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class FormatReader:
 
     one: Callable[[Message], Iterable[Record]]
     many: Many | None = None
-    whole: Whole | None = None
+    whole: ReadWhole | None = None
 
     def __call__(self, message: Message) -> Iterable[Record]:
         return self.one(message)
@@ -99,7 +99,7 @@ def plain(
 ) -> FormatReader:
     """Return the reader of messages that are rows; with a key, a null value deletes its row."""
 
-    def whole(values: Sequence[bytes], types: Types) -> Sequence[ColumnarRecords] | None:
+    def whole(values: Sequence[bytes], types: SparkTypes) -> Sequence[ColumnarRecords] | None:
         columns = by_columns(values, types) if by_columns else None
         return [ColumnarRecords(range(len(values)), columns)] if columns else None
 

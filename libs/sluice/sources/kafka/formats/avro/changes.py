@@ -7,12 +7,12 @@ import pyarrow as pa
 
 from sluice.sources.kafka.formats.avro.columns import fits, read_record
 from sluice.sources.kafka.formats.debezium.columns import DIGITS, Changes, Envelopes
-from sluice.sources.kafka.formats.debezium.envelopes import DECIMAL, VALUES, Meaning
-from sluice.sources.kafka.formats.records import Types
+from sluice.sources.kafka.formats.debezium.envelopes import DECIMAL, VALUES, ConnectType
+from sluice.sources.kafka.formats.records import SparkTypes
 
 
 def changes_of(
-    record: Mapping[str, Any], image: Any, meanings: Mapping[str, Meaning]
+    record: Mapping[str, Any], image: Any, meanings: Mapping[str, ConnectType]
 ) -> Envelopes | None:
     """Return the way to read envelopes of a plain record; None if it is not Debezium's.
 
@@ -23,7 +23,7 @@ def changes_of(
         return None
     known = {**meanings, **_decimals(image)}
 
-    def envelopes(values: Sequence[bytes], types: Types) -> Changes | None:
+    def envelopes(values: Sequence[bytes], types: SparkTypes) -> Changes | None:
         plain = {n: t for n, t in types.items() if n not in known or known[n].name not in VALUES}
         found = read_record(record, values) if fits(row, plain) else None
         if found is None:
@@ -40,7 +40,7 @@ def _row(type_: Any) -> Mapping[str, Any] | None:
     return next((part for part in parts if isinstance(part, dict)), None)
 
 
-def _chosen(image: pa.StructArray, types: Types) -> pa.StructArray:
+def _chosen(image: pa.StructArray, types: SparkTypes) -> pa.StructArray:
     """Return the declared columns of rows; those that the rows lack are null."""
     lacking = pa.nulls(len(image), pa.string())
     has = {field.name for field in image.type}
@@ -48,7 +48,7 @@ def _chosen(image: pa.StructArray, types: Types) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, list(types), mask=image.is_null())
 
 
-def _decimals(image: Any) -> Mapping[str, Meaning]:
+def _decimals(image: Any) -> Mapping[str, ConnectType]:
     """Return the meanings of columns that are decimals of Avro's own."""
     found = {}
     for field in image["fields"]:
@@ -56,5 +56,5 @@ def _decimals(image: Any) -> Mapping[str, Meaning]:
         for part in parts:
             if isinstance(part, dict) and part.get("logicalType") == "decimal":
                 given = {"scale": str(part.get("scale", 0)), DIGITS: str(part["precision"])}
-                found[field["name"]] = Meaning(DECIMAL, given)
+                found[field["name"]] = ConnectType(DECIMAL, given)
     return found

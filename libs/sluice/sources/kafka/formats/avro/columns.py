@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sluice.sources.kafka.formats.records import Columns, Types
+from sluice.sources.kafka.formats.records import ArrowFields, SparkTypes
 
 PREFIX = 5  # bytes before the value
 PADDING = b"\0" * 16  # behind all messages, so that none is read beyond the end
@@ -20,7 +20,7 @@ LONGEST = 10  # bytes of a number
 PLAIN = ("null", "boolean", "int", "long", "double", "string", "bytes")
 SHOWN = ("boolean", "int", "long", "string")  # by the same texts in any column
 Ints = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.intp]
+RowNumbers = npt.NDArray[np.intp]
 
 
 class Doubt(Exception):
@@ -58,8 +58,8 @@ def _plain(type_: Any, named: Mapping[str, Any], within: tuple[str, ...]) -> Any
 
 
 def columns_of_record(
-    record: Mapping[str, Any], values: Sequence[bytes], types: Types
-) -> Columns | None:
+    record: Mapping[str, Any], values: Sequence[bytes], types: SparkTypes
+) -> ArrowFields | None:
     """Return the declared columns of messages of that record; None unless each is surely whole."""
     found = read_record(record, values) if fits(record, types) else None
     if found is None:
@@ -68,7 +68,7 @@ def columns_of_record(
     return {name: found[name] if name in record else lacking for name in types}
 
 
-def read_record(record: Mapping[str, Any], values: Sequence[bytes]) -> Columns | None:
+def read_record(record: Mapping[str, Any], values: Sequence[bytes]) -> ArrowFields | None:
     """Return the fields of messages of that record; None unless each is surely whole."""
     cursor = _Cursor.of(values)
     every = np.arange(len(values))
@@ -80,7 +80,7 @@ def read_record(record: Mapping[str, Any], values: Sequence[bytes]) -> Columns |
     return found
 
 
-def fits(record: Mapping[str, Any], types: Types) -> bool:
+def fits(record: Mapping[str, Any], types: SparkTypes) -> bool:
     """True if a record's fields say the same in columns as their texts would."""
     return all(_fits(record[name], type_) for name, type_ in types.items() if name in record)
 
@@ -106,7 +106,7 @@ class _Cursor:
         data = np.frombuffer(b"".join([*values, PADDING]), np.uint8)
         return cls(data, ends - sizes + PREFIX, ends)
 
-    def field(self, type_: Any, rows: Rows) -> pa.Array:
+    def field(self, type_: Any, rows: RowNumbers) -> pa.Array:
         """Return a field of those messages."""
         match type_:
             case dict():
@@ -116,7 +116,7 @@ class _Cursor:
                 return self._perhaps(type_, rows)
         return self._values(type_, rows)
 
-    def _perhaps(self, type_: list[Any], every: Rows) -> pa.Array:
+    def _perhaps(self, type_: list[Any], every: RowNumbers) -> pa.Array:
         """Read a field that some messages have: the place of its type is before it."""
         chosen = self._numbers(every)
         if ((chosen != 0) & (chosen != 1)).any():
@@ -133,7 +133,7 @@ class _Cursor:
         if (self.at != self.ends).any():
             raise Doubt
 
-    def _values(self, kind: str, rows: Rows) -> pa.Array:
+    def _values(self, kind: str, rows: RowNumbers) -> pa.Array:
         match kind:
             case "null":
                 return pa.nulls(len(rows), pa.string())
@@ -149,7 +149,7 @@ class _Cursor:
         found = self._slices(rows)
         return found.cast(pa.string()) if kind == "string" else found
 
-    def _numbers(self, rows: Rows) -> Ints:
+    def _numbers(self, rows: RowNumbers) -> Ints:
         """Read a number of each of these messages: seven bits a byte, the last ones last."""
         at, found = self.at[rows], np.zeros(len(rows), np.uint64)
         left = np.arange(len(rows))
@@ -165,13 +165,13 @@ class _Cursor:
         self._move(rows, at)
         return (found >> np.uint64(1)).astype(np.int64) ^ -(found & np.uint64(1)).astype(np.int64)
 
-    def _fixed(self, rows: Rows, size: int) -> npt.NDArray[np.uint8]:
+    def _fixed(self, rows: RowNumbers, size: int) -> npt.NDArray[np.uint8]:
         at = self.at[rows]
         self._move(rows, at + size)
         found: npt.NDArray[np.uint8] = self.data[at[:, None] + np.arange(size)]
         return found
 
-    def _slices(self, rows: Rows) -> pa.Array:
+    def _slices(self, rows: RowNumbers) -> pa.Array:
         """Read bytes: every other part of the data, which each part's length precedes."""
         sizes = self._numbers(rows)
         if (sizes < 0).any() or (sizes > len(self.data)).any():
@@ -184,7 +184,7 @@ class _Cursor:
         every = pa.Array.from_buffers(pa.binary(), 2 * len(rows), buffers)
         return every.take(pa.array(np.arange(1, 2 * len(rows), 2)))
 
-    def _move(self, rows: Rows, at: Ints) -> None:
+    def _move(self, rows: RowNumbers, at: Ints) -> None:
         """Go on to these places. Raises Doubt if one is beyond its message's end."""
         if (at > self.ends[rows]).any():
             raise Doubt

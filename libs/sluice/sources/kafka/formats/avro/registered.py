@@ -14,8 +14,14 @@ from sluice.sources.kafka.formats.avro.changes import changes_of
 from sluice.sources.kafka.formats.avro.columns import columns_of_record, plain_record
 from sluice.sources.kafka.formats.avro.value import decoded_from
 from sluice.sources.kafka.formats.debezium.columns import Changes, Envelopes, by_columns
-from sluice.sources.kafka.formats.debezium.envelopes import VALUES, Envelope, Meaning, debezium
-from sluice.sources.kafka.formats.records import Columns, FormatReader, Types, Unusable, plain
+from sluice.sources.kafka.formats.debezium.envelopes import VALUES, ConnectType, Envelope, debezium
+from sluice.sources.kafka.formats.records import (
+    ArrowFields,
+    FormatReader,
+    SparkTypes,
+    Unusable,
+    plain,
+)
 from sluice.sources.kafka.formats.registry import Registry
 from sluice.sources.kafka.spec import ValueFormat
 
@@ -32,8 +38,8 @@ class Parsed(NamedTuple):
     """
 
     schema: Any
-    row: Mapping[str, Meaning]
-    after: Mapping[str, Meaning]
+    row: Mapping[str, ConnectType]
+    after: Mapping[str, ConnectType]
     fault: str = ""
     marked: Any = None
     record: Mapping[str, Any] | None = None
@@ -110,14 +116,14 @@ def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, 
     return [each["value"] for each in found] if is_whole else None
 
 
-def _columns(schemas: Schemas, values: Sequence[bytes], types: Types) -> Columns | None:
+def _columns(schemas: Schemas, values: Sequence[bytes], types: SparkTypes) -> ArrowFields | None:
     """Return the declared columns of values of one plain schema; None if that is not sure."""
     parsed = _schema_of_all(schemas, values)
     record = parsed.record if parsed else None
     return columns_of_record(record, values, types) if record else None
 
 
-def _changes(schemas: Schemas, values: Sequence[bytes], types: Types) -> Changes | None:
+def _changes(schemas: Schemas, values: Sequence[bytes], types: SparkTypes) -> Changes | None:
     """Return envelopes of one plain schema; None if that is not sure."""
     parsed = _schema_of_all(schemas, values)
     return parsed.changes(values, types) if parsed and parsed.changes else None
@@ -181,11 +187,11 @@ def _solid(type_: Any) -> Any:
     return type_
 
 
-def _meanings(schema: Any) -> Mapping[str, Meaning]:
+def _meanings(schema: Any) -> Mapping[str, ConnectType]:
     """Return the meanings of a record's columns: Connect's names of their types."""
     fields = schema.get("fields", ()) if isinstance(schema, Mapping) else ()
     known = {f["name"]: _connects(_solid(f["type"])) for f in fields}
-    return {name: Meaning(of, {}) for name, of in known.items() if of in VALUES}
+    return {name: ConnectType(of, {}) for name, of in known.items() if of in VALUES}
 
 
 def _connects(type_: Any) -> Any:

@@ -16,8 +16,20 @@ import pyarrow.compute as pc
 from pyspark.sql.types import DataType, DateType, DecimalType, TimestampNTZType, TimestampType
 
 from sluice.interpreter.values.arrow_conversion import arrow_type
-from sluice.sources.kafka.formats.debezium.envelopes import DECIMAL, TAKES, VALUES, WRITES, Meaning
-from sluice.sources.kafka.formats.records import DELETE, ColumnarRecords, Columns, Types, Whole
+from sluice.sources.kafka.formats.debezium.envelopes import (
+    DECIMAL,
+    TAKES,
+    VALUES,
+    WRITES,
+    ConnectType,
+)
+from sluice.sources.kafka.formats.records import (
+    DELETE,
+    ArrowFields,
+    ColumnarRecords,
+    ReadWhole,
+    SparkTypes,
+)
 
 FIRST, LAST = -30_610_224_000_000_000, 253_402_300_799_999_999  # of years of four digits, in µs
 DAY = 86_400_000_000  # µs
@@ -30,7 +42,7 @@ TICKS: Mapping[str, int] = {  # µs
     "org.apache.kafka.connect.data.Date": DAY,
     "org.apache.kafka.connect.data.Timestamp": 1000,
 }
-Chosen = npt.NDArray[np.bool_]
+RowMask = npt.NDArray[np.bool_]
 
 
 class Changes(NamedTuple):
@@ -39,16 +51,16 @@ class Changes(NamedTuple):
     op: pa.Array
     before: pa.StructArray
     after: pa.StructArray
-    meanings: Mapping[str, Meaning]
+    meanings: Mapping[str, ConnectType]
 
 
-Envelopes = Callable[[Sequence[bytes], Types], Changes | None]
+Envelopes = Callable[[Sequence[bytes], SparkTypes], Changes | None]
 
 
-def by_columns(envelopes: Envelopes, key: tuple[str, ...]) -> Whole:
+def by_columns(envelopes: Envelopes, key: tuple[str, ...]) -> ReadWhole:
     """Return the way to read many envelopes, given a format's way to read them by columns."""
 
-    def whole(values: Sequence[bytes], types: Types) -> Sequence[ColumnarRecords] | None:
+    def whole(values: Sequence[bytes], types: SparkTypes) -> Sequence[ColumnarRecords] | None:
         found = envelopes(values, types)
         try:
             return list(_parts(found, key, types)) if found else None
@@ -58,7 +70,7 @@ def by_columns(envelopes: Envelopes, key: tuple[str, ...]) -> Whole:
     return whole
 
 
-def _parts(found: Changes, key: tuple[str, ...], types: Types) -> Iterator[ColumnarRecords]:
+def _parts(found: Changes, key: tuple[str, ...], types: SparkTypes) -> Iterator[ColumnarRecords]:
     has_after, has_before = _there(found.after), _there(found.before)
     writes, takes = _does(found.op, WRITES), _does(found.op, TAKES)
     if key:
@@ -73,19 +85,19 @@ def _parts(found: Changes, key: tuple[str, ...], types: Types) -> Iterator[Colum
         yield ColumnarRecords(*_chosen(found.before, taken, found, types), does=DELETE)
 
 
-def _there(values: pa.Array) -> Chosen:
-    there: Chosen = values.is_valid().to_numpy(zero_copy_only=False)
+def _there(values: pa.Array) -> RowMask:
+    there: RowMask = values.is_valid().to_numpy(zero_copy_only=False)
     return there
 
 
-def _does(op: pa.Array, words: Sequence[str]) -> Chosen:
-    does: Chosen = pc.is_in(op, pa.array(words)).to_numpy(zero_copy_only=False)
+def _does(op: pa.Array, words: Sequence[str]) -> RowMask:
+    does: RowMask = pc.is_in(op, pa.array(words)).to_numpy(zero_copy_only=False)
     return does
 
 
 def _chosen(
-    image: pa.StructArray, chosen: Chosen, found: Changes, types: Types
-) -> tuple[Sequence[int], Columns]:
+    image: pa.StructArray, chosen: RowMask, found: Changes, types: SparkTypes
+) -> tuple[Sequence[int], ArrowFields]:
     """Return the places of chosen messages, and the columns of their rows."""
     columns = {}
     for name, type_ in types.items():
@@ -95,13 +107,13 @@ def _chosen(
     return np.flatnonzero(chosen).tolist(), columns
 
 
-def meant(values: pa.Array, meaning: Meaning, type_: DataType) -> pa.Array:
+def meant(values: pa.Array, meaning: ConnectType, type_: DataType) -> pa.Array:
     """Return values of the column's type or texts. Raises ValueError and others if one is odd."""
     if meaning.name not in VALUES or values.null_count == len(values):
         return values
     ticks = TICKS.get(meaning.name)
     if ticks and _is_for(type_, ticks) and pa.types.is_integer(values.type):
-        return _moments(values, ticks, type_)
+        return _times(values, ticks, type_)
     to_text, given = VALUES[meaning.name], meaning.parameters
     if meaning.name == DECIMAL and isinstance(type_, DecimalType):
         return _decimals(values, int(given["scale"]), given.get(DIGITS)).cast(arrow_type(type_))
@@ -114,7 +126,7 @@ def _is_for(type_: DataType, ticks: int) -> bool:
     return isinstance(type_, DateType if ticks == DAY else TimestampType | TimestampNTZType)
 
 
-def _moments(values: pa.Array, ticks: int, type_: DataType) -> pa.Array:
+def _times(values: pa.Array, ticks: int, type_: DataType) -> pa.Array:
     """Return times or dates that so many ticks of so many microseconds after 1970 are."""
     if pc.min(values).as_py() * ticks < FIRST or pc.max(values).as_py() * ticks > LAST:
         raise ValueError

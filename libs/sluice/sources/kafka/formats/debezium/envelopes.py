@@ -18,9 +18,9 @@ from sluice.sources.kafka.formats.records import (
     DELETE,
     Fields,
     FormatReader,
+    ReadWhole,
     Record,
     Unusable,
-    Whole,
     as_mapping,
 )
 
@@ -34,7 +34,7 @@ NO_BEFORE = (
 
 
 @dataclass(frozen=True)
-class Meaning:
+class ConnectType:
     """Connect's name of a column's type, and its parameters."""
 
     name: str
@@ -45,14 +45,14 @@ class Envelope(NamedTuple):
     """A change as it was sent, and the meanings of its columns where a schema gives them."""
 
     fields: Fields
-    meanings: Mapping[str, Meaning]
+    meanings: Mapping[str, ConnectType]
 
 
 def debezium(
     value: Callable[[bytes], Envelope],
     of_key: Callable[[bytes], Envelope | Any],
     key: tuple[str, ...],
-    whole: Whole | None = None,
+    whole: ReadWhole | None = None,
 ) -> FormatReader:
     """Return the reader of envelopes; `whole` reads many of them by columns."""
 
@@ -122,13 +122,13 @@ def _image(envelope: Envelope, name: str) -> Fields | None:
     return _read(row, envelope.meanings)
 
 
-def _read(row: Fields, meanings: Mapping[str, Meaning]) -> Fields:
+def _read(row: Fields, meanings: Mapping[str, ConnectType]) -> Fields:
     if not meanings:
         return row
     return {name: _value(name, value, meanings.get(name)) for name, value in row.items()}
 
 
-def _value(name: str, value: Any, meaning: Meaning | None) -> Any:
+def _value(name: str, value: Any, meaning: ConnectType | None) -> Any:
     if value is None or meaning is None or meaning.name not in VALUES:
         return value
     try:

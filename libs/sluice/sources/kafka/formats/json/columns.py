@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.sources.kafka.formats.debezium.columns import Changes
-from sluice.sources.kafka.formats.debezium.envelopes import VALUES, Meaning
+from sluice.sources.kafka.formats.debezium.envelopes import VALUES, ConnectType
 from sluice.sources.kafka.formats.json.messages import lines_of, meanings_of, without_schema
 from sluice.sources.kafka.formats.records import Unusable
 
@@ -97,7 +97,7 @@ def _looked_at(values: Sequence[bytes]) -> Sequence[dict[str, Any]] | None:
 def _fields(
     looked: Iterable[Mapping[str, Any]],
     types: Mapping[str, DataType],
-    meanings: Mapping[str, Meaning],
+    meanings: Mapping[str, ConnectType],
 ) -> list[tuple[str, pa.DataType]] | None:
     """Return how columns are read; None if one is written in a way that has no plain rule."""
     fields = []

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from sluice.sources.kafka.formats.debezium.envelopes import Envelope, Meaning
+from sluice.sources.kafka.formats.debezium.envelopes import ConnectType, Envelope
 from sluice.sources.kafka.formats.records import Number, Unusable
 
 SHOWN = 80  # characters of a field's name in a reason
@@ -147,19 +147,19 @@ def without_schema(values: Sequence[bytes]) -> tuple[Sequence[bytes], Any]:
     return [value[len(head) : -1] for value in values], schema
 
 
-def meanings_of(schema: Any, image: str) -> Mapping[str, Meaning]:
+def meanings_of(schema: Any, image: str) -> Mapping[str, ConnectType]:
     """Return the meanings of the columns of an image; of a schema itself without one."""
     return _meanings(json.dumps(schema), image)
 
 
 @lru_cache(maxsize=256)
-def _meanings(schema: str, image: str) -> Mapping[str, Meaning]:
+def _meanings(schema: str, image: str) -> Mapping[str, ConnectType]:
     """Return the meanings of the columns. Raises Unusable for what is no schema of Connect's."""
     parts = _fields(json.loads(schema))
     if image:
         parts = next((_fields(part) for part in parts if part["field"] == image), ())
     return {
-        part["field"]: Meaning(part["name"], part.get("parameters") or {})
+        part["field"]: ConnectType(part["name"], part.get("parameters") or {})
         for part in parts
         if part.get("name")
     }

@@ -25,7 +25,7 @@ from sluice.delta.log.opened import opened
 from sluice.delta.places.landed_files import local_path
 from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.clusters import KeyBounds, clusters
-from sluice.delta.reading.found import FoundRows, TypeMismatch, Values, keep
+from sluice.delta.reading.found import FoundRows, TypeMismatch, WantedValues, keep
 from sluice.delta.reading.live import LiveRows, live_rows
 from sluice.delta.reading.local import plain, spark_schema
 from sluice.limits import Limits
@@ -74,7 +74,7 @@ class SearchedVersion:
         """Bytes of its files."""
         return size_of(self._table).bytes
 
-    def rows(self, wanted: Iterable[Values]) -> pa.Table | None:
+    def rows(self, wanted: Iterable[WantedValues]) -> pa.Table | None:
         """Return the rows whose values are all among those of one of `wanted`.
 
         None if they can't be determined, or are too many.
@@ -83,7 +83,7 @@ class SearchedVersion:
             return None
         return self.few(wanted, self.limits.matched_rows)
 
-    def few(self, wanted: Iterable[Values], most: int) -> pa.Table | None:
+    def few(self, wanted: Iterable[WantedValues], most: int) -> pa.Table | None:
         """Return rows like `rows`, of a table that may be searched; None if more than `most`."""
         schema = plain(pa.schema(self._table.schema().to_arrow()).empty_table()).schema
         exact = [_exact(schema, values) for values in wanted]
@@ -130,7 +130,7 @@ def _joined(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table
     return plain(pa.concat_tables(found))
 
 
-def _exact(schema: pa.Schema, wanted: Values) -> Values | None:
+def _exact(schema: pa.Schema, wanted: WantedValues) -> WantedValues | None:
     """Return the values in the table's types; None if Spark may treat different ones as equal."""
     found = {}
     for name, values in wanted.items():
@@ -144,7 +144,7 @@ def _exact(schema: pa.Schema, wanted: Values) -> Values | None:
 
 
 def _scanned(
-    table: DeltaTable, uri: str, wanted: Sequence[Values], columns: Sequence[str]
+    table: DeltaTable, uri: str, wanted: Sequence[WantedValues], columns: Sequence[str]
 ) -> Iterator[pa.Table]:
     """Yield the wanted rows, found by Arrow."""
     where, near = _any_of(wanted), _any_of([_compared(values) for values in wanted])
@@ -154,7 +154,7 @@ def _scanned(
             yield page.filter(where)
 
 
-def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> LiveRows:
+def _dataset(table: DeltaTable, uri: str, wanted: Sequence[WantedValues]) -> LiveRows:
     """Return the files that may hold wanted rows, judged by their partitions and whole numbers.
 
     The log's other statistics can't be compared here.
@@ -178,14 +178,14 @@ def can_search() -> bool:
     return find_spec("polars") is not None
 
 
-def files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
+def files_far(table: DeltaTable, wanted: Sequence[WantedValues]) -> set[str]:
     """Return the files whose partitions or bounds of whole numbers exclude all wanted rows."""
     spans = [_spans(values) for values in wanted]
     files = active_files(table).to_pylist()
     return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
 
 
-def _spans(values: Values) -> Mapping[str, list[KeyBounds]]:
+def _spans(values: WantedValues) -> Mapping[str, list[KeyBounds]]:
     """Return the spans of the wanted values of each column of whole numbers."""
     whole = {name: v for name, v in values.items() if pa.types.is_integer(v.type)}
     return {n: clusters(v) for n, v in whole.items() if not v.null_count and len(v)}
@@ -212,17 +212,17 @@ def _partition(file: "ds.ParquetFileFragment", parts: Sequence[str]) -> pc.Expre
     return reduce(pc.Expression.__and__, tests, pc.scalar(True))
 
 
-def _compared(values: Values) -> Values:
+def _compared(values: WantedValues) -> WantedValues:
     """Drop texts: files of delta-rs have them in a type that a scan does not compare."""
     return {name: some for name, some in values.items() if not pa.types.is_string(some.type)}
 
 
-def _any_of(wanted: Sequence[Values]) -> pc.Expression:
+def _any_of(wanted: Sequence[WantedValues]) -> pc.Expression:
     tests = [_all_in(values) for values in wanted]
     return reduce(pc.Expression.__or__, tests, pc.scalar(False))
 
 
-def _all_in(values: Values) -> pc.Expression:
+def _all_in(values: WantedValues) -> pc.Expression:
     tests = [_is_in(pc.field(name), pc.unique(some)) for name, some in values.items()]
     return reduce(pc.Expression.__and__, tests, pc.scalar(True))
 

@@ -12,16 +12,16 @@ from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.interpreter.presence import is_here
 
-Changelog: TypeAlias = DataFrame | pa.Table
+ChangelogRows: TypeAlias = DataFrame | pa.Table
 
 
-def as_rows(session: SparkSession, changelog: Changelog) -> DataFrame:
+def as_rows(session: SparkSession, changelog: ChangelogRows) -> DataFrame:
     """Return a changelog as rows of the session."""
     return session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeTable:
     """All rows of a table by its query.
 
     `expired`: rows that arrived too late for their windows. `is_filed`: the rows are laid out as
@@ -34,7 +34,7 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class Computed:
+class BatchResult:
     """Changelog of a node, and notes on how it was found.
 
     `strategy`: the way that was taken, if the plan left it open. `shown`: the changelog of the view
@@ -44,13 +44,13 @@ class Computed:
     laid out as the table's files should be.
     """
 
-    changelog: Changelog
+    changelog: ChangelogRows
     strategy: str = ""
     refills: int = 0
     recomputed: int | None = None
     expired: int = 0
     warnings: tuple[str, ...] = ()
-    shown: Changelog | None = None
+    shown: ChangelogRows | None = None
     rows: int | None = None
     is_projection: bool = False
     is_filed: bool = False
@@ -64,17 +64,17 @@ class Carried:
     `version`. A view that takes another step computes its own.
     """
 
-    changelog: Changelog
+    changelog: ChangelogRows
     state: str
     since: int
     version: int
 
     @classmethod
-    def after(cls, plan: BatchPlan, computed: Computed, done: Committed) -> "Carried | None":
+    def after(cls, plan: BatchPlan, result: BatchResult, done: Committed) -> "Carried | None":
         """Return the view's changelog that a state's batch hands on, if any."""
-        if computed.shown is None or plan.before is None:
+        if result.shown is None or plan.before is None:
             return None
-        return cls(computed.shown, plan.node.id, plan.before.data_version, done.version)
+        return cls(result.shown, plan.node.id, plan.before.data_version, done.version)
 
     def is_of(self, ranges: Mapping[str, tuple[int, int]]) -> bool:
         """True if it covers exactly these versions to consume."""
@@ -82,18 +82,18 @@ class Carried:
         return len(ranges) == 1 and self.since <= after and upto == self.version
 
 
-def settled(session: SparkSession, computed: Computed) -> Computed:
+def settled(session: SparkSession, result: BatchResult) -> BatchResult:
     """Return what was computed, its rows at hand if this process computes them.
 
     From here on, nothing is left to Spark any more.
     """
     if not is_here(session):
-        return computed
-    changelog = computed.changelog
+        return result
+    changelog = result.changelog
     if isinstance(changelog, DataFrame):
         schema = nullable(changelog.schema)
         changelog = session.createDataFrame(to_arrow(changelog), schema)
-    shown = computed.shown
+    shown = result.shown
     if isinstance(shown, DataFrame):
         shown = to_arrow(shown)
-    return replace(computed, changelog=changelog, shown=shown)
+    return replace(result, changelog=changelog, shown=shown)
