@@ -21,7 +21,7 @@ from sluice.sources.kafka.spec import ValueFormat
 Made = Callable[..., Topical]
 ROW = {
     "type": "record",
-    "name": "ValueFormat",
+    "name": "Value",
     "fields": [
         {"name": "id", "type": "long"},
         {
@@ -42,7 +42,7 @@ ENVELOPE = {
     "name": "Envelope",
     "fields": [
         {"name": "before", "type": ["null", ROW]},
-        {"name": "after", "type": ["null", "ValueFormat"]},
+        {"name": "after", "type": ["null", "Value"]},
         {"name": "op", "type": "string"},
     ],
 }
@@ -76,7 +76,7 @@ LINE["fields"] = [{"name": "sku", "type": "string"}, {"name": "count", "type": "
 BILL = {"type": "record", "name": "Bill", "namespace": "shop", "fields": []}
 BILL["fields"] = [{"name": "id", "type": "int"}, {"name": "line", "type": "Line"}]
 SHARED = {**ENVELOPE, "fields": [dict(f) for f in ENVELOPE["fields"]]}
-SHARED["fields"][0]["type"] = ["null", "ValueFormat"]
+SHARED["fields"][0]["type"] = ["null", "Value"]
 SCHEMAS = {1: ENVELOPE, 2: KEY, 3: PLAIN, 4: BILL, 5: SHARED, 6: ["shop.Bill", "Order"], 7: BILL}
 SCHEMAS[9] = MEASURED
 
@@ -92,7 +92,7 @@ def answer(schema: Any, *names: str) -> dict[str, Any]:
 ANSWERS = {
     **{f"/schemas/ids/{id_}": answer(schema) for id_, schema in SCHEMAS.items()},
     "/schemas/ids/4": answer(BILL, "shop.Line", "shop.Count"),
-    "/schemas/ids/5": answer(SHARED, "ValueFormat"),
+    "/schemas/ids/5": answer(SHARED, "Value"),
     "/schemas/ids/6": answer(SCHEMAS[6], "shop.Bill", "Order"),
     "/schemas/ids/7": answer(BILL, "shop.Nothing"),
     "/schemas/ids/8": {**answer(BILL), "schemaType": "PROTOBUF"},
