@@ -55,7 +55,7 @@ def cells_here(
         table = _Table(separator, head.line_end, len(columns), head.has_odd_quotes, null)
         found = list(table.rows(text))[has_header:]
         if null and (head.is_cut or any(fault for _, fault, _ in found)):
-            raise NotHere("a broken row of CSV with `nullValue`")
+            raise NotHere("a malformed CSV row with `nullValue`")
         if head.is_cut and found:
             cells, fault, raw = found[-1]
             if text.endswith('"') and cells[-1] is None:  # Spark keeps a quote before nothing
@@ -69,7 +69,7 @@ def cells_here(
 def _decoded(data: bytes) -> str:
     text = _SURROGATE.sub("\ufffd".encode(), data).decode("utf-8", "replace")
     if "\0" in text:
-        raise NotHere("CSV with zeros")
+        raise NotHere("CSV with null characters")
     return text.removeprefix("\ufeff")
 
 
@@ -109,7 +109,7 @@ class _Table:
             assert found
             cells.append(_text(found))
             if len(cells) > WIDEST:
-                raise NotHere(f"more than {WIDEST} columns")
+                raise NotHere(f"CSV with more than {WIDEST:,} columns")
             at = found.end() + 1
             if text[at - 1 : at] == self.separator and at < len(text):
                 continue

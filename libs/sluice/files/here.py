@@ -128,7 +128,7 @@ def parquet_here(
     try:
         rows = pa.concat_tables([_table(found, fields, nanos, names) for found in heads])
     except (pa.ArrowException, LookupError) as error:
-        raise NotHere(f"Parquet that is not plain: {error}") from error
+        raise NotHere(f"a Parquet file that Arrow can't read as Spark does: {error}") from error
     cut = [StructField(CUT, IntegerType())] if nanos else []
     return hand(session, rows, StructType([*fields, *PLACE, *cut]))
 
@@ -165,7 +165,7 @@ def _check_as_spark(footer: pq.FileMetaData, *, has_times: bool) -> None:
     notes = footer.metadata or {}
     is_old = notes.get(SPARK, NEWEST) < b"3.1.0"
     if has_times and (is_old or not JULIAN.isdisjoint(notes)):
-        raise NotHere("times that an old Spark has written")
+        raise NotHere("Parquet with dates or times written by Spark before 3.1")
     groups = (footer.row_group(n) for n in range(footer.num_row_groups))
     chunks = [group.column(n) for group in groups for n in range(footer.num_columns)]
     if any(c.compression == "BROTLI" or "BYTE_STREAM_SPLIT" in c.encodings for c in chunks):

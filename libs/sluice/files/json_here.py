@@ -80,7 +80,7 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
         data = held(head)
         for found in _rows([data] if is_whole else _LINE_END.split(data), nested):
             if is_whole and found.fault:
-                raise NotHere("a broken document of JSON")
+                raise NotHere("a malformed JSON document")
             values = _values(found, types)
             own = (found.mark or None, found.fault, found.raw)
             rows.append((*values, *own, head.file.uri, 0, len(rows)))
@@ -92,7 +92,7 @@ def _rows(lines: Sequence[bytes], nested: Fields) -> Iterator[_Found]:
     for line in lines:
         text = line.decode("utf-8", "replace").lstrip("\ufeff")
         if len(text) > LONGEST:
-            raise NotHere("a very long line")
+            raise NotHere("a very long line of JSON")
         if text.strip(_SPACE):
             fault = _undecoded(line, text) or (HALF if _is_unpaired(text) else None)
             yield from (
@@ -105,7 +105,7 @@ def _undecoded(line: bytes, text: str) -> str | None:
         line.decode()
     except UnicodeDecodeError:
         if _as_is(text) != text:
-            raise NotHere("a list with bytes that are no UTF-8") from None
+            raise NotHere("a JSON array with bytes that are not UTF-8") from None
         return UNDECODED
     return None
 
@@ -148,7 +148,7 @@ def _parsed(text: str) -> tuple[Any, bool]:
     """Return the first value of a text, null if there is none, and whether it is the only one."""
     if text.count("[") + text.count("{") >= MOST_NESTED - 1 and _depth(text) >= MOST_NESTED - 1:
         if _depth(text) <= MOST_NESTED:
-            raise NotHere("very deep JSON")
+            raise NotHere("deeply nested JSON")
         return None, False
     start = len(text) - len(text.lstrip(_SPACE))
     try:
@@ -156,7 +156,7 @@ def _parsed(text: str) -> tuple[Any, bool]:
     except ValueError:
         return None, False
     except RecursionError:
-        raise NotHere("deep JSON") from None
+        raise NotHere("deeply nested JSON") from None
     return found, not text[end:].strip(_SPACE)
 
 
@@ -257,7 +257,7 @@ def _values(found: _Found, types: dict[str, DataType]) -> list[Any]:
         return [None] * len(types)
     fields, lower = dict(found.fields), {name.lower(): name for name in types}
     if any(lower.get(key.lower(), key) != key for key in fields):
-        raise NotHere("a field whose name differs from a column's only in case")
+        raise NotHere("a JSON field whose name differs from a column's only in case")
     return [_text(fields.get(name), type_, found.mark) for name, type_ in types.items()]
 
 
@@ -275,4 +275,4 @@ def _text(value: Any, type_: DataType, mark: str) -> Any:
             return {f.name: _text(fields.get(f.name), f.dataType, mark) for f in type_.fields}
         case list(), ArrayType() if not isinstance(value, _Object):
             return [_text(v, type_.elementType, mark) for v in value]
-    raise NotHere("a value of another shape")
+    raise NotHere("a JSON value whose structure differs from its column's type")

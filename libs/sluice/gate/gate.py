@@ -91,7 +91,7 @@ class Gate:
 
     def _others(self, split: DataFrame) -> tuple[Outcome, ...]:
         if self.suite.others:
-            leave_to_spark(split, "an expectation that Great Expectations answers")
+            leave_to_spark(split, "an expectation that only Great Expectations can evaluate")
         rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))
         return engine.validate(rows, self.suite.others)
 

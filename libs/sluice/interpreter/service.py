@@ -79,7 +79,7 @@ class Service:
             case "spark_version":
                 answer.spark_version.version = "4.2.0"
             case other:
-                raise NotHere(f"the question {other}")
+                raise NotHere(f"the request {other}")
         return answer
 
     def Config(self, request: Any) -> Any:  # noqa: N802 - the protocol's name

@@ -39,7 +39,7 @@ def read(expression: proto.Expression) -> nodes.Node:
     """Return the tree of an expression. Raises NotHere for a kind that is unknown here."""
     kind = expression.WhichOneof("expr_type")
     if kind is None or kind not in _READERS:
-        raise NotHere(f"expressions of the kind {kind}")
+        raise NotHere(f"expressions of kind {kind}")
     return _READERS[kind](getattr(expression, kind))
 
 
@@ -86,7 +86,7 @@ def _bound(bound: Any) -> int | None:
     found = read(bound.value)
     if isinstance(found, nodes.Literal) and isinstance(found.value, int):
         return found.value
-    raise NotHere("a frame's bound that is no number")
+    raise NotHere("a frame bound that is not a number")
 
 
 def _literal(literal: proto.Expression.Literal) -> nodes.Literal:
@@ -102,12 +102,12 @@ def _literal(literal: proto.Expression.Literal) -> nodes.Literal:
         unscaled = int(found.value.replace(".", "")) * 10 ** (scale - len(digits))
         precision = found.precision if found.HasField("precision") else 38
         return nodes.Literal(unscaled, T.DecimalType(precision, scale))
-    raise NotHere(f"a literal of the kind {kind}")
+    raise NotHere(f"a literal of kind {kind}")
 
 
 def _function(found: proto.Expression.UnresolvedFunction) -> nodes.Call:
     if found.is_user_defined_function:
-        raise NotHere(f"the user's function {found.function_name}")
+        raise NotHere(f"the user-defined function {found.function_name}")
     return nodes.Call(found.function_name.lower(), _all(found.arguments), found.is_distinct)
 
 

@@ -110,7 +110,7 @@ def _read(tree: Tree) -> nodes.Node:
     parts, read = _READERS.get(type(tree), ("this expression", _operator))
     known = parts.split()
     if further := [name for name, part in tree.args.items() if part and name not in known]:
-        raise NotHere(f"{', '.join(further)} of the SQL {tree.sql(dialect=Verbatim)!r}")
+        raise NotHere(f"{', '.join(further)} in the SQL {tree.sql(dialect=Verbatim)!r}")
     return read(tree)
 
 
@@ -257,7 +257,7 @@ def _frame(spec: exp.WindowSpec | None) -> nodes.Frame | None:
     if spec is None:
         return None
     if spec.args.get("kind") not in ("ROWS", "RANGE"):
-        raise NotHere("a window's frame of that kind")
+        raise NotHere("a window frame other than ROWS or RANGE")
     lower = _bound(spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
     upper = _bound(spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
     return nodes.Frame(spec.args["kind"] == "ROWS", lower, upper)
@@ -273,7 +273,7 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> nodes.Boun
         return sign * int(end.name)
     if isinstance(end, exp.Interval):
         return _span(end, sign)
-    raise NotHere("a frame's bound that is not a number of rows")
+    raise NotHere("a frame bound that is not a constant number or interval")
 
 
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
@@ -285,7 +285,7 @@ def _span(tree: exp.Interval, sign: int) -> nodes.Span:
     name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
     number = tree.this.name if isinstance(tree.this, exp.Literal) else ""
     if name not in _MICROS or not number.isdigit():
-        raise NotHere("such an interval")
+        raise NotHere("an interval with an unsupported unit or number")
     return nodes.Span(sign * int(number) * _MICROS[name], name.replace("week", "day"))
 
 

@@ -117,15 +117,15 @@ def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  
 def _to_json(arguments: list[Value]) -> Value:
     value, *options = arguments
     if not isinstance(value.type, T.ArrayType | T.StructType | T.MapType):
-        raise NotHere("a value by itself as JSON")
+        raise NotHere("to_json of a value that is not a struct, an array or a map")
     given = options[0].literal if options else ()
     if not isinstance(given, tuple):
-        raise NotHere("to_json with options by a column")
+        raise NotHere("to_json with options that are not constant")
     found = dict(given)
     times = {name: found.pop(name) for name in _TIMES if name in found}
     with_nulls = found.pop("ignoreNullFields", "true") == "false"
     if found or times not in ({}, _TIMES):
-        raise NotHere("to_json with such options")
+        raise NotHere("to_json with unsupported options")
     write = writer(value.type, with_nulls=with_nulls, has_times=bool(times))
     return each(STRING, write, value)
 

@@ -33,5 +33,5 @@ def capitals(value: str) -> str:
 
 def _checked(value: str, known: re.Pattern[str]) -> str:
     if not (value.isascii() or known.fullmatch(value)):
-        raise NotHere("the case of rare letters")
+        raise NotHere("upper or lower case of rare letters")
     return value

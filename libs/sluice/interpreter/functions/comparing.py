@@ -31,7 +31,7 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     if a.type == b.type:
         return a, b
     if isinstance(a.type, NESTED) and isinstance(b.type, NESTED):
-        raise NotHere("a comparison of arrays or structs of two types")
+        raise NotHere("a comparison of arrays or structs of different types")
     type_ = wider(a.type, b.type)
     return cast(a, type_), cast(b, type_)
 
@@ -167,7 +167,7 @@ def _when(arguments: list[Value]) -> Value:
     default = arguments.pop() if len(arguments) % 2 else None
     conditions = [boolean(c) for c in arguments[::2]]
     if any(isinstance(c.type, T.NullType) for c in arguments[::2]):
-        raise NotHere("NULL without a type as a condition of CASE")
+        raise NotHere("an untyped NULL as a condition of CASE")
     values = arguments[1::2]
     type_ = common(v.type for v in (*values, *([default] if default else [])))
     values = [cast(v, type_) for v in values]
@@ -257,7 +257,7 @@ def _null_for_zero(arguments: list[Value]) -> Value:
 
 def _for_nan(arguments: list[Value]) -> Value:
     if all(isinstance(a.type, T.FloatType) for a in arguments):
-        raise NotHere("nanvl of FLOAT alone")
+        raise NotHere("nanvl of two FLOAT values")
     a, b = map(number, arguments)
     return whole(DOUBLE, lambda x, y: x if x is None or x == x else y, a, b)  # noqa: PLR0124
 
@@ -276,7 +276,7 @@ def _raise_error(arguments: list[Value]) -> Value:
 
     def raised(batch: Batch) -> list[Any]:
         if batch.count:
-            raise NotHere(f"the error {run(batch)[0]!r}")
+            raise NotHere(f"raise_error with {run(batch)[0]!r}")
         return []
 
     return Value(T.NullType(), raised)

@@ -19,7 +19,7 @@ Elements = tuple[Any, ...]
 def comparable(a: T.DataType, b: T.DataType) -> T.DataType:
     """Return the type in which an element is compared with a value."""
     if isinstance(a, T.NullType) or (a != b and not (is_integer(a) and is_integer(b))):
-        raise NotHere("an array's element beside a value of another type")
+        raise NotHere("an array's element compared with a value of a different type")
     return wider(a, b)
 
 

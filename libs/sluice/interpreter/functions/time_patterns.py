@@ -41,13 +41,13 @@ def _from_csv(arguments: list[Value]) -> Value:
     given = dict(options.literal) if isinstance(options.literal, tuple) else {}
     pattern = given.pop(name, None)
     if type_ is None or not isinstance(pattern, str) or given != {"escape": '"'}:
-        raise NotHere("from_csv but of one date or time by its pattern")
+        raise NotHere("from_csv, other than for one date or timestamp with a pattern")
     layout = _layout(pattern)
 
     def read(v: str) -> tuple[int | None]:
         found = _CELL.fullmatch(v)
         if not (found and v.isascii() and v.isprintable()):
-            raise NotHere("from_csv of such a text")
+            raise NotHere("from_csv of a string that is not one quoted value of printable ASCII")
         moment = _moment(layout, found[1])
         return (moment // DAY if moment is not None and type_ == DATE else moment,)
 

@@ -101,7 +101,7 @@ def _distinct(batch: Batch, value: Value) -> list[Any]:
 def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str]) -> Relation:
     """Return a join by columns of the same names, which the result has once."""
     if kind not in (INNER, LEFT, SEMI, ANTI):
-        raise NotHere("a join by names that keeps rows of the right")
+        raise NotHere("a right or full join with USING")
     one, other = _aliased(left, "_left"), _aliased(right, "_right")
     pairs = [Call("==", (Name(("_left", n)), Name(("_right", n)))) for n in names]
     condition: Node = pairs[0]
@@ -179,7 +179,7 @@ def _side(node: Node, left: Sequence[Column], right: Sequence[Column]) -> int:
 def _matches(a: Batch, b: Batch, equalities: Sequence[Equality]) -> Iterator[tuple[int, int]]:
     """Yield the pairs of rows for which the equalities hold."""
     if not equalities and a.count * b.count > MOST_PAIRS:
-        raise NotHere("a join of that many pairs of rows")
+        raise NotHere("a join without equalities of too many rows")
     strict = [i for i, e in enumerate(equalities) if not e.with_nulls]
     by_key: dict[tuple[Any, ...], list[int]] = {}
     for row, key in enumerate(keys_of(b, [e.right for e in equalities])):

@@ -61,7 +61,7 @@ class Plans:
     def table(self, name: str) -> Relation:
         """Return the rows that were handed over under that name."""
         if name not in self._tables:
-            raise NotHere(f"rows of the name {name}")
+            raise NotHere(f"the unknown table {name}")
         return self._tables[name]
 
 
@@ -104,7 +104,7 @@ def _local(_: Plans, plan: Any) -> Relation:
 def _range(_: Plans, plan: Any) -> Relation:
     numbers = range(plan.start, plan.end, plan.step)
     if len(numbers) > MOST_ROWS:
-        raise NotHere(f"a range of {len(numbers)} rows")
+        raise NotHere(f"a range of {len(numbers):,} rows")
     column_ = Column("id", T.LongType())
     return Relation((column_,), lambda: Batch(len(numbers), {0: list(numbers)}))
 
@@ -159,7 +159,7 @@ def _set_operation(plans: Plans, plan: Any) -> Relation:
     if plan.by_name:
         left, right = _by_name(left, right, missing=plan.allow_missing_columns)
     if len(left.columns) != len(right.columns):
-        raise NotHere("a union of tables with other columns")
+        raise NotHere("a union of tables with different columns")
     pairs = list(zip(left.columns, right.columns, strict=True))
     types = [wider(a.type, b.type) for a, b in pairs]
     columns = tuple(Column(a.name, t) for (a, _), t in zip(pairs, types, strict=True))
@@ -181,7 +181,7 @@ def _by_name(left: Relation, right: Relation, *, missing: bool) -> tuple[Relatio
     names = {c.name.lower(): c for c in left.columns}
     others = {c.name.lower(): c for c in right.columns}
     if not missing and names.keys() != others.keys():
-        raise NotHere("a union of tables with other columns")
+        raise NotHere("a union of tables with different columns")
     every = [*left.columns, *(c for n, c in others.items() if n not in names)]
     return _only(left, every), _only(right, every)
 
@@ -209,7 +209,7 @@ def _drop_nulls(plans: Plans, plan: Any) -> Relation:
     """Return the rows without a null in these columns, or in any."""
     relation = plans.relation(plan.input)
     if plan.HasField("min_non_nulls"):
-        raise NotHere("rows with so many values")
+        raise NotHere("dropna with a threshold")
     names = plan.cols or [c.name for c in relation.columns]
     places = [find((name,), relation.columns)[0] for name in names]
 
@@ -243,7 +243,7 @@ def _limit(plans: Plans, plan: Any) -> Relation:
 
 def _aggregate(plans: Plans, plan: Any) -> Relation:
     if plan.group_type != GROUPBY:
-        raise NotHere("a grouping of that kind")
+        raise NotHere("a grouping other than GROUP BY")
     by = [protocol.read(e) for e in plan.grouping_expressions]
     nodes = [protocol.read(e) for e in plan.aggregate_expressions]
     return aggregate(plans.relation(plan.input), by, nodes)

@@ -105,12 +105,12 @@ def _spread(relation: Relation, nodes: Sequence[Node]) -> Relation:
     """Return a row for each element of an array, beside the other columns."""
     found = [(i, call) for i, node in enumerate(nodes) if (call := _generator(node))]
     if len(found) != 1 or isinstance(nodes[found[0][0]], Over):
-        raise NotHere("two arrays spread at once")
+        raise NotHere("explode of several arrays, or within a window function")
     at, call = found[0]
     scope = Scope(relation.columns)
     items = compile_node(call.arguments[0], scope)
     if not isinstance(items.type, T.ArrayType):
-        raise NotHere("explode of no array")
+        raise NotHere("explode of a value that is not an array")
     is_outer, with_place = call.name.endswith("_outer"), call.name.startswith("pos")
     node = nodes[at]
     names = (

@@ -73,7 +73,7 @@ def length(value: Value) -> Value:
 
     def few(count: int) -> int:
         if abs(count) > MOST:
-            raise NotHere(f"a length of {count}")
+            raise NotHere(f"a string or array of length {count}")
         return max(count, 0)
 
     return each(INT, few, whole(value))
@@ -144,7 +144,7 @@ def _single(value: float) -> float:
 def _exact_single(value: int) -> float:
     """Return a whole number as FLOAT. Spark leaves out a FLOAT on the way to DOUBLE."""
     if _single(value) != value:
-        raise NotHere("a whole number between two of FLOAT")
+        raise NotHere("an integer that FLOAT can't represent exactly")
     return float(value)
 
 
@@ -205,7 +205,7 @@ def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Cast
     def cut(v: int) -> int:
         whole = abs(v) // unit
         if not is_long and int(abs(v) / unit) != whole:
-            raise NotHere("a decimal whose nearest DOUBLE is another whole number")
+            raise NotHere("a DECIMAL whose nearest DOUBLE rounds to a different integer")
         return fits(whole if v >= 0 else -whole)
 
     return cut
@@ -267,4 +267,4 @@ def _decoded(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise NotHere("bytes that are no UTF-8, as a text") from None
+        raise NotHere("a cast to string of bytes that are not UTF-8") from None

@@ -124,7 +124,7 @@ def order_of(type_: T.DataType) -> Callable[[Any], Any]:
             parts = [nulls_first(order_of(f.dataType)) for f in type_.fields]
             return lambda v: tuple(p(x) for p, x in zip(parts, v, strict=True))
         case T.MapType() | T.NullType():
-            raise NotHere(f"an order of {type_.simpleString()}")
+            raise NotHere(f"an order by values of type {type_.simpleString()}")
     return same_value
 
 

@@ -54,17 +54,17 @@ _MICRO = timedelta(microseconds=1)
 def region(name: object) -> ZoneInfo:
     """Return the zone of a region's name. Raises NotHere for other names."""
     if not isinstance(name, str) or name in CHANGED or not (name == "UTC" or "/" in name):
-        raise NotHere(f"the zone {name!r}")
+        raise NotHere(f"the timezone {name!r}")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise NotHere(f"the zone {name!r}") from None
+        raise NotHere(f"the timezone {name!r}") from None
 
 
 def _known(micros: int) -> datetime:
     found = _EPOCH + timedelta(microseconds=micros) if abs(micros) < 1 << 61 else None
     if found is None or not 1972 <= found.year <= 2036:
-        raise NotHere("a zone's offset that long ago, or that far ahead")
+        raise NotHere("a timezone's offset before 1972 or after 2036")
     return found
 
 

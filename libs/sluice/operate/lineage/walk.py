@@ -251,7 +251,7 @@ class Walk:
             )
         size, most = table_size(uri, version).bytes, self.context.limits.narrowed_bytes
         if size > most:
-            raise NotHere(f"{name} has {size:,} bytes, the most is {most:,}")
+            raise NotHere(f"{name} has {size:,} bytes, more than the limit of {most:,}")
         return Numbered(read_rows(uri, version), types_of(uri, version))
 
     def _uri(self, name: str) -> str:
