@@ -195,7 +195,7 @@ def _tried(name: str, arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
         raise NotHere(
-            f"try_add, try_subtract or try_multiply of {a.type.simpleString()} and {b.type.simpleString()}"
+            f"{a.type.simpleString()} and {b.type.simpleString()} in try_add and its like"
         )
     type_ = wider(a.type, b.type)
     fits, compute = bounded(type_), WHOLE[name]
