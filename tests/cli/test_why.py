@@ -217,7 +217,7 @@ def test_a_row_that_is_named_by_half_is_refused(project: Here) -> None:
         (("latest", "--time", "2024-01-01"), 2, "is named by --key VALUE --time TIME"),
         (("late", "--time", "2024-01-01"), 2, "a row of 'late' is named by its key"),
         (("delays", "--key", "A 0", "--time", "2024-01-01"), 2, "is named by its key"),
-        (("late",), 2, "no row is named"),
+        (("late",), 2, "no row is given"),
     ):
         ended = project.sluice("why", *arguments)
         assert (ended.code, told in ended.err) == (code, True), (arguments, ended.err)

@@ -27,7 +27,7 @@ COLUMNS = ("table", "why", "what", "count")
     default=SHOWN,
     show_default=True,
     metavar="N",
-    help="Rows shown of each reason.",
+    help="Rows to show for each reason.",
 )
 @version_option
 @format_option

@@ -123,7 +123,7 @@ def _parsed(path: Path, parse: Any, kind: str) -> Any:
         raise UsageError(f"{path} is not JSON", hint=COMPILE) from None
     schema = _schema(data)
     if f"/dbt/{kind}/" not in schema:
-        what = f"is not a dbt {kind}" if not schema else f"is another file of dbt: {schema}"
+        what = f"is not a dbt {kind}" if not schema else f"is a different dbt file: {schema}"
         raise UsageError(f"{path} {what}", hint=COMPILE)
     try:
         return parse(data)
@@ -131,8 +131,8 @@ def _parsed(path: Path, parse: Any, kind: str) -> Any:
         version = schema.rpartition("/")[2].removesuffix(".json")
         raise UsageError(
             f"{path}: a {kind} of version {version} that can't be read: {_first(error)}",
-            hint="`pip install --upgrade dbt-artifacts-parser` may bring a reader of it; versions "
-            "1 to 12 of manifests are known",
+            hint="`pip install --upgrade dbt-artifacts-parser` may add support for it; manifests "
+            "of versions 1 to 12 are supported",
         ) from None
 
 
@@ -156,7 +156,7 @@ def _dialect(adapter: str) -> str:
         return name
     raise UsageError(
         f"the project's adapter is {adapter!r}, whose SQL can't be read",
-        hint=f"adapters are those for {', '.join(sorted(filter(None, Dialect.classes)))}",
+        hint=f"supported adapters are {', '.join(sorted(filter(None, Dialect.classes)))}",
     )
 
 

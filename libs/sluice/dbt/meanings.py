@@ -51,7 +51,7 @@ def unsure(tree: Part, dialect: str) -> Iterator[str]:
         sides = (division.this, division.expression)
         if division.args.get("typed") and not any(_is_fraction(side) for side in sides):
             shown = division.sql()
-            yield f"{shown}: Spark keeps the fraction of whole numbers; write DIV if both are whole"
+            yield f"{shown}: Spark's / keeps the fraction; write DIV if both values are integers"
     for call in tree.find_all(exp.Anonymous) if dialect not in SPARKS else ():
         if call.name.lower() != "date_part":
             yield f"{call.name}() is taken for Spark's function of that name"
@@ -91,7 +91,9 @@ def _difference(part: Part, dialect: str) -> Part:
         return part
     unit = _unit(part)
     if unit not in BOUNDS:
-        raise ValueError(f"{part.sql()!r}: weeks begin on another day in Spark; write it by days")
+        raise ValueError(
+            f"{part.sql()!r}: weeks start on a different day in Spark; use days instead"
+        )
     times = {"later": part.this, "earlier": part.expression}
     formula = sqlglot.parse_one(BOUNDS[unit], dialect="spark")
     return exp.paren(formula.transform(_filled, times))
@@ -107,7 +109,9 @@ def _moved(part: Part, _dialect: str) -> Part:
     amount, unit = part.expression, _unit(part)
     amount = amount.this if isinstance(amount, exp.Interval) else amount
     if unit not in UNITS or not (amount.is_int or (amount.is_string and amount.name.isdigit())):
-        raise ValueError(f"{part.sql()!r}: Spark adds only a fixed number of units to a time")
+        raise ValueError(
+            f"{part.sql()!r}: Spark adds only a constant number of units to a timestamp"
+        )
     number = int(amount.name if amount.is_string else amount.to_py())
     is_back = isinstance(part, BACK) != (number < 0)
     interval = exp.Interval(this=exp.Literal.string(abs(number)), unit=exp.var(unit))
@@ -139,7 +143,7 @@ def _extract(part: exp.Extract, dialect: str) -> Part:
     if name in DAYS_OF_WEEK:
         return _day_of_week(exp.DayOfWeek(this=part.expression), dialect)
     if name.startswith("WEEK") and dialect == "bigquery":
-        raise ValueError(f"{part.sql()!r}: weeks begin on another day in Spark")
+        raise ValueError(f"{part.sql()!r}: weeks start on a different day in Spark")
     return part
 
 
@@ -175,7 +179,7 @@ def _replace_pattern(part: exp.RegexpReplace, dialect: str) -> Part:
     """Replace all that matches a pattern, as Spark does; some warehouses replace the first."""
     modifiers = part.args.get("modifiers")
     if dialect in REPLACE_ONE and (modifiers is None or modifiers.name != "g"):
-        raise ValueError(f"{part.sql()!r}: Spark replaces all that matches, not the first; add 'g'")
+        raise ValueError(f"{part.sql()!r}: Spark replaces every match, not only the first; add 'g'")
     part.set("modifiers", None)
     return part
 

@@ -32,7 +32,7 @@ from sluice.language.typed.types import GAP
 
 FIELDS = ("description", "kind", "incremental", "sql", "expect")
 Find = Callable[[str], str]  # path of a file in the dbt project -> its path for Sluice, or ''
-ANALYSIS = "an analysis, which keeps no table"
+ANALYSIS = "an analysis, which builds no table"
 NOT_COMPILED = "the manifest has no compiled SQL of it: `dbt compile --full-refresh`"
 
 
@@ -67,7 +67,9 @@ class Imported:
                 self._expect(check, fields)
         self.report.not_taken |= dict.fromkeys(self.project.analyses, ANALYSIS)
         for check in self._checks[""]:
-            self.report.untested[check.name] = "it is a query of its own; write it as a view in SQL"
+            self.report.untested[check.name] = (
+                "it is a test with its own query; write it as a view in SQL"
+            )
 
     @property
     def next_steps(self) -> str:
@@ -112,7 +114,7 @@ class Imported:
         return f"{self.name}.{self._names[node]}"
 
     def _judge(self, name: str, fields: Fields) -> str:
-        """Add the view's table; return why it can't be kept incrementally, '' if it can.
+        """Add the view's table; return why it can't be maintained incrementally, '' if it can.
 
         Raises ValueError if it can't be computed at all.
         """
@@ -213,7 +215,7 @@ class Imported:
 
 def _not_taken(node: Node) -> str:
     if node.type == "snapshot":
-        return "a snapshot, whose past only dbt knows; a dimension with `history` keeps one"
+        return "a snapshot, whose history only dbt has; a dimension with `history` keeps its own"
     if not node.is_sql:
         return "a model in Python"
     return ""

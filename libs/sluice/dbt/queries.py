@@ -60,7 +60,7 @@ def _tree(sql: str, dialect: str) -> exp.Query:
     except (SqlglotError, RecursionError) as error:
         raise ValueError(f"its SQL can't be read as {dialect}: {_reason(error)}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise ValueError("its SQL is no single SELECT")
+        raise ValueError("its SQL is not a single SELECT")
     return trees[0]
 
 
@@ -79,7 +79,7 @@ def _renamed(
     reads: dict[str, None] = {}
     for table in list(tree.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier):
-            raise ValueError(f"it reads {table.sql()!r}, which is no table")
+            raise ValueError(f"it reads {table.sql()!r}, which is not a table")
         if not table.db and table.name.lower() in shared:
             continue
         target = relations.node(table)
@@ -109,7 +109,7 @@ def _name(table: exp.Table, name: str, pipeline: str) -> None:
 def _when_compiled(node: Node) -> Iterator[str]:
     """Yield a caution about a part that dbt leaves out of a full refresh, if it can't be seen."""
     if "is_incremental" in node.raw and not THIS.search(node.raw):
-        yield "it asks is_incremental(): the manifest must be of `dbt compile --full-refresh`"
+        yield "it calls is_incremental(): create the manifest with `dbt compile --full-refresh`"
 
 
 def _spark(tree: exp.Expr, dialect: str) -> str:
@@ -118,4 +118,4 @@ def _spark(tree: exp.Expr, dialect: str) -> str:
             dialect="spark", pretty=True, unsupported_level=ErrorLevel.RAISE
         )
     except SqlglotError as error:
-        raise ValueError(f"Spark has nothing like a part of it: {_reason(error)}") from None
+        raise ValueError(f"a part of it has no equivalent in Spark: {_reason(error)}") from None

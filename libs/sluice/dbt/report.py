@@ -41,9 +41,9 @@ def lines(report: Report) -> Iterator[str]:
     )
     for title, reasons in (
         ("computed whole in each batch by Spark (incremental: preferred)", report.preferred),
-        ("not judged yet", report.unjudged),
+        ("not checked yet", report.unjudged),
         ("not understood, and left out", report.not_understood),
-        ("not taken", report.not_taken),
+        ("not imported", report.not_taken),
         ("to be checked, because Spark may differ", report.cautions),
         ("delivered from outside", report.delivered),
         ("named otherwise", report.renamed),

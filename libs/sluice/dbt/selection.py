@@ -29,7 +29,9 @@ def selected(nodes: Nodes, selectors: Iterable[str]) -> list[str]:
         return [i for i in order.static_order() if i in chosen and is_run(nodes[i])]
     except CycleError as error:
         names = " -> ".join(nodes[i].name for i in error.args[1])
-        raise UsageError(f"the manifest's models read each other in a circle: {names}") from None
+        raise UsageError(
+            f"the manifest's models depend on each other in a cycle: {names}"
+        ) from None
 
 
 def is_run(node: Node) -> bool:
@@ -41,14 +43,14 @@ def _chosen(nodes: Nodes, word: str) -> set[str]:
     parts = SELECTOR.fullmatch(word)
     method = (parts[2] or "name") if parts else ""
     if parts is None or method not in METHODS:
-        raise UsageError(f"--select {word}: it can't be read", hint=FORMS)
+        raise UsageError(f"--select {word} can't be parsed", hint=FORMS)
     matches = METHODS[method]
     found = {i for i, node in nodes.items() if matches(node, parts[3])}
     with_parents = _closed(found, {i: n.parents for i, n in nodes.items()}) if parts[1] else set()
     with_children = _closed(found, _children(nodes)) if parts[4] else set()
     every = found | with_parents | with_children
     if not any(is_run(nodes[i]) for i in every):
-        raise UsageError(f"--select {word}: it chooses no model", hint=_near(nodes, parts[3]))
+        raise UsageError(f"--select {word} selects no model", hint=_near(nodes, parts[3]))
     return every
 
 

@@ -115,7 +115,7 @@ def _of_csv(options: Mapping[str, str]) -> Iterator[str]:
 def _of_json(options: Mapping[str, str]) -> Iterator[str]:
     for name in LOOSE:
         if _is_set(options, name):
-            yield f"{name}: numbers in such JSON would not arrive as they are written; leave it out"
+            yield f"{name}: numbers in such JSON would change when read; leave it out"
 
 
 def _is_zone(name: str) -> bool:

@@ -111,12 +111,14 @@ def misplaced(uri: str, *, is_delta: bool) -> str:
     if scheme_of(uri) in ("", "file"):
         return ""
     if found := _NO_PLACE.search(path):
-        what = f"{found[0]!r} is no part of a name in a store" if path else "it names no bucket"
+        what = (
+            f"{found[0]!r} is not allowed in a name in a store" if path else "it has no bucket name"
+        )
         return f"{uri}: {what}; write {scheme_of(uri)}://bucket/folder"
     if store_of(uri) is AZURE and not re.match(r"[^/@]+@[^/@.]+", path):
         return f"{uri}: no account is named; write {AZURE_PLACE}"
     if is_delta and (found := _ALTERED.search(path)):
-        return f"{uri}: {found[0]!r} would lead to another place; use a name without it"
+        return f"{uri}: {found[0]!r} would point to another place; use a name without it"
     return ""
 
 
@@ -125,7 +127,7 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
     store = store_of(lake)
     if store is None:
         known = ", ".join(f"{scheme}://" for scheme in SCHEMES if scheme)
-        message = f"nothing is known of commits to {scheme_of(lake)}://; write a path, or {known}"
+        message = f"commits to {scheme_of(lake)}:// are not supported; write a path, or {known}"
         yield ("lake",), message
         return
     if why := misplaced(lake, is_delta=True):

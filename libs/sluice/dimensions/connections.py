@@ -36,7 +36,7 @@ def jdbc_options(
         parts = _of_json(json.loads(text)) if text.lstrip().startswith("{") else _of_uri(text)
     except (ValueError, TypeError, AttributeError):
         raise UsageError(
-            f"{table}: {name} is no connection", hint="it is a URI or JSON, as Airflow has it"
+            f"{table}: {name} is not a connection", hint="write a URI or JSON, as in Airflow"
         ) from None
     kind = KINDS.get(parts["kind"], parts["kind"])
     host = f"{parts['host']}:{parts['port'] or PORTS.get(kind, '')}".rstrip(":")

@@ -176,7 +176,7 @@ def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:
         raise QualityStop(
             f"{found.table.id}: not one of its {verdict.rows_read:,} rows can be used",
             hint=f"the dimension stays as it was; `sluice read {found.table.name}__quarantine` "
-            "says why, an empty dimension is a file without rows",
+            "shows why; for an empty dimension, deliver a file without rows",
         )
 
 

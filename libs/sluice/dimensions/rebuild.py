@@ -103,6 +103,6 @@ def _check_types(table: Table, old: DataFrame, kept: dict[str, str]) -> None:
 def _lost(table: Table, why: str) -> HistoryLost:
     return HistoryLost(
         f"{table.id} can't be rebuilt from its source alone: {why}",
-        hint="take the change back; or declare the changed dimension under another name. "
+        hint="revert the change; or declare the changed dimension under another name. "
         "Nothing was changed",
     )

@@ -111,7 +111,9 @@ def due(found: Found, before: Head | None, *, again: bool = False) -> Due:
     if not found.spec.is_log:
         return Due(found.files)
     if (state := _state(found, before)) is None:
-        return _whole(found, "its state is not the one last stored; everything is read again")
+        return _whole(
+            found, "the table is no longer as the last load left it; everything is read again"
+        )
     fresh = not_noted(found.files, found.made, noted.files)
     if fresh is None:
         count = len(found.files)

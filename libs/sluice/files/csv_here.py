@@ -21,8 +21,8 @@ from sluice.interpreter.errors import NotHere
 CSV_OPTIONS = frozenset({"header", "sep", "delimiter", "nullValue", *time_patterns.OPTIONS})
 FAULT = "_sluice_fault"
 WIDEST = 20_480  # columns that Spark's parser takes
-SWALLOWED = "a quote is not closed: its text goes on over the rows that follow"
-ODD = "a text goes on behind its closing quote"
+SWALLOWED = "a quote is not closed: its value continues into the next rows"
+ODD = "a value continues after its closing quote"
 CUT = "a quote is not closed before the end of the file"
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")  # one fault to Java, several to Python
 

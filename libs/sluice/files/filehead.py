@@ -116,7 +116,7 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
         )
     separator = options.get("sep", options.get("delimiter", ","))
     if faults.has_odd and len(separator) > 1:  # Spark's parser loses its place there
-        raise Unreadable("a text goes on behind its closing quote")
+        raise Unreadable("a value continues after its closing quote")
     return replace(found, line_end=end, is_cut=faults.is_cut, has_odd_quotes=faults.has_odd)
 
 
@@ -196,7 +196,7 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
             return work(*located(file.uri))
         return work(LocalFileSystem(), os.fsencode(place))
     except FileNotFoundError as error:
-        raise Gone("it went away before it was read") from error
+        raise Gone("it disappeared before it was read") from error
     except (pa.ArrowException, OSError, EOFError, LookupError) as error:
         if place is None and (fault := store_fault(error)):
             raise fault from error
@@ -236,7 +236,7 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
         raise Unreadable("it holds nothing but zeros")
     text = str(first.decode(encoding, "replace")).lstrip("\ufeff")
     if not is_text(text):
-        raise Unreadable("it is no text")
+        raise Unreadable("it is not text")
     return text
 
 

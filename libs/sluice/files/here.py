@@ -63,8 +63,8 @@ def read_here(
     others = " and others" if len(heads) > 1 else ""
     if size > HANDED:
         raise UsageError(
-            f"{shown}{others}: {size:,} bytes are to be read for a cluster, which has no "
-            f"access to this store; the most is {HANDED:,}",
+            f"{shown}{others}: the cluster has no access to this store, and {size:,} bytes are "
+            f"more than Sluice reads for it ({HANDED:,})",
             hint="nothing was committed; deliver less in an interval, or run it on one machine: "
             "`master: local[*]`",
         )

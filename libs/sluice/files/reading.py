@@ -137,7 +137,7 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
     what = (
         f"lacks the declared column(s) {', '.join(missing)}; it has {_shown(head.names)}"
         if missing
-        else f"has more than one column of the name {', '.join(twice)}"
+        else f"has more than one column named {', '.join(twice)}"
     )
     raise QualityStop(
         f"{_id(spec)}: file {head.file.shown} {what}",

@@ -1,6 +1,6 @@
 """Formats that a file shows by its first bytes, though it is delivered as text.
 
-No text begins like that, so such a file is no table of CSV or JSON: it is reported as a whole, not
+No text begins like that, so such a file is not CSV or JSON: it is reported as a whole, not
 line by line.
 """
 

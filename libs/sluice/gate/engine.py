@@ -117,7 +117,7 @@ def not_on_spark(expectation: Expectation) -> list[str]:
     engines = registry._registered_metrics.get(f"{metric}.condition", {}).get("providers", {})  # noqa: SLF001
     if not engines or "SparkDFExecutionEngine" in engines:
         return []
-    return [f"{expectation.type} can't be answered on Spark by Great Expectations"]
+    return [f"{expectation.type} can't be evaluated on Spark by Great Expectations"]
 
 
 def _explained(

@@ -34,7 +34,7 @@ def _of_distinct(deviation: Any = 0.05) -> Iterator[str]:
 def _of_percentile(ranks: Any, accuracy: Any = 1000) -> Iterator[str]:
     each = ranks if isinstance(ranks, tuple) else (ranks,)
     if not each:
-        yield "the array names no rank; a rank is a number from 0 to 1"
+        yield "the array is empty; a rank is a number from 0 to 1"
     for rank in each:
         if not (_is_number(rank) and 0 <= rank <= 1):
             yield f"{rank!r} is not a rank; a rank is a number from 0 to 1, such as 0.5"

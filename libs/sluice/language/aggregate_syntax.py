@@ -68,7 +68,7 @@ def read_aggregate(text: str) -> AggregateParts:
     if python:
         parts = _read_call(f"{_OWN}({python[2] or ''})")
         if parts.order_by:
-            raise ValueError(f"{python[1]} gets its values in no order; drop its ORDER BY")
+            raise ValueError(f"{python[1]} gets its values in any order; drop its ORDER BY")
         return replace(parts, function=python[1])
     parts = _read_call(text)
     _check_parts(parts, text)

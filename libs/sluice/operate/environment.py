@@ -106,8 +106,8 @@ class Beside:
         env, name = self.env, self.env.environment
         if left := [t.id for t in env.graph.tables.values() if redefined_parts(env, t)]:
             raise UsageError(
-                f"environment {name!r} has {listing(left)} by another definition than the "
-                "configuration has now",
+                f"environment {name!r} has {listing(left)} by a definition that differs from "
+                "the configuration's",
                 hint=f"`sluice --env {name} rebuild --changed`, then `sluice env diff {name}`",
             )
 
@@ -130,7 +130,7 @@ class Beside:
             return Agreement(table.id, MOVED, f"other rows are in the lake's {listing(moved)}")
         if not table.is_view:
             return Agreement(table.id, MOVED, "other rows were delivered to the lake")
-        return Agreement(table.id, DIFFERS, "though all that it is made from is the same")
+        return Agreement(table.id, DIFFERS, "though all of its inputs are the same")
 
     def _standing(self, spark: Spark, table: Table, most: int) -> Standing | None:
         at, began = self._head(self.env, table.id), self.began.tables.get(table.id)

@@ -164,7 +164,7 @@ class Changelog:
 
     def _lost(self, why: str) -> HistoryLost:
         return HistoryLost(
-            f"the changelog of {self.snapshot.name!r} is gone in part: {why}",
+            f"the changelog of {self.snapshot.name!r} is partly gone: {why}",
             hint="ask for later versions with --from-version; maintenance removes what no view "
             "needs any more",
         )

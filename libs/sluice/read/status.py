@@ -27,7 +27,7 @@ from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, re
 from sluice.read.stored.commits import Commit, back_from
 from sluice.read.stored.snapshot import Snapshot
 
-REDEFINED = "built by another definition ({}): run `sluice rebuild {}`, or take the change back"
+REDEFINED = "built by another definition ({}): run `sluice rebuild {}`, or revert the change"
 WORKERS = 8
 
 

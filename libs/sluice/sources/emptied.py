@@ -42,10 +42,10 @@ class Emptied:
         before = f"{name}: the interval {interval} has {had:,} {_rows(had)}"
         if verdict.rows_read:
             first = _first_reason(split)
-            what = f"not one of {verdict.rows_read:,} that came now can be used{first}"
+            what = f"none of {verdict.rows_read:,} now delivered can be used{first}"
             hint = f"nothing was committed; {MENDING}; {ALLOWED}"
         else:
-            what = f"{self._nothing()} came now"
+            what = f"{self._nothing()} was delivered now"
             hint = f"nothing was committed; {MOUNTING}; {DECLARED}"
         raise QualityStop(f"{before}, and {what}", hint=hint)
 

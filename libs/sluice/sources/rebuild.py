@@ -146,8 +146,8 @@ def _delivered(
     """Return what was delivered; interrupted deliveries get their interval from the schedule."""
     if spec.delivery == "stream":
         raise HistoryLost(
-            f"{table.id} is read once, as it arrives: it can't be read again",
-            hint="take the change back; or declare the changed source under another name",
+            f"{table.id} is read only once, as it arrives, so it can't be read again",
+            hint="revert the change; or declare the changed source under another name",
         )
     lake, schedule = layout(project), project.pipelines[table.pipeline].schedule
     known = intervals.deliveries(lake.uri(table.id, INTERVALS))
@@ -236,7 +236,7 @@ def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:
     )
     return HistoryLost(
         f"{table.id} can't be rebuilt: {why}",
-        hint=f"bring the files back{'' if as_landed else corrected}. Nothing was changed",
+        hint=f"restore the files{'' if as_landed else corrected}. Nothing was changed",
     )
 
 

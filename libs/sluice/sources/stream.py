@@ -143,7 +143,7 @@ def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
         raise UsageError(
             f"{stream.table.id}: {', '.join(gone)} arrived together with quarantined rows, and "
             f"does not exist any more",
-            hint="bring the files of that time back: they are read together again",
+            hint="restore the files of that time: they are read together again",
         )
     return [replace(a, files=tuple(there[f.uri] for f in a.files)) for a in arrivals]
 
@@ -156,7 +156,7 @@ def _reflected(before: Head | None, target: str, name: str, now: Head | None) ->
     if now is None or not is_past(now, pin):
         raise HistoryLost(
             f"{target} reflects version {pin.version} of {name}, which has been replaced or cut",
-            hint="bring the arrivals back; or move the source's tables away and read all again",
+            hint="restore the arrivals; or move the source's tables away and read all again",
         )
     return pin.version
 

@@ -130,8 +130,8 @@ def check(file: Path, jar: Jar) -> None:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != jar.sha256:
         raise MissingDependency(
-            f"the file fetched for {jar.file} is another: SHA-256 {digest}, not {jar.sha256}",
-            hint="ask the operator of that repository; the file was not kept",
+            f"the file fetched for {jar.file} has the wrong SHA-256: {digest}, not {jar.sha256}",
+            hint="ask the operator of that repository; the file was deleted",
         )
 
 

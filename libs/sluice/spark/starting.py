@@ -59,8 +59,8 @@ def started(start: Callable[[], T], java: Path) -> T:
             raise
         raise MissingDependency(
             f"Spark did not start: the Java at {java} ended at once",
-            hint=f"what it said stands above; does `{java}/bin/java -version` run? is there the "
-            "memory that spark.driver.memory in sluice.yaml asks for?",
+            hint=f"its output is above; check that `{java}/bin/java -version` runs, and that the "
+            "machine has the memory that spark.driver.memory in sluice.yaml requests",
         ) from None
 
 

@@ -240,7 +240,7 @@ def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
         if not any(_covers(path, other) for other in others):
             return path
     raise UsageError(
-        f"{shown[0]} and {len(shown) - 1} more files of the same columns have no path of their own",
+        f"{shown[0]} and {len(shown) - 1} more files of the same columns need a path of their own",
         hint="put files of other columns into another folder",
     )
 

@@ -11,7 +11,7 @@ CALL = re.compile(r"_sluice_over_\w+")
 DERIVED = ("key", "inputs", "hidden")
 NAMES = ("name", "table", "dimension")  # of the parts of a list
 IN_YAML = {"columns": "schema"}
-UNKNOWN = "what differs is unknown: an older release filled it"
+UNKNOWN = "an older release built it, so the difference is unknown"
 
 Meaning = Mapping[str, Any]
 

@@ -82,7 +82,7 @@ def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> Non
     if at is None:
         raise InputReplaced(
             f"{reader} was built from {name}, which does not exist any more",
-            hint=f"bring it back; or rebuild it, and then {hint}",
+            hint=f"restore it; or rebuild it, and then {hint}",
         )
     if pin.table != at.table:
         raise InputReplaced(

@@ -119,8 +119,8 @@ def check_kept(source: str, noted: Sequence[Note], at: Head | None) -> None:
     newest, now = newest_batch(noted), at.next_batch - 1 if at else 0
     if newest > now:
         raise DeliveriesLost(
-            f"batch {newest} was delivered to {source}, but its table is only at batch {now}: an "
-            f"older state of it was restored alone",
+            f"batch {newest} was delivered to {source}, but its table is only at batch {now}: "
+            "it alone was restored to an older state",
             hint=f"run `sluice rebuild {source}`: it reads all delivered files again",
         )
 

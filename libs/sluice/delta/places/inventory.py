@@ -15,7 +15,7 @@ from sluice.language.internal import FORGOTTEN, MARK, STATE, declared, internal
 
 HIDDEN = ("_", ".")  # what begins so is no pipeline
 PART = re.compile(rf"(.+?){MARK}(?:{STATE}|\d+(?:{MARK}.*)?)")
-LEFT_BEHIND = "an earlier query of {} has left it behind, and nothing reads it"
+LEFT_BEHIND = "an earlier query of {} created it, and nothing reads it any more"
 REPAIR = "`sluice maintain {}` removes it"
 
 

@@ -45,7 +45,7 @@ def share_whole(lake: LakeLayout, share: copied.Share, table_ids: list[str]) -> 
     """Share tables of a lake at one moment. Raises Retryable if they change each time."""
     if not any(share(table_ids) for _ in range(ATTEMPTS)):
         raise Retryable(
-            f"the tables of {lake.root} changed while they were looked at",
+            f"the tables of {lake.root} changed while they were read",
             hint="wait until the run that writes them has ended",
         )
 

@@ -64,8 +64,8 @@ def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
         if not isinstance(error, PermissionError):
             raise Retryable(f"{reader}: {path} can't be listed now: {error}") from error
         raise UsageError(
-            f"{reader}: the folder {error.filename or path} may not be read, so the delivery is "
-            f"unknown",
+            f"{reader}: there is no permission to read the folder {error.filename or path}, so the "
+            "delivery is unknown",
             hint="let the user of the job list it, and run again; nothing was committed",
         ) from error
 

@@ -99,8 +99,8 @@ def _check_handed(uri: str, size: int, limits: Limits) -> None:
     """Raise UsageError if this process can't read so much for Spark."""
     if size > limits.handed_bytes:
         raise UsageError(
-            f"{uri}: {size:,} bytes are to be read for Spark, which has no access to this store; "
-            f"the most is {limits.handed_bytes:,}",
+            f"{uri}: Spark has no access to this store, and {size:,} bytes are more than Sluice "
+            f"reads for it ({limits.handed_bytes:,})",
             hint="nothing was committed; keep tables of this size in a lake on a disk",
         )
 

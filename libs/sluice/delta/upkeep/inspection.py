@@ -44,7 +44,7 @@ def log_faults(uri: str) -> Iterator[Found]:
 
 def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
     storage = _storage(uri)
-    mend = "delete it and `_last_checkpoint`: the log is whole, and yields the next one"
+    mend = "delete it and `_last_checkpoint`: the log is complete, and yields the next checkpoint"
     for name in names:
         if name.endswith(".checkpoint.parquet"):
             try:

@@ -57,9 +57,9 @@ def _steps(earlier: Position, later: Position) -> Iterator[str]:
         for name, pin in before.items():
             now = after.get(name)
             if now is None:
-                yield f"the {kind} {name} is not recorded any more"
+                yield f"the {kind} {name} is no longer recorded"
             elif now.table != pin.table:
-                yield f"the {kind} {name} became another table without a rebuild"
+                yield f"the {kind} {name} was replaced by another table without a rebuild"
             elif now.version < pin.version:
                 yield f"the {kind} {name} went back from version {pin.version} to {now.version}"
 
@@ -81,8 +81,8 @@ def feed_faults(uri: str) -> Iterator[str]:
     if began + changes != rows:
         folded = (began + changes).rows
         yield (
-            f"the change feed from version {oldest} gives {folded} rows that are not the "
-            f"{rows.rows} of version {newest}"
+            f"the change feed from version {oldest} adds up to {folded} rows, but version {newest} "
+            f"has {rows.rows} rows or others"
         )
 
 

@@ -25,9 +25,9 @@ def check_definition(
     check_fit(table.id, before)
     if what := redefined(before, current or meaning(table)):
         raise ConfigError(
-            [f"{table.id} was built by another definition than the configuration's: {what}"],
+            [f"{table.id} was built by a definition that differs from the configuration's: {what}"],
             hint=f"run `sluice rebuild {table.id}`, or `sluice rebuild --changed` for every such "
-            "table; or take the change back",
+            "table; or revert the change",
         )
 
 

@@ -122,7 +122,7 @@ def _count(noun: str, number: int, past: Sequence[int]) -> Iterator[str]:
     usual = usual_count(past)
     if usual and not usual.covers(number):
         yield (
-            f"{number:,} {noun} came, usually {usual.median:,.0f} (median of {usual.batches}"
+            f"{number:,} {noun} arrived, usually {usual.median:,.0f} (median of {usual.batches}"
             f" batches; from {usual.low:,.0f} to {usual.high:,.0f} is not unusual)"
         )
 

@@ -53,7 +53,7 @@ class Outcome:
     def observed(self) -> str:
         """Observation in a few words; where nulls are ignored, values are counted, as in GX."""
         if error := self.result.get("exception_info", {}).get("exception_message"):
-            return f"could not be answered: {error}"
+            return f"could not be evaluated: {error}"
         if self.unexpected_count is None:
             return _shown(self.details.get("observed_value"))
         missing = self.details.get("missing_count") or 0

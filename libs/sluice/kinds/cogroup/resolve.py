@@ -87,13 +87,13 @@ def _check_names(spec: Cogroup, report: Report) -> None:
     taken = dict.fromkeys(WINDOW, "the window") if spec.window else {}
     for name in spec.key:
         if name in taken:
-            report.add(("key",), f"the column {name!r} is that of {taken[name]} already")
+            report.add(("key",), f"the column {name!r} already belongs to {taken[name]}")
         taken[name] = "the key"
     for stream_name, stream in spec.streams.items():
         for name in stream.aggregates:
             if name in taken:
                 where = ("streams", stream_name, "aggregates", name)
-                report.add(where, f"the column {name!r} is that of {taken[name]} already")
+                report.add(where, f"the column {name!r} already belongs to {taken[name]}")
             taken[name] = f"the stream {stream_name}"
 
 

@@ -60,7 +60,7 @@ class Cogroup(View):
     @model_validator(mode="after")
     def _times_need_a_window(self) -> Self:
         if self.retention and not self.window:
-            raise ValueError("`retention` says how long a window lives: it needs a `window`")
+            raise ValueError("`retention` is how long a window is kept: it needs a `window`")
         timed = [name for name, stream in self.streams.items() if stream.time]
         if timed and not self.window:
             raise ValueError(f"`time` of the stream {timed[0]!r} needs a `window`")

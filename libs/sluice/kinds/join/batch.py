@@ -117,8 +117,8 @@ class JoinBatch(Batch):
         pairs = zip(self.rows.shape.on_as_written, found[:-1], strict=True)
         value = " and ".join(f"{text} = {value}" for text, value in pairs)
         return (
-            f"{self.plan.node.id}: {found[COUNT]:,} of the rows that this batch wrote are of one "
-            f"value, {value}; each change to it joins all of its rows again"
+            f"{self.plan.node.id}: {found[COUNT]:,} of the rows that this batch wrote have the "
+            f"same value, {value}; each change to it joins all of these rows again"
         )
 
     def needed(self, snapshots: Rows) -> Rows:
@@ -131,6 +131,8 @@ def _read(name: str, size: FeedSize, searched: Sequence[str], *, is_large: bool)
     if not is_large:
         return f"{name} is read whole ({whole})"
     if not searched:
-        return f"{name} is read whole ({whole}): its files have no statistics of what `on` compares"
+        return (
+            f"{name} is read whole ({whole}): its files have no statistics for the columns of `on`"
+        )
     columns = " and ".join(searched)
-    return f"of {name} ({whole}) the files are read whose statistics admit touched {columns}"
+    return f"of {name} ({whole}), only files that may contain touched {columns} are read"

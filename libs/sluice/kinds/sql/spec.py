@@ -71,7 +71,11 @@ class Sql(View):
 
     @property
     def caution(self) -> str:
-        return f"every batch computes all, because of {self.refusal}" if self.refusal else ""
+        return (
+            f"every batch computes the whole query, because of {self.refusal}"
+            if self.refusal
+            else ""
+        )
 
     @cached_property
     def query(self) -> Query:

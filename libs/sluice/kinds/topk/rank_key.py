@@ -37,8 +37,8 @@ class RankKey(SortKey):
         call = ordered.this
         if not isinstance(call, exp.Anonymous) or not call.expressions:
             raise ValueError(
-                f"{function} is to be called with expressions of the row and nothing behind it but "
-                "asc or desc, nulls first or nulls last"
+                f"{function} takes expressions of the row, and only asc or desc, nulls first or "
+                "nulls last may follow it"
             )
         arguments = tuple(Expression.parse(syntax.render(tree)) for tree in call.expressions)
         read = Expression.of(call, f"{function}({', '.join(map(str, arguments))})")

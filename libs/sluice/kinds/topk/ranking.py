@@ -126,7 +126,7 @@ class Ranking:
 
     def _by_order(self, rows: list[Row]) -> list[tuple[int, Row]]:
         if self.spec.function == "rank" and self.spec.offset:
-            raise self._refuse("ranks with ties can't be found behind an offset")
+            raise self._refuse("ranks with ties can't be looked up after an offset")
         keys = [(self._stored(key), key) for key in self.spec.order_by]
         for column, key in reversed(keys):
             rows = _sorted(rows, column, key)

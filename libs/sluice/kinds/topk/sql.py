@@ -111,7 +111,7 @@ def _ranking(inner: exp.Select, condition: syntax.Tree) -> tuple[exp.Window, str
     found: list[tuple[exp.Window, str | None]] = [*named]
     found += [(window, None) for window in condition.find_all(exp.Window)]
     if len({syntax.render(window) for window, _ in found}) != 1 or len(named) > 1:
-        raise refused("a query with no or several ranking functions")
+        raise refused("a query without exactly one ranking function")
     window, rank = found[0]
     if window.this.name.lower() not in RANKINGS or window.this.expressions:
         raise refused(f"{syntax.render(window.this)} in place of {', '.join(RANKINGS)}")

@@ -97,5 +97,5 @@ def _check_names(
     further = [name for name in columns if name not in wanted]
     if lacking or further:
         lacks = [f"{table} lacks {', '.join(lacking)}"] if lacking else []
-        has = [f"{table} has {', '.join(further)}, which {first} has not"] if further else []
+        has = [f"{table} has {', '.join(further)}, which {first} lacks"] if further else []
         report.add(("from", i), f"{'; '.join([*lacks, *has])}: `select` the common columns")

@@ -60,7 +60,7 @@ def found(project: Project, name: str) -> str:
     """Return the id of a table in the lake, declared or not, by its id or its name alone."""
     if MARK in name:
         raise UsageError(
-            f"{name} is kept beside {declared(name)}, and goes with it",
+            f"{name} belongs to {declared(name)}, and is dropped with it",
             hint=f"name {declared(name)}",
         )
     lake = layout(project)

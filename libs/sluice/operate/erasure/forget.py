@@ -203,7 +203,7 @@ def _noted(spark: Spark, project: Project, table: Table, sought: Sought) -> Forg
 
 def _absent(project: Project, table: Table, what: str, hint: str = LOOK) -> UsageError:
     if begun(layout(project), table.id):
-        hint = "a forget that has not ended has deleted such rows: run exactly that command again"
+        hint = "an unfinished forget has deleted such rows: run exactly that command again"
     return UsageError(what, hint=f"nothing was changed; {hint}")
 
 

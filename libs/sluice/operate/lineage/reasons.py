@@ -78,7 +78,7 @@ def not_explained(table: Table, why: str) -> Reason:
 def no_such(table: Table, inputs: Iterable[str], wanted: Wanted) -> Reason:
     """Return the reason of a table whose inputs have rows, but none that give what is wanted."""
     named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
-    what = f"no rows of {', '.join(dict.fromkeys(map(declared, inputs)))} give {named or 'it'}"
+    what = f"no rows of {', '.join(dict.fromkeys(map(declared, inputs)))} produce {named or 'it'}"
     return Reason(declared(table.id), "no such value", what)
 
 

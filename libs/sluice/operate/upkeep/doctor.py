@@ -149,7 +149,7 @@ def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Fi
                 table_id,
                 "short-retention",
                 f"{consumer} has read it up to version {version}; the next one is "
-                f"{_days(now - next_one)} old, and a VACUUM leaves deleted files for {_days(keep)}",
+                f"{_days(now - next_one)} old, and a VACUUM keeps deleted files for {_days(keep)}",
                 f"`sluice advance {declared(consumer)}`; VACUUM by `sluice maintain` alone",
             )
 

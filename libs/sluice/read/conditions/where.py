@@ -141,7 +141,7 @@ class _Compiler:
         """Return a column of truth values."""
         column = self.column(node)
         if not pa.types.is_boolean(column.type):
-            raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a truth value")
+            raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a condition")
         return pc.field(column.name)
 
     def between(self, node: exp.Between) -> pc.Expression:
@@ -200,7 +200,7 @@ class _Compiler:
     def _refuse(self, node: exp.Expr) -> UsageError:
         part = node.sql(dialect="spark")
         hint = QUOTED if isinstance(node, exp.Concat) else ACCEPTED
-        return UsageError(f"where can't take {part!r} (in {self.text!r})", hint=hint)
+        return UsageError(f"where does not support {part!r} (in {self.text!r})", hint=hint)
 
 
 TESTS: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {

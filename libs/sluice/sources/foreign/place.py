@@ -45,7 +45,7 @@ class Place:
         if not plain:
             return None
         if "table" not in plain:
-            raise InputReplaced(f"{table} was filled from another place", hint=_choice(table))
+            raise InputReplaced(f"{table} was filled from a different place", hint=_choice(table))
         at = datetime.fromisoformat(plain["at"]) if plain["at"] else None
         gaps = tuple((after, upto) for after, upto in plain.get("gaps", ()))
         after, upto = plain["versions"]

@@ -77,7 +77,7 @@ def _read(note: Note, topic_id: str, table: str) -> list[tuple[str, tuple[int, i
         return read if noted["id"] == topic_id else []
     except (ValueError, TypeError, KeyError, AttributeError):
         raise DeliveriesLost(
-            f"{table}: the note of the batch of {note.interval.start.isoformat()} in "
+            f"{table}: the record of the batch of {note.interval.start.isoformat()} in "
             f"{table}__intervals does not say which offsets it has read: an earlier Sluice wrote "
             f"it: {note.files[:SHOWN]!r}",
             hint=f"run `sluice rebuild {table} --as-landed`: it takes all that the topic still has "

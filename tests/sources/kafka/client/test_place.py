@@ -16,7 +16,11 @@ FEWER = {"first": {0: 0}, "following": {0: 9}}
     ("there", "fault", "says"),
     [
         (Found("cluster", "t", "other", **FEWER), InputReplaced, "deleted and created again"),
-        (Found("other", "t", "other", **FEWER), InputReplaced, "brokers are of the cluster other"),
+        (
+            Found("other", "t", "other", **FEWER),
+            InputReplaced,
+            "brokers are now of the cluster other",
+        ),
         (Found("cluster", "t", "id", **FEWER), InputBehind, "partition 1 of t was read up to"),
     ],
 )

@@ -59,7 +59,7 @@ class Own(Accumulator):
             self.aggregate.function, f"{self.stream}.{self.name}: {self.aggregate.text}"
         )
         if not isinstance(named, type):
-            raise self._refused("is no class")
+            raise self._refused("is not a class")
         self._check(named, _METHODS)  # before the call, because the name may be of anything
         try:
             made: Aggregator = named(*self.aggregate.parameters)

@@ -50,7 +50,7 @@ def _of_same(tree: Tree, same: Collection[str]) -> Tree:
         if {key_of(column) for column in columns_in(call)} <= {*same}:
             call.set("this", "max")
         elif call.name.lower() == "any_value":
-            what = f"{sql(call)} takes any of several values"
+            what = f"{sql(call)} returns an arbitrary one of several values"
             raise Refused(call, f"{what}: write min(x), or group by its columns as well")
     return found
 

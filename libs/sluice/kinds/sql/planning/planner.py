@@ -61,7 +61,7 @@ class Planner(ABC):
     def source(self, tree: Tree) -> tuple[str, AnyRows]:
         """Return the alias of a table or subquery in FROM, and its rows."""
         if tree.args.get("sample"):
-            raise Refused(tree, "TABLESAMPLE can't be kept incrementally")
+            raise Refused(tree, "TABLESAMPLE can't be maintained incrementally")
         if isinstance(tree, exp.Table) and not tree.db and tree.name not in self.shared:
             raise Refused(tree, f"{tree.name!r} of WITH is not known here; give it another name")
         if isinstance(tree, exp.Table) and not tree.db:
@@ -73,7 +73,7 @@ class Planner(ABC):
         if isinstance(tree, exp.Subquery):
             return tree.alias, renamed(self.query(tree), _column_list(tree))
         raise Refused(
-            tree, f"{type(tree).__name__.upper()} in FROM can't be kept incrementally yet"
+            tree, f"{type(tree).__name__.upper()} in FROM can't be maintained incrementally yet"
         )
 
 

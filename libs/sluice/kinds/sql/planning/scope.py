@@ -37,12 +37,12 @@ ABSORBED = {"inner": "lr", "semi": "lr", "left": "r", "right": "l", "anti": "r",
 NULLED = {"left": "r", "right": "l", "full": "lr"}
 SHOWN = {"semi": "l", "anti": "l"}
 NO_EQUALITY = (
-    "a join without an equality between the two sides can't be kept incrementally: every row may "
-    "match every other; join on a key"
+    "a join without an equality between the two sides can't be maintained incrementally: every row "
+    "may match every other; join on a key"
 )
 
 NULL_SAFE = (
-    "`<=>` alone can't be kept incrementally: a join needs an equality (`=`) between the two "
+    "`<=>` alone can't be maintained incrementally: a join needs an equality (`=`) between the two "
     "sides; to match nulls as well, compare coalesce(...) of both sides"
 )
 
@@ -111,7 +111,7 @@ class Scope:
         """
         for condition in on:
             if has_query(condition):
-                raise Refused(condition, "a subquery in ON can't be kept; write it in WHERE")
+                raise Refused(condition, "a subquery in ON is not supported; write it in WHERE")
         if type_ == "inner" and is_constant(self.planner.chain, other):
             self.beside(other, aliases, on)
             return
@@ -164,7 +164,7 @@ class Scope:
         plain = name.removesuffix("_outer")
         if plain not in ("explode", "posexplode") or len(call.expressions) != 1:
             raise Refused(
-                call, f"{syntax.render(call)!r} can't be kept incrementally: explode an array"
+                call, f"{syntax.render(call)!r} can't be maintained incrementally: explode an array"
             )
         stored = self.planner.chain.stored(self.rows, self._wanted([call, *rest]))
         number = self.planner.chain.number()

@@ -68,7 +68,9 @@ def _formula(call: exp.Anonymous, name: str, order: exp.WithinGroup | None) -> T
             plain = "percentile" if name == "percentile_cont" else name
             return exp.Anonymous(this=plain, expressions=[key.this, *call.expressions])
     if order:
-        raise Refused(call, f"{sql(order)!r} can't be kept: percentile_cont and mode ascend")
+        raise Refused(
+            call, f"{sql(order)!r} is not supported: percentile_cont and mode sort ascending"
+        )
     return None
 
 
@@ -97,7 +99,7 @@ def _listed(call: exp.Anonymous, order: exp.WithinGroup | None) -> Tree:
         ordered.set("expressions", [key.copy() for key in keys])
         return found
     if len(keys) != 1 or sql(keys[0].this) != sql(first):
-        raise Refused(call, f"{sql(call)!r}: distinct texts are ordered by themselves")
+        raise Refused(call, f"{sql(call)!r}: distinct strings can only be ordered by themselves")
     up = exp.Boolean(this=not keys[0].args.get("desc"))
     return _made(_LISTED_ONCE, {"x": text, "up": up, "d": separator})
 

@@ -71,7 +71,7 @@ class Query:
         _check_shared(tree)
         named = [_with_pipeline(table, pipeline) for table in _stored(tree)]
         if not named:
-            raise ValueError("the query names no table: there is nothing whose changes it follows")
+            raise ValueError("the query reads no table, so it has no changes to follow")
         return cls(tree, tuple(dict.fromkeys(named)))
 
     def place_of(self, table_id: str) -> str:
@@ -140,7 +140,7 @@ def _check_functions(tree: exp.Query) -> None:
 def _check_shared(tree: exp.Query) -> None:
     """Refuse a part of WITH that reads itself, or a table of its own name."""
     if with_ := next((w for w in tree.find_all(exp.With) if w.args.get("recursive")), None):
-        raise Refused(with_, "WITH RECURSIVE can't be kept incrementally")
+        raise Refused(with_, "WITH RECURSIVE can't be maintained incrementally")
     for cte in tree.find_all(exp.CTE):
         for table in cte.this.find_all(exp.Table):
             if table.name == cte.alias and not table.db:
@@ -205,7 +205,7 @@ def _with_pipeline(table: exp.Table, pipeline: str) -> str:
     if table.catalog:
         raise Refused(table, f"{syntax.render(table)!r}: write `table` or `pipeline.table`")
     if not isinstance(table.this, exp.Identifier):
-        raise Refused(table, f"{syntax.render(table)!r} is no table")
+        raise Refused(table, f"{syntax.render(table)!r} is not a table")
     name, db = table.name.lower(), (table.db or pipeline).lower()
     table.this.set("this", name)
     table.set("db", exp.to_identifier(db))

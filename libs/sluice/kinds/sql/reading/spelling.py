@@ -46,7 +46,7 @@ def _select_from_function(table: exp.Table, call: exp.Anonymous) -> None:
     """Write `FROM explode(...) AS r (n)` and `FROM range(5)` as a query of an array's elements."""
     name = call.name.lower()
     if name not in ("explode", "range"):
-        raise Refused(call, f"{name}(...) in FROM can't be kept incrementally")
+        raise Refused(call, f"{name}(...) in FROM can't be maintained incrementally")
     given = table.args.get("alias") or exp.TableAlias()
     columns = [c.name for c in given.args.get("columns") or ()]
     array = _range(call) if name == "range" else call

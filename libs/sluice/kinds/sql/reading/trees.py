@@ -13,7 +13,7 @@ _ATOMS = (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Boole
 
 
 class Refused(ValueError):
-    """A part of a query that can't be kept incrementally; `node` is where."""
+    """A part of a query that can't be maintained incrementally; `node` is where."""
 
     def __init__(self, node: Tree, why: str) -> None:
         line = line_of(node)

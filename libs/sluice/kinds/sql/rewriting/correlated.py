@@ -22,7 +22,7 @@ from sluice.kinds.sql.reading.trees import (
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
-TIE = "a subquery with groups or LIMIT is tied to the outer query by equalities alone"
+TIE = "a subquery with groups or LIMIT may be correlated with the outer query by equalities only"
 ROWS, PLACE = "R", "PLACE"
 ZERO, ONE = exp.Literal.number(0), exp.Literal.number(1)
 
@@ -106,7 +106,7 @@ def _first_of_each(select: exp.Select, keys: list[Tree]) -> exp.Select:
     """Return the rows that ORDER BY and LIMIT leave of each value of the keys."""
     order, limit = select.args.get("order"), select.args.get("limit")
     if order is None or limit is None or select.args.get("distinct"):
-        raise Refused(select, "LIMIT in a tied subquery needs ORDER BY, and no DISTINCT")
+        raise Refused(select, "LIMIT in a correlated subquery needs ORDER BY, and no DISTINCT")
     skipped = select.args["offset"].expression.copy() if select.args.get("offset") else ZERO.copy()
     place = exp.Window(
         this=exp.Anonymous(this="row_number"),
@@ -206,6 +206,6 @@ def _of_total(node: Tree, select: exp.Select) -> Tree:
     elif having is None and not isinstance(node.this, exp.Tuple):
         shown, value = select.expressions[0].unalias().copy(), node.this.copy()
     else:
-        raise Refused(node, "IN over a tied aggregate compares one value, without HAVING")
+        raise Refused(node, "IN over a correlated aggregate compares one value, without HAVING")
     total.set("expressions", [exp.alias_(shown, "total")])
     return exp.EQ(this=value, expression=exp.Subquery(this=total))

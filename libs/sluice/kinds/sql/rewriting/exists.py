@@ -61,7 +61,10 @@ def _among(node: exp.In, *, may_be_unknown: bool) -> Tree:
     value, query = node.this, _open(node.args["query"])
     select = query.this if isinstance(query, exp.Subquery) else query
     if not isinstance(select, exp.Query) or len(select.selects) != 1 or has_aggregates([value]):
-        raise Refused(node, "IN within others compares one column, no aggregate, with one column")
+        raise Refused(
+            node,
+            "IN inside another condition must compare one column, no aggregate, with one column",
+        )
     (column,) = (item.unalias() for item in select.selects)
     equal = exp.EQ(this=column.copy(), expression=value.copy())
     found = _is_any(_count(query, [equal]))
@@ -81,7 +84,9 @@ def _count(query: Tree, more: list[Tree]) -> Tree:
     select = query.this if isinstance(query, exp.Subquery) else query
     if not isinstance(select, exp.Select) or is_closed(select):
         what = "EXISTS and IN over a query with groups, DISTINCT, LIMIT or a set operation"
-        raise Refused(query, f"{what} can be kept as conditions of WHERE, not within others")
+        raise Refused(
+            query, f"{what} are supported as conditions of WHERE, not inside other conditions"
+        )
     found = select.copy()
     found.set("expressions", [exp.Anonymous(this="count", expressions=[exp.Star()])])
     found.set("order", None)

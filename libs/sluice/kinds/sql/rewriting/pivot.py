@@ -20,7 +20,9 @@ def with_groups(tree: exp.Query, columns: Mapping[str, Collection[str]]) -> None
     for pivot in [*tree.find_all(exp.Pivot)]:
         source = pivot.parent
         if pivot.args.get("unpivot"):
-            raise Refused(pivot, "UNPIVOT can't be kept incrementally: write explode(array(...))")
+            raise Refused(
+                pivot, "UNPIVOT can't be maintained incrementally: write explode(array(...))"
+            )
         assert isinstance(source, exp.Table | exp.Subquery)
         used = {c.name for part in (*pivot.expressions, *pivot.fields) for c in columns_in(part)}
         alias = source.alias_or_name
@@ -53,8 +55,8 @@ def _shown(pivot: exp.Pivot) -> Iterator[Tree]:
         for item in pivot.expressions:
             name = next(names).name
             if not NAME.fullmatch(name):
-                what = f"{syntax.render(value)!r} of PIVOT has no name for a column"
-                raise Refused(pivot, f"{what}: give the value, or the aggregate, one by AS")
+                what = f"{syntax.render(value)!r} of PIVOT has no usable column name"
+                raise Refused(pivot, f"{what}: name the value or the aggregate with AS")
             is_there = exp.GT(
                 this=_filtered(exp.Anonymous(this="count", expressions=[exp.Star()]), condition),
                 expression=exp.Literal.number(0),

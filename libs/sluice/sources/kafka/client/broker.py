@@ -159,7 +159,7 @@ class Brokers:
             elif time.monotonic() - heard > longest:
                 raise Retryable(
                     f"{self.table}: the brokers were silent for {topic.max_wait.text}",
-                    hint="what was committed stands; the next run continues from there. On a slow "
+                    hint="earlier commits remain; the next run continues from there. On a slow "
                     "link one answer may take longer: give the connection a smaller "
                     "`fetch.message.max.bytes`, or the source a longer `max_wait`",
                 )
@@ -260,7 +260,7 @@ class Brokers:
             fault = refused.args[0]
             why = fault.str() if isinstance(fault, KafkaError) else fault
             raise UsageError(
-                f"{self.table}: Kafka's client refuses the connection {self.topic.connection!r}: "
+                f"{self.table}: the Kafka client rejects the connection {self.topic.connection!r}: "
                 f"{why}",
                 hint="correct its extra fields, which are settings of librdkafka",
             ) from refused

@@ -67,7 +67,7 @@ def _fields(name: str, table: str, environ: Mapping[str, str], how: str) -> dict
     try:
         return _of_json(json.loads(text)) if text.startswith("{") else _of_uri(text)
     except (ValueError, TypeError, AttributeError):
-        raise UsageError(f"{table}: {name} is no connection", hint=how.format(name)) from None
+        raise UsageError(f"{table}: {name} is not a connection", hint=how.format(name)) from None
 
 
 def _of_json(fields: Mapping[str, Any]) -> dict[str, Any]:

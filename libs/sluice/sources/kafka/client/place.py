@@ -56,7 +56,7 @@ class Place:
             return None
         if "cluster" not in plain:
             table = table_at(head.uri)
-            raise InputReplaced(f"{table} was filled from another place", hint=_choice(table))
+            raise InputReplaced(f"{table} was filled from a different place", hint=_choice(table))
         at = datetime.fromisoformat(plain["at"]) if plain["at"] else None
         gaps = tuple((p, start, end) for p, start, end in plain.get("gaps", ()))
         start, following = (_numbered(plain[name]) for name in ("from", "to"))
@@ -112,7 +112,9 @@ class Place:
 
     def _other(self, found: Found) -> tuple[type[HistoryLost], str] | None:
         if self.cluster != found.cluster:
-            what = f"its brokers are of the cluster {found.cluster}, and {self.cluster} was read"
+            what = (
+                f"its brokers are now of the cluster {found.cluster}, no longer of {self.cluster}"
+            )
             return InputReplaced, what
         if (self.topic, self.topic_id) != (found.topic, found.topic_id):
             return InputReplaced, f"the topic {found.topic} was deleted and created again"

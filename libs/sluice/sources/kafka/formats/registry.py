@@ -93,7 +93,7 @@ def _answer(registry: Registry, path: str, what: str) -> Answer:
     return found
 
 
-LATER = "what was committed stands; the next run reads the same messages again"
+LATER = "earlier commits remain; the next run reads the same messages again"
 
 
 def _refusal(refused: HTTPError, name: str, what: str) -> Exception:

@@ -60,7 +60,7 @@ class Schemas(dict[bytes, Parsed]):
         schema_id = int.from_bytes(prefix[1:], "big")
         found = self._registry.schema(schema_id)
         if found.get("schemaType", "AVRO") != "AVRO":
-            raise Unusable(f"schema {schema_id} is of {found['schemaType']}, not of Avro")
+            raise Unusable(f"schema {schema_id} is {found['schemaType']}, not Avro")
         named: dict[str, Any] = {}
         try:
             for _, _, other in self._registry.references(found):

@@ -28,7 +28,7 @@ SHOWN = 80  # characters of a value in a reason
 MOST_SCALE, MOST_BYTES = 1000, 420  # both are of numbers of some thousand digits
 WRITES, TAKES = ("c", "r", "u"), ("u", "d")
 NO_BEFORE = (
-    "the row as it was before is missing: give the source {}, or let the connector send it "
+    "the row as it was before is missing: give the source {}, or have the connector send it "
     "(REPLICA IDENTITY FULL)"
 )
 
@@ -118,7 +118,7 @@ def _image(envelope: Envelope, name: str) -> Fields | None:
     if row is None:
         return None
     if not isinstance(row, dict):
-        raise Unusable(f"`{name}` is no object")
+        raise Unusable(f"`{name}` is not an object")
     return _read(row, envelope.meanings)
 
 

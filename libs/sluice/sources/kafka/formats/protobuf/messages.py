@@ -112,7 +112,7 @@ def _end(data: bytes) -> int:
         return NUMBERS + 1
     count, at = _varint(data, NUMBERS)
     if not 0 < count <= DEEPEST:
-        raise Unusable(f"the message names its type by {count} numbers")
+        raise Unusable(f"the message gives its type by {count} numbers")
     for _ in range(count):
         number, at = _varint(data, at)
         if number < 0:

@@ -79,7 +79,7 @@ def _files(name: str, content: bytes) -> list[FileDescriptorProto]:
     except DecodeError:
         files = []
     if not files:
-        raise ValueError(f"{name} is no set of descriptors; {WRITE_IT}")
+        raise ValueError(f"{name} is not a descriptor set; {WRITE_IT}")
     return files
 
 
