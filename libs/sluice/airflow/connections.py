@@ -41,7 +41,7 @@ def environ(project: "Project") -> dict[str, str]:
 
 @contextmanager
 def lent(project: "Project", tables: Iterable[str]) -> Iterator[None]:
-    """Export the connections to a process that goes on, and take them back in the end.
+    """Export the connections to a running process, and remove them at the end.
 
     Airflow looks into the environment first, so a copy that stayed would hide later edits. One
     caller has them at a time.

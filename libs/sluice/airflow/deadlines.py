@@ -1,7 +1,7 @@
 """Deadlines of pipelines: a scheduled run is late if it has not ended some time after it was due.
 
 A run on a schedule, or by a change of assets, is due as soon as it exists. So a pipeline that
-catches up is late only if it stands still. Backfills and manual runs have no deadline, because
+catches up is late only if it makes no progress. Backfills and manual runs have no deadline, because
 somebody watches those.
 """
 

@@ -34,8 +34,8 @@ class TaskKind(StrEnum):
 class Task:
     """One task: its kind, the tables that it writes and reads, the tasks that it follows.
 
-    `timezone` is the pipeline's, for bounds that a person gives. `previews`: the tables of the run
-    that this task previews; the first task of a pipeline does so for all.
+    `timezone`: the pipeline's, for bounds given by a person. `previews`: the tables of the run that
+    this task previews; the first task of a pipeline does so for all.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""Jobs in processes of their own, by a Python that need not be Airflow's.
+"""Jobs as separate processes, with a Python that need not be Airflow's.
 
-A job computes small batches without Spark, and starts a Spark driver by itself for larger ones, at
-the master of the settings. So a run of a few rows starts no JVM.
+A job computes small batches without Spark, and starts its own Spark driver for larger ones, with
+the configured master. So a run of a few rows starts no JVM.
 """
 
 import os

@@ -1,7 +1,7 @@
 """A task as the parent of its batches' lineage events, as OpenLineage names it.
 
 With Airflow's own provider for OpenLineage, it is the run of that provider's events. Without it,
-each try of a task has an id of its own.
+each try of a task has a separate id.
 """
 
 import os

@@ -44,7 +44,7 @@ class Outcome:
 
 
 class JobFailed(AirflowException):  # type: ignore[misc]
-    """A failure that the next attempt may not meet."""
+    """A failure that may not occur in the next attempt."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(str(outcome))
@@ -120,7 +120,7 @@ SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Raise JobRefused in place of an error that is named."""
+    """Raise JobRefused instead of a named error."""
     try:
         yield
     except SluiceError as error:

@@ -1,7 +1,7 @@
 """Pending work of a task, found without Spark: a task with nothing new starts no JVM.
 
-Each table gives the reason why it may be skipped, in words for the task's log. In doubt the task
-runs: the job checks again, and commits nothing if nothing is new.
+Each table gives the reason to skip it, as text for the task's log. In doubt the task runs: the job
+checks again, and commits nothing if nothing is new.
 """
 
 from dataclasses import dataclass

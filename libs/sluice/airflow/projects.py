@@ -52,7 +52,7 @@ def mistakes(config: Path) -> ConfigError | None:
 
 
 def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigError | None]:
-    """Return the project with these variables, and the mistakes of what is left out."""
+    """Return the project with these variables, and the mistakes in what was left out."""
     from sluice.declare.sound import load_sound
 
     return load_sound(config, environ=environ)

@@ -1,8 +1,8 @@
 """Tasks: each checks for work, launches a job, and reports what changed.
 
-Two engines run the same jobs. With `submit` a job is a process of its own, which starts a driver
-for YARN, Kubernetes or a standalone cluster if it needs one. With `connect` it runs in the task's
-own process, as a client of a warm Spark Connect server.
+Two engines run the same jobs. With `submit` a job is a separate process, which starts a driver for
+YARN, Kubernetes or a standalone cluster if it needs one. With `connect` it runs in the task's own
+process, as a client of a warm Spark Connect server.
 """
 
 import logging
@@ -38,7 +38,7 @@ LOADING = (f"{TaskKind.LOAD}.", f"{TaskKind.INGEST}")
 
 
 class JobTask(BaseOperator):  # type: ignore[misc]
-    """A task whose work is a job; its tables are its outlets."""
+    """A task that runs a job; its tables are its outlets."""
 
     ui_color = "#dceefb"
 
@@ -163,7 +163,7 @@ class ConnectedJob(ScriptJob):
 
 
 class SeparateJob(JobTask):
-    """A job in a process of its own, which starts a Spark driver if it needs one.
+    """A job in a separate process, which starts a Spark driver if it needs one.
 
     `python` runs it, by default Airflow's own. With `remote`, it is a client of that server.
     """

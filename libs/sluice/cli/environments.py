@@ -59,7 +59,7 @@ def expires_option(default: str | None) -> Callable[[Callable[..., Any]], Callab
 
 @click.group()
 def env() -> None:
-    """Environments: lakes of their own beside the lake, which share its tables' files.
+    """Environments: separate lakes beside the lake, which share its tables' files.
 
     `sluice --env NAME COMMAND`, or SLUICE_ENV, runs any command in one.
     """

@@ -117,7 +117,7 @@ def show_changes(
 
 
 def _show_samples(table: str, samples: Iterable[Sample]) -> None:
-    """Print the changed rows of a table, what is gone with `-` and what is new with `+`."""
+    """Print the changed rows of a table, removed ones with `-` and added ones with `+`."""
     lines = [
         (sign, row)
         for sample in samples

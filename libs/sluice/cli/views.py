@@ -1,4 +1,4 @@
-"""Commands on tables as they stand: plan, verify, rebuild and maintain them."""
+"""Commands on existing tables: plan, verify, rebuild and maintain them."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -135,7 +135,7 @@ def rebuild(
     format_: Format,
     config: str,
 ) -> None:
-    """Compute TABLE again by its current definition, in one commit of what differs."""
+    """Compute TABLE again by its current definition, and commit the difference once."""
     if changed == bool(table):
         raise UsageError("name one TABLE, or give --changed, which finds the tables itself")
     if start and (changed or as_landed):

@@ -37,8 +37,8 @@ def why_not(
 ) -> None:
     """Show why TABLE has no row with that KEY: what keeps it out, from the table down to its files.
 
-    With --partition alone, rows are named by any columns; with --rank, by their place in a ranking.
-    Exit 1 if the row is there.
+    With --partition alone, rows are given by any columns; with --rank, by their rank. Exit 1 if the
+    row is there.
     """
     found = reasons_of(Changelog.open(lake, table, version), given)
     if found is None:

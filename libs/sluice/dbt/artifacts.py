@@ -108,7 +108,7 @@ def read(manifest: Path, catalog: Path | None) -> Project:
 
 
 def _package(nodes: Mapping[str, Node]) -> str:
-    """Return the package with the most models, which older manifests don't name otherwise."""
+    """Return the package with the most models; older manifests don't name the project's."""
     packages = Counter(i.split(".")[1] for i, node in nodes.items() if node.type == "model")
     return packages.most_common(1)[0][0] if packages else "dbt"
 

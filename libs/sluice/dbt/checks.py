@@ -24,7 +24,7 @@ def key_of(checks: Iterable[Check]) -> str:
 def expectation(check: Check, types: Mapping[str, str], dialect: str) -> Fields:
     """Return the expectation that is like a test. Raises ValueError, with the reason, if none is.
 
-    `types`: the table's columns, as far as they are known.
+    `types`: the table's known columns.
     """
     _check_usual(check)
     if check.macro not in LIKE:
@@ -36,7 +36,7 @@ def expectation(check: Check, types: Mapping[str, str], dialect: str) -> Fields:
 
 
 def orphans(check: Check, child: str, parent: str, dialect: str) -> Fields:
-    """Return the view of rows whose value no row of the parent has, with its expectation."""
+    """Return the view of rows without a matching row in the parent, with its expectation."""
     _check_usual(check)
     column, other = _quoted(check.column), _quoted(str(check.arguments.get("field", "")))
     conditions = [f"{column} IS NOT NULL"]

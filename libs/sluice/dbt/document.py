@@ -1,4 +1,4 @@
-"""The pipeline's file: YAML as people write it, put in place whole."""
+"""The pipeline's file: YAML for people, written atomically."""
 
 from collections.abc import Mapping
 from io import StringIO

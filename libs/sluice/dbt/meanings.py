@@ -1,7 +1,7 @@
 """Parts of a query for which sqlglot's Spark SQL means something else than the warehouse does.
 
-Each is replaced by one that gives the warehouse's result, or refused by ValueError. Types come
-last, because a cast's meaning depends on the warehouse's type.
+Each is replaced by one with the warehouse's result, or refused with ValueError. Types come last,
+because a cast's meaning depends on the warehouse's type.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ UNITS = {*BOUNDS, "WEEK"}
 
 
 def in_spark(tree: Part, dialect: str) -> Part:
-    """Return the tree, changed so that Spark gives what the warehouse gives."""
+    """Return the tree, changed so that Spark's result equals the warehouse's."""
     if dialect not in SPARKS:
         tree = annotate_types(tree, dialect=dialect)
         tree = _replaced(tree, MEANINGS, dialect)
@@ -100,7 +100,7 @@ def _difference(part: Part, dialect: str) -> Part:
 
 
 def _filled(part: Part, times: Mapping[str, Part]) -> Part:
-    """Return the time that a column of a formula stands for."""
+    """Return the argument behind a placeholder of a formula."""
     return times[part.name].copy() if isinstance(part, exp.Column) else part
 
 

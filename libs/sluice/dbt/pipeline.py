@@ -1,4 +1,4 @@
-"""A pipeline's declarations of a dbt project, judged as they are made.
+"""A pipeline's declarations for a dbt project, checked one by one.
 
 Each model's view is resolved by the same code as a declared one, over the tables made before it.
 What a view reads and no view keeps is delivered from outside: dbt's sources and seeds, snapshots,
@@ -130,7 +130,7 @@ class Imported:
         return ""
 
     def _delivered(self, node: Node) -> tuple[str, Fields]:
-        """Return the section and declaration of what a view reads; none if it is a view."""
+        """Return the section and declaration of a view's input; none if that is a view."""
         if node.id in self._declared:
             return "", {}
         section, fields = self._as_files(node)
@@ -177,7 +177,7 @@ class Imported:
             self.report.renamed[f"{node.type} {node.group}.{node.name}"] = self._names[node.id]
 
     def _expect(self, check: Check, fields: Fields) -> None:
-        """Add what is like a test to its table, or report why nothing is."""
+        """Add the expectation that corresponds to a test, or report why there is none."""
         if check.macro in ("unique", "not_null") and [check.column.lower()] == fields.get("key"):
             self.report.by_key += 1
             return

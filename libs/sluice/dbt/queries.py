@@ -74,7 +74,7 @@ def _reason(error: Exception) -> str:
 def _renamed(
     tree: exp.Query, node: Node, relations: Relations, names: Mapping[str, str], pipeline: str
 ) -> tuple[str, ...]:
-    """Give every stored table its name in the pipeline; return the nodes that they are."""
+    """Rename every stored table as in the pipeline; return their nodes."""
     shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     reads: dict[str, None] = {}
     for table in list(tree.find_all(exp.Table)):

@@ -28,7 +28,7 @@ class Column(Model):
 
 
 class Change(Model):
-    """The column that says what a row does to its table, and the words that it says it with."""
+    """The column with each row's operation, and the words for the operations."""
 
     column: str
     insert: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Environments of a lake: lakes of their own beside it, below `<lake>/__env/<name>`.
+"""Environments of a lake: separate lakes below `<lake>/__env/<name>`.
 
 `SLUICE_ENV` chooses one. All reads and writes then go there. On a disk the folder is the lake, and
 must contain a file that records its first versions. In an object store, the only commit of the
@@ -26,7 +26,7 @@ def names(lake: str) -> list[str]:
 
 
 def places(lake: str) -> dict[str, str]:
-    """Return where the environments of a lake lie, by name."""
+    """Return the places of a lake's environments, by name."""
     if "://" in lake:
         return dict(_claimed(lake))
     found = Path(lake, FOLDER).glob(f"*/{NOTE}.json")
@@ -34,7 +34,7 @@ def places(lake: str) -> dict[str, str]:
 
 
 def place(lake: str, name: str) -> str:
-    """Return the folder of an environment. Raises UsageError for what is no name."""
+    """Return the folder of an environment. Raises UsageError for an invalid name."""
     try:
         folder = f"{FOLDER}/{check_name(name)}"
     except ValueError as error:

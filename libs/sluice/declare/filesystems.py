@@ -72,7 +72,7 @@ def folder_names(uri: str) -> list[str]:
 
 
 def uri_of(path: str, beside: str) -> str:
-    """Return the URI of a path in the file system in which another URI lies."""
+    """Return the URI of a path in the file system of another URI."""
     scheme = beside.partition("://")[0]
     if scheme.lower() not in AZURE.schemes:
         return f"{scheme}://{path}"
@@ -99,7 +99,7 @@ def _named(*variables: str) -> str:
 
 
 def region() -> str:
-    """Return the region; a server of one's own has one, whatever it is called."""
+    """Return the region; your own server has one, too, under any name."""
     return _named(*REGIONS) or ("us-east-1" if _named(*ENDPOINTS) else "")
 
 

@@ -98,8 +98,8 @@ def _made_by() -> tuple[object, ...]:
 def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
     """Return the state of the files below a folder, without reading them.
 
-    Declarations name files of queries and schemas, so any file counts, also behind links. The state
-    of too many files is never the same.
+    Declarations refer to files of queries and schemas, so any file counts, linked ones included.
+    The state of too many files is never the same.
     """
     found = sorted(islice(_stamps(str(folder), suffix, ()), MOST_FILES))
     return tuple(found) if len(found) < MOST_FILES else ((secrets.token_hex(), 0, 0, 0, 0),)

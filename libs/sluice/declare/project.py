@@ -136,7 +136,7 @@ def load(
     """Load the project declared in that folder; ConfigError lists every mistake.
 
     Its lake is the environment that `SLUICE_ENV` names, if any; UsageError if there is none.
-    `review` gives a further opinion on each expectation, as mistakes in words. Files named in
+    `review` checks each expectation further, and returns mistakes as text. Files named in
     `without` are ignored.
     """
     folder, noting = Path(config_dir), Noting(environ)
@@ -212,7 +212,7 @@ def _check_store(
 ) -> None:
     """Note why no lake can be kept there, and tables that can't.
 
-    A connection of Airflow brings keys, whatever the profile says.
+    A connection of Airflow provides keys, so the profile does not matter.
     """
     if settings:
         reach = () if project.lake_connection else out_of_reach(project.lake, environ)

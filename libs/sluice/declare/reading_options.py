@@ -52,7 +52,7 @@ _SPELLED = {name.lower(): name for name in NAMES}
 def canonical(options: Mapping[str, str]) -> dict[str, str]:
     """Return options with names and encodings as Spark spells them; `sep` may be an escaped tab.
 
-    A `quote` is escaped by itself, unless `escape` says otherwise.
+    A `quote` is escaped by doubling it, unless `escape` is given.
 
     Raises ValueError for an option in two spellings.
     """

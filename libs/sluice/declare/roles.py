@@ -40,7 +40,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class _Role:
-    """A role, the service that gives out its keys, and the file of the machine's token."""
+    """A role, the service that issues its keys, and the file with the machine's token."""
 
     server: str
     arn: str
@@ -78,7 +78,7 @@ def role_of_profile(environ: Mapping[str, str]) -> str:
 
 
 def _sections(profile: str, environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """Yield what the files say of a profile."""
+    """Yield the settings of a profile from the files."""
     for variable, usual, begin in PROFILES:
         file = Path(environ.get(variable) or usual).expanduser()
         known = ConfigParser(interpolation=None, strict=False)

@@ -1,4 +1,4 @@
-"""Kinds of stores, and what a committer needs so that several may meet on one table in each.
+"""Kinds of stores, and what several committers of one table need in each.
 
 A commit of Delta creates the file of the next version. Two committers are safe only if both create
 it by an operation of the store that fails if the file exists, in every process and on every
@@ -22,7 +22,7 @@ _ALTERED = re.compile(r"[?#\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 
 @dataclass(frozen=True)
 class Store:
-    """One kind of store. `exclusive`: the operation by which only one commit of a number wins.
+    """One kind of store. `exclusive`: the operation that lets only one commit of a version succeed.
 
     `options`, `conf`: those by which delta-rs and Spark are asked for it. `unsafe`: variables that
     would end it. `why_not_spark`: why Spark has no access.
@@ -105,7 +105,7 @@ def takes_spark(uri: str) -> bool:
 def misplaced(uri: str, *, is_delta: bool) -> str:
     """Return why no client finds a place in a store, or only some do; '' if all do.
 
-    `is_delta`: a table or a lake lies there. delta-rs reads its place as a web address.
+    `is_delta`: there is a table or a lake, whose place delta-rs reads as a web address.
     """
     path = uri.partition("://")[2].rstrip("/")
     if scheme_of(uri) in ("", "file"):

@@ -63,7 +63,7 @@ class TableSpec(Model):
 
     @property
     def windows(self) -> Window | None:
-        """Windows of its rows, by which a view over it can expire its own."""
+        """Windows of its rows, by which a view over it can expire its rows."""
         return None
 
     @property
@@ -88,7 +88,7 @@ class TableSpec(Model):
 
     @property
     def announced(self) -> str:
-        """Path of the table of others that it reads, whose owner may announce news; or ''."""
+        """Path of the foreign table that it reads, whose owner may announce changes; or ''."""
         return ""
 
     @property
@@ -108,12 +108,12 @@ class TableSpec(Model):
 
     @property
     def outside(self) -> str:
-        """Place of its rows if that is no path of files, in words; or ''."""
+        """Place of its rows as text if that is not a path of files; or ''."""
         return ""
 
     @property
     def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:
-        """Tables beside its own that hold rows as they were delivered, each with their key."""
+        """Internal tables that hold rows as they were delivered, each with their key."""
         return {}
 
     @property

@@ -23,7 +23,7 @@ def deliver(
     intervals: Sequence[Interval] = (),
     follows: bool = True,
 ) -> Iterator[BatchReport]:
-    """Load its present state, whatever the intervals."""
+    """Load its present state, regardless of the intervals."""
     yield from load(spark, project, table, run)
 
 

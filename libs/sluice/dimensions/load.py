@@ -67,7 +67,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
 def load_as(
     spark: Spark, project: Project, found: Found, run: Run, before: Head | None, put: Put
 ) -> BatchReport:
-    """Read the due part of the source, judge its rows, and `put` the good ones into the table."""
+    """Read the due part of the source, check its rows, and `put` the good ones into the table."""
     clock = Clock()
     wanted = due(found, before, again=run.full_refresh)
 
@@ -91,7 +91,7 @@ def _is_plain(spec: Dimension) -> bool:
 
 
 def engine_of_load(project: Project, found: Found, wanted: Due, before: Head | None) -> str:
-    """Return the engine that a load would report, unless a value decides otherwise."""
+    """Return the engine that a load would report, unless a value needs Spark."""
     size = _size(wanted, before, 0).bytes
     is_small = size <= project.limits.computed_here_bytes and _is_plain(found.spec)
 

@@ -1,7 +1,7 @@
-"""Rebuild of a dimension: a new full load in place of the current table.
+"""Rebuild of a dimension: a new full load that replaces the current table.
 
-No source has the versions of a history any more. They are converted to the current columns, or the
-rebuild is refused.
+A source no longer has the earlier versions of a history. They are converted to the current columns,
+or the rebuild is refused.
 """
 
 from dataclasses import replace

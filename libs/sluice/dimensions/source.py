@@ -33,7 +33,7 @@ IN_FILES = ("json", "csv", "parquet", "delta")
 class Found:
     """Source of a dimension. `options`: how to read it, at the version that was found.
 
-    `made`: what is made of its files, as a fingerprint.
+    `made`: the fingerprint of how its files are read.
     """
 
     table: Table

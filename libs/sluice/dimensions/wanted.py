@@ -46,7 +46,7 @@ def columns_of(table: Table, spec: Dimension) -> tuple[str, ...]:
 
 
 def current(accepted: DataFrame, table: Table) -> DataFrame:
-    """Return the rows that stand by a whole snapshot, or by a whole log."""
+    """Return the current rows of a whole snapshot, or of a whole log."""
     spec = table.spec
     assert isinstance(spec, Dimension)
     if spec.delivery == "changes":
@@ -55,7 +55,7 @@ def current(accepted: DataFrame, table: Table) -> DataFrame:
 
 
 def last(rows: DataFrame, spec: Dimension) -> DataFrame:
-    """Return the last row of each key, or of each of its versions if they say since when."""
+    """Return the last row of each key, or of each of its versions if they have a start."""
     by = Window.partitionBy(*names(spec.identity))
     nth = F.row_number().over(by.orderBy(*last_first((*spec.sequence, ORIGIN, POSITION))))
     return rows.withColumn("_last", nth).where(F.col("_last") == 1).drop("_last")

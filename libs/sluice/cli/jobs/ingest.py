@@ -19,7 +19,7 @@ def deliver(
 ) -> Iterator[BatchReport]:
     """Ingest a source interval by interval, or bring in a stream or dimension as it is now.
 
-    Of a topic, intervals are those whose messages are read again.
+    For a topic, the messages of these intervals are read again.
     """
     yield from brought(spark, project, table, run)
     yield from delivering(table).deliver(spark, project, table, run, intervals)

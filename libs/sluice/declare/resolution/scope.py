@@ -39,7 +39,7 @@ class Scope:
     joined: Mapping[str, Columns] = field(default_factory=dict)
 
     def problem(self, column: str) -> str:
-        """Return what is wrong with that column; '' if nothing is."""
+        """Return the mistake in that column; '' if there is none."""
         first, *rest = column.split(".")
         if rest and first in self.joined:
             known, (name, *fields) = self.joined[first], rest
@@ -65,7 +65,7 @@ class Scope:
                 report.add(where, problem)
 
     def check_aggregate(self, aggregate: Aggregate, report: Report, *where: str | int) -> None:
-        """Note what is wrong with an aggregate's argument, order and filter."""
+        """Report mistakes in an aggregate's argument, order and filter."""
         self.check(aggregate.argument, report, *where)
         problem = aggregate_problem(aggregate, self.columns)
         if problem:
@@ -81,7 +81,7 @@ class Scope:
                 report.add(where, problem)
 
     def check_names(self, names: Iterable[str], report: Report, *where: str | int) -> None:
-        """Note every name that is no column."""
+        """Report every name that is not a column."""
         for name in names:
             if name not in self.columns:
                 report.add(where, unknown("column", name, self.columns))
@@ -126,7 +126,7 @@ class Scope:
             report.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
 
     def check_select(self, select: Select | None, report: Report) -> None:
-        """Note what is wrong with the selected expressions."""
+        """Report mistakes in the selected expressions."""
         for name, expression in (select or {}).items():
             self.check(expression, report, "select", name)
             self.check_storable(expression, report, "select", name)
@@ -161,7 +161,7 @@ class Scope:
 
 
 def _field_problem(column: str, type_: str, fields: Sequence[str]) -> str:
-    """Return what is wrong with `column.field.field`; '' where its type doesn't say."""
+    """Return the mistake in `column.field.field`; '' if its type is unknown."""
     for i, name in enumerate(fields):
         if head(type_) == "ARRAY":
             (type_,) = inner_types(type_)
@@ -190,7 +190,7 @@ def plain_columns(select: Select) -> set[str]:
 def check_expectations(
     columns: Columns, expect: Iterable[Expectation], report: Report, review: Review | None
 ) -> None:
-    """Note what is wrong with expectations; `columns` is empty if they aren't known."""
+    """Report mistakes in expectations; `columns` is empty if they aren't known."""
     for i, expectation in enumerate(expect):
         for column in expectation.columns if columns else ():
             if column not in columns:

@@ -34,7 +34,7 @@ TELLING = 4  # characters: shorter values are no secrets, and occur in many word
 
 
 class _Constructor(RoundTripConstructor):
-    """Constructor that takes whatever looks like a date as written."""
+    """Constructor that reads dates as plain text."""
 
     def as_written(self, node: ScalarNode) -> str:
         return str(node.value)

@@ -1,4 +1,4 @@
-"""A Delta table that somebody else writes, as it is found. Nothing is ever written to it."""
+"""A Delta table that somebody else writes. Nothing is ever written to it."""
 
 import hashlib
 import json

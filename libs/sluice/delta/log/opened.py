@@ -43,14 +43,14 @@ def opened(uri: str, version: int | None = None) -> DeltaTable:
 
 
 def exists(uri: str) -> bool:
-    """True if a Delta table lies at a URI."""
+    """True if there is a Delta table at a URI."""
     return commit_of(uri) is not None or is_table(uri)
 
 
 def taken(uri: str, version: int | None = None) -> DeltaTable:
     """Return the table as of a version, or as it is now, for one writer.
 
-    Nobody else gets this object any more.
+    Nobody else gets this object afterwards.
     """
     commit = commit_of(uri, version)
     with _opening:

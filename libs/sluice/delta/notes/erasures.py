@@ -24,7 +24,7 @@ ENDING = ".parquet"
 
 @dataclass(frozen=True)
 class Unfinished:
-    """Subjects of one command, in a folder of their own, drafts of the file included."""
+    """Subjects of one command, in a separate folder with the drafts of the file."""
 
     folder: str
     name: str

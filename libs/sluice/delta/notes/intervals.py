@@ -6,7 +6,7 @@ delivered: it is read once more, and nothing changes. A note never outlives the 
 describes. Only a batch of messages keeps its note while they are judged again: it names the offsets
 that were read, and those stay the same. An interval without rows, that had none before, has a note
 and no commit: it names the newest batch. If overlapping deliveries ran at once, the note of the
-later batch stands. Each note is a file of its own; MANY_FILES of them are merged into one.
+later batch counts. Each note is a file of its own; MANY_FILES of them are merged into one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ def deliveries(uri: str) -> list[Note]:
 
 
 def notes(uri: str) -> list[dict[str, Any]]:
-    """Return the notes that stand, in order of time, as rows of SCHEMA; none without a table."""
+    """Return the valid notes, in order of time, as rows of SCHEMA; none without a table."""
     return _standing(read_table(uri)).to_pylist() if is_table(uri) else []
 
 
@@ -128,7 +128,7 @@ def check_kept(source: str, noted: Sequence[Note], at: Head | None) -> None:
 def replaced_by(
     delivered: list[Note], interval: Interval, source: str, timezone: str = "UTC"
 ) -> list[Note]:
-    """Return the deliveries that one of `interval` replaces: those that lie wholly inside it.
+    """Return the deliveries that one of `interval` replaces: those completely inside it.
 
     Raises UsageError if one overlaps it only in part.
     """
@@ -157,7 +157,8 @@ def withdraw_all(uri: str) -> None:
 
 
 def recount(uri: str, counted: Callable[[], Counts]) -> None:
-    """Correct what the notes say of each interval's rows, after some were removed. Safe to repeat.
+    """Correct each interval's row counts in the notes, after some rows were removed. Safe to
+    repeat.
 
     `counted` is called after the notes are read: of rows that it misses, the note comes later.
     """
@@ -184,7 +185,7 @@ def _inside_of(interval: Interval, counted: Mapping[datetime, int]) -> int:
 
 
 def record(uri: str, note: Note) -> None:
-    """Note a note. It stands until one of a later batch overlaps it, or it is withdrawn."""
+    """Note a note. It is valid until one of a later batch overlaps it, or it is withdrawn."""
     row = {
         "interval_start": note.interval.start,
         "interval_end": note.interval.end,

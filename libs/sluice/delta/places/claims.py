@@ -68,7 +68,7 @@ def unfinished(lake: LakeLayout) -> list[str]:
 
 
 def _claim(folder: str, copy: LakeLayout) -> bool:
-    """Claim a folder; false if it belongs to another copy. The log says who won."""
+    """Claim a folder; false if it belongs to another copy. The log shows who won."""
     uri, name = f"{folder}/{CLAIM}", copy.root.rpartition("/")[2]
     try:
         DeltaTable.create(uri, _COLUMNS, name=name, storage_options=options(uri))

@@ -1,4 +1,4 @@
-"""Tables of a lake in an object store, copied by the store itself into a folder of their own.
+"""Tables of a lake in an object store, copied by the store itself into a separate folder.
 
 A store has no links and no locks. A copy costs two requests for each file, and no data passes
 through this process. The copies of a killed process are removed a day after it began.

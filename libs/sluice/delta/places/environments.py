@@ -105,7 +105,7 @@ def keep(lake: LakeLayout, name: str, expires: datetime) -> None:
 
 
 def drop(lake: LakeLayout, name: str) -> None:
-    """Remove an environment; once it has begun, it is none any more."""
+    """Remove an environment; once removal has begun, the environment no longer exists."""
     there = existing(lake.root, name)
     if "://" in there:
         claims.drop(lake, name, there)

@@ -1,7 +1,7 @@
 """Tables that lie in a lake, whether or not a declaration names them. Reads only listings.
 
-An earlier, longer query of a view may have left tables behind. They are the view's own,
-`<view>__3` or `<view>__state`, and no part of it any more. Nothing reads them.
+An earlier, longer query of a view may have left tables behind. They were internal tables of the
+view, such as `<view>__3` or `<view>__state`. Nothing reads them.
 """
 
 import re
@@ -34,7 +34,7 @@ def names_in(lake: LakeLayout) -> set[str]:
 
 
 def leftovers(project: Project, tables: Iterable[Table]) -> dict[str, Table]:
-    """Return the tables that views among these have left behind, by id."""
+    """Return the tables that these views no longer use, by id."""
     views = {table.id: table for table in tables if table.is_view}
     if not views:
         return {}

@@ -57,9 +57,9 @@ def _links(lake: LakeLayout) -> Iterator[tuple[LakeLayout, copied.Share]]:
 
 
 def previews(lake: LakeLayout) -> list[str]:
-    """Remove what killed previews of a lake have left; return the names of those that go on.
+    """Remove what killed previews of a lake have left; return the names of running ones.
 
-    In an object store what is left counts as one that goes on, for a day.
+    In an object store, a preview's remains count as running for a day.
     """
     if "://" in lake.root:
         copied.sweep(_previews(lake))

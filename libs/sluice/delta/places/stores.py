@@ -66,7 +66,7 @@ def open_table(uri: str, version: int | None = None) -> DeltaTable:
 
 
 def is_table(uri: str) -> bool:
-    """True if a Delta table lies at a URI."""
+    """True if there is a Delta table at a URI."""
     return bool(DeltaTable.is_deltatable(uri, options(uri)))
 
 

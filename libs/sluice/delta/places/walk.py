@@ -2,7 +2,7 @@
 
 Links are followed wherever they lead, because suppliers deliver by links to their shares. Links
 that lead back, links to nothing, pipes, sockets, devices and unreadable files are found, too. They
-appear as files with a `fault`, so that nobody misses them in silence.
+appear as files with a `fault`, so that none is missed silently.
 """
 
 import os
@@ -61,7 +61,7 @@ class _Folder:
 
 
 def local_path(uri: str) -> str | None:
-    """Return the path of a file of this machine, as `os` takes it; None for one in a store."""
+    """Return the path of a local file, as `os` takes it; None for one in a store."""
     if uri.startswith(FILE):
         return os.fsdecode(unquote_to_bytes(uri.removeprefix(FILE)))
     return None if "://" in uri and not uri.startswith("/") else uri
@@ -151,7 +151,7 @@ class _Walk:
         return LandedFile(self._uri(real), 0, 0, why)
 
     def _uri(self, real: str) -> str:
-        """Return the path below the root as given, wherever the root itself leads."""
+        """Return the path below the root as given, even if the root is a link."""
         if real.startswith(self.inside):
             real = self.shown + real[len(self.inside) :]
         elif real == self.top:

@@ -1,7 +1,7 @@
 """Rows of a table's files that are still there: those that no deletion vector marks.
 
-Arrow's own dataset knows no vectors. Without vectors it is used as it is. A file with one is read
-by row groups, because only whole ones show the number of each row.
+Arrow's own dataset does not support vectors. Without vectors it is used as it is. A file with one
+is read by row groups, because only whole ones show the number of each row.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -131,7 +131,7 @@ def _dataset(
 ) -> "ds.FileSystemDataset":
     """Return all rows of the files, which deltalake refuses to do for a table with vectors.
 
-    `some`: these files alone. `columns`: what they hold, if it is not what the table does.
+    `some`: only these files. `columns`: what they hold, if it is not what the table does.
     """
     import pyarrow.dataset as ds  # with pandas, which takes a moment
 

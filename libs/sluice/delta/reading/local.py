@@ -41,7 +41,7 @@ _keeping = Lock()
 def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
     """Return the rows of the table as of `version`. Several views of a run share one reading.
 
-    A reading is known by its files, because a restored table gives its numbers to other versions.
+    A reading is identified by its files, because a restored table reuses version numbers.
     """
     if is_bare():
         return _bare_snapshot(session, uri, version)

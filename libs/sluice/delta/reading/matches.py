@@ -75,7 +75,7 @@ class Searched:
         return size_of(self._table).bytes
 
     def rows(self, wanted: Iterable[Values]) -> pa.Table | None:
-        """Return the rows whose values are all among those of one of `wanted`.
+        """Return the rows whose values all match one of `wanted`.
 
         None if they can't be determined, or are too many.
         """

@@ -45,8 +45,8 @@ class File:
 class Search:
     """Columns of files, the wanted values, and the most rows to look for in a file, if any.
 
-    Wanted are the rows whose values are all among those of one of `wanted`. A column that a file
-    lacks is null in it.
+    A row matches if all its values are among those of one of `wanted`. A column that a file lacks
+    is null in it.
     """
 
     stored: pa.Schema

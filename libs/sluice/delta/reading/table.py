@@ -1,6 +1,6 @@
 """Read Delta tables with Spark, at exactly one version; create them without it.
 
-A pinned version always bounds a snapshot and a feed, so all tasks of a batch see the same rows
+A pinned version always bounds a snapshot and a feed. So all tasks of a batch see the same rows,
 whatever is committed meanwhile.
 """
 
@@ -106,7 +106,7 @@ def _check_handed(uri: str, size: int, limits: Limits) -> None:
 
 
 def replace_where(uri: str, rows: DataFrame, predicate: str) -> None:
-    """Put `rows` in place of those that `predicate` selects, by Spark. Raises LostRace."""
+    """Replace the rows that `predicate` selects by `rows`, with Spark. Raises LostRace."""
     check_spark_may_commit(rows.sparkSession, uri)
     with lost_race_of(uri, open_table(uri).version()):
         writer = rows.write.format("delta").mode("overwrite")

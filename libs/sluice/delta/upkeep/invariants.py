@@ -1,8 +1,8 @@
-"""Invariants of a stored table, checked by its log and files alone, whatever has happened to it.
+"""Invariants of a stored table at any time, checked by its log and files only.
 
 `sluice verify` and the tests ask the same questions here. Each answer is a list of faults in words;
-none is the good answer. Maintenance may rightly have deleted something: then the checks cover what
-is left. `sluice.operate.verify` checks that the rows are what their query returns.
+none is the good answer. Maintenance may have deleted something: then the checks cover the rest.
+`sluice.operate.verify` checks that the rows are what their query returns.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -44,7 +44,7 @@ class Laid:
 
     @property
     def is_sorted(self) -> bool:
-        """True if its rows lie in order."""
+        """True if its rows are in order."""
         return bool(self.starts)
 
 
@@ -102,7 +102,7 @@ def sort_order(order: Sequence[Direction], schema: pa.Schema) -> Order:
 
 
 def is_in_order(keys: pa.Table, order: Order) -> bool:
-    """True if these rows lie in order."""
+    """True if these rows are in order."""
     name, way = order[0]
     column = keys[name].combine_chunks()
     before, after = column.slice(0, max(0, len(column) - 1)), column.slice(1)

@@ -2,7 +2,7 @@
 
 Consumers read the feeds from the versions that they name, and those versions' commits prove that a
 table is still the same. So the log keeps a checkpoint at or before the oldest named version, and
-every commit from there on. Older versions can't be opened any more.
+every commit from there on. Older versions can no longer be opened.
 """
 
 import re

@@ -32,7 +32,7 @@ UPKEEP_RUN = ""  # upkeep belongs to no run
 
 @dataclass(frozen=True)
 class Filing:
-    """A table at its head, the order in which its rows should lie, and the column of its slices."""
+    """A table at its head, the order of its rows, and the column of its slices."""
 
     before: Head
     limits: Limits

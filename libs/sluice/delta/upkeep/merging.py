@@ -1,7 +1,7 @@
-"""File a table on a disk again in pieces, each in a commit of its own, without Spark.
+"""File a table on a disk again in pieces, each in a separate commit, without Spark.
 
-A piece reads a bounded number of bytes: files, or the part of files that lies between two keys. It
-is committed only onto the version that it was read from: if a batch was first, only this piece is
+A piece reads a bounded number of bytes: files, or the part of files between two keys. It is
+committed only onto the version that it was read from: if a batch was first, only this piece is
 dropped. After a kill between two pieces, the table is whole, and the next upkeep continues.
 """
 
@@ -33,7 +33,7 @@ def may_merge(filing: Filing) -> bool:
 
 
 def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
-    """File what is worn of these slices again.
+    """File the worn segments of these slices again.
 
     Return the number of files that went, and the slices that are left to Spark: their rows are too
     wide to be cut, or Arrow can't read their files in the table's types.

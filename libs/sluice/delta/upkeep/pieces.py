@@ -2,9 +2,9 @@
 
 The table's ground consists of the files that have the most rows for their key range and don't
 overlap. All others are covers, which batches have added over many keys. The ground is cut into
-segments at its files. A segment is due if enough of its rows were marked or lie in covers, or if
+segments at its files. A segment is due if enough of its rows were marked or are in covers, or if
 its file is small. Segments that are due are combined up to a number of bytes, each with the part of
-the covers in its key range. Files of other segments are left alone.
+the covers in its key range. Files of other segments stay.
 """
 
 from bisect import bisect_left, bisect_right
@@ -116,7 +116,7 @@ def _some(file: Laid, start: int, end: int) -> list[Take]:
 
 @dataclass(frozen=True)
 class Ground:
-    """Sorted files, as those that lie side by side and the covers over them."""
+    """Sorted files: ground files side by side, and the covers over them."""
 
     files: Sequence[Laid]
     limits: Limits
@@ -216,7 +216,7 @@ def _first(file: Laid) -> int:
 
 
 def _spread(covers: Sequence[Laid], cuts: Sequence[int]) -> list[float]:
-    """Return how many rows of covers lie between cuts, as if each row group had them evenly."""
+    """Return the number of cover rows between cuts, assuming an even spread in each row group."""
     came = [0.0] * (len(cuts) + 1)
     for cover in covers:
         for (rows, _), (start, end) in zip(cover.sizes, pairwise(cover.starts), strict=True):

@@ -1,4 +1,4 @@
-"""Write one piece of a table on a disk again, in a commit of its own, without Spark.
+"""Write one piece of a table on a disk again, in a separate commit, without Spark.
 
 A piece's rows are written in order. A file is removed once all its rows have been moved; until
 then, moved rows are marked in it. No row changes, so the change feed does not show it.
@@ -37,14 +37,14 @@ Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def may_rewrite(filing: Filing) -> bool:
-    """True if the table lies on a disk, and asks no more of a writer than this."""
+    """True if the table is on a disk, and needs no other writer features."""
     table, now = opened(filing.before.uri, filing.before.version), Now.of(filing)
     return now is not None and is_plain(table) and all("stats" in f for f in now.files.values())
 
 
 @dataclass(frozen=True)
 class Now:
-    """A table at its head. `filed`: the order in which its rows should lie."""
+    """A table at its head. `filed`: the wanted order of its rows."""
 
     head: Head
     folder: str
@@ -98,7 +98,7 @@ def rewrite(
 ) -> int | None:
     """Write a piece again; return how many files went, or None if nothing is to be done.
 
-    Rows that lie in order in one file without marks stay. `layout`: that by which the piece was
+    Rows that are in order in one file without marks stay. `layout`: that by which the piece was
     cut, if it was. Raises LostRace if another writer was first.
     """
     cut = _Cut(now, piece, layout)

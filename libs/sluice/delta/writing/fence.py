@@ -1,8 +1,8 @@
 """The fence of a commit: it goes onto the version that it was computed from, once, or not at all.
 
 Every commit of a batch carries the number of the batch and the identity of its attempt. Afterwards
-the log is asked whose attempt has won. It is also asked if a store loses the answer to a commit,
-whose outcome is unknown otherwise.
+the log shows whose attempt has won. It also shows the outcome of a commit whose answer the store
+has lost.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Files as actions of a commit: one that has come, one whose rows are marked, one that has gone.
+"""Files as actions of a commit: added, with marked rows, or removed.
 
 `changes` is false for upkeep: rows only move, and the change feed does not show it.
 """

@@ -1,4 +1,5 @@
-"""The layout of rows in a table's files: by key, in small row groups, so that small reads open few.
+"""The layout of rows in a table's files: by key, in small row groups, so that small reads open few
+of them.
 
 A table is filed in slices: its partitions, or the whole table. A slice is in order if its row
 groups are small and their keys don't overlap. Rows that batches add later lie beside it until

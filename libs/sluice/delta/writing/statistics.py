@@ -1,4 +1,4 @@
-"""Settings by which delta-rs writes files: small row groups, and statistics where they are right.
+"""Settings for files of delta-rs: small row groups, and statistics where they are correct.
 
 Wrong statistics make readers skip files that hold wanted rows. delta-rs writes those of a decimal
 as a float or a 64-bit integer, which round and overflow. It leaves NaN out of a maximum, although
