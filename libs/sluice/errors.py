@@ -1,6 +1,6 @@
 """The one tree of errors that a user of Sluice can meet.
 
-Each error says what was found and where. Its hint says what to do next, and its exit code shows a
+Each error reports what was found and where. Its hint is the next step, and its exit code shows a
 scheduler whether a retry can help.
 
     SluiceError
@@ -176,4 +176,4 @@ class InputRewritten(HistoryLost):
 
 
 class DeliveriesLost(HistoryLost):
-    """A source's table that lacks deliveries, because an older state was restored alone."""
+    """A source's table that lacks deliveries, because it alone was restored to an older state."""

@@ -187,7 +187,7 @@ def _rebuilding(*, allow_empty: bool = False) -> Run:
 def _redefine(
     spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
 ) -> Iterable[BatchReport]:
-    """Rebuild a table that another definition filled, unless one that it reads has led to that."""
+    """Rebuild a table that was built by another definition, unless an input is the cause."""
     if not redefined_parts(project, table):
         return ()
     return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_source)

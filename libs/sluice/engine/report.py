@@ -24,11 +24,11 @@ class BatchReport:
     """One batch of one table. `inputs`: id -> [from, to] versions consumed; times in seconds.
 
     `reason` explains the strategy. `recomputed`: groups that were read again from the inputs.
-    `expired`: arrived rows whose windows had ended too long ago, which were not applied. A failed
-    table has an `error`, its hint and exit code, and the run's intervals that it did not deliver,
-    with the zone in which people read them. `is_absent`: no file came for its interval. A skipped
-    table has the failed tables that it depends on. `engine`: `process`, or `spark` with the reason
-    if a small batch was left to it.
+    `expired`: arrived rows that were not applied, because their windows had ended too long ago. A
+    failed table has an `error`, its hint and exit code. It also has the intervals that the run did
+    not deliver, with the zone in which people read them. `is_absent`: no file came for its
+    interval. A skipped table has the failed tables that it depends on. `engine`: `process`, or
+    `spark` with the reason if a small batch was left to it.
     """
 
     table: str

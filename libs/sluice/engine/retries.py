@@ -70,7 +70,7 @@ def is_transient(message: str) -> bool:
 
 @contextmanager
 def naming_faults(table: str) -> Iterator[None]:
-    """Raise Retryable in place of Spark's error if a store is down, and name lasting faults."""
+    """Raise Retryable instead of Spark's error if a store is down, and name lasting faults."""
     try:
         yield
     except SluiceError:

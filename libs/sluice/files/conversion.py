@@ -174,7 +174,7 @@ class _Conversion:
 
 
 def _impossible(sql: str, type_: DataType, depth: int = 0) -> str:
-    """Return SQL for what readers can't show of a value that is not null; '' if there is nothing.
+    """Return SQL that finds values which readers can't show; '' if there are none.
 
     That is a year outside 1 to 9999, and bytes in a text that are not UTF-8.
     """
@@ -201,7 +201,7 @@ def _any_impossible(array: str, type_: DataType, depth: int) -> str:
 
 
 def _alike(a: DataType, b: DataType) -> bool:
-    """True if the types are the same, whatever may be null in them."""
+    """True if the types are the same, ignoring nullability."""
     return _text(a) == _text(b)
 
 

@@ -28,7 +28,7 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")  # one fault to Java, s
 
 
 def narrow(width: int) -> str:
-    """Return the reason of a row that has not so many values."""
+    """Return the reason for a row with a different number of values."""
     return f"does not parse as {width} values"
 
 

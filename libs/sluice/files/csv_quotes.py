@@ -1,8 +1,8 @@
 """Faults of a CSV file's quotes: one that is never closed, or something behind a closing one.
 
-Spark's parser takes such a text as far as it goes, or with its quotes. It drops control characters
-behind a closing quote, and zeros inside quotes. The whole file is therefore searched, at the speed
-of a regular expression.
+Spark's parser cuts such a value, or keeps its quotes. It drops control characters behind a closing
+quote, and zeros inside quotes. The whole file is therefore searched, at the speed of a regular
+expression.
 """
 
 import codecs
@@ -19,8 +19,8 @@ BLANK = r"[\x00-\x20]"  # what Spark's parser drops behind a closing quote
 class Faults:
     """`is_cut`: the file ends inside quotes; `has_odd`: something follows a closing quote.
 
-    `is_mixed`: a line feed stands in a file whose lines end with carriage returns alone. `lost_in`:
-    the line of the first text whose control characters would be dropped; 0 for none.
+    `is_mixed`: a line feed occurs in a file whose lines end with bare carriage returns. `lost_in`:
+    the line of the first value whose control characters would be dropped; 0 for none.
     """
 
     is_cut: bool = False
@@ -110,7 +110,7 @@ class Quotes:
         return text.count(self.line_end, start, at) + 1 if at >= 0 else 0
 
     def _chunks(self, stream: BinaryIO) -> Iterator[str]:
-        """Yield texts that end in no quote or space, so that what follows is seen with them.
+        """Yield parts that end in no quote or space, so a quote stays with its next character.
 
         If there are comments, a text ends where a line ends.
         """

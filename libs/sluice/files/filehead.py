@@ -32,7 +32,7 @@ _FAULTS = (PermissionError, ConnectionError, TimeoutError)
 
 
 class Unreadable(Exception):
-    """Raised if the file is not what its format says."""
+    """Raised if the file does not have the declared format."""
 
 
 class Gone(Unreadable):
@@ -57,7 +57,7 @@ class FileHead:
 
     @property
     def is_empty(self) -> bool:
-        """True if it has not even a header."""
+        """True if it has no header either."""
         return self.is_complete and not self.names
 
 

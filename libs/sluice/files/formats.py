@@ -97,7 +97,7 @@ def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...
 
 
 def _cut(nanos: Sequence[str]) -> tuple[str, ...]:
-    """Return SQL for CUT, the number of times that lie between two microseconds."""
+    """Return SQL for CUT, the number of times with digits beyond a microsecond."""
     between = (f"CASE WHEN `{n}` % 1000 <> 0 THEN 1 ELSE 0 END" for n in nanos)
     return (f"{' + '.join(between)} AS {CUT}",) if nanos else ()
 

@@ -52,8 +52,8 @@ def read_here(
 ) -> DataFrame | None:
     """Return what `read` finds in the files in this process; None if Spark is to read them.
 
-    A cluster gets the rows of a store that it may not read itself. It gets them file by file.
-    Raises UsageError if it can't.
+    Rows of a store that a cluster can't access are passed to it. It gets them file by file. Raises
+    UsageError if it can't.
     """
     if is_here(session):
         return read(heads)
@@ -117,8 +117,8 @@ def parquet_here(
 ) -> DataFrame:
     """Return these columns of Parquet files, in the given types, and their place.
 
-    `names`: those that the files give to columns, if they are others.
-    Nanoseconds are cut to microseconds; CUT is the number of times of a row that lost digits.
+    `names`: the columns' names in the files, if they differ. Nanoseconds are cut to microseconds;
+    CUT is the number of times of a row that lost digits.
     """
     if options:
         raise NotHere(f"Parquet with {', '.join(f'`{name}`' for name in sorted(options))}")
@@ -158,7 +158,7 @@ def _table(
 
 
 def _check_as_spark(footer: pq.FileMetaData, *, has_times: bool) -> None:
-    """Raise NotHere for a file that Spark can't read, or whose days it counts otherwise.
+    """Raise NotHere for a file that Spark can't read, or whose dates it reads differently.
 
     Spark before 3.1, and its legacy mode, wrote times in the Julian calendar.
     """

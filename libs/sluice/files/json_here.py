@@ -47,13 +47,13 @@ _ESCAPED = {**{n: f"\\u{n:04X}" for n in range(32)}, **_ESCAPED}
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number as written."""
 
     __slots__ = ()
 
 
 class _Object(list[tuple[str, Any]]):
-    """Fields of an object, in order; a name may stand twice."""
+    """Fields of an object, in order; a name may occur twice."""
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def _is_list(sql: str) -> str:
 
 @dataclass(frozen=True)
 class _Syntax:
-    """Syntax of JSON as in RFC 8259, unless options say otherwise."""
+    """Syntax of JSON as in RFC 8259, unless options differ."""
 
     options: Mapping[str, str]
 

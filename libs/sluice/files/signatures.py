@@ -1,7 +1,6 @@
 """Formats that a file shows by its first bytes, though it is delivered as text.
 
-No text begins like that, so such a file is not CSV or JSON: it is reported as a whole, not
-line by line.
+No text begins like that. Such a file is therefore reported as a whole, not line by line.
 """
 
 import re

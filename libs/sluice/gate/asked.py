@@ -1,9 +1,9 @@
 """Answers of Great Expectations about expectations, kept from one command to the next.
 
-Asking it means importing it, which takes seconds, so it is not asked about plain expectations. What
-it finds wrong depends on the expectation and on its version alone. Only questions without a finding
-are kept. The file can be deleted any time. Where the library is not installed, nothing is asked: a
-project can be read and planned there, but no batch be judged.
+Asking it means importing it, which takes seconds, so it is not asked about plain expectations. Its
+findings depend only on the expectation and on its version. Only questions without a finding are
+kept. The file can be deleted any time. If the library is not installed, nothing is checked: the
+project can be read and planned, but no batch can be judged.
 """
 
 import hashlib

@@ -4,6 +4,6 @@ PySpark's own client builds plans of Spark Connect's protocol. `channel` hands t
 which computes them here instead of sending them to a server. No JVM runs and nothing listens.
 
 It computes only what certainly equals Spark's result. Everything else raises `NotHere` before any
-result: an unknown function, a rare type, and also every error in a value. The caller then asks
-Spark, whose answer or error counts.
+result: an unknown function, a rare type, and also every error in a value. The caller then uses
+Spark, whose result or error counts.
 """

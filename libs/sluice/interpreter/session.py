@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def answered(answer: Callable[[Any], T], request: Any) -> T:
-    """Return the answer to a request. A fault of our own is no reason to fail: Spark can do it."""
+    """Return the answer to a request; an unexpected fault leaves the request to Spark."""
     try:
         return answer(request)
     except NotHere:
@@ -41,7 +41,7 @@ def answered(answer: Callable[[Any], T], request: Any) -> T:
 
 
 class _Channel(grpc.Channel):  # type: ignore[misc]
-    """A channel whose far end is a service in this process."""
+    """A channel to a service in this process."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

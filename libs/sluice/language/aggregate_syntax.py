@@ -63,7 +63,7 @@ class AggregateParts:
 
 
 def read_aggregate(text: str) -> AggregateParts:
-    """Read the parts of an aggregate's text; ValueError says what is wrong with it."""
+    """Parse the parts of an aggregate's text; ValueError names the mistake."""
     python = PYTHON.fullmatch(text)
     if python:
         parts = _read_call(f"{_OWN}({python[2] or ''})")

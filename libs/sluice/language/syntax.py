@@ -1,9 +1,9 @@
 """Text of an expression, parsed and checked against an allow-list.
 
 The grammar is sqlglot's for Spark, but functions are kept verbatim: every call keeps its written
-name, which is looked up in an allow-list. Nothing is translated behind the user's back. Kinds of
-syntax are an allow-list as well: anything not named here (subqueries, windows, parameters, ...) is
-refused. SQL for Spark is regenerated from the checked tree, never taken from the text.
+name, which is looked up in an allow-list. Nothing is translated silently. Kinds of syntax are an
+allow-list as well: anything not named here (subqueries, windows, parameters, ...) is refused. SQL
+for Spark is regenerated from the checked tree, never taken from the text.
 """
 
 import logging
@@ -176,7 +176,7 @@ def reason_of(error: Exception) -> str:
 
 
 def without_tokens(message: str) -> str:
-    """Return sqlglot's message with words of the text in place of its own tokens."""
+    """Return sqlglot's message with words of the text instead of its own tokens."""
     return re.sub(r"<Token .*?text: (.*?), line: .*?>", r"'\1'", message)
 
 

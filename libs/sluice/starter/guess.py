@@ -42,8 +42,8 @@ PLAIN: Mapping[pa.DataType, str] = {
 class Guess:
     """A table as the data suggests it; without a `time` and without days, it is a dimension.
 
-    `columns`: name -> Spark's type, of those that can be declared. `names`: those that the files
-    give to columns, if they are others.
+    `columns`: name -> Spark's type, of those that can be declared. `names`: the columns' names in
+    the files, if they differ.
     """
 
     found: Found

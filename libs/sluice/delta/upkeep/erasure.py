@@ -105,7 +105,7 @@ def _data(path: str) -> str:
 
 
 def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -> int:
-    """Take what commits up to a version say of rows out of the log, except of active files."""
+    """Remove row statistics of commits up to a version from the log, but not of active files."""
     count = 0
     for info in _files(filesystem, f"{root}/{LOG}"):
         commit = COMMIT.fullmatch(info.base_name)

@@ -2,8 +2,8 @@
 
 The base class does what all kinds share: the whole query, each changed row by itself, or the
 touched groups from every input. Each way ends in the same diff, so they can't disagree in what they
-commit. A kind's own batch overrides what is special to it. Rows are lazy, except the literal bounds
-by which a large scan skips files.
+commit. A kind's batch overrides its special parts. Rows are lazy, except the literal bounds by
+which a large scan skips files.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Extension(Protocol):
 
     @property
     def plan(self) -> BatchPlan:
-        """A plan whose pins are the versions that the kept columns reflect."""
+        """A plan pinned to the versions that the kept columns reflect."""
 
     def rows(self, batch: "Batch") -> DataFrame:
         """Return the whole table by today's definition."""
@@ -142,7 +142,7 @@ class Batch:
         return Whole(self.query(), count_of(late_of_change(came, self.alive)))
 
     def stored(self, rows: DataFrame) -> DataFrame:
-        """Add to output rows what the table keeps beside them."""
+        """Add the table's extra columns to output rows."""
         return rows
 
     def late(self, changes: Rows, snapshots: Rows, touched: DataFrame, alive: Column) -> DataFrame:
@@ -224,13 +224,13 @@ class Batch:
         return ()
 
     def hold(self, rows: DataFrame) -> DataFrame:
-        """Cache `rows` in Spark, so that they are computed once."""
+        """Cache `rows` in Spark, to compute them only once."""
         kept = rows.persist()
         self.held.callback(kept.unpersist)
         return kept
 
     def needed(self, snapshots: Rows) -> Rows:
-        """Return the inputs' rows that a row of the table, as it is from now on, may come from."""
+        """Return the inputs' rows that rows of the new table may come from."""
         return snapshots
 
     def _row_wise(self, changes: Rows) -> Computed:

@@ -10,7 +10,7 @@ from sluice.engine.query.maintained import Maintained
 
 
 class Strategy(StrEnum):
-    """Strategies of a batch, if its kind has none of its own."""
+    """Strategies of a batch, if its kind defines none."""
 
     BUILD = "build"  # no table yet: the whole query
     ROW_WISE = "row-wise"  # the changed rows themselves

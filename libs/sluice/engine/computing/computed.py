@@ -39,9 +39,9 @@ class Computed:
 
     `strategy`: the way that was taken, if the plan left it open. `shown`: the changelog of the view
     over a state, if the same pass produced it. `rows`: how many the changelog may have, if what was
-    read does not show it. `is_projection`: each row comes from one row of the feed or of what is
-    kept already. Computing such rows twice costs less than keeping them. `is_filed`: the rows are
-    laid out as the table's files should be.
+    read does not show it. `is_projection`: each row comes from one row of the feed or of the kept
+    rows. Computing these rows twice costs less than caching them. `is_filed`: the rows are laid out
+    as the table's files should be.
     """
 
     changelog: Changelog
@@ -83,9 +83,9 @@ class Carried:
 
 
 def settled(session: SparkSession, computed: Computed) -> Computed:
-    """Return what was computed, its rows at hand if this process computes them.
+    """Return the computed rows, in memory if this process computes them.
 
-    From here on, nothing is left to Spark any more.
+    From here on, nothing is left to Spark.
     """
     if not is_here(session):
         return computed

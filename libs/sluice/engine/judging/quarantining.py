@@ -24,7 +24,7 @@ NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class JudgedBatch:
-    """Batch that is judged, as results and quarantine name it.
+    """Batch under check, as results and quarantine name it.
 
     `is_added`: its quarantined rows join those of earlier batches instead of replacing them.
     `is_replayed`: its rows come from the quarantine, which keeps them until the good ones are

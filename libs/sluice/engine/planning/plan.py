@@ -61,7 +61,7 @@ def replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head
 
 
 def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph, limits: Limits) -> BatchPlan:
-    """Plan to read everything as it is now, whatever the table was built from."""
+    """Plan to read all inputs at their heads, whatever the table was built from."""
     before = head_as_found(lake.uri(node.id))
     check_fit(node.table.id, before)
     return _planned(node, lake, graph, limits, before, NOTHING, {})
@@ -102,7 +102,7 @@ def _planned(
 
 
 def _vacuumed(heads: Mapping[str, Head | None], pins: Mapping[str, Pin]) -> str:
-    """Return a chosen input version whose rows can't be read any more, in words.
+    """Return a chosen input version whose rows can no longer be read, as text.
 
     A vacuum keeps the versions that consumers name. A table that is built may need another one.
     """

@@ -40,7 +40,7 @@ def redefined(at: Head | None, current: dict[str, Any]) -> str:
 
 
 def is_of_another(at: Head | None, current: str) -> bool:
-    """True if the head of a table was made by another definition than `current`."""
+    """True if the head of a table was built by a definition other than `current`."""
     made_by = at.position.definition if at and at.position else ""
     return bool(made_by) and made_by != current
 

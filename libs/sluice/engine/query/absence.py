@@ -1,7 +1,8 @@
 """Conditions that keep rows out of a table; each can be left out of its declaration.
 
 So the table can be computed with only some of them, and the first condition that a row fails is the
-reason for its absence. `where` and `having` are found wherever they are declared. A kind's module
+reason for its absence. `where` and `having` are found at any place in a declaration. A kind's
+module
 `absence` names further conditions, and rows without a match.
 """
 
@@ -87,7 +88,7 @@ def _within(value: Any, path: Path) -> Iterator[tuple[Path, Expression]]:
 
 
 def _without(value: Any, path: Path) -> Any:
-    """Return a declaration without what is at that place."""
+    """Return a declaration without the part at that place."""
     if not path:
         return None
     first, rest = path[0], path[1:]

@@ -1,4 +1,4 @@
-"""Errors for what Spark can't do with a view's rows or its query, in words that name both.
+"""Errors of Spark in a view's rows or its query, in messages that name both.
 
 In ANSI mode a division by zero, an overflow or a text that holds no number ends the batch. A retry
 meets the same row, and leaving the row out would make the view differ from its query. An exception
@@ -86,6 +86,6 @@ def _words(error: Exception) -> str:
 
 
 def _last_line(error: Exception) -> str:
-    """Return the end of a Python trace, which says what was raised."""
+    """Return the last line of a Python trace, which shows the error."""
     trace = str(error).partition("\n SQLSTATE:")[0].partition("\n\tat ")[0]
     return trace.strip().rpartition("\n")[2].removeprefix("RuntimeError: ")

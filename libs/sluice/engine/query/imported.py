@@ -1,7 +1,7 @@
 """Python objects that users name in a declaration: `module:name`, shipped with their package.
 
 They are shipped by value, with what they use of their package, so Spark's workers need not have it.
-Where that holds something that can't be shipped, such as a lock, only their own module is, and
+If that contains something that can't be pickled, such as a lock, only their own module is sent, and
 workers must have the rest. Loading the configuration checks which modules may be named.
 """
 

@@ -1,7 +1,7 @@
 """The common base of all operators.
 
 An operator is the defining query of a table, cut in two at the point where rows are grouped.
-`prepare` works on each input row by itself and names the row's group. `combine` turns the rows of
+`prepare` handles each input row separately and names the row's group. `combine` turns the rows of
 whole groups into output rows. So the same two functions recompute everything (`query`) or only the
 groups that a change touched (`recompute`), and can't disagree.
 """
@@ -46,9 +46,9 @@ class Operator(ABC):
     up; if it `follows_references`, their changes drive it as well. `group`: columns that name a
     touched group, present in prepared and in output rows. `key`: columns that identify an output
     row. `row_wise`: each group is one input row, whose new image in the change feed suffices to
-    compute the output. `mirror`: its old image also gives the old output, because the row alone
+    compute the output. `mirror`: its old image also gives the old output, because only the row
     decides. `has_slack`: the table may hold more than it must, depending on its past. `untraced`:
-    why nobody can say which input rows a row comes from, if that is so.
+    why the input rows of a row can't be known; else ''.
     """
 
     inputs: tuple[str, ...]

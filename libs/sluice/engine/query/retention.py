@@ -57,7 +57,7 @@ class Horizon:
         return self._outlives(self.retention.end, self.now)
 
     def expired_groups(self, operator: Operator, current: DataFrame) -> DataFrame:
-        """Return the table's groups that don't live any more."""
+        """Return the table's groups that are no longer alive."""
         return current.where(~self.is_alive()).select(*names(operator.group))
 
     def returning_groups(self, operator: Operator, prepared: Rows) -> DataFrame:

@@ -42,7 +42,7 @@ def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
 
 
 def _keeps_length(window: Window) -> bool:
-    """True if a change of clocks leaves the windows as they are: their step divides every hour."""
+    """True if clock changes don't affect the windows, because their step divides every hour."""
     size, step = window.size, window.advance or window.size
     if size is None or step is None or size.longest >= timedelta(days=1):
         return False

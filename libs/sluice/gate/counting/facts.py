@@ -74,7 +74,7 @@ def clear(lake: LakeLayout, table_id: str) -> None:
 
 
 def rename(lake: LakeLayout, table_id: str, to: str) -> None:
-    """Give the facts of a table to its new name. Safe to repeat."""
+    """Rename the table of kept facts. Safe to repeat."""
     if text := _files(lake).read(table_id):
         _files(lake).write(to, text)
         clear(lake, table_id)

@@ -1,9 +1,9 @@
 """Anomalies: batches that are far from the batches around them, found without configuration.
 
 A number is unusual if it lies more than six spreads from the median of up to 28 batches nearest in
-time. It must also lie clearly farther (by a quarter) than two of them did: weekends are no news.
-The spread is the median distance from the median (MAD), scaled to equal a standard deviation where
-numbers are normal. One wild day moves none of this.
+time. It must also lie clearly farther (by a quarter) than two of them did, because weekends are
+usual. The spread is the median distance from the median (MAD), scaled to equal a standard deviation
+where numbers are normal. One wild day moves none of this.
 
 The spread is never less than what chance does to a count that small. Nor is it less than a
 twentieth of a count or one percent of the rows. So a source that never varied may vary a little.
@@ -58,7 +58,7 @@ def warnings(
     interval_start: dt.datetime | None = None,
     is_absent: bool = False,
 ) -> tuple[str, ...]:
-    """Return what is unusual about a batch among its table's last ones; keep its facts, too.
+    """Return unusual facts about a batch among its table's last ones; store its facts, too.
 
     A batch that may be absent (`is_absent`) is never unusual, but counts for the others.
     Safe to repeat: a batch is never compared with an earlier delivery of the same interval.
@@ -81,7 +81,7 @@ def around(new: KeptFacts, past: Sequence[KeptFacts]) -> list[Facts]:
 
 
 def unusual(new: Facts, past: Sequence[Facts]) -> list[str]:
-    """Return what is far outside the usual, in words with the numbers.
+    """Return the unusual facts, as text with the numbers.
 
     Keys are checked only if the row count is usual; otherwise both would report the same.
     """

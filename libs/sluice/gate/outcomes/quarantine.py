@@ -48,5 +48,5 @@ def _timestamp(time: dt.datetime) -> Column:
 
 
 def _joined(field: str) -> Column:
-    """Return all of a row's reasons; null without the field (a reader's reason is no rule's)."""
+    """Return all of a row's reasons; null without the field (a reader's reason has no rule)."""
     return F.expr(f"nullif(array_join({REASONS}.{field}, '; '), '')")

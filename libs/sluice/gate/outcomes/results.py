@@ -1,7 +1,7 @@
 """Outcomes in Great Expectations' own result format, however they were computed.
 
 The dictionaries have the fields of GX's `ExpectationValidationResult` at result format SUMMARY with
-unexpected rows. So whatever reads GX's JSON reads these.
+unexpected rows. So any reader of GX's JSON can read these.
 """
 
 import datetime as dt

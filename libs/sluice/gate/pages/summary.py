@@ -141,7 +141,7 @@ class TableSummary:
     def state(self) -> State | None:
         """State of its newest batch and of the whole table; None if nothing was ever expected.
 
-        Stopped, whatever was expected, if its last batch failed.
+        Stopped if its last batch failed, whatever its expectations found.
         """
         if self.record.failure:
             return State.STOPPED

@@ -1,4 +1,4 @@
-"""Tests that expectations about several columns make of a row, as Spark SQL (see `row_tests`)."""
+"""Row tests of expectations about several columns, as Spark SQL (see `row_tests`)."""
 
 from collections.abc import Callable, Mapping
 from functools import reduce

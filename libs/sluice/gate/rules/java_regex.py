@@ -35,7 +35,7 @@ _MANY = re.compile(r"\\[dDwWsShHvVRXpPN]")  # in a class: more than one characte
 
 
 def problem(pattern: str) -> str:
-    """Return what is wrong with the pattern; '' if Java should take it."""
+    """Return the mistake in the pattern; '' if Java should accept it."""
     try:
         translated = _translated(pattern)
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Expectations whose arguments are surely right, so that nobody need ask Great Expectations.
+"""Expectations whose arguments are certainly valid, so Great Expectations need not check them.
 
 Asking means importing it, which takes seconds. This table is narrower than what it accepts: an
 argument that is not in it, or a value of another type, is a question. A test puts every expectation

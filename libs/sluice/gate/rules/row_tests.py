@@ -1,4 +1,4 @@
-"""Tests that expectations about one column make of a row, in Spark SQL as Great Expectations means.
+"""Row tests of expectations about one column, in Spark SQL with the meaning of Great Expectations.
 
 As there, a row is unexpected only if the condition is false. Null is ignored by every test but the
 two null tests. NaN, which Spark orders above every number, is a value like any other.
@@ -15,7 +15,7 @@ Kwargs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RowTest:
-    """Test that one expectation makes of a row."""
+    """Row test of one expectation."""
 
     holds: str
     says: str

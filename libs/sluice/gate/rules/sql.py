@@ -1,4 +1,4 @@
-"""Python values and column names as Spark SQL text, so that a rule is one printable expression.
+"""Python values and column names as Spark SQL, so that a rule is one printable expression.
 
 Everything that a user's configuration puts into a rule passes through here. Text is escaped, names
 are quoted, and values of a type without a Spark literal are refused.

@@ -1,8 +1,8 @@
 """A table's expectations, sorted by how each can be answered.
 
 Row rules, measures and uniqueness are compiled to Spark SQL. One pass over the batch answers all of
-the first two, one grouping job the third. Only the rest needs Great Expectations at run time, whose
-import alone takes longer than judging a batch.
+the first two, one grouping job the third. Only the rest needs Great Expectations at run time;
+importing it takes longer than judging a batch.
 """
 
 from collections.abc import Callable, Mapping, Sequence

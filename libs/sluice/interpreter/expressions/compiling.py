@@ -1,6 +1,6 @@
 """Compilation of expressions: names are resolved, types found, and functions chosen.
 
-Nothing is computed yet, so what is unknown here is reported before any answer.
+Nothing is computed yet, so unknown parts are reported before any result.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -53,7 +53,7 @@ class Scope:
 
 
 def compile_node(node: Node, scope: Scope) -> Value:  # noqa: PLR0911 - one per kind of node
-    """Return the expression, ready to be computed. Raises NotHere for what is unknown here."""
+    """Return the expression, ready to be computed. Raises NotHere for unknown parts."""
     if id(node) in scope.computed:
         return scope.computed[id(node)]
     match node:

@@ -106,7 +106,7 @@ def _type(tree: exp.DataType) -> T.DataType:
 
 
 def _read(tree: Tree) -> nodes.Node:
-    """Return the tree of a part. Raises NotHere if it has a part of its own that is unknown."""
+    """Return the tree of a part. Raises NotHere if it has an unknown part."""
     parts, read = _READERS.get(type(tree), ("this expression", _operator))
     known = parts.split()
     if further := [name for name, part in tree.args.items() if part and name not in known]:
@@ -123,7 +123,7 @@ _BITS: dict[type[Tree], int] = {
 
 
 def _binds_otherwise(tree: Tree) -> bool:
-    """Return whether Spark reads the operators of such a text in another order."""
+    """Return whether Spark applies the operators in a different order."""
     if isinstance(tree, _COMPARISONS):
         operands = (tree.this, tree.expression)
         is_chain = isinstance(tree.expression, _COMPARISONS)

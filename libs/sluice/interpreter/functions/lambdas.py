@@ -1,6 +1,6 @@
 """Functions over arrays that take a lambda.
 
-A lambda is computed once over the elements of all rows together, beside the rows they are from.
+A lambda is computed once over the elements of all rows together, with each element's row.
 """
 
 from collections.abc import Callable, Mapping

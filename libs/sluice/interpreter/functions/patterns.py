@@ -1,8 +1,8 @@
 """Regular expressions that mean the same in Java and in Python.
 
-A pattern is taken if it holds nothing whose meaning differs: classes of letters beyond ASCII,
-borders of words, possessive quantifiers, quoting. `.` and `$` are written out, because Java knows
-more ends of lines. Other patterns are Spark's.
+A pattern is accepted unless it contains parts with a different meaning: classes of letters beyond
+ASCII, word boundaries, possessive quantifiers, quoting. `.` and `$` are written out, because Java
+knows more ends of lines. Other patterns are Spark's.
 """
 
 import re
@@ -124,7 +124,7 @@ def _divider(pattern: object) -> re.Pattern[str]:
 
 
 def _characters(value: str, most: int) -> tuple[str, ...]:
-    """Return so many characters at most, the rest behind the last one; all if `most` is 0."""
+    """Return at most so many characters, the last one with the rest; all if `most` is 0."""
     last = (min(most, len(value)) if most > 0 else len(value)) - 1
     return (*value[: max(last, 0)], value[last:])
 

@@ -244,7 +244,7 @@ def _translated(v: str, old: str, new: str) -> str:
 
 
 def _valid(arguments: list[Value]) -> Value:
-    """Return a text as it is: here, all are of UTF-8."""
+    """Return a text unchanged: here, all are UTF-8."""
     return cast(text(arguments[0]), STRING)
 
 

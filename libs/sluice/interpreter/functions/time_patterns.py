@@ -1,7 +1,7 @@
 """Dates and times by a pattern, as Spark reads them in CSV with the formatters of `java.time`.
 
 A pattern has fields from the year downwards, without a gap, and signs or quoted letters between
-them. Numbers of any length stand between signs. Letters are taken in any case. Other patterns are
+them. Numbers between signs have any length. Letters are taken in any case. Other patterns are
 Spark's.
 """
 

@@ -28,7 +28,7 @@ MOST_PAIRS = 2_000_000
 
 @dataclass(frozen=True)
 class Equality:
-    """Two expressions, of either side, that are to be equal; with nulls, if it is `<=>`."""
+    """Two expressions, one of each side, that must be equal; with nulls, if it is `<=>`."""
 
     left: Value
     right: Value
@@ -162,7 +162,7 @@ def _equality(node: Node, left: Sequence[Column], right: Sequence[Column]) -> Eq
 
 
 def _place(node: Node, columns: Sequence[Column]) -> int | None:
-    """Return the number of a column that stands by itself."""
+    """Return the number of a column that is the whole expression."""
     if not isinstance(node, Name):
         return None
     at, rest = find(node.parts, columns)
@@ -192,7 +192,7 @@ def _matches(a: Batch, b: Batch, equalities: Sequence[Equality]) -> Iterator[tup
 
 
 def _shaped(kind: int, a: Batch, b: Batch, width: int, found: list[tuple[int, int]]) -> Batch:
-    """Return the rows that a join of that kind gives for these pairs."""
+    """Return the rows of a join of that kind for these pairs."""
     lefts = {i for i, _ in found}
     if kind in (SEMI, ANTI):
         return a.take([i for i in range(a.count) if (i in lefts) == (kind == SEMI)])

@@ -1,4 +1,4 @@
-"""Relations of Spark Connect's protocol, as far as they are known here."""
+"""Supported relations of Spark Connect's protocol."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -40,7 +40,7 @@ class Plans:
         self._known: dict[int, Relation] = {}
 
     def relation(self, plan: proto.Relation) -> Relation:
-        """Return the relation of a plan. Raises NotHere for what is unknown here."""
+        """Return the relation of a plan. Raises NotHere for unknown parts."""
         known = plan.common.plan_id if plan.HasField("common") else None
         if known in self._known:
             return self._known[known]
@@ -325,7 +325,7 @@ def _renamed(plans: Plans, plan: Any) -> Relation:
 
 
 def _same(plans: Plans, plan: Any) -> Relation:
-    """Return the input of what only concerns how Spark computes."""
+    """Return the input of a relation that only affects how Spark computes."""
     return plans.relation(plan.input)
 
 

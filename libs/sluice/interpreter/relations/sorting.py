@@ -40,7 +40,7 @@ class SortKey:
 
 
 def unplaced(values: Sequence[Value]) -> None:
-    """Raise NotHere for a whole constant, which Spark takes for the number of a column."""
+    """Raise NotHere for an integer constant, which Spark reads as the number of a column."""
     if any(v.is_literal and isinstance(v.type, T.IntegerType) for v in values):
         raise NotHere("GROUP BY or ORDER BY with the number of a column")
 

@@ -1,4 +1,4 @@
-"""Stored rows and rows at hand as relations; a large one can be narrowed before it is read."""
+"""Stored rows and rows in memory as relations; a large one can be narrowed before it is read."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -52,7 +52,7 @@ def _where(stored: ds.Dataset, columns: tuple[Column, ...], met: pc.Expression |
 
 
 def of_arrow(rows: pa.Table, schema: T.StructType) -> Relation:
-    """Return rows at hand as a relation; many of them can be narrowed, too."""
+    """Return rows in memory as a relation; a large one can be narrowed, too."""
     if rows.num_rows > NARROWED_ROWS:
         return replace(of_dataset(ds.dataset(rows), schema), stored=rows)
     columns = tuple(Column(f.name, plain(f.dataType)) for f in schema.fields)

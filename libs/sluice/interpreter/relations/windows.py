@@ -153,7 +153,7 @@ def _framed(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
 
 
 def _running(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
-    """Fold ever longer beginnings: each is the fold of the one before and what is added."""
+    """Fold growing prefixes: each continues the fold of the one before."""
     total = fold([])
     found, is_count = [total], total == 0
     for value in values:

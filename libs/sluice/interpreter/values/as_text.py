@@ -1,4 +1,4 @@
-"""Values as texts, in the form that Spark gives them."""
+"""Values as texts, in Spark's form."""
 
 from datetime import date
 

@@ -133,7 +133,7 @@ def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
 
 
 def element_type(value: Value) -> T.DataType:
-    """Return the type of an array's elements. Raises NotHere for what is no array."""
+    """Return the type of an array's elements. Raises NotHere unless it is an array."""
     if not isinstance(value.type, T.ArrayType):
         raise NotHere(f"an array function of a value of type {value.type.simpleString()}")
     return value.type.elementType

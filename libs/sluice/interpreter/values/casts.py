@@ -48,7 +48,7 @@ def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
 
 
 def boolean(value: Value) -> Value:
-    """Return what is true or false; other types are left to Spark."""
+    """Return a BOOLEAN; other types are left to Spark."""
     if not isinstance(value.type, T.BooleanType | T.NullType):
         raise NotHere(f"{value.type.simpleString()} as a condition")
     return cast(value, T.BooleanType())
@@ -69,7 +69,7 @@ def whole(value: Value) -> Value:
 
 
 def length(value: Value) -> Value:
-    """Return a length of what is made, no less than 0; a very great one is left to Spark."""
+    """Return the length of a result, at least 0; a very large one is left to Spark."""
 
     def few(count: int) -> int:
         if abs(count) > MOST:
@@ -168,7 +168,7 @@ def _nullable(caster: Caster) -> Caster:
 
 
 def _tried(a: T.DataType, b: T.DataType, caster: Caster) -> Caster:
-    """Return null for what is out of range; a text of another shape is left to Spark."""
+    """Return null for a value out of range; a text of another form is left to Spark."""
     if (is_number(a) or isinstance(a, T.StringType)) and (is_number(b) or is_moment(b)):
 
         def attempt(value: Any) -> Any:

@@ -66,7 +66,7 @@ def double(text: str) -> float:
 
 
 def single(text: str) -> float:
-    """Return the nearest FLOAT of a text, of two the even one, as rounding it once gives it."""
+    """Return the nearest FLOAT of a text, rounded once, half to even."""
     with np.errstate(over="ignore"):
         near = np.float32(double(text))
     if not np.isfinite(near):

@@ -40,7 +40,7 @@ def has_maps(type_: T.DataType) -> bool:
 def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
     """Return a function to values that are equal if Spark groups their originals together.
 
-    None if the values themselves are such. NaN equals NaN, -0.0 equals 0.0. Maps are refused.
+    None if the values can be keys themselves. NaN equals NaN, -0.0 equals 0.0. Maps are refused.
     """
     if has_maps(type_):
         raise NotHere("maps as keys")
@@ -108,7 +108,7 @@ def _float_key(value: float | None) -> float | None:
 
 
 def same_value(value: Any) -> Any:
-    """Return the value: the order of types whose values Python orders as Spark does."""
+    """Return the value: the sort key of types that Python orders as Spark does."""
     return value
 
 

@@ -1,7 +1,7 @@
 """The effect of a change on a cogroup's state: its groups before and after, side by side.
 
 The change's contributions are merged with the state's rows of the groups. Streams whose state can't
-take in a removal are named as broken, and recomputed from their inputs. Cost: one shuffle for the
+apply a removal are listed as broken, and recomputed from their inputs. Cost: one shuffle for the
 contributions, one for bringing both together.
 """
 

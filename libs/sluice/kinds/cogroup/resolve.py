@@ -119,7 +119,7 @@ def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
 
 
 def _check_keys(spec: Cogroup, scopes: Scopes, report: Report) -> None:
-    """Note streams whose keys can't share a column."""
+    """Report streams whose keys can't share a column."""
     for i, key in enumerate(spec.key):
         types = _key_types(spec, i, scopes)
         first = next((name for name, type_ in types.items() if type_), "")

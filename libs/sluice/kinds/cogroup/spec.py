@@ -21,7 +21,7 @@ def _key_is_the_views(schema: dict[str, Any]) -> None:
 
 
 class Stream(Model):
-    """One input of a cogroup and what is aggregated of it.
+    """One input of a cogroup, with its aggregates.
 
     `sequence`: the order of its rows, for aggregates that need one and name none.
     """

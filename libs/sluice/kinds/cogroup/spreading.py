@@ -1,8 +1,8 @@
 """Spreading of a whole cogroup's rows: in ranges of its groups, if there are many.
 
 Aggregating before a shuffle pays off if groups have many rows. If most groups have few, it makes
-rows wider and hardly fewer. Such rows are better shuffled unaggregated and in ranges, because this
-shuffle then also distributes them to the table's files. A sample decides between the two.
+rows wider and hardly fewer. Such rows are better shuffled unaggregated and in ranges: this shuffle
+then also distributes them to the table's files. A sample decides between the two.
 """
 
 from pyspark.sql import functions as F

@@ -12,14 +12,14 @@ from sluice.kinds.join.spec import EquiJoin
 
 
 def conditions(spec: EquiJoin, found: Sequence[Condition]) -> Sequence[Condition]:
-    """Return `where`, unless pairs that meet it take rows away."""
+    """Return `where`, unless pairs that meet it remove rows."""
     return () if spec.type == "anti" else found
 
 
 def unmatched(
     operator: Operator, wanted: Rows, prepared: Rows, references: Rows
 ) -> Iterator[Unmatched]:
-    """Yield what the sides whose rows are wanted need of the other side."""
+    """Yield the conditions that the wanted sides put on the other side."""
     assert isinstance(operator, JoinedRows)
     spec, (left, right) = operator.spec, operator.shape.both
     for nth, ((which, side, table), (other, _, there)) in enumerate(((left, right), (right, left))):

@@ -31,7 +31,7 @@ NAMED = 3  # values that a report names
 
 
 class JoinStrategy(StrEnum):
-    """Strategies of a join beside those of all kinds."""
+    """Strategies of a join, in addition to those of all kinds."""
 
     ONE_SIDE = "one side"  # changed rows of one side, with the rows that they match
 
@@ -79,7 +79,7 @@ class JoinBatch(Batch):
 
     @classmethod
     def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
-        """Say which files of the inputs the next batch opens."""
+        """Report which files of the inputs the next batch opens."""
         if not plan.is_pending or plan.strategy == Strategy.BUILD:
             return ()
         join = plan.node.operator
@@ -126,7 +126,7 @@ class JoinBatch(Batch):
 
 
 def _read(name: str, size: FeedSize, searched: Sequence[str], *, is_large: bool) -> str:
-    """Return what is read of an input, in words."""
+    """Return the part of an input that is read, as text."""
     whole = f"{size.bytes / 1e6:,.1f} MB in {size.files:,} file(s)"
     if not is_large:
         return f"{name} is read whole ({whole})"

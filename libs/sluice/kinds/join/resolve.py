@@ -15,7 +15,7 @@ from sluice.language.typed.families import are_comparable, is_orderable, widen_e
 def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Table:
     """Return the table: the selected columns, or all of both sides.
 
-    A row's key are the keys of the two rows it comes from; parts that are not shown are hidden.
+    A row's key consists of the keys of its two rows; parts that are not selected are hidden.
     PRESENT distinguishes a full join's unmatched rows if their keys are null.
     """
     shape = Shape(spec, inputs["left",], inputs["right",])
@@ -82,7 +82,7 @@ def _check_types(pair: tuple[Expression, Expression], scope: Scope, report: Repo
 
 
 def _check_names(shape: Shape, report: Report) -> None:
-    """Note columns that both sides have, if nothing says which is meant."""
+    """Report columns that both sides have, if none is selected by name."""
     if shape.spec.select is not None or not shape.spec.shows_right:
         return
     both = [c for c in shape.left.columns if c in shape.right.columns and c not in shape.shared]

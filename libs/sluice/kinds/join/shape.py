@@ -27,7 +27,7 @@ class Shape:
 
     @property
     def sides(self) -> tuple[tuple[str, Side, Table], ...]:
-        """Return those of them whose rows are shown."""
+        """Return those whose rows are visible."""
         return self.both if self.spec.shows_right else self.both[:1]
 
     @property

@@ -1,6 +1,6 @@
 """Frames of windows: `ROWS 6 PRECEDING`, `RANGE BETWEEN INTERVAL 7 DAYS PRECEDING AND CURRENT ROW`.
 
-A RANGE with a distance takes the rows whose order value is within that distance.
+A RANGE with a distance includes the rows whose order value is within that distance.
 """
 
 import math

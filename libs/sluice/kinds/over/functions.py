@@ -1,7 +1,7 @@
 """Window functions: arguments and result of each, and whether ties change its result.
 
-All of Spark's that give the same result for the same rows are here. Approximations are not, nor is
-`collect_set`, whose elements have no order.
+All deterministic ones of Spark are supported. Approximations are not, nor is `collect_set`, because
+its elements have no order.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""Sort keys from a user's Python function, whose results are a column like any other.
+"""Sort keys from a user's Python function, whose results become a normal column.
 
-Spark's workers call it row by row with plain Python values, None for null. Its annotation gives the
+Spark's workers call it row by row with plain Python values, None for null. Its annotation is the
 type of its results.
 """
 

@@ -1,7 +1,7 @@
 """A top-k's sort key: an expression of the row, or a user's Python function of expressions.
 
 `shop.scores:worth(price, units) desc` sorts by the result of `worth` for a row. The function comes
-from a module that the project lists, and must always return the same for the same values.
+from a module that the project lists, and must be deterministic.
 """
 
 import re

@@ -51,7 +51,7 @@ class Ranking:
     def top(self, partition: Mapping[str, Any] | None = None) -> Ranks | dict[Partition, Ranks]:
         """Return the map rank -> row of one partition, or partition -> rank -> row of several.
 
-        One partition is meant if every partition column is given, or the view has none.
+        The request is for one partition if every partition column is given, or the view has none.
         """
         given = dict(partition or {})
         found = self.partitions(given)

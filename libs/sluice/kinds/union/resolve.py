@@ -46,7 +46,7 @@ def _check_keys(sources: list[Table], report: Report) -> None:
 def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
     """Return output column -> key column of each input.
 
-    Keys of the same names and types share columns; any others have columns of their own.
+    Keys of the same names and types share columns; all others have separate columns.
     """
     keys = [{name: source.type_of(name) for name in source.key} for source in sources]
     if any(key != keys[0] for key in keys) or NUMBER in keys[0]:

@@ -76,7 +76,7 @@ def _read_column(part: str) -> tuple[str, str]:
 
 
 def canonical(text: str) -> str:
-    """Return a type as Spark writes it: `long` is BIGINT; ValueError if it is no type."""
+    """Return a type as Spark writes it: `long` is BIGINT; ValueError if it is not a type."""
     try:
         tree = syntax.parse_as(text, exp.DataType)
     except ValueError:

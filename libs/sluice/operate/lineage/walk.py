@@ -46,7 +46,7 @@ At = tuple[str, int]  # a table and a version
 class Part:
     """Rows of one table, with their hidden columns; `version` is None if it is not stored.
 
-    `untraced`: why nobody can say what these rows come from, if that is so.
+    `untraced`: why the origin of these rows can't be known; else ''.
     """
 
     table: str

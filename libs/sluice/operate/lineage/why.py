@@ -23,7 +23,7 @@ class Source:
     """Rows of one table that a row comes from, and the deliveries that brought them.
 
     Rows that were delivered have their marks: interval, position and identity. `untraced`: why
-    nobody can say what they come from, if that is so.
+    their origin can't be known; else ''.
     """
 
     table: str

@@ -85,7 +85,7 @@ class Accumulator(ABC):
     def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
         """Return aggregate expressions over at most one row with `was` and one with `delta`.
 
-        They give old state and contribution side by side, or both already in one contribution.
+        They have old state and contribution side by side, or both already in one contribution.
         `kept` is the type of a contribution, here and below.
         """
         return F.first(was, ignorenulls=True), F.first(delta, ignorenulls=True)

@@ -166,5 +166,5 @@ def _udf(function: Callable[..., pa.Array], type_: str) -> Callable[..., Column]
 
 
 def _values(lists: pa.Array, i: int) -> pa.Array:
-    """Return the values of one group, as they lie in Arrow."""
+    """Return the values of one group, as Arrow values."""
     return lists[i].values if lists[i].is_valid else pa.array([])

@@ -93,7 +93,7 @@ class QuantileSketch(Sketch):
     """approx_percentile by KLL: numbers and times as BIGINT if they fit, else as DOUBLE.
 
     The last parameter is the accuracy: ranks are right within its inverse, 1/1000 unless given. The
-    least value is kept beside the sketch, and so the values' type. NaN has no rank.
+    least value is kept with the sketch, for the values' type. NaN has no rank.
     """
 
     @property
@@ -165,7 +165,7 @@ def _is_whole(value: DataType) -> bool:
 
 
 def _as_number(value: Column, type_: DataType) -> Column:
-    """Return the value as it is ranked, null if it has no rank."""
+    """Return the value as ranked, null if it has no rank."""
     match type_:
         case DateType():
             return F.unix_date(value).cast("bigint")

@@ -92,7 +92,7 @@ class RoundedSum(Sum):
     """approx_sum and approx_avg: added up as DOUBLE, each time rounded.
 
     The last digits show remains of removed values and the order of arrival. The magnitudes of all
-    numbers ever added or subtracted are summed beside the total, because their rounding stays when
+    numbers ever added or subtracted are summed separately, because their rounding error stays when
     they are removed. `verify` allows a trillionth of that sum.
     """
 

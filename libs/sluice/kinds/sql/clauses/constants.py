@@ -18,7 +18,7 @@ NEVER: Tree = exp.Boolean(this=False)
 
 
 def one_row(table: Stored) -> AnyRows:
-    """Return one row without columns, whatever the table holds."""
+    """Return one row without columns, even for an empty table."""
     counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
     every = {EVERY: exp.Literal.number(1)}
     return Relation(Grouped(table, (NEVER,), every, counted, is_whole=True), {})

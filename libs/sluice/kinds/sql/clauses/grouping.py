@@ -97,7 +97,7 @@ def _sets(select: exp.Select) -> list[list[Tree]]:
 
 
 def _sets_of(tree: Tree) -> list[list[Tree]]:
-    """Return the sets of keys that one item of GROUP BY stands for."""
+    """Return the sets of keys of one item of GROUP BY."""
     each = [_listed(e) for e in tree.expressions]
     if isinstance(tree, exp.GroupingSets):
         return each
@@ -170,7 +170,7 @@ class Places:
         return copied
 
     def _column(self, column: exp.Column) -> Tree:
-        """Return a column that is no key: a value joined to groups, or the same in all rows."""
+        """Return a column that is not a key: a value joined to groups, or the same in all rows."""
         if column.table == LATER:
             return column.copy()
         if column.table.isupper() and not self.lacking:

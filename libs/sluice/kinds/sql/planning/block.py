@@ -168,7 +168,7 @@ class Queries(Planner):
 
 
 def _exploded(scope: Scope, items: dict[str, Tree], after: list[Tree]) -> dict[str, Tree]:
-    """Return selected expressions with a column in place of an array that one explodes."""
+    """Return selected expressions with a column instead of an exploded array."""
     calls = {n: t for n, t in items.items() if t.find(exp.Anonymous) and _is_generator(t)}
     if not calls:
         return items

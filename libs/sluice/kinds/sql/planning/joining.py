@@ -1,6 +1,6 @@
 """FROM and JOIN: the sources of a SELECT joined one after the other.
 
-An equality between two tables joins them, wherever it is written.
+An equality between two tables joins them, in ON or in WHERE.
 """
 
 from dataclasses import dataclass
@@ -164,7 +164,7 @@ class _Join:
         return cls({view.alias}, prefixed(rows, view.alias), kind, found.tie(view.alias), view)
 
     def explode(self, scope: Scope, rest: list[Tree]) -> None:
-        """Put a row for each element in place of each row joined so far, or add columns."""
+        """Replace each row joined so far by a row for each element, or add columns."""
         if isinstance(self.arrays[0], exp.Subquery):
             _add_values(scope, self.arrays[0], *self.aliases)
             return

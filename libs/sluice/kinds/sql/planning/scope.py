@@ -71,7 +71,7 @@ class Scope:
     carried: list[Tree] = field(default_factory=list)
 
     def apply(self) -> None:
-        """Apply the conditions whose tables are all there."""
+        """Apply the conditions whose tables are all joined."""
         ready = [c for c in self.usable([]) if tables_of(c) <= self.aliases]
         self._take(ready)
         self.rows = as_ranked(self.rows.kept(self.rows.resolved(c) for c in ready))
@@ -82,7 +82,7 @@ class Scope:
         return [c for c in (*self.carried, *on, *where) if not has_query(c)]
 
     def taken_by(self, aliases: set[str], on: list[Tree]) -> list[Tree]:
-        """Return the conditions that an inner join takes; others of its own are carried on."""
+        """Return the conditions that an inner join can use; keep its others for later."""
         found = [c for c in self.usable(on) if tables_of(c) <= self.aliases | aliases]
         self.carried += [c for c in on if not _is_among(c, found)]
         self._take(found)
@@ -159,7 +159,7 @@ class Scope:
     def explode(
         self, call: Tree, alias: str, names: Sequence[str], rest: Sequence[Tree], *, outer: bool
     ) -> None:
-        """Put a row for each element of an array in place of each row. `names`: its columns."""
+        """Replace each row by one for each element of an array. `names`: its columns."""
         name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
         plain = name.removesuffix("_outer")
         if plain not in ("explode", "posexplode") or len(call.expressions) != 1:

@@ -1,6 +1,6 @@
 """Queries inside conditions and expressions: EXISTS, IN, and scalar ones.
 
-Their values have aliases in upper case, such as S1, which no query has once it is read.
+Their values have aliases in upper case, such as S1, which no parsed query contains.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ def keep(scope: Scope, condition: Tree) -> None:
 
 
 def _not_in(scope: Scope, test: exp.In) -> None:
-    """Keep the rows whose value is not among those of a subquery; nulls may make it unknown."""
+    """Keep the rows whose value is not in a subquery; nulls may make that unknown."""
     query = test.args["query"]
     select = _query_of(query)
     if isinstance(test.this, exp.Tuple):
@@ -88,7 +88,7 @@ def _not_in(scope: Scope, test: exp.In) -> None:
 
 
 def _none_of(scope: Scope, values: list[Tree], select: Tree) -> None:
-    """Keep the rows whose values are not together among those of a subquery."""
+    """Keep the rows whose combination of values is not in a subquery."""
     if not is_alone(select):
         raise Refused(
             select, "a correlated NOT IN of several columns is not supported: write NOT EXISTS"
@@ -270,7 +270,7 @@ def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
 def _check_single(
     scope: Scope, select: exp.Select, item: Tree, inner: AnyRows, keys: list[Tree]
 ) -> None:
-    """Refuse a scalar subquery that may give several rows for one row of the outer query."""
+    """Refuse a scalar subquery that may return several rows for one row of the outer query."""
     if any(select.args.get(a) for a in ("having", "distinct", "limit", "offset")):
         raise Refused(
             select, "a scalar subquery with HAVING, DISTINCT or LIMIT is not supported yet"

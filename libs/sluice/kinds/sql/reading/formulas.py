@@ -1,7 +1,7 @@
 """Aggregates that are formulas of those of a cogroup: `corr`, `regr_slope`, `listagg`, `bit_or`.
 
 Those of pairs take the rows that have both values. A covariance is the difference of two variances,
-which are kept exactly; one over a single value of x or y is no line, and its slope is null.
+which are kept exactly. With a single value of x or y there is no line, and its slope is null.
 """
 
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ def _made(formula: str, parts: Mapping[str, Tree]) -> Tree:
 
 
 def _filtered(formula: Tree, where: Tree | None) -> Tree:
-    """Return a formula whose aggregates take the rows that meet a condition."""
+    """Return a formula whose aggregates use only the rows that meet a condition."""
     if where is None:
         return formula
 

@@ -53,7 +53,7 @@ class Query:
 
     @classmethod
     def read(cls, text: str, pipeline: str) -> "Query":
-        """Read one SELECT; ValueError says what it can't be."""
+        """Parse one SELECT; ValueError names the mistake."""
         if len(text) > LONGEST:
             raise ValueError(f"a query of {len(text)} characters is longer than {LONGEST}")
         try:
@@ -173,14 +173,14 @@ def _names_of(items: Iterable[Tree]) -> set[str]:
 
 
 def _said(item: Tree) -> str:
-    """Return a name after what an expression says."""
+    """Return a name derived from an expression."""
     words = re.findall(r"[a-z0-9]+", syntax.render(item).lower())
     name = "_".join(words) if words and words[0][0].isalpha() else "c"
     return name[:LONGEST_NAME].rstrip("_")
 
 
 def _name_by_place(tree: exp.Query) -> None:
-    """Name columns that count by their place alone: those of IN, and on the right of UNION."""
+    """Name columns that count only by their position: those of IN, and on the right of UNION."""
     right_sides = [node.expression for node in tree.find_all(exp.SetOperation)]
     for query in [*right_sides, *(node.args.get("query") for node in tree.find_all(exp.In))]:
         select = query.unnest() if query else None
@@ -193,7 +193,7 @@ def _name_by_place(tree: exp.Query) -> None:
 
 
 def _stored(tree: exp.Query) -> list[exp.Table]:
-    """Return the tables that are no common table expressions."""
+    """Return the tables that are not common table expressions."""
     shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     return [
         t for t in tree.find_all(exp.Table) if t.name and (t.db or t.name.lower() not in shared)
@@ -201,7 +201,7 @@ def _stored(tree: exp.Query) -> list[exp.Table]:
 
 
 def _with_pipeline(table: exp.Table, pipeline: str) -> str:
-    """Give the table's name its pipeline, and return both as an id."""
+    """Qualify the table's name with its pipeline, and return its id."""
     if table.catalog:
         raise Refused(table, f"{syntax.render(table)!r}: write `table` or `pipeline.table`")
     if not isinstance(table.this, exp.Identifier):
@@ -215,7 +215,7 @@ def _with_pipeline(table: exp.Table, pipeline: str) -> str:
 
 
 def _check_columns(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
-    """Refuse a column of a table by its name or alias that the table has not."""
+    """Refuse `table.column` if the table lacks the column."""
     meanings: dict[str, set[str]] = {}
     for source in tree.find_all(exp.Table, exp.Subquery):
         table_id = f"{source.db}.{source.name}" if isinstance(source, exp.Table) else ""

@@ -60,7 +60,7 @@ def _select_from_function(table: exp.Table, call: exp.Anonymous) -> None:
 
 
 def _range(call: exp.Anonymous) -> Tree:
-    """Return `range(first, end, step)` as an array, whose end is part of it."""
+    """Return `range(first, end, step)` as an array, which includes its end."""
     if not 1 <= len(call.expressions) <= 3 or not all(n.is_int for n in call.expressions):
         raise Refused(call, "range(...) takes one to three whole numbers")
     numbers = [int(n.to_py()) for n in call.expressions]
@@ -121,7 +121,7 @@ def _known(values: list[Tree]) -> Tree:
 
 
 def _sort(call: exp.Anonymous) -> None:
-    """Give a list that is sorted later an order of its own, so that it depends on none."""
+    """Give a list that is sorted later a fixed order, so that it depends on no other."""
     (value,) = call.expressions
     if not isinstance(value, exp.Order | exp.Distinct):
         key = exp.Ordered(this=value.copy(), nulls_first=True)

@@ -21,7 +21,7 @@ class Source(Protocol):
     """Rows with columns that expressions can be built of."""
 
     def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
-        """Return the declaration of a view with these columns; None if its kind can't say it.
+        """Return the declaration of a view with these columns; None if its kind can't express it.
 
         Unless `exactly`, the view may have more columns.
         """
@@ -96,7 +96,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Stream:
-    """Further rows of groups, with the same keys and aggregates of their own."""
+    """Further rows of groups, with the same keys and separate aggregates."""
 
     source: Stored
     where: tuple[Tree, ...]
@@ -108,7 +108,7 @@ class Stream:
 class Grouped:
     """Groups of a table. `keys` and `aggregates`: name -> expression over the table.
 
-    `is_whole`: the one group of all rows is there even if there are no rows. `streams`: of others.
+    `is_whole`: the one group of all rows exists even without rows. `streams`: of others.
     """
 
     source: Stored

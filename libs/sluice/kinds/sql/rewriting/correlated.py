@@ -1,7 +1,7 @@
-"""Queries tied to an outer one whose groups, ranks or limits are for each of its rows.
+"""Correlated queries whose groups, ranks or limits apply to each row of the outer query.
 
-Equalities to outer values become columns `K0`, `K1` and so on by which the query is grouped or
-partitioned as well. What is left of the tie is an equality with these.
+Equalities to outer values become columns `K0`, `K1` and so on. The query is also grouped or
+partitioned by these. The remaining correlation is an equality with these.
 """
 
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ class Untied:
 
 
 def untied(select: exp.Select) -> Untied:
-    """Return a query that groups and ranks for each outer value at once."""
+    """Return a query that groups and ranks for all outer values at once."""
     inner, outer = outer_conditions(select)
     pairs = [_pair(condition, own_tables(select)) for condition in outer]
     keys = [exp.alias_(own.copy(), f"K{i}") for i, (own, _) in enumerate(pairs)]
@@ -136,14 +136,14 @@ def select_from(
 
 
 def opened(select: exp.Select, alias: str) -> exp.Select:
-    """Return a tied query as rows of one that is not, whose tie is in WHERE."""
+    """Return a correlated query as rows of an uncorrelated one, with the correlation in WHERE."""
     found = untied(select)
     names = [item.alias_or_name for item in select.expressions]
     return select_from(found.select, alias, names, found.tie(alias))
 
 
 def loosened(select: exp.Select, alias: str, *, of_values: bool = True) -> exp.Select:
-    """Return a tied query of EXISTS or, `of_values`, of IN as rows of its FROM and WHERE."""
+    """Return a correlated query of EXISTS or, `of_values`, of IN as rows of its FROM and WHERE."""
     found = _with_inner_exists(select.copy())
     found.set("distinct", None)
     if not of_values and not found.args.get("offset"):
@@ -181,7 +181,7 @@ def is_alone(select: Tree) -> bool:
 
 
 def with_totals(tree: Tree) -> Tree:
-    """Return an expression in which EXISTS and IN compare the value of a tied aggregate."""
+    """Return an expression in which EXISTS and IN compare the value of a correlated aggregate."""
     holder = exp.Paren(this=tree.copy())
     for node in [*holder.find_all(exp.Exists, exp.In)]:
         query = node.this if isinstance(node, exp.Exists) else node.args.get("query")

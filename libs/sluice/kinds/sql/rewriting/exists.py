@@ -17,7 +17,7 @@ GROUPS = "groups_of"  # alias of one whose groups are tied to the outer query
 
 
 def counted(tree: Tree) -> Tree:
-    """Return a copy of an expression with scalar subqueries in place of EXISTS and IN."""
+    """Return a copy of an expression with scalar subqueries instead of EXISTS and IN."""
     holder = exp.Paren(this=tree.copy())
     for negation in [n for n in holder.find_all(exp.Not) if _is_outermost(n)]:
         _push_down(negation)
@@ -100,7 +100,7 @@ def _count(query: Tree, more: list[Tree]) -> Tree:
 
 
 def _open(query: Tree) -> Tree:
-    """Return a query of its own as a SELECT from it, to which conditions can be added."""
+    """Return a query as a SELECT from it, to which conditions can be added."""
     select = query.this if isinstance(query, exp.Subquery) else query
     is_open = isinstance(select, exp.Select) and not is_closed(select)
     if is_open or not isinstance(select, exp.Query):

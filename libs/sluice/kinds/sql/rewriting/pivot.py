@@ -15,7 +15,7 @@ def with_groups(tree: exp.Query, columns: Mapping[str, Collection[str]]) -> None
     """Write each PIVOT of a query as groups. `columns`: of the stored tables, by id.
 
     The query is resolved: each PIVOT has an alias. Raises Refused for UNPIVOT, and for a value
-    whose column would have no name.
+    without a column name.
     """
     for pivot in [*tree.find_all(exp.Pivot)]:
         source = pivot.parent
@@ -73,7 +73,7 @@ def _is(column: Tree, value: Tree) -> Tree:
 
 
 def _filtered(tree: Tree, condition: Tree) -> Tree:
-    """Return an expression whose aggregates see the rows of that condition only."""
+    """Return an expression whose aggregates use only the rows that meet that condition."""
     holder = exp.Paren(this=tree.copy())
     for call in [node for node in holder.walk() if is_aggregate(node)]:
         if not isinstance(call.parent, exp.Filter):
