@@ -1,4 +1,4 @@
-"""Address and credentials of a database, read from the environment alone.
+"""Address and credentials of a database, read only from the environment.
 
 A dimension names a connection. `AIRFLOW_CONN_<ID>` holds it, as a URI or as JSON, in the form that
 Airflow reads as well. A DAG's task puts Airflow's own connection there for its job.

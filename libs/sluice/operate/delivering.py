@@ -1,4 +1,4 @@
-"""Tables that are delivered from outside, as commands and runs see them, whatever their kind."""
+"""Delivered tables of any kind, as commands and runs see them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, cast

@@ -1,7 +1,7 @@
 """Environment against its lake: which tables differ and in which rows, and what a promotion does.
 
 Tables are compared with the versions that the environment began with, which it has itself. So the
-difference is that of definitions and deliveries there, whatever has happened to the lake since.
+difference comes from definitions and deliveries there, not from later changes of the lake.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ class Standing:
     """One table of an environment against the version `since` that it began with.
 
     `outcome`: untouched, equal, differs, new, gone, or unbuilt if its definition differs and it was
-    not rebuilt yet. `moved_on`: versions by which the lake's own table has moved on since.
+    not rebuilt yet. `moved_on`: number of versions that the lake's table has gained since.
     """
 
     table: str

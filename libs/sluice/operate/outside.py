@@ -1,7 +1,7 @@
 """News outside the lake: intervals whose files a source does not reflect. Starts no Spark.
 
-An interval is due if it ended and was not delivered. It has changed if its files are others than
-those that were delivered, and is gone if there are none any more.
+An interval is due if it ended and was not delivered. It has changed if its files differ from the
+delivered ones, and is gone if it has no more files.
 """
 
 from dataclasses import dataclass
@@ -77,6 +77,6 @@ def _path(project: Project, pipeline: Pipeline, spec: Declared, interval: Interv
 
 
 def _filled_by(project: Project, table: Table) -> str:
-    """Return the definition of the newest delivery: another one is no news of files."""
+    """Return the definition of the newest delivery; a different one does not mean new files."""
     at = head_as_found(layout(project).uri(table.delivered_to))
     return at.position.definition if at and at.position else ""

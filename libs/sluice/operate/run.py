@@ -182,7 +182,7 @@ def intervals_to_run(
 ) -> list[Interval]:
     """Return the grid intervals of [start, end); without bounds, all complete undelivered ones.
 
-    Raises UsageError for a bound off the grid, naming the nearest that are on it, and for one
+    Raises UsageError for a bound off the grid, with the nearest ones on it. Also raises it for one
     before the pipeline's start_date or after its end_date.
     """
     if start is not None and end is not None:

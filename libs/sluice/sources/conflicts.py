@@ -1,4 +1,4 @@
-"""Rows of one key in one delivery that differ, though nothing says which of them is later."""
+"""Different rows of one key in one delivery, of which none is known to be later."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F

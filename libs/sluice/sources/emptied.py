@@ -50,7 +50,7 @@ class Emptied:
         raise QualityStop(f"{before}, and {what}", hint=hint)
 
     def _is_declared(self, verdict: Verdict) -> bool:
-        """True if the source, or a file without rows, says that there are none."""
+        """True if the source, or a file without rows, declares that there are none."""
         has_own_files = self.delivery.spec.has_pattern and bool(self.delivery.files)
         is_said = has_own_files or self.delivery.spec.missing == "empty"
         return not verdict.rows_read and is_said

@@ -1,4 +1,4 @@
-"""Lag of a source behind what lies outside the lake: a topic's messages, a table's versions."""
+"""Lag of a source behind its origin outside the lake: a topic's messages, a table's versions."""
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table

@@ -1,9 +1,9 @@
-"""Check that every interval of a schedule has a path of its own.
+"""Check that every interval of a schedule has a separate path.
 
 If two intervals share a path, their files would be delivered twice. This happens for hourly
 intervals with daily folders, or in the hour that repeats when clocks are set back. The check
-samples intervals around every clock change of a year in the zone, some in a row, and some a day, a
-month and a year apart.
+samples intervals around every clock change of a year in the zone, consecutive ones, and some a day,
+a month and a year apart.
 """
 
 from collections.abc import Iterator

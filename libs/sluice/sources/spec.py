@@ -147,7 +147,7 @@ class Source(Declared):
 
     @property
     def keeps_deliveries(self) -> bool:
-        """True if its delivered rows are kept beside its table, which is computed from them."""
+        """True if an internal table keeps its delivered rows, and the table is computed from it."""
         is_of_changes = self.change or self.delta or (self.value and self.value.is_debezium)
         return bool(self.key or is_of_changes)
 

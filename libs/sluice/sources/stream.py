@@ -1,7 +1,7 @@
 """Delivery of a stream: new arrivals pass the gate, one delivery per micro-batch.
 
-A micro-batch is an interval of its own, from the instant of its arrival. Its rows replace only what
-an interrupted run left of it. The commit's position names the version of the arrivals that it
+A micro-batch is a separate interval, from the instant of its arrival. Its rows replace only what an
+interrupted run left of it. The commit's position names the version of the arrivals that it
 reflects, and the next run continues from there. Nothing is read twice, and nothing is skipped.
 """
 

@@ -1,9 +1,9 @@
 """Java's archive of the classes that Spark loads: a later start maps it and loads few.
 
-Loading, checking and linking 15,000 classes takes ten of the thirty seconds of a small run in a
-process of its own. Java writes them to a file when it ends, and maps that file when it starts
-(class data sharing, JEP 310 and JEP 350). An archive fits one Java and the same jars at the same
-paths; Java ignores any other.
+Loading, checking and linking 15,000 classes takes ten of the thirty seconds of a small run in a new
+process. Java writes them to a file when it ends, and maps that file when it starts (class data
+sharing, JEP 310 and JEP 350). An archive fits one Java and the same jars at the same paths; Java
+ignores any other.
 
     first start     leaves a mark: most machines of CI and containers start Spark only once
     second start    writes a draft when it ends (ten seconds or so, after the command has ended)
@@ -32,7 +32,7 @@ ABANDONED = 3600.0  # seconds after which a draft is no longer written, and nobo
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The archive for one Java (its home) and one class path, in a folder of its own."""
+    """The archive for one Java (its home) and one class path, in a separate folder."""
 
     java: Path
     folder: Path
@@ -98,7 +98,7 @@ class Archive:
             return 1 < starts.tell() <= 1 + TRIES
 
     def _adopt(self) -> None:
-        """Put the first draft that is worth it in the archive's place; remove what is left over."""
+        """Adopt the first usable draft as the archive; remove the others."""
         for draft in self.folder.glob("*.draft"):
             size, age = draft.stat().st_size, time.time() - draft.stat().st_mtime
             is_ours = draft.name.startswith(f"{self.name}.") and _is_whole(draft)

@@ -2,8 +2,8 @@
 
 `classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package. If the jars are in
 none of them, it fetches them into the cache. A jar is put in place only after its SHA-256 was
-checked, so finding one costs only a look at its size. `python -m sluice.spark.jars [DRIVER...]`
-fetches Delta's jars, and those of drivers, and prints their paths.
+checked, so later only its size is checked. `python -m sluice.spark.jars [DRIVER...]` fetches
+Delta's jars, and those of drivers, and prints their paths.
 
 Only the jars themselves are fetched. Spark already contains their dependencies, in the versions
 that it runs.

@@ -19,7 +19,7 @@ _PROVIDERS = (
 
 
 def conf() -> dict[str, str]:
-    """Return the configuration of a Spark that is to be started."""
+    """Return the configuration of a Spark to start."""
     hadoop = {f"spark.hadoop.fs.{name}": value for name, value in _settings().items() if value}
     return {**S3.conf, **hadoop}
 

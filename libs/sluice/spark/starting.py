@@ -1,6 +1,6 @@
 """Errors in plain words for a Spark that does not start or does not last.
 
-Its Java may end at once or during the work, or its server may not be there.
+Its Java may end at once or during the work, or its server may be down.
 """
 
 import socket
@@ -25,7 +25,7 @@ REPEATING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def hush() -> None:
-    """Silence these loggers, so that only the error itself says what went wrong."""
+    """Silence these loggers, so that only the error itself is shown."""
     from pyspark.logger import PySparkLogger
 
     for name in REPEATING:
@@ -94,7 +94,7 @@ def _is_cut_off(error: Exception, said: str) -> bool:
 
 
 def _said(error: Exception) -> str:
-    """Return the error's words; '' if Java is no longer there to give them."""
+    """Return the error's message; '' if Java has ended and can't return it."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""Days, months and years in the paths of files, and the placeholders that stand for them."""
+"""Days, months and years in the paths of files, and their placeholders."""
 
 import re
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def dated(path: str) -> str:
 
 
 def schedule_of(path: str) -> str:
-    """Return the schedule by which a path's placeholders change; nothing if it has none."""
+    """Return the schedule at which a path's placeholders change; nothing if it has none."""
     codes = "".join(PLACEHOLDER.findall(path))
     return next((schedule for code, schedule in SCHEDULES.items() if code in codes), "")
 

@@ -29,7 +29,7 @@ def names(written: str, default: str) -> Iterator[str]:
 def columns_of(written: Iterable[str]) -> dict[str, str]:
     """Return a file's columns by the names that are declared for them, in the file's order.
 
-    Columns whose names differ at most in capitals are left out: readers take them for one.
+    Columns whose names differ only in case are left out, because readers confuse them.
     """
     written = list(written)
     alike = Counter(name.lower() for name in written)

@@ -104,7 +104,7 @@ def fitted(table: Table, width: int) -> Table:
 
 
 def width_of(table: Table) -> int:
-    """Return the width of a table whose columns have theirs."""
+    """Return the width of a table with columns of these widths."""
     return 1 + sum((column.width or 0) + FRAME for column in table.columns)
 
 
@@ -129,7 +129,7 @@ def _size(column: Column) -> _Size:
 
 
 def _spread(sizes: Sequence[_Size], room: int) -> list[int]:
-    """Return a width for each column: what is left of the room goes to the narrowest ones."""
+    """Return a width for each column; remaining space goes to the narrowest ones."""
     for level in range(room, 0, -1):
         widths = [min(size.full, max(size.least, level)) for size in sizes]
         if sum(widths) <= room:

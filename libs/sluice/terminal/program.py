@@ -18,10 +18,10 @@ _is_program: ContextVar[bool] = ContextVar("_is_program", default=False)
 def run(command: click.Command) -> NoReturn:
     """Run a command with the process's arguments, and end the process with its exit code.
 
-    Python frees what a process holds before it ends. A thread of Arrow that still has an object of
-    Python's then, such as the error of a file that could not be read, aborts the process: the exit
-    code would be a signal's. So the process ends without; that is also quicker. Threads and exit
-    handlers end as always. In the process of another program, SystemExit is raised.
+    Python frees what a process holds before it ends. A thread of Arrow that then still holds a
+    Python object, such as the error of an unreadable file, aborts the process. The exit code would
+    be a signal's. So the process ends without; that is also quicker. Threads and exit handlers end
+    as always. In the process of another program, SystemExit is raised.
     """
     if _is_guest.get():
         sys.exit(command.main())
@@ -42,7 +42,7 @@ def run(command: click.Command) -> NoReturn:
 
 
 def is_program() -> bool:
-    """True if this process does nothing but one command, so that it may be forked."""
+    """True if this process only runs one command, so it may be forked."""
     return _is_program.get()
 
 

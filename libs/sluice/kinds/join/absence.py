@@ -19,7 +19,7 @@ def conditions(spec: EquiJoin, found: Sequence[Condition]) -> Sequence[Condition
 def unmatched(
     operator: Operator, wanted: Rows, prepared: Rows, references: Rows
 ) -> Iterator[Unmatched]:
-    """Yield the conditions that the wanted sides put on the other side."""
+    """Yield the rows of one side that the other side's wanted rows need, or must not match."""
     assert isinstance(operator, JoinedRows)
     spec, (left, right) = operator.spec, operator.shape.both
     for nth, ((which, side, table), (other, _, there)) in enumerate(((left, right), (right, left))):

@@ -48,7 +48,7 @@ class JoinedRows(Operator):
         return found if all(found) else ()
 
     def follows_alone(self, name: str) -> bool:
-        """True if only this input has changed, so its changes are joined with the other.
+        """True if it suffices to join changes of this input with the rows of the other.
 
         A row of the other side must not change by whether it has a match.
         """

@@ -1,8 +1,8 @@
 """Search of every file of a lake for the values that name subjects.
 
 Rows of tables and of their feeds are compared in columns of those names. Texts are searched, too:
-columns of text, logs, checkpoints, statistics, reports. There a number, or a text of few letters,
-is found behind its column's name alone, because files are full of numbers.
+columns of text, logs, checkpoints, statistics, reports. There, a number or a short text counts only
+after its column's name, because files are full of numbers.
 """
 
 import html
@@ -74,7 +74,7 @@ class Sought:
         return any(all(word.search(values) for word in words) for words in self._words)
 
     def is_word(self, text: str) -> bool:
-        """True if a text has all values of one of the subjects as words, whatever these mean."""
+        """True if a text has all values of one of the subjects as words, in any meaning."""
         near = (values for values in self.texts if all(value in text for value in values))
         return any(all(_word_in(value, text) for value in values) for values in near)
 

@@ -1,8 +1,8 @@
-"""Input rows that a row of a table comes from, back to the rows that were delivered.
+"""Input rows that a row of a table comes from, back to the delivered rows.
 
 Each table is read at the version that the position of its reader names, and prepared as its batches
-prepare it. So it is exact, whatever has been delivered since. It is computed in this process, for
-small tables. Cost: every table on the way is read whole.
+prepare it. So it is exact, even after later deliveries. It is computed in this process, for small
+tables. Cost: every table on the way is read whole.
 """
 
 from collections.abc import Iterator, Mapping
@@ -87,7 +87,7 @@ def lineage(project: Project, table: Table, version: int, rows: pa.Table) -> lis
 
 @contextmanager
 def walking(project: Project, table: Table, what: str, hint: str) -> Iterator["Walk"]:
-    """Yield a walk through the tables behind one, to find out `what`.
+    """Yield a walk through the inputs of a table, to find `what`.
 
     Raises UsageError, with the hint, if only Spark can.
     """

@@ -1,7 +1,7 @@
-"""Upkeep of a pipeline's tables and the internal tables behind them, with nothing to tune.
+"""Upkeep of a pipeline's tables and their internal tables, without settings.
 
 Upkeep drops expired slices, seals closed ones, and files those with many files again. It deletes
-files and commits that nobody needs any more. It starts Spark only for rows whose order matters.
+files and commits that nobody needs. It starts Spark only for rows whose order matters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -105,7 +105,7 @@ def _clean(filing: Filing, project: Project, kept: Kept) -> int:
 
 
 def _remove_leftovers(project: Project, tables: Iterable[Table]) -> Iterator[tuple[str, int]]:
-    """Remove what views have left behind; yield each table and its number of files.
+    """Remove internal tables that views no longer use; yield each with its number of files.
 
     A view that is not rebuilt yet keeps them, because its change may be taken back.
     """

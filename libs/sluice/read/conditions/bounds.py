@@ -1,8 +1,8 @@
 """Bounds of a column's values in a file or row group, by statistics, without reading them.
 
 Bounds may be wider than the values, never narrower. Some statistics can't be trusted to hold every
-value: floats with NaN, decimals that went through JSON, types without an order. Such a column is
-unknown, and its file is read.
+value: floats with NaN, decimals that went through JSON, types without an order. For such a column
+the bounds are unknown, and its file is read.
 """
 
 from collections.abc import Mapping

@@ -70,7 +70,7 @@ def parse(text: str, schema: pa.Schema) -> Where:
 
 
 def _check_types(text: str, expression: pc.Expression, schema: pa.Schema) -> None:
-    """Evaluate on no rows, so that types that don't compare are found before any read."""
+    """Evaluate on no rows, so that incomparable types are found before any read."""
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowException, TypeError) as error:

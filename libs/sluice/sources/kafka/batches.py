@@ -39,7 +39,7 @@ class Batches:
     def of(cls, noted: Iterable[Note], topic_id: str, table: str) -> "Batches":
         """Return the batches of that topic; of two that have read a message, the later has it.
 
-        Raises DeliveriesLost if a note does not say what its batch has read.
+        Raises DeliveriesLost if a note lacks the offsets of its batch.
         """
         found: dict[int, list[_Span]] = defaultdict(list)
         for note in sorted(noted, key=lambda n: n.interval.start):

@@ -66,10 +66,9 @@ class Topic(Model):
 class Value(Model):
     """Form of a topic's messages, and where their schema is: in a registry, or in files.
 
-    `registry`: the connection to the schema registry. `files` lie in the folder of the pipeline's
-    file: schemas of Avro, or what `protoc --descriptor_set_out` has written. `encoding`: how Avro's
-    messages without a registry are written. `message`: the full name of protobuf's message in the
-    files.
+    `registry`: the connection to the schema registry. `files` are in the folder of the pipeline's
+    file: Avro schemas, or outputs of `protoc --descriptor_set_out`. `encoding`: how Avro's messages
+    without a registry are written. `message`: the full name of protobuf's message in the files.
     """
 
     format: Format

@@ -126,7 +126,7 @@ def _call(window: Tree, *, ends_at_ties: bool) -> Tree:
 
 
 def _reads_its_ties(function: Tree) -> bool:
-    """True if the frame ends with tied rows, and the function may return any of them."""
+    """True if the function may return any of the tied rows at the end of its frame."""
     if isinstance(function, exp.IgnoreNulls):
         return function.this.name.lower() in (*TO_THE_END, *FROM_THE_START)
     called = function.this if isinstance(function, exp.RespectNulls) else function

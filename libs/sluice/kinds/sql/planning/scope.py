@@ -148,7 +148,7 @@ class Scope:
         self.aliases = self.aliases | (aliases if "r" in shown else set())
 
     def side(self) -> StoredRows:
-        """Return the rows joined so far over a stored table, with what is still to be evaluated."""
+        """Return the rows joined so far over a stored table, and the rest to evaluate."""
         return self.planner.chain.stored(self.rows, self._wanted([]))
 
     def is_free(self, other: AnyRows) -> bool:

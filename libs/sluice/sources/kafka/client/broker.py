@@ -1,7 +1,7 @@
 """Kafka's client: a topic's state, and its messages between given offsets.
 
 Partitions are assigned with explicit offsets. There is no consumer group, and nothing is committed
-to the brokers; the table's own commit is the record.
+to the brokers; the table's commit is the record.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Settings of clients, read from the environment alone.
+"""Settings of clients, read only from the environment.
 
 A source names a connection. `AIRFLOW_CONN_<ID>` holds it as Airflow has it. The extra fields of a
 Kafka connection are the client's own settings, such as `security.protocol`. Host and port may

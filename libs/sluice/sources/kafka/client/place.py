@@ -75,7 +75,7 @@ class Place:
         }
 
     def check(self, found: Found, table: str) -> None:
-        """Raise HistoryLost unless the topic still has everything from here on."""
+        """Raise HistoryLost unless the topic still has all messages from here on."""
         for faults in (self._other, self._behind, self._expired):
             if lost := faults(found):
                 kind, what = lost
@@ -98,7 +98,7 @@ class Place:
         }
 
     def moved_to(self, found: Found, *, latest: bool) -> "Place":
-        """Return the place at the topic's beginning or end; what lies between is noted as a gap."""
+        """Return the place at the topic's beginning or end; note the messages between as a gap."""
         target = dict(found.following if latest else found.first)
         is_same = (self.cluster, self.topic_id) == (found.cluster, found.topic_id)
         old = self.following if is_same else {}

@@ -42,7 +42,7 @@ def avro_file_reader(value: Value, key: tuple[str, ...]) -> Reader:
 def avro_fields(value: Value) -> tuple[str, frozenset[str]]:
     """Return the name of a message's record, and its fields: of single objects in any version.
 
-    Raises ValueError if a file is no schema, or if messages would be no records.
+    Raises ValueError if a file is not a schema, or if messages would not be records.
     """
     schemas = parsed(value)
     records = schemas if value.encoding == "single-object" else schemas[-1:]

@@ -9,7 +9,7 @@ from sluice.sources.kafka.formats.records import Unusable
 
 
 def decoded_from(start: int, schema: Any, data: bytes) -> Any:
-    """Return the value that begins there. Raises Unusable unless it is of the schema, and whole."""
+    """Return the value that begins there. Raises Unusable unless it fits the schema completely."""
     rest = io.BytesIO(data)
     rest.seek(start)
     try:
