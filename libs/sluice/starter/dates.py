@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import date, datetime
 
 YEAR, MONTH, DAY = r"(?:19|20)\d\d", r"(?:0[1-9]|1[0-2])", r"[0-3]\d"
-# How a path writes a date, the finest first. Only whole parts of a path are years.
+# Forms of a date in a path, the finest first. Only whole parts of a path are years.
 FORMS: Mapping[str, str] = {
     "%Y-%m-%d": rf"(?<!\d){YEAR}-{MONTH}-{DAY}(?!-?\d)",
     "%Y/%m/%d": rf"(?<![^/]){YEAR}/{MONTH}/{DAY}(?![^/.])",

@@ -8,7 +8,7 @@ from itertools import count
 
 from sluice.language.names import LONGEST, NAME, RESERVED_PREFIX
 
-# Bounds of words of CamelCase; the small s of `CDs` begins none.
+# Word boundaries in CamelCase; the small s of `CDs` begins no word.
 WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
 ROOM = 10  # for the number of a name
 
