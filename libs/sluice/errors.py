@@ -46,7 +46,7 @@ class ExitCode(IntEnum):
     HISTORY = 5
 
 
-# Order for several failures: those that most need a person first, those that a retry may fix last.
+# Order of several failures: first those that need a person most, last those that a retry may fix.
 WORST_FIRST = (
     ExitCode.HISTORY,
     ExitCode.CONFIGURATION,

@@ -100,7 +100,7 @@ def _webhook(config: Path, pipeline: str) -> str:
 def _next(task: Task, outcome: Outcome, tables: tuple[str, ...], context: Context) -> str:
     answers, command = context.get("params") or {}, _command(task, tables, context)
     ways = ["clear the task with what follows it"]
-    if has_bounds := any(answers.get(name) for name in BOUNDS):  # a run keeps its answers
+    if has_bounds := any(answers.get(name) for name in BOUNDS):  # a run keeps its form's values
         ways.append("trigger another run with other bounds")
     if command and not (has_bounds and outcome.exit_code == ExitCode.CONFIGURATION):
         ways.append(f"run `{command}`")

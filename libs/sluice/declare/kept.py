@@ -83,7 +83,7 @@ class KeptResult:
 
 def kept_in(folder: Path, config: Path) -> KeptResult:
     """Return the file in a folder that keeps a configuration's result."""
-    shown = repr((str(config), str(config.absolute())))  # messages show paths as they were given
+    shown = repr((str(config), str(config.absolute())))  # messages show paths as given
     state = repr((shown, str(config.resolve()), _made_by(), stamps(config)))
     name = hashlib.sha256(shown.encode()).hexdigest()[:16]
     return KeptResult(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
@@ -107,7 +107,7 @@ def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
 
 def _stamps(folder: str, suffix: str, inside: tuple[tuple[int, int], ...]) -> Iterator[Stamp]:
     for entry in _entries(folder):
-        with suppress(OSError):  # an editor's file that has gone meanwhile, or a link to nowhere
+        with suppress(OSError):  # an editor's file that has disappeared, or a broken link
             found = entry.stat()
             place = (found.st_dev, found.st_ino)
             if S_ISDIR(found.st_mode) and place not in inside:

@@ -31,7 +31,7 @@ from sluice.limits import Limits
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
 
-MANY_TABLES = 8  # from here on, loading takes longer than keeping
+MANY_TABLES = 8  # from here on, loading takes longer than the cache
 
 
 def _is_zone(name: Any) -> bool:

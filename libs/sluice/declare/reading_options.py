@@ -42,7 +42,7 @@ ALIASES = {
     "UTF16": "UTF-16",
     "UTF32": "UTF-32",
 }
-OF_LINES = ("ISO-8859-1", "UTF-8")  # in which a line feed is one byte; ASCII is UTF-8
+OF_LINES = ("ISO-8859-1", "UTF-8")  # with one byte for a line feed; ASCII counts as UTF-8
 ALTERING_QUOTES = ("BACK_TO_DELIMITER", "SKIP_VALUE")
 OFFSET = re.compile("(UTC|GMT|Z|(UTC|GMT)?[+-][0-9]{1,2}(:?[0-9]{2})?)")
 LANGUAGE = re.compile("[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.IGNORECASE)

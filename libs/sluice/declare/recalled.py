@@ -16,7 +16,7 @@ from sluice.declare.registry import has_added
 from sluice.declare.text.document import Document, Where
 
 MOST_KEPT = 32
-OF_TABLE = 3  # parts of the place of a table's field: section, table, field
+OF_TABLE = 3  # parts of a field's place: section, table, field
 PLAIN = {("lake",), ("start_date",), ("end_date",)}
 SECRETIVE = re.compile("[@?;&]")  # stand beside passwords and tokens in a URL
 

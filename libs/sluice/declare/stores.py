@@ -46,8 +46,8 @@ S3 = Store(
     "S3",
     ("s3", "s3a"),
     "PUT with If-None-Match: *",
-    # With an endpoint, delta-rs looks for profiles and roles only if it is asked to.
-    # A bucket that locks objects takes none without a checksum.
+    # With an endpoint, delta-rs uses profiles and roles only with this setting.
+    # A bucket with object lock accepts no object without a checksum.
     {
         "conditional_put": "etag",
         "aws_force_credential_load": "true",

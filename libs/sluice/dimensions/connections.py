@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from sluice.errors import UsageError
 
 VARIABLE = "AIRFLOW_CONN_{}"
-KINDS = {"postgres": "postgresql"}  # Airflow's words that JDBC spells differently
+KINDS = {"postgres": "postgresql"}  # Airflow's names with another spelling in JDBC
 PORTS = {"postgresql": 5432}
 
 

@@ -21,7 +21,7 @@ from sluice.files.marks import OP, POSITION
 from sluice.files.reading import Reading
 from sluice.gate.rules.row_rules import EVERY_ROW
 
-ORIGIN = "_sluice_origin"  # the file that a log's row comes from
+ORIGIN = "_sluice_origin"  # the file of a log's row
 
 
 def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:

@@ -74,7 +74,7 @@ def naming_faults(table: str) -> Iterator[None]:
     try:
         yield
     except SluiceError:
-        raise  # already named, even if it repeats such words from the data
+        raise  # already named, even if its text contains such words from the data
     except Exception as error:
         if named := store_fault(error) or division_fault(table, error):
             raise named from error

@@ -38,7 +38,7 @@ from sluice.spark.paths import REAL_PATH
 
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
-PASSED = (CUT, KEPT, OP, ID)  # what a reader may say of a row besides
+PASSED = (CUT, KEPT, OP, ID)  # further columns that a reader may add
 _BINARY_FRACTIONS = (FloatType, DoubleType)
 _LIMITS = {ByteType: 2.0**7, ShortType: 2.0**15, IntegerType: 2.0**31, LongType: 2.0**63}
 SHOWN = 80  # characters of a value in a reason

@@ -58,7 +58,7 @@ def cells_here(
             raise NotHere("a malformed CSV row with `nullValue`")
         if head.is_cut and found:
             cells, fault, raw = found[-1]
-            if text.endswith('"') and cells[-1] is None:  # Spark keeps a quote before nothing
+            if text.endswith('"') and cells[-1] is None:  # Spark keeps a quote at the end
                 cells = [*cells[:-1], '"']
             found[-1] = (cells, fault or CUT, raw)
         rows += ((*c, f, r, head.file.uri, 0, len(rows) + n) for n, (c, f, r) in enumerate(found))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Self
 
 CHUNK = 1 << 22
-BLANK = r"[\x00-\x20]"  # what Spark's parser drops behind a closing quote
+BLANK = r"[\x00-\x20]"  # dropped by Spark's parser after a closing quote
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Quotes:
     def of(cls, options: Mapping[str, str], line_end: str = "\n") -> Self:
         quote, escape = options.get("quote", '"'), options.get("escape", '"') or "\0"
         q, e, s = (re.escape(c) for c in (quote, escape, _separator(options)))
-        # Behind several characters, Spark's parser doubles a quote that ends the file.
+        # After several characters, Spark's parser doubles a quote at the end of a file.
         last = r"(?!\Z)" if len(_separator(options)) > 1 else ""
         pair = f"{q}{q}" if e == q else f"{e}."
         body = f"[^{q}{e}]*+(?:{pair}[^{q}{e}]*+)*+"

@@ -101,7 +101,7 @@ def _why_not(columns: Sequence[str], options: Mapping[str, str], layout: _Layout
     cell = rf"(?:(?!\Q{separator}\E)[^{layout.line_end}])*+\Q{separator}\E"
     line = rf"{layout.line_end}(?:{cell}){{{max(len(columns) - 1, 1)}}}"
     swallowed = [f"{name(c)} RLIKE {text(line)}" for c in columns]
-    # With an escape of its own, Spark's parser takes the opening quote off such a text.
+    # With `escape`, Spark's parser removes the opening quote of such a value.
     marked = "startswith" if options["escape"] == quote else "contains"
     odd = [f"{marked}({name(c)}, {text(quote)})" for c in columns if layout.has_odd_quotes]
     return (

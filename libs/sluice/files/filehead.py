@@ -115,7 +115,7 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
             f"control characters at quotes would be lost, first in line {faults.lost_in}"
         )
     separator = options.get("sep", options.get("delimiter", ","))
-    if faults.has_odd and len(separator) > 1:  # Spark's parser loses its place there
+    if faults.has_odd and len(separator) > 1:  # Spark's parser misreads the rest there
         raise Unreadable("a value continues after its closing quote")
     return replace(found, line_end=end, is_cut=faults.is_cut, has_odd_quotes=faults.has_odd)
 
@@ -223,7 +223,7 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
                 return bytes(found.read(FIRST_BYTES))
             stream = pa.CompressedInputStream(found, codec)
             first = bytes(stream.read(FIRST_BYTES))
-            # Only its end shows that it is whole; the search for quotes reads CSV to there.
+            # Only its end shows that it is complete; for CSV, the quote search reads to the end.
             while format_ != "csv" and stream.read(FIRST_BYTES):
                 pass
             return first

@@ -145,7 +145,7 @@ def _is_remote_or_here() -> bool:
     return _is_here.get() or bool(_is_remote())
 
 
-utils.is_remote = _is_remote_or_here  # PySpark's own switch is one for all threads of a process
+utils.is_remote = _is_remote_or_here  # PySpark's own switch applies to all threads of a process
 
 
 @contextmanager

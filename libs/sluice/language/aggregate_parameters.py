@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-SMALLEST_DEVIATION = 0.0008  # given by the largest HyperLogLog sketch
-MOST_ACCURATE = 20_000  # given by the largest KLL sketch
+SMALLEST_DEVIATION = 0.0008  # limit of the largest HyperLogLog sketch
+MOST_ACCURATE = 20_000  # limit of the largest KLL sketch
 
 
 def parameter_problem(function: str, parameters: Sequence[Any]) -> str:

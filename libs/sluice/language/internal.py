@@ -1,6 +1,6 @@
 """Names of internal tables, such as `<table>__state`, and of Sluice's folder."""
 
-STATE = "state"  # what a kind must remember beyond the visible rows
+STATE = "state"  # state of a kind beyond the visible rows
 DELIVERIES = "deliveries"  # every delivered row, by interval
 INTERVALS = "intervals"  # one row per delivery
 QUARANTINE = "quarantine"  # delivered rows that could not be used

@@ -21,12 +21,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sluice.language.functions import AGGREGATES, SCALAR
 from sluice.language.names import near
 
-# A refusal says everything; sqlglot's warning about a statement that it takes for a command would
-# only duplicate it.
+# An error is complete; sqlglot's warning about a statement that it parses as a command would only
+# duplicate it.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 Tree = exp.Expr
-KEPT = 2_000  # parsed texts; each is asked for by several checks of its declaration
+KEPT = 2_000  # parsed texts; several checks of a declaration use each
 LONGEST = 20_000
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION")
 
@@ -74,7 +74,7 @@ HIGHER_ORDER = frozenset(
 CLOCKS = frozenset(
     {"curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"}
 )
-# Spark reads the clock for such a text, with or without a zone, where it becomes a time.
+# Spark reads the clock for such a text, with or without a zone, when casting it to a time.
 MOMENT = re.compile(r"\s*(now|today|yesterday|tomorrow)(?![a-z])", re.IGNORECASE)
 
 _SUBQUERY = "a subquery is not allowed; join the table with a join or a lookup"

@@ -66,7 +66,7 @@ def run(
             steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins, only)
             for _ in workers.in_order(tables, project.graph, steps.take):
                 pass
-            if spark.is_started:  # plans are cycles; objects in the JVM live as long as they do
+            if spark.is_started:  # plans are reference cycles, which keep objects in the JVM alive
                 gc.collect()
             if _is_upkeep_due(nth, rounds):
                 maintain(spark, project, tables)

@@ -73,7 +73,7 @@ class AsOf:
         while True:
             found = {t: chosen[1] for t in tables if (chosen := self._newest(t))}
             is_short = self.state and len(found) < len(tables)
-            state = {} if is_short else _least(found.values())  # begin again without some tables
+            state = {} if is_short else _least(found.values())  # start again without some tables
             if state == self.state:
                 return
             tables, self.state, self._reflected = list(found), state, {}
@@ -119,7 +119,7 @@ class AsOf:
             uri, name = self.lake.uri(table_id), table_id.partition(".")[2]
             try:
                 self._pasts[table_id] = Past(name, uri, self.moment) if exists(uri) else None
-            except DeltaError:  # whoever reads that table hears of it
+            except DeltaError:  # reads of that table report it
                 self._pasts[table_id] = None
         return self._pasts[table_id]
 

@@ -26,7 +26,7 @@ from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import Snapshot, open_delta
 
 IS_NEW = "_is_new"
-LAST_RUNS = 5  # named if an unknown one was asked for
+LAST_RUNS = 5  # listed if an unknown one was requested
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
 

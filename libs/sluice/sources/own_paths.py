@@ -15,7 +15,7 @@ from sluice.language.interval import Interval, Schedule, zone
 from sluice.language.path_pattern import path_of
 
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
-APART = (0, 1, 2, 7, 8, 31, 60, 366, 800)  # days; each changes another part of the calendar
+APART = (0, 1, 2, 7, 8, 31, 60, 366, 800)  # days; each changes a different part of the calendar
 IN_A_ROW = 26
 AROUND = timedelta(hours=3)
 MOST = 80  # intervals around a clock change

@@ -166,7 +166,7 @@ class Replacement:
         is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = verdict.rows_accepted if is_counted else None
         target = self._target(before, verdict.rows_read, keeps)
-        if keeps and not delivery.is_added:  # what a batch of messages has read stays true
+        if keeps and not delivery.is_added:  # the offsets of a batch stay valid
             intervals.withdraw(delivery.intervals_uri, delivery.interval)
         context, changelog = Context.of(self.project), _changelog(new, old)
         done = write(session, context, target, changelog, position, self.clock, inserts=inserts)

@@ -23,11 +23,11 @@ from pathlib import Path
 
 from sluice.cache import cache_folder
 
-SAYS_NOTHING = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # what it leaves out, it would warn about
+SAYS_NOTHING = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # else it would warn about classes left out
 WORTH = 130_000_000  # bytes; a run of one table leaves 168 million, a mere start of Spark 108
 TRIES = 3
-KEPT = 3  # archives of other Javas and jars: the newest stay
-ABANDONED = 3600.0  # seconds after which a draft is no longer written, and nobody adopts it
+KEPT = 3  # archives for other Javas and jars: the newest are kept
+ABANDONED = 3600.0  # seconds after which a draft counts as abandoned
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def _truststore(bundle: bytes, password: str) -> bytes:
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about certificates that are odd but trusted
+        warnings.simplefilter("ignore")  # about unusual but trusted certificates
         loaded = x509.load_pem_x509_certificates(bundle)
     certificates = [pkcs12.PKCS12Certificate(certificate, None) for certificate in loaded]
     return pkcs12.serialize_java_truststore(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _ODD = re.compile(
     r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$"  # the last: copy under way
-    r"|\.(?i:lz4|snappy|deflate)$"  # by these Spark would decompress formats of Hadoop's own
+    r"|\.(?i:lz4|snappy|deflate)$"  # Spark would decompress these with Hadoop's own formats
 )
 _PATTERN = re.compile(r"([*?\[\]{}\\])")
 CODECS = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
@@ -110,5 +110,5 @@ def _named(uri: str) -> Path:
 def _folder() -> "TemporaryDirectory[str]":
     """Return a folder of this process's own, which is removed with it."""
     found = TemporaryDirectory(prefix=_LINKS)
-    Path(found.name).chmod(0o755)  # lets another user's Spark read what it may
+    Path(found.name).chmod(0o755)  # lets another user's Spark read permitted files
     return found

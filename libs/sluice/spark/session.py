@@ -40,8 +40,8 @@ RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.sources.partitionOverwriteMode": "static",  # a replaced table is replaced whole
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.localRelationThreshold": "8MB",  # more would be objects in its heap
-    "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # cuts ranks before a shuffle
+    "spark.sql.execution.arrow.localRelationThreshold": "8MB",  # more would fill its heap
+    "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # limits ranks before a shuffle
 }
 STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -73,7 +73,7 @@ SMALL: Mapping[str, str] = {
     "spark.sql.leafNodeDefaultParallelism": "1",  # else a task per core, or per small file
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling takes longer than a few rows do
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # slower for few rows
 }
 LARGE: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "64",
@@ -249,7 +249,7 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
         return active
     java = java_home()
     conf = local_conf(settings, is_short=is_short)
-    os.environ.pop("SPARK_REMOTE", None)  # PySpark takes an empty one for a server
+    os.environ.pop("SPARK_REMOTE", None)  # PySpark treats an empty one as a server
     os.environ.update(environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.Builder().appName(os.environ.get("SLUICE_APP_NAME", "sluice"))

@@ -17,10 +17,10 @@ T = TypeVar("T")
 PORT = 15002
 STOPPED = ("SparkContext was shut down", "stopped SparkContext")
 ENDING = 20.0  # seconds that Java takes to end, once it has begun to
-PATIENCE = 10.0  # seconds for a server to take the connection; its client would try for minutes
+PATIENCE = 10.0  # seconds for a server to accept the connection; its client would try for minutes
 
 
-# PySpark logs to them what it also raises, with pages of stack trace.
+# PySpark logs to them the errors that it also raises, with long stack traces.
 REPEATING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 

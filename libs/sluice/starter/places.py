@@ -15,7 +15,7 @@ FORMATS: Mapping[str, str] = {
     ".ndjson": "json",
     ".parquet": "parquet",
 }
-COMPRESSED = (".gz", ".bz2", ".zst")  # those that pyarrow knows by their endings
+COMPRESSED = (".gz", ".bz2", ".zst")  # those that pyarrow detects by their endings
 
 
 def listed(found_at: Mapping[str, list[Path]], followed: list[Path]) -> list[Path]:

@@ -28,8 +28,8 @@ from sluice.terminal.output import (
     write_rows,
 )
 
-NARROW, BROAD = 20, 40  # a longer text is broken to a width between these
-LINES = 4  # of a broken text, as long as it is not broader than that
+NARROW, BROAD = 20, 40  # a longer text is wrapped to a width between these
+LINES = 4  # of a wrapped text, unless it would get wider than that
 FRAME = 3  # a column's line and blanks; one more line ends the table
 
 
@@ -84,7 +84,7 @@ def print_fitted(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 def _name(hidden: Sequence[str], width: int, how: str) -> None:
     """Print how many columns are hidden, which, and how to see them."""
-    from sluice.language.names import listing  # imports pydantic, which `--help` does without
+    from sluice.language.names import listing  # imports pydantic, which `--help` does not need
 
     said = f"{counted(len(hidden), 'column')} hidden: {listing(hidden)}"
     for line in (said, how):

@@ -36,7 +36,7 @@ def run(command: click.Command) -> NoReturn:
         code = 1
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
     atexit._run_exitfuncs()  # noqa: SLF001
-    with suppress(OSError):  # a reader that is gone
+    with suppress(OSError):  # a reader that has exited
         sys.stdout.flush()
     os._exit(code if isinstance(code, int) else 1)
 

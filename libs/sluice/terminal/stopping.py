@@ -29,5 +29,5 @@ def stopping() -> Iterator[None]:
 
 def _stop(*_: Any) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.write(STDERR, f"\n{SAID}".encode())  # what prints may be at work itself
+    os.write(STDERR, f"\n{SAID}".encode())  # the printer may be interrupted itself
     raise KeyboardInterrupt

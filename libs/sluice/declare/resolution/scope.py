@@ -15,7 +15,7 @@ from sluice.language.typed.types import EVENT_TIMES, UNORDERED, head, inner_type
 
 Columns = Mapping[str, str]
 Select = Mapping[str, Expression]
-Review = Callable[[Expectation, Columns], Iterable[str]]  # a further opinion on expectations
+Review = Callable[[Expectation, Columns], Iterable[str]]  # a further check of expectations
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ FAILURES = (YAMLError, ValueError, RecursionError, TypeError, LookupError, Attri
 MOST_NODES = 200_000
 BRACES = "; in a value without quotes, { begins a mapping: quote one that has braces"
 QUOTE = "; inside {...} and [...] a comma ends a value: quote one that has commas"
-TELLING = 4  # characters: shorter values are no secrets, and occur in many words
+TELLING = 4  # characters: shorter values are not secrets, and occur in many words
 
 
 class _Constructor(RoundTripConstructor):

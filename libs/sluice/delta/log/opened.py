@@ -17,13 +17,13 @@ from sluice.delta.places.walk import local_path
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
 MOST = 128
-FAR = 50  # commits to ask for one by one; a log that is further ahead is opened again
+FAR = 50  # commits to request one by one; a log that is further ahead is opened again
 Mark = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
 Commit = tuple[str, int, Mark]  # table, version
 
 _tables: LRUCache[Commit, DeltaTable] = LRUCache(MOST)
 _opening = Lock()
-_newest: dict[str, int] = {}  # tables, with the newest version that was found
+_newest: dict[str, int] = {}  # tables, with the newest version found
 
 
 def opened(uri: str, version: int | None = None) -> DeltaTable:

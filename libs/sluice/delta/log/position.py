@@ -25,7 +25,9 @@ from sluice.language.internal import renamed
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
-UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # kinds of commits that no batch makes
+UPKEEP = frozenset(
+    {"compact", "seal", "vacuum", "expiry"}
+)  # kinds of commits that don't come from batches
 MOST_KEPT = 512
 
 

@@ -110,7 +110,7 @@ class _Life:
     weight: int = 0
     was_there: bool = False
     is_there: bool = False
-    at: int = 0  # a version that has it
+    at: int = 0  # a version that contains it
     file: Action | None = None
 
 

@@ -48,7 +48,7 @@ class Unfinished:
         if self.subjects() is not None:
             return
         files, folder = located(f"{self.folder}/{self.name}")
-        if isinstance(files, LocalFileSystem):  # in a store no file needs a folder
+        if isinstance(files, LocalFileSystem):  # a store needs no folders
             files.create_dir(folder, recursive=True)
         content = pa.BufferOutputStream()
         pq.write_table(subjects, content)

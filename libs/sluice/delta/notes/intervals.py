@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
         ("batch", pa.int64()),
     ]
 )
-# Rows in quarantine and rows stored, by the start of their interval; None: as the notes have it.
+# Rows in quarantine and rows stored, by the start of their interval; None: as in the notes.
 Counts = tuple[Mapping[datetime, int], Mapping[datetime, int] | None]
 
 

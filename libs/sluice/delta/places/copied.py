@@ -19,7 +19,7 @@ from sluice.delta.places.lake import LakeLayout
 from sluice.delta.places.stores import folder_names, located
 
 LEFT_AFTER = timedelta(days=1)
-LAST = "/_delta_log/_last_checkpoint"  # it may name a checkpoint that is younger than the copy
+LAST = "/_delta_log/_last_checkpoint"  # it may name a checkpoint that is newer than the copy
 COMMIT = re.compile(r".*/_delta_log/\d{20}\.json")
 AT_ONCE = 16  # requests
 BEGUN = "begun"
@@ -66,7 +66,7 @@ def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> boo
     wanted = list(table_ids)
     files, root = located(lake.root)
     _, target = located(beside.root)
-    remove(beside.root)  # what an earlier try has left
+    remove(beside.root)  # remains of an earlier try
     with files.open_output_stream(f"{target}/{BEGUN}"):
         pass
     before = _listed(files, lake, wanted)

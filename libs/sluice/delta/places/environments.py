@@ -70,7 +70,7 @@ def _beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]
 
         def settle() -> bool:
             target.parent.mkdir(exist_ok=True)
-            rmtree(target, ignore_errors=True)  # left by a run that a drop has overtaken
+            rmtree(target, ignore_errors=True)  # left by a run during the drop
             try:
                 Path(beside.root).rename(target)
             except OSError:

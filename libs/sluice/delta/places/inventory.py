@@ -13,7 +13,7 @@ from sluice.delta.places.lake import LakeLayout, layout
 from sluice.delta.places.stores import folder_names, is_table
 from sluice.language.internal import FORGOTTEN, MARK, STATE, declared, internal
 
-HIDDEN = ("_", ".")  # what begins so is no pipeline
+HIDDEN = ("_", ".")  # a folder with this prefix is not a pipeline
 PART = re.compile(rf"(.+?){MARK}(?:{STATE}|\d+(?:{MARK}.*)?)")
 LEFT_BEHIND = "an earlier query of {} created it, and nothing reads it any more"
 REPAIR = "`sluice maintain {}` removes it"

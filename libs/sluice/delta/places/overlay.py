@@ -141,7 +141,7 @@ def _share_folder(folder: Path, to: Path) -> None:
         is_log = LOG in target.parts
         for name in files:
             if is_log and name == LAST:
-                continue  # it may name a checkpoint that is younger than the copy
+                continue  # it may name a checkpoint that is newer than the copy
             source = Path(place, name)
             if COMMIT.fullmatch(name) if is_log else name.endswith(DATA):
                 _link(source, target / name)

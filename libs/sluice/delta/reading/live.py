@@ -25,7 +25,7 @@ from sluice.delta.places.stores import files_below
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-GROUPS = 64  # row groups that are held at a time
+GROUPS = 64  # row groups in memory at a time
 MEETS = "_sluice_meets"
 
 
@@ -133,7 +133,7 @@ def _dataset(
 
     `some`: only these files. `columns`: what they hold, if it is not what the table does.
     """
-    import pyarrow.dataset as ds  # with pandas, which takes a moment
+    import pyarrow.dataset as ds  # imports pandas, which takes a moment
 
     files = files_below(uri) if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
     schema, format_ = columns or pa.schema(table.schema().to_arrow()), ds.ParquetFileFormat()

@@ -95,7 +95,7 @@ class Searched:
             return chosen.empty_table()
         folder = local_path(self.uri)
         if folder is not None and can_search():
-            from sluice.delta.reading import searching  # with polars, which takes a moment
+            from sluice.delta.reading import searching  # imports polars, which takes a moment
 
             far = files_far(self._table, known)
             files = searching.files_of(self._table, folder, far)
@@ -159,7 +159,7 @@ def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> LiveRows:
 
     The log's other statistics can't be compared here.
     """
-    import pyarrow.dataset as ds  # with pandas, which takes a moment
+    import pyarrow.dataset as ds  # imports pandas, which takes a moment
 
     rows, parts = live_rows(table, uri), table.metadata().partition_columns
     found, far = rows.dataset, files_far(table, wanted)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 SAMPLE = 5_000  # rows
-LEAST = 2  # times that each value is there
+LEAST = 2  # occurrences of each value
 
 
 def repeated(rows: pa.Table) -> list[str]:

@@ -29,7 +29,7 @@ from sluice.limits import Limits
 Span = tuple[Any, Any]
 WORN = 0.2  # share of marked rows
 HIDDEN = "_sluice"
-CARRIED = "_sluice_key_"  # a column of an input's key, with an order of its own
+CARRIED = "_sluice_key_"  # a column of an input's key, with its own order
 
 
 @dataclass(frozen=True)

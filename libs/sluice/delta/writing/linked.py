@@ -22,7 +22,7 @@ from sluice.delta.writing.file_actions import now
 
 LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
 CONSTRAINTS = "delta.constraints."
-WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that ask nothing more of these commits
+WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that need nothing else from these commits
 
 
 def is_plain(table: DeltaTable) -> bool:

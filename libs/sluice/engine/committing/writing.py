@@ -85,7 +85,7 @@ def write(
             return _local(session, context, target, changelog, position)
     if target.is_small(context):
         with clock.phase("compute"):
-            rows = to_arrow(changelog)  # may be left to Spark, so no table is made before
+            rows = to_arrow(changelog)  # may be left to Spark, so no table is created before
         before = target.before or _create(target, changelog, position)
         with clock.phase("commit"):
             return _local(session, context, replace(target, before=before), rows, position)

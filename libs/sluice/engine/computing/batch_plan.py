@@ -13,12 +13,12 @@ class Strategy(StrEnum):
     """Strategies of a batch, if its kind defines none."""
 
     BUILD = "build"  # no table yet: the whole query
-    ROW_WISE = "row-wise"  # the changed rows themselves
+    ROW_WISE = "row-wise"  # only the changed rows
     RECOMPUTE = "recompute"  # touched groups from every input
     WITH_STATE = "with its state"  # a view, from the changes that its state's batch has seen
 
 
-Way = tuple[str, str]  # a strategy in the words of its kind, and its reason
+Way = tuple[str, str]  # a strategy of the kind, and its reason
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from sluice.language.expression import Expression
 from sluice.language.model import Model
 
 Path = tuple[Any, ...]
-FIELDS = ("where", "having")  # in the order in which rows meet them
+FIELDS = ("where", "having")  # in the order of evaluation
 
 
 @dataclass(frozen=True)

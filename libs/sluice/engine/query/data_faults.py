@@ -26,7 +26,7 @@ WIDEN = (
 )
 MEND = "correct the expression in the configuration; nothing was committed"
 OWN = "nothing was committed; correct the Python code or its arguments"
-ADVICE = re.compile(  # Spark's, to switch off what keeps tables right
+ADVICE = re.compile(  # Spark's advice to switch off checks
     r"\s*(If necessary set .* to bypass this error|Use 'try_\w+' to tolerate overflow)[^.]*\."
 )
 LONG_NUMBER = re.compile(r"(\d{12})\d{28,}")

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from sluice.engine.query.operator import Operator, Rows
 
-NTH = "_sluice_walked"  # tables may have a `_sluice_nth` of their own
+NTH = "_sluice_walked"  # tables may have their own `_sluice_nth`
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def usual_share(past: Sequence[float], of: int) -> Usual | None:
     if len(past) < LEAST_HISTORY:
         return None
     middle = median(past)
-    likely = (middle * of + 1) / (of + 2)  # never 0 or 1: the unseen may come
+    likely = (middle * of + 1) / (of + 2)  # never 0 or 1, because other values may occur
     return _usual(past, middle, max(sqrt(likely * (1 - likely) / of), LEAST_SHARE))
 
 

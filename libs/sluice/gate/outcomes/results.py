@@ -20,7 +20,7 @@ from sluice.gate.rules.row_rules import RowRule
 from sluice.gate.rules.uniqueness import DISTINCT_COUNT, Repeats, Uniqueness
 
 ROWS_SHOWN = 5
-WHOLE = ", over the whole table"  # end of such an expectation's words
+WHOLE = ", over the whole table"  # suffix of such an expectation's text
 Json = dict[str, Any]
 
 

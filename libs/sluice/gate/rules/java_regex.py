@@ -18,7 +18,7 @@ _SPELLINGS = (
     (re.compile(r"\\b\{g\}|\\[GzZA]"), ""),
     (re.compile(r"\\k<([A-Za-z][A-Za-z0-9]*)>"), r"(?P=\1)"),
     (re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>"), r"(?P<\1>"),
-    (re.compile(r"\(\?<([=!])"), r"(?\1"),  # Java decides how far it may look back
+    (re.compile(r"\(\?<([=!])"), r"(?\1"),  # its limits depend on Java
     (re.compile(r"\(\?[idmsuxU-]+\)"), ""),
     (re.compile(r"\(\?[idmsuxU-]+:"), "(?:"),
     (re.compile(r"\{\d+(?:,\d*)?\}"), r"\g<0>"),
@@ -31,7 +31,9 @@ _REFUSED = (
     (re.compile(r"\(\?[A-Za-z-]*[^idmsuxU\W-][A-Za-z-]*[:)]"), "the flags are i, d, m, s, u, x, U"),
     (re.compile(r"\{(?!\d+(?:,\d*)?\})"), "a brace that counts nothing is written \\{"),
 )
-_MANY = re.compile(r"\\[dDwWsShHvVRXpPN]")  # in a class: more than one character, so no range's end
+_MANY = re.compile(
+    r"\\[dDwWsShHvVRXpPN]"
+)  # in a class: several characters, so not the end of a range
 
 
 def problem(pattern: str) -> str:

@@ -20,7 +20,7 @@ class RowTest:
     holds: str
     says: str
     columns: tuple[str, ...]
-    ignored: str | None = None  # rows that can't fail; None for a null test, which ignores no row
+    ignored: str | None = None  # rows that can't fail; None for a null test, which checks all rows
 
 
 def bounds(value: str, kwargs: Kwargs) -> str:

@@ -57,7 +57,7 @@ def _whole(value: int) -> str:
     return str(value) if abs(value) <= LARGEST_INT else f"{value}L"
 
 
-# bool before int, datetime before date: the first type that a value is an instance of writes it.
+# bool before int, datetime before date, because the first matching type counts.
 WRITERS: Mapping[type, Callable[[Any], str]] = {
     type(None): lambda _: "NULL",
     bool: lambda value: str(value).lower(),

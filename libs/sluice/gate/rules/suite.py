@@ -19,7 +19,7 @@ from sluice.language.expression import Expression
 
 Rule = RowRule | Measure | Uniqueness
 
-# Expectations that a batch of rows can't answer in any way.
+# Expectations that can't be evaluated on a batch of rows.
 MEANINGLESS: Mapping[str, str] = {
     "expect_column_values_to_be_increasing": "a batch of rows has no order",
     "expect_column_values_to_be_decreasing": "a batch of rows has no order",

@@ -114,7 +114,7 @@ def _read(tree: Tree) -> nodes.Node:
     return read(tree)
 
 
-# Spark binds these otherwise than the parser: all comparisons alike, & before ^ before |.
+# Precedence in Spark, unlike the parser's: all comparisons equal, & before ^ before |.
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _PREDICATES = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Not)
 _BITS: dict[type[Tree], int] = {
@@ -289,8 +289,8 @@ def _span(tree: exp.Interval, sign: int) -> nodes.Span:
     return nodes.Span(sign * int(number) * _MICROS[name], name.replace("week", "day"))
 
 
-# What reads each part of SQL, and the parts that it may have of its own: one with another means
-# something else.
+# The reader of each part of SQL, and its supported arguments; any other argument would change the
+# meaning.
 _READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.Node]]] = {
     exp.Paren: ("this", lambda t: _read(t.this)),
     exp.Alias: ("this alias", lambda t: nodes.Alias(_read(t.this), (t.alias,))),

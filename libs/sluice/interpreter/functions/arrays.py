@@ -48,7 +48,9 @@ def _element_at(arguments: list[Value], *, is_try: bool) -> Value:
     inner = element_type(items)
 
     def at(v: tuple[Any, ...], i: int) -> Any:
-        if i in (0, -(2**31)) or (not is_try and abs(i) > len(v)):  # Spark crashes at the least
+        if i in (0, -(2**31)) or (
+            not is_try and abs(i) > len(v)
+        ):  # Spark crashes at the smallest INT
             raise NotHere("an array index out of bounds")
         if abs(i) > len(v):
             return None

@@ -99,7 +99,7 @@ def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  
         case T.ArrayType():
             item = of(type_.elementType)
             return lambda v: f"[{','.join(map(item, v))}]"
-        case T.MapType(keyType=T.StringType()):  # its nulls are no fields, so they stay
+        case T.MapType(keyType=T.StringType()):  # its nulls are not fields, so they stay
             value = of(type_.valueType)
             return lambda v: f"{{{','.join(f'{_text(k)}:{value(x)}' for k, x in v)}}}"
         case T.StructType():

@@ -156,5 +156,5 @@ HIGHER_ORDER: Mapping[str, Function] = {
     "reduce": _aggregate,
     "array_sort": _array_sort,
 }
-# So many lambdas and the like behind the array; Spark refuses a call with another number.
+# Number of arguments after the array; Spark refuses other numbers.
 OTHERS = {"aggregate": (2, 3), "reduce": (2, 3), "array_sort": (0, 1)}

@@ -20,7 +20,7 @@ from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset
 Function = Callable[[list[Value]], Value]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
-YEAR_0 = range(1 - 366 - EPOCH, 1 - EPOCH)  # days, of which Python has no dates
+YEAR_0 = range(1 - 366 - EPOCH, 1 - EPOCH)  # days without a date in Python
 _MOMENTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -150,7 +150,7 @@ def _timestamp_add(arguments: list[Value]) -> Value:
     span = _SPANS[name]
 
     def added(n: int, v: int) -> int:
-        date_of((v + n * span) // DAY)  # readers know no other years
+        date_of((v + n * span) // DAY)  # readers support no other years
         return v + n * span
 
     return each(moment.type, added, number, moment)

@@ -38,7 +38,7 @@ FALSE = constant(value=False, type_=BOOLEAN)
 
 
 def _given(rows: Rows) -> list[Any]:
-    if type(rows) is Same and rows and rows.value[0] is None:  # isinstance is slow, if often asked
+    if type(rows) is Same and rows and rows.value[0] is None:  # isinstance is slow if called often
         return []
     return [row[0] for row in rows if row[0] is not None]
 
@@ -241,9 +241,9 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], Aggregate]] = {
     "approx_count_distinct": _approximate,
 }
 OF_DISTINCT = ("count", "sum", "avg", "mean", "min", "max")
-# Of one row, its value; but for sums of DOUBLE, in which -0.0 becomes 0.0.
+# For one row, its value; except sums of DOUBLE, in which -0.0 becomes 0.0.
 OF_ONE = frozenset({"sum", "min", "max", *ENDS})
-# Known, so that one without a meaning here is not taken for a function of rows.
+# Known, so that an unsupported one is not taken for a scalar function.
 SPARKS = frozenset(
     {
         *("hll_sketch_agg", "hll_union_agg", "percentile", "median"),

@@ -14,7 +14,7 @@ from sluice.interpreter.values.zones import DAY
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
 WHOLE = (T.IntegerType, T.LongType, T.DateType)
 
-# From rows in order, and the place where each one's peers begin, to (first, behind the last).
+# From rows in order, and the start of each one's peers, to (first, after the last).
 Bounds = list[tuple[int, int]]
 Framing = Callable[[Sequence[int], Sequence[int]], Bounds]
 

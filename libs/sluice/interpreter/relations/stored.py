@@ -18,8 +18,8 @@ from sluice.interpreter.values.batch import Batch
 from sluice.interpreter.values.columns import held
 from sluice.interpreter.values.types import plain
 
-MOST_ROWS = 200_000  # computed at once; of more, Spark is the quicker
-NARROWED_ROWS = 1_000  # fewer are read whole
+MOST_ROWS = 200_000  # computed together; for more, Spark is faster
+NARROWED_ROWS = 1_000  # smaller tables are read whole
 # Statistics of texts are views in files of delta-rs; Arrow fails to compare these with plain texts.
 LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)

@@ -27,7 +27,7 @@ MOST_STEPS = 5_000_000
 WHOLE = Frame(by_rows=True, lower=None, upper=None)
 SO_FAR = Frame(by_rows=False, lower=None, upper=0)
 
-# Rows of a partition in their order, and the place where each one's peers begin.
+# Rows of a partition in order, and the start of each one's peers.
 Ranker = Callable[[Sequence[int], Sequence[int]], list[Any]]
 
 

@@ -12,7 +12,7 @@ from sluice.kinds.over.functions import MOST
 from sluice.language import syntax
 from sluice.language.expression import Expression
 
-# What a unit of an interval is worth, to see which of two bounds is first.
+# Lengths of interval units, to compare two bounds.
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _UNITS = {**_SECONDS, "month": 2_629_746, "year": 31_556_952}
 

@@ -20,7 +20,7 @@ from sluice.kinds.topk.ranks import LIMIT, RankRule, listed
 RANK = "_rank"
 COMPLETE, NEEDED = "_complete", "_needed"
 LAST = "_last"
-PARTS = 64  # of a global ranking, each cut off by itself
+PARTS = 64  # of a global ranking, each limited separately
 
 
 class TopKState(Operator):
@@ -55,7 +55,7 @@ class TopKState(Operator):
         rows = self.limited(prepared[self.inputs[0]])
         if self.ranking.limit_is_column:
             ranked = self.ranked(self.contending(rows, self.last_kept()))
-        else:  # lower ranks stay out of the shuffle
+        else:  # lower ranks are not shuffled
             ranked = self.ranked(rows).where(f"{RANK} <= {self.last_kept()} + 1")
         marked = ranked.selectExpr("*", f"{self.is_whole()} AS {COMPLETE}")
         return marked.where(f"{RANK} <= {self.last_kept()}").select(*names(self.stored))

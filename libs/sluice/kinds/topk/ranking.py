@@ -23,7 +23,7 @@ from sluice.read.ordered.rows import Row
 
 Partition = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]
-UNNAMED = "rank"  # the rank's column in rows of a view that has none
+UNNAMED = "rank"  # the rank's column for views without one
 
 
 @dataclass(frozen=True)

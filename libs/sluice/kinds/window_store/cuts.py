@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sluice.kinds.window_store.grain import Grain
 
-LAST_YEAR, LAST_MONTH = 9999, 999912  # the greatest numbers of slices of these lengths
+LAST_YEAR, LAST_MONTH = 9999, 999912  # the greatest slice numbers of these lengths
 FIRST_DAY = 10_000_000
 
 

@@ -24,7 +24,7 @@ INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 EVENT_TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 UNORDERED = ("MAP", "VARIANT")
 KNOWN = f"types are: {', '.join(SIMPLE)}"
-GAP = "?"  # stands in a schema for what an import could not learn
+GAP = "?"  # placeholder in a schema for unknown types
 
 
 def read_columns(ddl: str) -> list[tuple[str, str]]:

@@ -32,7 +32,7 @@ def built_from(lake: LakeLayout, table_id: str) -> dict[str, Position]:
     found = {}
     for name in stored(lake):
         if declared(name) == table_id:
-            continue  # it may be broken, and be dropped for that
+            continue  # it may be broken, and dropped for that reason
         at = readable_head(lake.uri(name))
         if at and at.position and table_id in map(declared, at.position.reads):
             found[name] = at.position

@@ -186,7 +186,7 @@ def _has_lost_history(context: Context, node: Node) -> bool:
     try:
         plan_batch(node, context.lake, context.graph, context.limits)
     except ForeignCommit:
-        return False  # in another table or in the view; somebody has to look at it
+        return False  # in another table or in the view; a person must decide
     except HistoryLost:
         return True
     return False

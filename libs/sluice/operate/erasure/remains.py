@@ -22,7 +22,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from sluice.delta.places.stores import located
 from sluice.read.conditions.where import Where
 
-TELLING = 4  # letters of a text that names its subject by itself
+TELLING = 4  # letters of a text that identifies its subject alone
 ROWS = 65_536
 MOST_TEXTS = 100  # subjects that texts are searched for; more are compared in columns alone
 BETWEEN = r"""\\*["']?\s*[:=,]{1,2}\s*\\*["']?"""  # a name and its value, in nested JSON, too

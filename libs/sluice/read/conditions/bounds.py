@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-EXACT_IN_JSON = 15  # decimal digits that survive a double
+EXACT_IN_JSON = 15  # decimal digits that a double preserves
 CUT = timedelta(microseconds=999)  # statistics in the Delta log are cut to milliseconds
 
 

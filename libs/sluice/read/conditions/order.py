@@ -93,7 +93,7 @@ class Order:
         at = "at_end" if self.descending else "at_start"
         keys: list[tuple[str, str, str]] = []
         for column in self.columns:
-            if pa.types.is_floating(table[column].type):  # Arrow puts NaN beside null
+            if pa.types.is_floating(table[column].type):  # Arrow sorts NaN next to null
                 table = table.append_column(f"{column} is nan", pc.is_nan(table[column]))
                 keys.append((f"{column} is nan", way, at))
             keys.append((column, way, at))

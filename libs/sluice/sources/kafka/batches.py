@@ -17,7 +17,7 @@ from sluice.errors import DeliveriesLost
 from sluice.sources.kafka.client.message import Message
 
 INSTANT = timedelta(microseconds=1)
-SHOWN = 80  # characters of a note in a message
+SHOWN = 80  # characters of a note shown in a message
 NOTHING = '{"id":"","read":{}}'  # the fingerprint of no batch
 
 

@@ -60,7 +60,7 @@ class Own(Accumulator):
         )
         if not isinstance(named, type):
             raise self._refused("is not a class")
-        self._check(named, _METHODS)  # before the call, because the name may be of anything
+        self._check(named, _METHODS)  # before the call, because the name may refer to anything
         try:
             made: Aggregator = named(*self.aggregate.parameters)
         except Exception as error:
@@ -111,7 +111,7 @@ class Own(Accumulator):
     def finish(self, state: Column, kept: DataType) -> Column:
         type_ = self._type("type")
         read = _udf(_reading(self.aggregator, self.aggregate.text), type_)
-        typed = F.lit(None).cast(type_)  # gives the function its Arrow type
+        typed = F.lit(None).cast(type_)  # sets the function's Arrow type
         return F.when(state.isNotNull(), read(state.getField("kept"), typed))
 
 

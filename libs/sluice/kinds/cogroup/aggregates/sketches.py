@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 
-DEVIATIONS = 3  # sketches of the same rows are no further from the truth, except 1 in 300
+DEVIATIONS = 3  # standard deviations; a sketch exceeds them 1 time in 300
 _LONG_DIGITS = 17
 
 

@@ -23,7 +23,7 @@ from sluice.language import syntax
 from sluice.language.syntax import Tree
 
 EVERY = "every"
-LATER = "_later"  # stands for values that are joined to groups
+LATER = "_later"  # placeholder for values that are joined to groups
 FROM_THE_START = ("first_value", "first", "any_value")
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 

@@ -12,7 +12,7 @@ LISTS = ("collect_list", "array_agg")
 def respell(query: Tree) -> None:
     """Give each meaning in a query one spelling."""
     for select in query.find_all(exp.Select):
-        select.set("hint", None)  # advice to an optimizer, which changes no row
+        select.set("hint", None)  # optimizer hints, which change no row
     for node in [*query.walk()]:
         _step(node)
 

@@ -12,8 +12,8 @@ from sluice.kinds.sql.rewriting.correlated import is_alone, is_closed, loosened
 from sluice.language.syntax import Tree
 
 ZERO: Tree = exp.Literal.number(0)
-ROWS = "rows_of"  # alias of a subquery that is taken as it is
-GROUPS = "groups_of"  # alias of one whose groups are tied to the outer query
+ROWS = "rows_of"  # alias of an unchanged subquery
+GROUPS = "groups_of"  # alias of one with groups that are correlated to the outer query
 
 
 def counted(tree: Tree) -> Tree:

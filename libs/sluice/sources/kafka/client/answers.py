@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient
 
-LOOKED_S = 0.1  # between looks at the faults
+LOOKED_S = 0.1  # between checks of the faults
 REFUSED = re.compile(
     r"SASL authentication error|mechanism handshake failed|certificate verify failed|"
     r"alert [a-z ]*(certificate|unknown ca)"
@@ -54,7 +54,7 @@ class Answers:
         """Raise UsageError if a login or a certificate was refused, by either side."""
         why = fault.str()
         if not REFUSED.search(why) or "Local:" in why:
-            return  # the connection may only have broken off
+            return  # the connection may only have been interrupted
         raise UsageError(
             f"{self.table}: can't log in to the brokers of the connection "
             f"{self.topic.connection!r}: "

@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 ANSWER_S = 15.0
 AT_ONCE = 5_000  # messages of one call
 QUIET = {"log_level": "0", "enable.metrics.push": "false"}
-FETCHES = {  # what the client holds, unless the connection says otherwise
+FETCHES = {  # the client's buffers, unless the connection sets them
     "queued.max.messages.kbytes": "16384",
     "fetch.message.max.bytes": "1048576",
     "fetch.max.bytes": "8388608",
-    "fetch.queue.backoff.ms": "10",  # a full queue is emptied in less than the usual second
+    "fetch.queue.backoff.ms": "10",  # a full queue is emptied faster than in the usual second
 }
 OWN = {
-    "group.id": "sluice",  # the client wants one; no group is joined
+    "group.id": "sluice",  # required by the client; no group is joined
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",

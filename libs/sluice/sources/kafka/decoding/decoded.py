@@ -25,7 +25,7 @@ OWN = (
     *(StructField(name, LongType()) for name in (BLOCK, ROW, AT, LEFT_OUT)),
     *(StructField(name, BinaryType()) for name in (KEY, VALUE)),
 )
-AT_ONCE = 2_000  # messages that are Python's objects at a time; Arrow holds the others
+AT_ONCE = 2_000  # messages held as Python objects at a time; Arrow holds the others
 NO_ROW = Record({})
 
 

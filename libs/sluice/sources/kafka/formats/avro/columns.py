@@ -15,10 +15,10 @@ import pyarrow as pa
 from sluice.sources.kafka.formats.records import Columns, Types
 
 PREFIX = 5  # bytes before the value
-PADDING = b"\0" * 16  # behind all messages, so that none is read beyond the end
+PADDING = b"\0" * 16  # padding after all messages, so that no read passes the end
 LONGEST = 10  # bytes of a number
 PLAIN = ("null", "boolean", "int", "long", "double", "string", "bytes")
-SHOWN = ("boolean", "int", "long", "string")  # by the same texts in any column
+SHOWN = ("boolean", "int", "long", "string")  # written the same in any column
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 

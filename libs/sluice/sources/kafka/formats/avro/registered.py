@@ -20,7 +20,7 @@ from sluice.sources.kafka.formats.registry import Registry
 from sluice.sources.kafka.spec import Value
 
 PREFIX = 5  # bytes before the value
-MARK = 16  # bytes behind it, when many are decoded at once
+MARK = 16  # bytes after it, when many are decoded at once
 
 
 class Parsed(NamedTuple):

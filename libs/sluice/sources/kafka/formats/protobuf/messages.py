@@ -21,7 +21,7 @@ from sluice.sources.kafka.spec import Value
 
 SERIALIZED = "?format=serialized"
 NUMBERS = 5  # bytes before the numbers of the message
-DEEPEST = 100  # messages within each other
+DEEPEST = 100  # nested messages
 
 
 class Type(NamedTuple):

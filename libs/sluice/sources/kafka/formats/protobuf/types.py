@@ -13,7 +13,7 @@ from sluice.language.names import unknown
 from sluice.sources.kafka.spec import Value
 
 OWN = ("any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct")
-PROVIDED = {  # files that every compiler has
+PROVIDED = {  # files included in every compiler
     f"google/protobuf/{name}.proto": f"google.protobuf.{name}_pb2"
     for name in (*OWN, "timestamp", "type", "wrappers")
 }
