@@ -79,7 +79,7 @@ class ConfigError(SluiceError):
 
 
 class UsageError(SluiceError):
-    """An argument that names nothing, or can't be read."""
+    """An argument that is unknown or invalid."""
 
 
 class MissingDependency(SluiceError):
@@ -97,7 +97,7 @@ class LostRace(Retryable):
 
 
 class Unforeseen(Retryable):
-    """A failure of a batch that nobody foresaw."""
+    """An unforeseen failure of a batch."""
 
 
 class StoreRefused(SluiceError):

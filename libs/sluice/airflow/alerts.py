@@ -42,7 +42,7 @@ class Alert:
         return f"{self.what}\nwhy: {self.why}\nnext: {self.next}"
 
     def send(self, webhook: str) -> None:
-        """Log the alert, and post it if a webhook is given."""
+        """Log the alert, and post it to the webhook, if there is one."""
         log.error(self.text)
         if webhook:
             body = json.dumps({"text": self.text, **asdict(self)}).encode()
@@ -52,7 +52,7 @@ class Alert:
 
 
 def failed(context: Context) -> None:
-    """Alert that a task has failed for good; whoever asked for a preview sees that it failed."""
+    """Alert that a task has failed for good, except in a preview, whose user sees the failure."""
     if is_preview(context):
         return
     alert = of_failure(context)
@@ -109,7 +109,7 @@ def _next(task: Task, outcome: Outcome, tables: tuple[str, ...], context: Contex
 
 
 def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
-    """Return a shell command that does the same; empty if none does."""
+    """Return a shell command with the same effect; empty if there is none."""
     if task.kind is not TaskKind.INGEST:
         return f"sluice {task.kind.value} {' '.join(tables)}"
     with suppress(SluiceError):

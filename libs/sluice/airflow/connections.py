@@ -30,7 +30,7 @@ def export(project: "Project", tables: Iterable[str]) -> None:
 
 
 def export_lake(project: "Project") -> None:
-    """Export the lake's connection likewise. Raises UsageError if no variable stands for it."""
+    """Export the lake's connection likewise. Raises UsageError if no variable can express it."""
     os.environ.update(_of_lake(project))
 
 

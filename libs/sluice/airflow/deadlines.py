@@ -2,7 +2,7 @@
 
 A run on a schedule, or by a change of assets, is due as soon as it exists. So a pipeline that
 catches up is late only if it makes no progress. Backfills and manual runs have no deadline, because
-somebody watches those.
+a person watches those.
 """
 
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ WATCHED = frozenset({"scheduled", "asset_triggered"})
 
 
 class Due(BaseDeadlineReference):  # type: ignore[misc]
-    """Moment at which a watched run was made."""
+    """Moment at which a watched run was created."""
 
     required_kwargs = frozenset({"dag_id", "run_id"})
 

@@ -26,7 +26,7 @@ CLIENT = "pyspark.sql.connect.session"
 
 
 class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
-    """Run tasks on this machine, each in a fork that has little left to import."""
+    """Run tasks on this machine, each in a fork with most imports done."""
 
     def start(self) -> None:
         """Import modules, read the configuration, then start the workers."""

@@ -1,10 +1,10 @@
 """Task graph of a pipeline as plain data: its tasks and their order, without Airflow.
 
 `tasks: table` gives every stored table a task, in the order of the graph. `tasks: pipeline` makes
-two applications: one for what is delivered from outside, one for the views over it. The second may
-process the deliveries of several runs at once, so later ones find nothing to do. `tasks: auto`
-gives each table a task where tasks are cheap, with Spark Connect. Either way `quality` comes last.
-A table read from another pipeline is a trigger here, not a task.
+two applications: one for delivered tables, one for the views over them. The second may process the
+deliveries of several runs at once, so later ones find nothing to do. `tasks: auto` gives each table
+a task where tasks are cheap, with Spark Connect. Either way `quality` comes last. A table read from
+another pipeline is a trigger here, not a task.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -60,7 +60,7 @@ class Launch:
 
 
 def _program(script: Path) -> list[str]:
-    """Return what to run: a job of the package is that of the other Python's own package."""
+    """Return the command: a job of the package runs from the other Python's own package."""
     if script.parent == PACKAGED:
         return ["-m", f"sluice.cli.jobs.{script.stem}"]
     return [str(script)]

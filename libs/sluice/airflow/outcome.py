@@ -52,7 +52,7 @@ class JobFailed(AirflowException):  # type: ignore[misc]
 
 
 class JobRefused(AirflowFailException):  # type: ignore[misc]
-    """A failure that no retry helps: somebody has to change something first."""
+    """A failure that no retry fixes: a person has to change something first."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(str(outcome))

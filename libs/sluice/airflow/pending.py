@@ -24,9 +24,9 @@ class Pending:
 
 
 def pending_of(project: Project, task: Task, run: Run) -> Pending:
-    """Return what the task has to do in that run.
+    """Return the task's pending work in that run.
 
-    Of several views that follow each other, the later have something to do if an earlier one has.
+    If one of several dependent views has work, the later ones have, too.
     """
     if task.kind in (TaskKind.MAINTAIN, TaskKind.SWEEP):
         return Pending(task.tables, "")

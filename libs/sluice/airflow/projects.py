@@ -35,7 +35,7 @@ def airflows_config() -> Path:
 def project(config: Path) -> "Project":
     """Return the project that the folder's current files declare, in the chosen environment.
 
-    The lake is asked for it by its connection, as tasks use it.
+    The lake is read by its connection, as in tasks.
     """
     chosen = os.environ.get(VARIABLE)
     return _within(config, stamps(config), chosen) if chosen else base(config)

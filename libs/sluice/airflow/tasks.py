@@ -69,7 +69,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         return list(outcome.reports)
 
     def _preview(self, run: Run, context: Context) -> list[Report]:
-        """Return what the whole run would do, in the first task; skip every other."""
+        """Return the preview of the whole run in the first task; skip all others."""
         self._record(Outcome(), context)
         tables = tuple(filter(run.is_about, self.work.previews))
         if not tables:
@@ -134,7 +134,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
 
 
 class ScriptJob(JobTask):
-    """A job in the task's own process, which is a fork of a worker that has its imports done."""
+    """A job in the task's own process, which is a fork of a worker with all imports done."""
 
     def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
         """Run the script as if it had been started with these arguments."""

@@ -98,7 +98,7 @@ def list_(format_: Format, config: str) -> None:
 @expires_option(None)
 @config_option
 def keep(name: str, expires: datetime, config: str) -> None:
-    """Let the environment NAME expire at another time."""
+    """Change the time at which the environment NAME expires."""
     environments.keep(layout(_base(config)), name, expires)
     click.echo(f"environment {name} expires {show_time(expires)}")
 

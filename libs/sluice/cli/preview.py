@@ -100,7 +100,7 @@ def show_changes(
     html: Path | None,
     format_: Format,
 ) -> None:
-    """Show what differs in each table, with its samples, and write the page if one is wanted."""
+    """Show the differences in each table, with samples, and write the page if requested."""
     if html:
         write_preview(html, heading, results, datetime.now(UTC))
     if format_ is Format.JSON:

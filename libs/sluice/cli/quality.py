@@ -39,7 +39,7 @@ def replay(
     format_: Format,
     config: str,
 ) -> None:
-    """Read the intervals of SOURCE again that have rows in quarantine, after a fix.
+    """Read the intervals of SOURCE with rows in quarantine again, after a fix.
 
     SOURCE may be a dimension. Views follow at their next advance.
     """

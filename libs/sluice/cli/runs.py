@@ -1,4 +1,4 @@
-"""Commands that bring tables up to date as DAG tasks do, with Spark in this process."""
+"""Commands that bring tables up to date like DAG tasks, with Spark in this process."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -197,7 +197,7 @@ def advance(
 ) -> None:
     """Bring VIEWS up to their inputs, inputs before the views over them.
 
-    One that fails stops only those that are made from it.
+    A failure stops only the views over it.
     """
     project = load_project(config)
     pins = {project.graph.table(name).id: version for name, version in read_pins(pin).items()}

@@ -61,7 +61,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
 
 
 def troubles(one: TableStatus) -> Iterator[str]:
-    """Yield lines on what blocks a table."""
+    """Yield lines on causes that block a table."""
     pipeline = one.table.partition(".")[0]
     if failure := one.failure:
         when = f"{_second(failure.at)} (exit code {failure.exit_code})"

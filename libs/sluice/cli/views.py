@@ -201,7 +201,7 @@ def _show_compared(
     preview: PreviewOptions | None,
     format_: Format,
 ) -> None:
-    """Show what would become of the other configuration's tables, or how their rows would differ.
+    """Show what would change in the other configuration's tables, or how their rows would differ.
 
     People see both.
     """

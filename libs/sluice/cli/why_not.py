@@ -1,4 +1,4 @@
-"""Command `why-not`: name what keeps a row out of a table."""
+"""Command `why-not`: show why a row is absent from a table."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ COLUMNS = ("table", "why", "what", "count")
 def why_not(
     table: str, given: Given, rows: int, version: int | None, format_: Format, lake: Lake
 ) -> None:
-    """Show why TABLE has no row with that KEY: what keeps it out, from the table down to its files.
+    """Show why TABLE has no row with that KEY, from the table down to its files.
 
     With --partition alone, rows are given by any columns; with --rank, by their rank. Exit 1 if the
     row is there.

@@ -1,7 +1,7 @@
 """Artifacts of dbt: the nodes of a manifest, and the types of a catalog.
 
 The package `dbt-artifacts-parser` reads the files, whose layout changes from version to version.
-Everything after this module sees `Node` and `Check` only.
+All other modules use only `Node` and `Check`.
 """
 
 import json
@@ -114,7 +114,7 @@ def _package(nodes: Mapping[str, Node]) -> str:
 
 
 def _parsed(path: Path, parse: Any, kind: str) -> Any:
-    """Return the file as the parser's model of it."""
+    """Return the file as the parser's model."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:

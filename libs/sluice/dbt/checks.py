@@ -22,7 +22,8 @@ def key_of(checks: Iterable[Check]) -> str:
 
 
 def expectation(check: Check, types: Mapping[str, str], dialect: str) -> Fields:
-    """Return the expectation that is like a test. Raises ValueError, with the reason, if none is.
+    """Return the expectation that corresponds to a test. Raises ValueError, with the reason, if
+    there is none.
 
     `types`: the table's known columns.
     """

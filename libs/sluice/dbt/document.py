@@ -59,7 +59,7 @@ def _section(name: str, tables: Mapping[str, Fields]) -> str:
 
 
 def _shaped(fields: Fields) -> CommentedMap:
-    """Return the fields in the layout that suits them: queries as blocks, lists in one line."""
+    """Return the fields formatted: queries as blocks, lists in one line."""
     return CommentedMap((name, _value(value)) for name, value in fields.items())
 
 

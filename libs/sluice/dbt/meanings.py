@@ -1,4 +1,4 @@
-"""Parts of a query for which sqlglot's Spark SQL means something else than the warehouse does.
+"""Parts of a query whose meaning differs between sqlglot's Spark SQL and the warehouse.
 
 Each is replaced by one with the warehouse's result, or refused with ValueError. Types come last,
 because a cast's meaning depends on the warehouse's type.
@@ -45,7 +45,7 @@ def in_spark(tree: Part, dialect: str) -> Part:
 
 
 def unsure(tree: Part, dialect: str) -> Iterator[str]:
-    """Yield what may give another result in Spark, because types or functions aren't known."""
+    """Yield parts that may differ in Spark, because types or functions aren't known."""
     typed = annotate_types(tree.copy())
     for division in typed.find_all(exp.Div):
         sides = (division.this, division.expression)
@@ -169,7 +169,7 @@ def _percentile(part: exp.WithinGroup, _dialect: str) -> Part:
 
 
 def _logarithm(part: exp.Log, _dialect: str) -> Part:
-    """Take the logarithm of one number to base 10; Spark's is the natural one."""
+    """Replace the logarithm of one number by one to base 10; Spark's is the natural one."""
     if part.expression:
         return part
     return exp.Anonymous(this="LOG10", expressions=[part.this])

@@ -1,8 +1,8 @@
 """A pipeline's declarations for a dbt project, checked one by one.
 
 Each model's view is resolved by the same code as a declared one, over the tables made before it.
-What a view reads and no view keeps is delivered from outside: dbt's sources and seeds, snapshots,
-and models that are not imported.
+Inputs that no view provides are delivered from outside: dbt's sources and seeds, snapshots, and
+models that are not imported.
 """
 
 from collections import defaultdict
@@ -73,7 +73,7 @@ class Imported:
 
     @property
     def next_steps(self) -> str:
-        """Work that is left before the first run, in words."""
+        """Remaining work before the first run, as text."""
         has_gaps = any(GAP in fields["schema"] for fields in self.sections["sources"].values())
         first = "fill in the `?`, then " if has_gaps else ""
         return f"{first}look over the paths and start_date, `sluice validate`, `sluice plan`"

@@ -26,7 +26,7 @@ READS_ITSELF = (
 
 @dataclass(frozen=True)
 class Query:
-    """Spark SQL, the nodes that it reads, and what to look at, because Spark may differ."""
+    """Spark SQL, the nodes that it reads, and cautions where Spark may differ."""
 
     text: str
     reads: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Report of an import: what became of each model and test, for people to read."""
+"""Report of an import: the outcome of each model and test, for people."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -17,9 +17,9 @@ Nodes = Mapping[str, Node]
 
 
 def selected(nodes: Nodes, selectors: Iterable[str]) -> list[str]:
-    """Return the ids of the chosen models and snapshots, parents first; all, if none is asked for.
+    """Return the ids of the chosen models and snapshots, parents first; all, without a selector.
 
-    Selectors add to each other, and so do the words of one. Raises UsageError for one that chooses
+    Selectors are combined, and so are the words of one. Raises UsageError for one that selects
     nothing.
     """
     words = [word for selector in selectors for word in selector.split()]
@@ -79,7 +79,7 @@ METHODS: Mapping[str, Callable[[Node, str], bool]] = {
 
 
 def _closed(found: set[str], edges: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return what can be reached by the edges."""
+    """Return the nodes that can be reached by the edges."""
     reached, waiting = set[str](), list(found)
     while waiting:
         for other in edges.get(waiting.pop(), ()):

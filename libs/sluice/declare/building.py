@@ -75,7 +75,7 @@ def resolved_alone(graph: Graph, kind_name: str, fields: Mapping[str, Any], tabl
 
 
 def written_references(declaration: Declaration) -> Iterator[Reference]:
-    """Yield the dimensions joined by a declaration that has mistakes, as far as legible."""
+    """Yield the dimensions joined by a declaration with mistakes, if they can be read."""
     written: Any = declaration.document.at(declaration.where)
     joins = written.get("join") if isinstance(written, dict) else None
     for i, join in enumerate(joins if isinstance(joins, list) else ()):

@@ -43,7 +43,7 @@ def place(lake: str, name: str) -> str:
 
 
 def folders(lake: str) -> list[str]:
-    """Return the names below which environments of a lake in a store lie, claimed or not."""
+    """Return the names of a lake's environments in a store, claimed or not."""
     from sluice.declare.filesystems import folder_names
 
     return folder_names(f"{lake.rstrip('/')}/{FOLDER}")
@@ -69,7 +69,7 @@ def _claimed(lake: str) -> Iterator[tuple[str, str]]:
 
 
 def existing(lake: str, name: str) -> str:
-    """Return where an environment lies. Raises UsageError, with those that there are."""
+    """Return the place of an environment. Raises UsageError, with the existing ones."""
     known = places(lake)
     if name not in known:
         guess = f"; did you mean {match!r}?" if (match := near(name, known)) else ""

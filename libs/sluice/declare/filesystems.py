@@ -60,7 +60,7 @@ def located(uri: str) -> tuple[FileSystem, str]:
 def folder_names(uri: str) -> list[str]:
     """Return the names of the folders in a folder; none if there is no such folder.
 
-    pyarrow lists no folders in Google's store, so all files below are listed there.
+    pyarrow lists no folders in Google's store, so there, all files below are listed.
     """
     files, path = located(uri)
     is_flat = isinstance(files, GcsFileSystem)
@@ -105,9 +105,8 @@ def region() -> str:
 
 @lru_cache(maxsize=8)
 def _s3(environ: tuple[tuple[str, str], ...], keys: Keys | None) -> S3FileSystem:  # noqa: ARG001
-    """Return the client for these variables, which are what it depends on.
-
-    Without keys, it looks for credentials as every AWS tool does.
+    """Return the client for these variables. Without keys, it finds credentials like every AWS
+    tool.
     """
     named: dict[str, Any] = {"endpoint_override": _named(*ENDPOINTS), "region": region()}
     named |= asdict(keys) if keys else {}
@@ -135,7 +134,7 @@ def _azure_parts(uri: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=8)
 def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSystem:  # noqa: ARG001
-    """Return the client for these variables: by key, token, or what Azure's own tools look for."""
+    """Return the client for these variables: by key, token, or Azure's usual credentials."""
     named = {"account_key": _named(*AZURE_KEYS), "sas_token": _named(*AZURE_TOKENS)}
     if endpoint := _azure_endpoint():
         server = urlsplit(endpoint)
@@ -153,9 +152,9 @@ def _google_emulator() -> str:
 
 @lru_cache(maxsize=8)
 def _google(environ: tuple[tuple[str, str], ...]) -> GcsFileSystem:  # noqa: ARG001
-    """Return the client for these variables: by what Google's own tools look for.
+    """Return the client for these variables, or by Google's usual credentials.
 
-    An emulator is asked without credentials.
+    An emulator needs none.
     """
     server = urlsplit(_google_emulator())
     named = {"anonymous": True, "scheme": server.scheme, "endpoint_override": server.netloc}

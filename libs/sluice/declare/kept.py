@@ -1,8 +1,8 @@
 """Files that keep the result of reading a configuration, as long as it would be the same.
 
-A result is valid for the same files of the configuration and of this package, and for the same
-values of the environment variables that were read. Only digests of these values are kept, because
-they may be secret.
+A result is valid for the same files of the configuration and of this package. The environment
+variables that were read must also have the same values. Only digests of these values are kept,
+because they may be secret.
 """
 
 import hashlib
@@ -49,13 +49,13 @@ class Noting(Mapping[str, str]):
 
 @dataclass(frozen=True)
 class KeptResult:
-    """A file that keeps a result, and the state of what it came from."""
+    """A file that keeps a result, and the state of its sources."""
 
     file: Path
     state: str
 
     def read(self, environ: Mapping[str, str]) -> bytes | None:
-        """Return the result; None if it is not valid, or others could have written it."""
+        """Return the result; None if it is not valid, or another user could have written it."""
         with suppress(*UNREADABLE), open(self.file, "rb", opener=_no_link) as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.getuid() or status.st_mode & OTHERS_MAY_WRITE:
@@ -91,7 +91,7 @@ def kept_in(folder: Path, config: Path) -> KeptResult:
 
 @cache
 def _made_by() -> tuple[object, ...]:
-    """Return what identifies the code of this process, which has read its files once."""
+    """Return the identity of this process's code, whose files were read once."""
     return (sys.version, *map(version, LIBRARIES), *stamps(PACKAGE, ".py"))
 
 

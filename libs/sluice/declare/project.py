@@ -89,7 +89,7 @@ class Pipeline(Model):
 
 
 class Project(Model):
-    """Everything that is declared, checked; `root` is where relative paths start.
+    """All declarations, checked; relative paths start at `root`.
 
     `environment`: the one that `lake` is, if it is not the lake of the settings.
     """
@@ -210,7 +210,7 @@ def _check_store(
     environ: Mapping[str, str],
     mistakes: Mistakes,
 ) -> None:
-    """Note why no lake can be kept there, and tables that can't.
+    """Report why the lake, or tables, can't be stored there.
 
     A connection of Airflow provides keys, so the profile does not matter.
     """

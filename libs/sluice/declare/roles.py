@@ -52,7 +52,7 @@ _held: dict[_Role, tuple[float, Keys]] = {}
 
 
 def keys_of_role(environ: Mapping[str, str] = os.environ) -> Keys | None:
-    """Return keys for the role that the environment names; None if it names none, or keys.
+    """Return keys for the role in the environment; None if it has no role, or has keys.
 
     Raises StoreRefused if the service refuses them, Retryable if it does not answer.
     """
@@ -69,8 +69,8 @@ def keys_of_role(environ: Mapping[str, str] = os.environ) -> Keys | None:
 def role_of_profile(environ: Mapping[str, str]) -> str:
     """Return the chosen profile if its keys are those of a role that it names; else ''.
 
-    Keys in variables come first. They are asked for last, since a loaded project is kept for as
-    long as all variables that were asked for stay the same.
+    Keys in variables come first. They are read last, because a loaded project stays valid only
+    while all variables that were read stay the same.
     """
     name = environ.get("AWS_PROFILE") or "default"
     takes_role = any(map(_takes_role, _sections(name, environ)))

@@ -1,7 +1,7 @@
 """Kinds of stores, and what several committers of one table need in each.
 
 A commit of Delta creates the file of the next version. Two committers are safe only if both create
-it by an operation of the store that fails if the file exists, in every process and on every
+it by an operation that fails if the file exists. This must hold in every process and on every
 machine. Options select it for delta-rs, and settings for Spark, because the default of Delta's jar
 for S3 is a lock within one JVM. Where this is not tested, Spark computes, and delta-rs reads and
 commits.

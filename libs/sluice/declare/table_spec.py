@@ -1,4 +1,4 @@
-"""Declaration of a table, and the facts that its kind states for all tables of that kind.
+"""Declaration of a table, and the facts that its kind provides for all of its tables.
 
 Code that iterates over tables asks for these facts, never for the kind itself.
 """
@@ -73,7 +73,7 @@ class TableSpec(Model):
 
     @property
     def caution(self) -> str:
-        """Words for `plan` on batches that cost more than what changed; '' if none do."""
+        """Text for `plan` on batches that cost more than their changes; '' if there are none."""
         return ""
 
     @property
@@ -103,7 +103,7 @@ class TableSpec(Model):
 
     @property
     def is_followed(self) -> bool:
-        """True if its commits hold the place that it has reached: in a topic, or in a table."""
+        """True if its commits contain its place in a topic or a foreign table."""
         return False
 
     @property

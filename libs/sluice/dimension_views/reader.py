@@ -2,7 +2,7 @@
 
 delta-rs' own query engine runs the join over the pinned versions of the dimensions. A dimension
 with a history takes part with its current rows. Expressions are accepted only if they mean the same
-in that engine as in Spark; a view that needs more is read through a lookup.
+in that engine as in Spark; other views are read through a lookup.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

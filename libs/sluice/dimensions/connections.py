@@ -22,7 +22,7 @@ def jdbc_options(
 ) -> dict[str, str]:
     """Return Spark's options `url`, `user` and `password`.
 
-    Raises UsageError, which never shows what the connection holds.
+    Raises UsageError, which never shows the connection's content.
     """
     name = VARIABLE.format(connection.upper())
     text = environ.get(name, "")

@@ -1,4 +1,4 @@
-"""Delivery of a dimension, which is loaded whole: what commands and runs ask of it."""
+"""Delivery of a dimension, which is loaded whole, for commands and runs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -41,5 +41,5 @@ def replay(
 
 
 def checks(project: Project, table: Table) -> Iterator[Callable[[], object]]:
-    """Check nothing: a load reads what there is."""
+    """Check nothing, because a load reads the present files."""
     return iter(())

@@ -229,7 +229,7 @@ def _resolved(project: Project, found: Found) -> Dimension:
 
 
 def _record(found: Found, wanted: Due, passed: Passed, batch: int) -> None:
-    """Note what was loaded; of a log, all of its files, including those read before."""
+    """Note the loaded files; of a log, all of its files, including those read before."""
     verdict, earlier = passed.verdict, wanted.noted
     counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
     if earlier:

@@ -2,8 +2,8 @@
 
 Only listings and logs are read; no Spark is started. A snapshot is read whole. Of a log of changes,
 the files that arrived since the last load are read. All files are read if one that was read before
-has changed or is missing, or if it is unknown which were read. This is necessary because the rows
-that its rows had replaced are not kept.
+has changed or is missing, or if it is unknown which were read. This is necessary because replaced
+rows are not kept.
 """
 
 from collections.abc import Mapping
@@ -124,7 +124,7 @@ def due(found: Found, before: Head | None, *, again: bool = False) -> Due:
 
 
 def _state(found: Found, before: Head) -> Head | None:
-    """Return the state of a log, if it has all that the table was made from."""
+    """Return the state of a log, if it covers all files behind the table."""
     at, position = head_as_found(found.state_uri), before.position
     used = position.references.get(found.state_id) if position else None
     if at is None or at.position is None or used is None or used.table != at.table:

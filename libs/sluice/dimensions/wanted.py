@@ -25,7 +25,7 @@ ORIGIN = "_sluice_origin"  # the file of a log's row
 
 
 def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:
-    """Add the dimension's own objections to the reasons of rows that were read.
+    """Add the dimension's own reasons to those of the rows read.
 
     Rows of a log get their ORIGIN. `fits`: SQL condition for rows that break no other rule.
     """
@@ -40,7 +40,7 @@ def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:
 
 
 def columns_of(table: Table, spec: Dimension) -> tuple[str, ...]:
-    """Return the columns that its rows bring, all but those that a history adds."""
+    """Return the delivered columns, all but those that a history adds."""
     own = () if not spec.history else tuple(c for c in validity.COLUMNS if c != spec.valid_from)
     return tuple(c for c in table.columns if c not in own)
 

@@ -64,7 +64,7 @@ def tried(work: Callable[[], BatchReport]) -> BatchReport:
 
 
 def is_transient(message: str) -> bool:
-    """True if an error in these words may have passed by the next attempt."""
+    """True if an error with this text may have passed by the next attempt."""
     return bool(_TRANSIENT.search(message))
 
 

@@ -1,4 +1,4 @@
-"""Conversion of stored values to the declared types; a value lost on the way is its row's reason.
+"""Conversion of stored values to the declared types; a lost value is its row's reason.
 
 A value is lost if its cast fails, or if an integer or a decimal's places can't hold its fraction. A
 time of day in a DATE, and a year outside 1 to 9999, are lost, too. FLOAT and DOUBLE are rounded to
@@ -78,7 +78,7 @@ def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
 
 
 def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
-    """Return the columns by what is kept of them, OWN, and PASSED if there; `raw`: a whole row."""
+    """Return the converted columns, OWN, and PASSED if there; `raw`: a whole row."""
     typed = judged.selectExpr(
         *(f"{value} AS `{column}`" for column, value in kept.items()),
         f"make_valid_utf8({REASON}) AS {REASON}",

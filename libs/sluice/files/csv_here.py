@@ -1,6 +1,6 @@
 """Files of CSV read in this process: the cells, reasons and texts that `csv_texts` gives in Spark.
 
-Spark's parser decides what becomes of quotes that RFC 4180 does not allow; this one follows it.
+For quotes that violate RFC 4180, this parser follows Spark's.
 """
 
 import codecs
@@ -78,7 +78,7 @@ Row = tuple[list[str | None], str | None, str | None]
 
 @dataclass(frozen=True)
 class _Table:
-    """Layout of a file: what ends cells and lines, and how many columns it has."""
+    """Layout of a file: the ends of cells and lines, and the number of columns."""
 
     separator: str
     line_end: str

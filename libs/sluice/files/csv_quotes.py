@@ -1,8 +1,8 @@
-"""Faults of a CSV file's quotes: one that is never closed, or something behind a closing one.
+"""Faults of a CSV file's quotes: one that is never closed, or text after a closing one.
 
-Spark's parser cuts such a value, or keeps its quotes. It drops control characters behind a closing
-quote, and zeros inside quotes. The whole file is therefore searched, at the speed of a regular
-expression.
+Spark's parser cuts such a value, or keeps its quotes. It drops control characters after a closing
+quote, and null characters inside quotes. The whole file is therefore searched, at the speed of a
+regular expression.
 """
 
 import codecs
@@ -33,8 +33,8 @@ class Faults:
 class Quotes:
     """Patterns for the rest of a quoted text, and for whole ones with what is between them.
 
-    `strict` is `outside` where only spaces stand between a closing quote and a separator, `kept` is
-    `outside` where nothing is dropped. `closed` and `lost` follow a quote that closes so.
+    `strict` is `outside` with only spaces between a closing quote and a separator, `kept` is
+    `outside` without dropped characters. `closed` and `lost` follow a quote that closes so.
 
     A quote within a text that does not begin with one is an ordinary character, and so is one in a
     comment.
@@ -71,7 +71,7 @@ class Quotes:
         return cls(options, line_end, *(re.compile(p, re.DOTALL) for p in patterns))
 
     def faults(self, stream: BinaryIO) -> Faults:
-        """Return what is wrong with the quotes of a file."""
+        """Return the faults of a file's quotes."""
         found, last, line = Faults(), self.line_end, 1
         longest = len(_separator(self.options))
         for chunk in self._chunks(stream):

@@ -96,7 +96,7 @@ def _placed(
 
 
 def _why_not(columns: Sequence[str], options: Mapping[str, str], layout: _Layout) -> str:
-    """Return SQL for what is wrong with a row, whatever its types."""
+    """Return SQL for a row's faults, regardless of its types."""
     separator, quote = options.get("sep", options.get("delimiter", ",")), options.get("quote", '"')
     cell = rf"(?:(?!\Q{separator}\E)[^{layout.line_end}])*+\Q{separator}\E"
     line = rf"{layout.line_end}(?:{cell}){{{max(len(columns) - 1, 1)}}}"

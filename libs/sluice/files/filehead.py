@@ -247,7 +247,7 @@ def _compression(file: LandedFile) -> tuple[str, str]:
 
 
 def _quotes(file: LandedFile, options: Mapping[str, str], line_end: str) -> Faults:
-    """Return what is wrong with the quotes of the file."""
+    """Return the faults of the file's quotes."""
     if not options.get("quote", '"'):
         return Faults()
     quotes = Quotes.of(options, line_end)

@@ -50,7 +50,7 @@ def read_here(
     heads: Sequence[FileHead],
     read: Callable[[Sequence[FileHead]], DataFrame],
 ) -> DataFrame | None:
-    """Return what `read` finds in the files in this process; None if Spark is to read them.
+    """Return the result of `read` in this process; None if Spark should read the files.
 
     Rows of a store that a cluster can't access are passed to it. It gets them file by file. Raises
     UsageError if it can't.

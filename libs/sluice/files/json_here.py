@@ -1,6 +1,6 @@
 """Lines of JSON read in this process: the rows, reasons and texts that `json_texts` gives in Spark.
 
-What only a JSON parser of Java's could decide raises NotHere.
+Cases that depend on Java's JSON parser raise NotHere.
 """
 
 import json
@@ -182,7 +182,7 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
 
 
 def _fault(found: _Object, nested: Fields) -> str | None:
-    """Return what is wrong with an object, whatever the types of its scalars."""
+    """Return the faults of an object, regardless of its scalars' types."""
     if twice := _twice(found):
         return f"field {twice[:SHOWN]} is repeated"
     fields = dict(found)
@@ -247,7 +247,7 @@ def _written(value: Any, mark: str = "") -> str:
 
 
 def _pair(found: re.Match[str]) -> str:
-    """Return a letter of two units of UTF-16 as Java escapes it within JSON."""
+    """Return a character of two UTF-16 units as Java escapes it in JSON."""
     high, low = divmod(ord(found[0]) - 0x10000, 0x400)
     return f"\\u{0xD800 + high:X}\\u{0xDC00 + low:X}"
 

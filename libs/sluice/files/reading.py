@@ -49,7 +49,7 @@ def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> 
 
 
 def is_of_files(spec: Declared) -> bool:
-    """Return whether it is read file by file, rather than from a store."""
+    """Return whether it is read file by file."""
     return spec.format in READERS
 
 

@@ -89,7 +89,7 @@ def _only_exception(info: Mapping[str, Any]) -> Json:
 
 
 def mistakes(expectation: Expectation) -> list[str]:
-    """Return what GX itself finds wrong with an expectation's name and arguments."""
+    """Return GX's own complaints about an expectation's name and arguments."""
     load()
     from great_expectations.compatibility.pydantic import ValidationError
     from great_expectations.expectations import registry

@@ -112,7 +112,7 @@ def accepted(split: DataFrame) -> DataFrame:
 
 
 def quarantined(split: DataFrame) -> DataFrame:
-    """Return the other rows of a split batch, with everything known of them."""
+    """Return the other rows of a split batch, with all of their columns."""
     return split.filter(f"NOT ({ACCEPTED})")
 
 

@@ -1,6 +1,6 @@
 """Interpreter of Spark's plans for few rows: the same DataFrames, computed in this process.
 
-PySpark's own client builds plans of Spark Connect's protocol. `channel` hands them to `service`,
+PySpark's own client builds plans of Spark Connect's protocol. `channel` passes them to `service`,
 which computes them here instead of sending them to a server. No JVM runs and nothing listens.
 
 It computes only what certainly equals Spark's result. Everything else raises `NotHere` before any

@@ -2,8 +2,8 @@
 
 If two intervals share a path, their files would be delivered twice. This happens for hourly
 intervals with daily folders, or in the hour that repeats when clocks are set back. The check
-samples intervals around every clock change of a year in the zone, consecutive ones, and some a day,
-a month and a year apart.
+samples intervals around every clock change of a year in the zone. It adds consecutive ones, and
+some a day, a month and a year apart.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Columns of the inputs that a table's columns are made from.
 
-Each kind's module `columns` returns it for its own tables. Columns that only decide which rows
-there are, as in `where`, are not among them.
+Each kind's module `columns` returns it for its own tables. Columns that only select rows, as in
+`where`, are not among them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,13 +31,13 @@ class Columns(Protocol):
     """Module `columns` of a kind."""
 
     def columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        """Return what each column, hidden ones included, is made from; `inputs` are by id."""
+        """Return the input columns of each column, hidden ones included; `inputs` are by id."""
         ...
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Columns that an expression can name: an input's own, others by a qualifier, made ones."""
+    """Columns that an expression can name: an input's own, qualified ones, computed ones."""
 
     plain: Table | None = None
     qualified: Mapping[str, Table] = field(default_factory=dict)

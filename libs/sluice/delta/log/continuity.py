@@ -1,4 +1,4 @@
-"""Check whether a table is still the one that was read, which a version number does not prove.
+"""Check that a table is still the one that was read, which a version number does not prove.
 
 A table restored from a backup and then written reuses version numbers for other commits. A reader
 of the earlier commits would skip these. So a pin also names the attempt that made its version. If

@@ -71,7 +71,7 @@ class Foreign:
         return hashlib.sha256(json.dumps(actions, sort_keys=True).encode()).hexdigest()[:16]
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return those of its files, by their paths in its folder, that do not exist."""
+        """Return the missing ones of these files, by their paths in its folder."""
         known = [path for path in paths if ":" not in path]
         with naming_refusals(self.uri):
             found = files_below(self.uri).get_file_info(known)

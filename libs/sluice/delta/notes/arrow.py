@@ -52,7 +52,7 @@ def _rows_of(table: DeltaTable, uri: str, filters: Sequence[Filter] | None = Non
 def files_of(table: DeltaTable, uri: str) -> SubTreeFileSystem | None:
     """Return a file system that reads local files without Python; None if Python is needed.
 
-    A thread of Arrow's aborts the process if it releases a Python file after the interpreter has
+    A thread of Arrow aborts the process if it releases a Python file after the interpreter has
     ended. Only Python decodes names of partitions.
     """
     if "://" in uri or table.metadata().partition_columns:
@@ -102,7 +102,7 @@ def change_rows(uri: str, change: Change, filters: Sequence[Filter] = ()) -> tup
     """Replace the rows that meet all filters by what `change` returns for them.
 
     It replaces only the version that `change` was given: after a lost race, `change` is called
-    again. Return how many rows were replaced, and by how many; write nothing if they are the same.
+    again. Return the numbers of old and new rows; write nothing if they are the same.
     """
     return _in_turn(uri, lambda: _change(uri, change, filters)) if exists(uri) else (0, 0)
 

@@ -6,7 +6,7 @@ delivered: it is read once more, and nothing changes. A note never outlives the 
 describes. Only a batch of messages keeps its note while they are judged again: it names the offsets
 that were read, and those stay the same. An interval without rows, that had none before, has a note
 and no commit: it names the newest batch. If overlapping deliveries ran at once, the note of the
-later batch counts. Each note is a file of its own; MANY_FILES of them are merged into one.
+later batch counts. Each note is a separate file; MANY_FILES of them are merged into one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +160,7 @@ def recount(uri: str, counted: Callable[[], Counts]) -> None:
     """Correct each interval's row counts in the notes, after some rows were removed. Safe to
     repeat.
 
-    `counted` is called after the notes are read: of rows that it misses, the note comes later.
+    `counted` is called after the notes are read: notes of rows that it misses come later.
     """
 
     def change(rows: pa.Table) -> pa.Table:
@@ -185,7 +185,7 @@ def _inside_of(interval: Interval, counted: Mapping[datetime, int]) -> int:
 
 
 def record(uri: str, note: Note) -> None:
-    """Note a note. It is valid until one of a later batch overlaps it, or it is withdrawn."""
+    """Add a note. It is valid until one of a later batch overlaps it, or it is withdrawn."""
     row = {
         "interval_start": note.interval.start,
         "interval_end": note.interval.end,

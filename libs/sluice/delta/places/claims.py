@@ -1,7 +1,7 @@
 """Environments in an object store: whole copies of a lake's tables, which claim a name.
 
 A store can't rename folders. So each copy has its own folder, and the first commit of the table
-`claim` names the copy that owns a name; the store lets only one writer make this commit. A copy
+`claim` names the copy that owns a name. The store lets only one writer make this commit. A copy
 without a name is being created, or was left by a killed process.
 """
 
@@ -30,7 +30,7 @@ _COLUMNS = Schema([Field("n", PrimitiveType("long"))])
 
 @contextmanager
 def beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
-    """Yield a lake with all tables of another, and what claims a folder for it.
+    """Yield a lake with all tables of another, and a function that claims a folder for it.
 
     It is removed if it has not claimed the folder at the end.
     """

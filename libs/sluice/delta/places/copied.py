@@ -29,7 +29,8 @@ Share = Callable[[Iterable[str]], bool]
 
 @contextmanager
 def copies(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Share]]:
-    """Yield a new lake in `folder` and what copies tables of `lake` to it; it is removed at last.
+    """Yield a new lake in `folder` and a function that copies tables of `lake` to it; remove it at
+    the end.
 
     The copying returns false if one of the tables changed meanwhile.
     """

@@ -63,7 +63,7 @@ def kept(lake: LakeLayout) -> list[str]:
 
 
 def folders_in(lake: LakeLayout, name: str) -> list[str]:
-    """Return the places of a dropped table and of all that was kept beside it."""
+    """Return the places of a dropped table and of its internal tables."""
     root = f"{lake.root}/{FOLDER}/{name}"
     return [f"{root}/{folder}" for folder in folder_names(root)]
 

@@ -64,7 +64,7 @@ def create(lake: LakeLayout, name: str, now: datetime, expires: datetime) -> Env
 
 @contextmanager
 def _beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
-    """Yield a lake with all tables of another, and what renames it to its folder."""
+    """Yield a lake with all tables of another, and a function that moves it to its folder."""
     target = Path(folder)
     with overlay(lake, tables_of(lake)) as beside:
 
@@ -98,7 +98,7 @@ def listed(lake: LakeLayout) -> list[Environment]:
 
 
 def keep(lake: LakeLayout, name: str, expires: datetime) -> None:
-    """Let an environment expire at another time."""
+    """Change the time at which an environment expires."""
     there = existing(lake.root, name)
     if noted := read(there):
         _write(there, replace(noted, expires=expires))

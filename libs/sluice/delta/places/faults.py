@@ -29,7 +29,7 @@ _METHOD = re.compile(r"performing (?:(PUT|POST|DELETE)|(GET|HEAD|list))")
 
 @dataclass(frozen=True)
 class _Known:
-    """A fault by its words in the store's answer."""
+    """A fault, found by words in the store's answer."""
 
     words: str
     what: str
@@ -190,7 +190,7 @@ def _writes(text: str) -> bool:
 
 
 def _doing(text: str) -> str:
-    """Return what the request was to do, as far as its words show it."""
+    """Return the request's purpose, if its text shows it."""
     found = _METHOD.search(text)
     if found and found[2] == "list":
         return "list"

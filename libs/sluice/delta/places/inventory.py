@@ -1,4 +1,4 @@
-"""Tables that lie in a lake, whether or not a declaration names them. Reads only listings.
+"""Tables in a lake, whether or not a declaration names them. Reads only listings.
 
 An earlier, longer query of a view may have left tables behind. They were internal tables of the
 view, such as `<view>__3` or `<view>__state`. Nothing reads them.
@@ -25,7 +25,7 @@ def undeclared(project: Project) -> list[str]:
 
 
 def names_in(lake: LakeLayout) -> set[str]:
-    """Return the tables that the lake has, by id; none of which only forgotten subjects are left.
+    """Return the lake's tables, by id, without those that have only notes of forgotten subjects.
 
     A table that was dropped leaves the notes of these.
     """
@@ -64,7 +64,7 @@ def stored(lake: LakeLayout) -> Iterator[str]:
 
 
 def folders_of(lake: LakeLayout, table_id: str) -> list[str]:
-    """Return the names of the folders of a table and of all that is kept beside it."""
+    """Return the names of the folders of a table and of its internal tables."""
     pipeline, _, table = lake.uri(table_id).rpartition("/")
     return [name for name in _folders(pipeline) if declared(name) == table]
 

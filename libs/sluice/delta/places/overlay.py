@@ -31,8 +31,8 @@ ATTEMPTS = 3
 def overlay(lake: LakeLayout, table_ids: Iterable[str]) -> Iterator[LakeLayout]:
     """Yield a lake with these tables as they are now, which is removed afterwards.
 
-    Whoever moves it elsewhere keeps it. Raises UsageError if the lake can't be linked to, Retryable
-    if its tables changed meanwhile, each time.
+    A caller that moves it elsewhere keeps it. Raises UsageError if the lake can't be linked to,
+    Retryable if its tables changed meanwhile, each time.
     """
     wanted = list(table_ids)
     shared = copied.copies(lake, _previews(lake)) if "://" in lake.root else _links(lake)

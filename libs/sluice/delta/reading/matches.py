@@ -1,4 +1,4 @@
-"""The rows of large tables that a few others match, found here before Spark joins them.
+"""Rows of large tables that match a few others, found here before Spark joins them.
 
 A batch of some thousand facts matches a small part of a large dimension. A changed dimension row
 matches few of many facts. Finding them in this process takes tens of milliseconds; sending or

@@ -1,8 +1,8 @@
 """Invariants of a stored table at any time, checked by its log and files only.
 
-`sluice verify` and the tests ask the same questions here. Each answer is a list of faults in words;
-none is the good answer. Maintenance may have deleted something: then the checks cover the rest.
-`sluice.operate.verify` checks that the rows are what their query returns.
+`sluice verify` and the tests use the same checks. Each returns a list of faults as text, which is
+empty if all is well. Maintenance may have deleted something: then the checks cover the rest.
+`sluice.operate.verify` compares the rows with the result of their query.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ from sluice.delta.writing.columns import GROW
 def position_faults(uri: str) -> Iterator[str]:
     """Check that batches rise, versions read never fall, and all commits of rows are accounted for.
 
-    A rebuild starts over: it may follow rows of other writers, and inputs that were replaced.
+    A rebuild starts again: it may follow rows of other writers, and replaced inputs.
     """
     log, found = Log(uri), positions(uri)[::-1]
     for (_, earlier), (version, later) in pairwise(found):
@@ -87,7 +87,7 @@ def feed_faults(uri: str) -> Iterator[str]:
 
 
 def feed_start(uri: str, newest: int) -> int:
-    """Return the oldest version from which the feed is whole up to `newest`."""
+    """Return the oldest version from which the feed is complete up to `newest`."""
     log = Log(uri)
     for version in range(newest, 0, -1):
         if log.missing_commits([version]) or log.missing_files(version):

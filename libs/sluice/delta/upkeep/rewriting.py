@@ -53,7 +53,7 @@ class Now:
 
     @classmethod
     def of(cls, filing: Filing) -> "Now | None":
-        """Return the table as it is now; None in a store, or if foreign commits changed it."""
+        """Return the table at its head; None in a store, or if foreign commits changed it."""
         uri = filing.before.uri
         head, folder = head_as_found(uri), local_path(uri)
         if head is None or head.position is None or folder is None:
@@ -81,7 +81,7 @@ class Now:
 
 @dataclass(frozen=True)
 class _Taken:
-    """Rows of one file, and their numbers in it; `still`: true for rows that stay in it.
+    """Rows of one file, and their numbers in it; `still`: true for remaining rows.
 
     `has_marks`: some of its rows were marked before.
     """
@@ -96,10 +96,10 @@ class _Taken:
 def rewrite(
     now: Now, piece: Piece, limits: Limits, kind: str, layout: Layout | None = None
 ) -> int | None:
-    """Write a piece again; return how many files went, or None if nothing is to be done.
+    """Write a piece again; return the number of replaced files, or None if nothing is due.
 
-    Rows that are in order in one file without marks stay. `layout`: that by which the piece was
-    cut, if it was. Raises LostRace if another writer was first.
+    Rows that are in order in one file without marks stay. `layout`: the one by which the piece was
+    cut, if any. Raises LostRace if another writer was first.
     """
     cut = _Cut(now, piece, layout)
     taken = [one for take in piece.takes if (one := cut.taken(take))]
@@ -119,7 +119,7 @@ def rewrite(
 
 
 def _is_in_place(taken: Sequence[_Taken], order: Order, limits: Limits) -> bool:
-    """True if all rows are already together: in order in one file, which has no marked ones."""
+    """True if all rows are already in order in one file without marked rows."""
     if len(taken) > 1 or taken[0].has_marks or not order:
         return False
     rows = taken[0].rows
@@ -128,14 +128,14 @@ def _is_in_place(taken: Sequence[_Taken], order: Order, limits: Limits) -> bool:
 
 @dataclass(frozen=True)
 class _Cut:
-    """Reads what a piece takes of each file."""
+    """Reads a piece's rows of each file."""
 
     now: Now
     piece: Piece
     layout: Layout | None
 
     def taken(self, take: Take) -> _Taken | None:
-        """Return a file's rows between the piece's keys; None if rows stay and none are there."""
+        """Return a file's rows between the piece's keys; None if none are there and others stay."""
         with pq.ParquetFile(Path(self.now.folder, unquote(take.path)), memory_map=True) as file:
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             groups = range(len(sizes)) if take.groups is None else take.groups
@@ -151,7 +151,7 @@ class _Cut:
         return _Taken(take.path, rows, numbers, still, has_marks) if is_taken else None
 
     def _still(self, path: str, count: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        """Return which rows of a file are not marked."""
+        """Return a mask of a file's rows that are not marked."""
         still = np.ones(count, dtype=bool)
         if (lost := lost_rows(self.now.files[path])) is not None:
             still[np.fromiter(lost, np.int64, len(lost))] = False
@@ -160,7 +160,7 @@ class _Cut:
         return still
 
     def _between(self, rows: pa.Table) -> tuple[int, int]:
-        """Return where the piece's rows begin and end among sorted ones."""
+        """Return the range of the piece's rows among sorted ones."""
         if self.layout is None or (self.piece.start is None and self.piece.end is None):
             return 0, rows.num_rows
         keys = rows.select([name for name, _ in self.now.order])
@@ -189,7 +189,7 @@ def _actions(now: Now, taken: Sequence[_Taken], limits: Limits) -> Iterator[Acti
 
 
 def _parts(rows: pa.Table, most: int) -> Iterator[pa.Table]:
-    """Yield rows in parts of about the same size, each of about so many."""
+    """Yield rows in equal parts of about that size."""
     count = max(1, round(rows.num_rows / most))
     each = -(-rows.num_rows // count)
     for start in range(0, rows.num_rows, max(1, each)):

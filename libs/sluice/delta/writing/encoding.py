@@ -1,6 +1,6 @@
 """Columns of a file with repeated values, which benefit from a dictionary. pyarrow gives every
-column one. With keys and sums it makes a file a quarter larger and three times as long to read,
-because each row group of a few thousand rows holds most values only once.
+column one. For keys and sums, it makes a file a quarter larger and three times as long to read. The
+reason is that a row group of a few thousand rows holds most values only once.
 """
 
 from collections.abc import Iterator

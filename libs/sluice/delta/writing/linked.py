@@ -1,4 +1,4 @@
-"""Commits that Sluice writes itself, without Spark: deltalake has no means to add a vector.
+"""Commits that Sluice writes itself, without Spark, because deltalake can't add a vector.
 
 A commit is a draft, then a hard link to its place in the log, which the file system grants to one
 writer. delta-rs commits to a disk in the same way.
@@ -26,7 +26,7 @@ WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that need nothing else
 
 
 def is_plain(table: DeltaTable) -> bool:
-    """True if no feature of the table asks more of a writer than these commits do."""
+    """True if these commits satisfy all of the table's writer features."""
     protocol = table.protocol()
     if any(name.startswith(CONSTRAINTS) for name in table.metadata().configuration):
         return False

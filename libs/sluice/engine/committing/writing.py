@@ -1,7 +1,7 @@
 """Commit of a changelog: creates the table at its first batch, and chooses the committer.
 
-A small changelog is brought to this process once and committed by delta-rs; a large one stays in
-Spark. The choice is made beforehand by the size of the data to read, or by counting.
+A small changelog is collected once and committed by delta-rs; a large one stays in Spark. The
+choice is made beforehand by the size of the data to read, or by counting.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class Target:
     def is_small(self, context: Context) -> bool:
         """True if the changelog surely fits this process: about as many rows as were read.
 
-        Where Spark may not commit, it is always brought here.
+        If Spark may not commit, it is always collected.
         """
         if not takes_spark(self.uri):
             return True
@@ -71,8 +71,8 @@ def write(
 ) -> Committed:
     """Commit the changelog; if it is empty, only the position or nothing. Raises LostRace.
 
-    `inserts`: its number of rows, if that is known and all are new. `is_projection`: each of its
-    rows comes from one row, so computing it twice costs less than caching it.
+    `inserts`: its number of rows, if known and all are new. `is_projection`: each of its rows comes
+    from one row, so computing it twice costs less than caching it.
     """
     position = replace(
         position, cost=clock.spent(position.attempt, target.size.bytes, target.whole)

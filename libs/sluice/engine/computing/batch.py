@@ -1,8 +1,8 @@
 """One batch of one table: it turns changes of the inputs into changes of the table's rows.
 
 The base class does what all kinds share: the whole query, each changed row by itself, or the
-touched groups from every input. Each way ends in the same diff, so they can't disagree in what they
-commit. A kind's batch overrides its special parts. Rows are lazy, except the literal bounds by
+touched groups from every input. Each way ends in the same diff, so they can't commit different
+results. A kind's batch overrides its special parts. Rows are lazy, except the literal bounds by
 which a large scan skips files.
 """
 
@@ -62,12 +62,12 @@ class Batch:
 
     @classmethod
     def few_tasks_bytes(cls, limits: Limits) -> int:
-        """Return the most bytes to read for which many tasks are not worth starting."""
+        """Return the number of bytes up to which few tasks suffice."""
         return limits.few_tasks_bytes
 
     @classmethod
     def session_for(cls, spark: Spark, context: Context, read: FeedSize) -> SparkSession:
-        """Return the session, set up for as much as there is to read."""
+        """Return the session, configured for the size of the input."""
         return spark.tune(small=read.bytes <= cls.few_tasks_bytes(context.limits))
 
     @classmethod
@@ -80,7 +80,7 @@ class Batch:
 
     @classmethod
     def joins(cls, context: Context, plan: BatchPlan) -> Mapping[str, str]:
-        """Return the way each reference is joined, in words."""
+        """Return how each reference is joined, as text."""
         return {}
 
     @classmethod
@@ -168,7 +168,7 @@ class Batch:
         return self.horizon.is_alive()
 
     def living(self, rows: DataFrame) -> DataFrame:
-        """Leave out rows that retention has removed, or that upkeep has dropped because of it."""
+        """Leave out rows that retention has removed, or that upkeep has therefore dropped."""
         if self.horizon is None or self.operator.retention is None:
             return rows
         return rows.where(self.horizon.is_stored() if self.alive is None else self.alive)

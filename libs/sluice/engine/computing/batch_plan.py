@@ -1,4 +1,4 @@
-"""Plan of a batch, as data: what would be read and how, before anything is run."""
+"""Plan of a batch, as data: its inputs and strategy, before anything runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -71,7 +71,7 @@ class Carried:
 
     @classmethod
     def after(cls, plan: BatchPlan, computed: Computed, done: Committed) -> "Carried | None":
-        """Return the view's changelog that a state's batch hands on, if any."""
+        """Return the view's changelog from a state's batch, if any."""
         if computed.shown is None or plan.before is None:
             return None
         return cls(computed.shown, plan.node.id, plan.before.data_version, done.version)

@@ -1,8 +1,8 @@
 """Subjects whose rows were removed from a source; their later rows are withheld.
 
 `<source>__forgotten` notes each by a salted hash of some columns' values, never by the values. So
-whoever knows a value can check it, and short numbers can be guessed. The note is made first:
-from then on no delivery brings the subject's rows back.
+anybody who knows a value can check it, and short numbers can be guessed. The note is made first:
+from then on, no delivery restores the subject's rows.
 """
 
 import json
@@ -105,7 +105,7 @@ def _of(row: dict[str, Any]) -> Forgotten:
 
 
 def with_line(note: Forgotten, line: dict[str, Any]) -> Forgotten:
-    """Return the note with one more line of its receipt.
+    """Return the note with another line in its receipt.
 
     An earlier attempt may have done the same at that place: its count is added. Its line stays if
     there was nothing more to do.

@@ -1,4 +1,4 @@
-"""Quarantine of a delivery: this process writes few rows, Spark many; then they are counted there.
+"""Quarantine of a delivery: this process writes few rows, Spark many; then both are counted.
 
 The quarantine of an interval is replaced whole, so a delivery without bad rows empties it.
 """

@@ -84,7 +84,7 @@ def _is_rebuilt_since(now: Head, pin: Pin) -> bool:
 
 
 def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
-    """Return an input that is ahead of another on some source, and the version to go back to."""
+    """Return an input that is ahead of another for some source, and the version to use instead."""
     least: dict[str, int] = {}
     for _, frontier in chosen.values():
         merge(least, frontier)

@@ -50,7 +50,7 @@ def plan_batch(
 
 
 def replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
-    """Return the table if it is of another definition and nobody has read it.
+    """Return the table if it has another definition and nobody has read it.
 
     Such a table is empty, or it is the state of an empty view whose own first batch has failed.
     """
@@ -183,7 +183,7 @@ def _following(node: Node, plan: BatchPlan, lake: LakeLayout, limits: Limits) ->
 
 
 def whole_size(lake: LakeLayout, plan: BatchPlan) -> int:
-    """Return the bytes of everything that a batch looks at, which a rebuild would read."""
+    """Return the bytes of all of a batch's inputs, which a rebuild would read."""
     return sum(table_size(lake.uri(i), pin.version).bytes for i, pin in plan.looked_up.items())
 
 

@@ -1,4 +1,4 @@
-"""Tables filled by a definition other than the current one: what differs, and the repair.
+"""Tables built by a definition other than the current one: the difference, and the repair.
 
 A table that no batch has filled yet takes the current definition, because nobody has read it.
 """
@@ -32,7 +32,7 @@ def check_definition(
 
 
 def redefined(at: Head | None, current: dict[str, Any]) -> str:
-    """Return what differs from the definition that filled a table; nothing if none does."""
+    """Return the difference from the definition that built a table; nothing if there is none."""
     if at is None or at.position is None or is_unfilled(at):
         return ""
     is_other = is_of_another(at, fingerprint(current))

@@ -37,9 +37,9 @@ class Condition:
 
 @dataclass(frozen=True)
 class Unmatched:
-    """Rows that `table` would need for a match: their columns there. `on`: the condition.
+    """Rows that `table` would need for a match, by their columns there. `on`: the condition.
 
-    With `is_excluded`, these rows are there, and exclude what they match.
+    With `is_excluded`, these rows exist, and exclude their matches.
     """
 
     table: str

@@ -1,8 +1,8 @@
 """Errors of Spark in a view's rows or its query, in messages that name both.
 
-In ANSI mode a division by zero, an overflow or a text that holds no number ends the batch. A retry
-meets the same row, and leaving the row out would make the view differ from its query. An exception
-in a user's Python code ends the batch, too.
+In ANSI mode, a division by zero, an overflow or an invalid number ends the batch. A retry meets the
+same row, and leaving the row out would make the view differ from its query. An exception in a
+user's Python code ends the batch, too.
 """
 
 import re
@@ -76,7 +76,7 @@ def _fault(table: str, totals: Sequence[str], error: Exception) -> SluiceError |
 
 
 def _words(error: Exception) -> str:
-    """Return its first line without codes, and the part of the query that it is about."""
+    """Return its first line without codes, and the affected part of the query."""
     line = str(error).strip().partition("\n")[0].partition(" SQLSTATE:")[0]
     text = ADVICE.sub("", line.partition("] ")[2] or line).strip()
     text = LONG_NUMBER.sub(r"\1...", text)

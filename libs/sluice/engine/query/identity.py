@@ -22,7 +22,7 @@ def carried(view: Table, source: Table) -> dict[str, str]:
 
 
 def hidden_columns(view: Table, source: Table, present: Collection[str]) -> list[Column]:
-    """Return the carried columns that neither the view shows nor rows of `present` columns have."""
+    """Return the carried columns that are neither in the view nor in `present`."""
     pairs = carried(view, source).items()
     return [
         F.col(f"`{name}`").alias(out)

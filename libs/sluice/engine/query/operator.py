@@ -64,7 +64,7 @@ class Operator(ABC):
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """Aggregates, as they were written, that add rows up and may overflow."""
+        """Aggregates, as written, that sum rows and may overflow."""
         return ()
 
     @property
@@ -78,7 +78,7 @@ class Operator(ABC):
 
     @abstractmethod
     def columns(self, name: str) -> tuple[str, ...]:
-        """Return the columns that it uses of an input or reference; all others are never read."""
+        """Return the columns of an input or reference that it uses; others are never read."""
 
     def named(self, name: str) -> Sequence[Mapping[str, str]]:
         """Return columns of an input -> columns of the group with the same values.
@@ -101,7 +101,7 @@ class Operator(ABC):
         return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
 
     def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
-        """Return `new`, with what stays of groups of `old` rows that no input has any more."""
+        """Return `new`, with the rest of groups of `old` rows that no input has any more."""
         return new
 
     def touched(self, changes: Rows) -> DataFrame:

@@ -29,7 +29,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class KeptFacts:
-    """Facts of a batch as they were kept, with the warnings given then."""
+    """Kept facts of a batch, with the warnings given then."""
 
     facts: Facts
     batch: int

@@ -1,4 +1,4 @@
-"""Tally of a batch: everything that the compiled rules need, in one pass over it.
+"""Tally of a batch: all counts for the compiled rules, in one pass.
 
 The pass counts each row rule, and collects up to twenty of its unexpected rows (the first ones, as
 JSON, long text cut). It also returns each measure, and the numbers of rows read, accepted and
@@ -75,7 +75,7 @@ def visible(rows: DataFrame) -> list[str]:
 
 
 def whole(split: DataFrame) -> str:
-    """Return SQL for a row as text: what the reader kept of it, else JSON."""
+    """Return SQL for a row as text: the reader's text if kept, else JSON."""
     parsed = as_json(f"struct({', '.join(f'`{c}`' for c in visible(split))})")
     kept = [c for c in (KEPT, RAW) if c in split.columns]
     return f"coalesce({', '.join([*kept, parsed])})" if kept else parsed

@@ -5,9 +5,9 @@ time. It must also lie clearly farther (by a quarter) than two of them did, beca
 usual. The spread is the median distance from the median (MAD), scaled to equal a standard deviation
 where numbers are normal. One wild day moves none of this.
 
-The spread is never less than what chance does to a count that small. Nor is it less than a
-twentieth of a count or one percent of the rows. So a source that never varied may vary a little.
-Fewer than eight batches show nothing, except a column without a single value that always had some.
+The spread is at least the random variation of a count of that size. Nor is it less than a twentieth
+of a count or one percent of the rows. So a source that never varied may vary a little. Fewer than
+eight batches show nothing, except a column without a single value that always had some.
 
 Small deliveries come in bursts: fewer than a hundred rows are never too many. A source whose
 batches are empty more often than not has no usual count.
@@ -74,7 +74,7 @@ def warnings(
 
 
 def around(new: KeptFacts, past: Sequence[KeptFacts]) -> list[Facts]:
-    """Return the facts that a batch is compared with: its neighbours in time."""
+    """Return the facts to compare a batch with: its neighbours in time."""
     others = [kept for kept in past if not new.replaces(kept)]
     nearest = sorted(others, key=lambda kept: abs(kept.moment - new.moment))
     return [kept.facts for kept in nearest[:LONGEST_HISTORY]]

@@ -1,4 +1,4 @@
-"""The quarantine table: every row that was read and not accepted, whole, with its reason.
+"""The quarantine table: every rejected row, whole, with its reason.
 
 Each such row gives one row here, so read = accepted + quarantined. A row that parsed is kept as
 JSON, any other as its text. Rows are replaced per interval like the source's: a later good delivery

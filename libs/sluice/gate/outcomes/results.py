@@ -124,7 +124,7 @@ def _meets_mostly(expectation: Expectation, considered: int, unexpected: int) ->
 
 
 def _value(row: Json, columns: Sequence[str]) -> Any:
-    """Return what GX lists of an unexpected row: the value, or the values of several columns."""
+    """Return GX's sample of an unexpected row: the value, or the values of several columns."""
     values = [_field(row, column) for column in columns]
     return values[0] if len(values) == 1 else values
 
@@ -190,6 +190,6 @@ def config(expectation: Expectation) -> Json:
 
 
 def _as_json(value: Any) -> Any:
-    """Return `plain` for json.dumps, which must not get back what it could not write."""
+    """Return `plain` for json.dumps, which must not get an unsupported type back."""
     simple = plain(value)
     return str(value) if simple is value else simple

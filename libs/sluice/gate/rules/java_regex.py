@@ -1,8 +1,8 @@
 """Check of regular expressions against Java's syntax, which Spark's RLIKE has. Starts no Java.
 
-What the two languages write differently is translated to Python's syntax, then `re` is asked. Where
-they can't be compared, the pattern passes. Spark then refuses a wrong one when the first batch
-comes. That is late, but nobody could work around the refusal of a right one.
+Differences in syntax are translated to Python's, then `re` checks the pattern. Where the two can't
+be compared, the pattern passes. Spark then refuses a wrong one in the first batch. That is late,
+but a wrongly refused pattern would have no workaround.
 """
 
 import re

@@ -33,7 +33,7 @@ def bounds(value: str, kwargs: Kwargs) -> str:
 
 
 def bounds_text(kwargs: Kwargs) -> str:
-    """Return the same bounds in words."""
+    """Return the same bounds as text."""
     low, high = kwargs.get("min_value"), kwargs.get("max_value")
     words = [] if low is None else [f"{'above' if kwargs.get('strict_min') else 'at least'} {low}"]
     if high is not None:

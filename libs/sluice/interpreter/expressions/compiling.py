@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Scope:
-    """Meaning of names: columns of a relation by number, and variables of lambdas."""
+    """Scope of names: columns of a relation by number, and variables of lambdas."""
 
     columns: Sequence[Column]
     variables: Mapping[str, Value] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def _called(node: Call, scope: Scope) -> Value:
 
 
 def _placed(value: Value, text: str) -> Value:
-    """Return a value that names the part of the expression in which it divides by zero."""
+    """Return a value whose error names the part of the expression that divides by zero."""
 
     def run(batch: Batch) -> Values:
         try:

@@ -36,7 +36,7 @@ _NUMBERS: dict[str, T.DataType] = {
 
 
 def read(expression: proto.Expression) -> nodes.Node:
-    """Return the tree of an expression. Raises NotHere for a kind that is unknown here."""
+    """Return the tree of an expression. Raises NotHere for an unknown kind."""
     kind = expression.WhichOneof("expr_type")
     if kind is None or kind not in _READERS:
         raise NotHere(f"expressions of kind {kind}")

@@ -107,7 +107,7 @@ DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
 
 
 def binary(name: str, arguments: list[Value]) -> Value:
-    """Return the sum, difference, product, quotient or rest of two numbers."""
+    """Return the sum, difference, product, quotient or remainder of two numbers."""
     a, b = arguments
     if isinstance(a.type, T.NullType) or isinstance(b.type, T.NullType):
         raise NotHere("arithmetic on an untyped NULL")
@@ -126,7 +126,7 @@ def binary(name: str, arguments: list[Value]) -> Value:
 
 
 def _within(fits: Callable[[int], int], value: Value) -> Value:
-    """Return the numbers, of which the least and the greatest are checked to fit."""
+    """Return the numbers, after a check that the least and the greatest fit."""
 
     def run(batch: Batch) -> Sequence[Any]:
         found = value.run(batch)
@@ -184,7 +184,7 @@ def _decimal(value: Value) -> Decimal:
 
 
 def _unless_zero(name: str, arguments: list[Value]) -> Value:
-    """Return a quotient or the rest of a division, null if the divisor is zero."""
+    """Return the quotient or remainder of a division, null if the divisor is zero."""
     a, b = arguments
     found = binary(name, [a, replace(b, run=each(b.type, lambda y: y or None, b).run)])
     return constant(None, found.type) if b.is_literal and b.literal == 0 else found
@@ -300,7 +300,7 @@ def _round(arguments: list[Value]) -> Value:
 
 
 def _real_rounded(x: float, places: int) -> float:
-    """Return the number nearest to the rounded digits, as Java writes them."""
+    """Return the number nearest to the rounded digits, as written by Java."""
     return x if x != x or math.isinf(x) else decimal_of_double(x, places) / 10**places  # noqa: PLR0124
 
 

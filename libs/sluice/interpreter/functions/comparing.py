@@ -103,7 +103,7 @@ def _or(arguments: list[Value]) -> Value:
 
 
 def _logic(arguments: list[Value], *, decides: bool) -> Value:
-    """Return AND or OR; the second side is computed only where the first doesn't decide."""
+    """Return AND or OR; the second side is computed only where the first is not decisive."""
     left, right = (boolean(a) for a in arguments)
 
     def run(batch: Batch) -> Values:
@@ -162,7 +162,7 @@ def _in(arguments: list[Value]) -> Value:
 
 
 def _when(arguments: list[Value]) -> Value:
-    """Return CASE; each part is computed only for the rows that come to it."""
+    """Return CASE; each part is computed only for the rows that reach it."""
     arguments = list(arguments)
     default = arguments.pop() if len(arguments) % 2 else None
     conditions = [boolean(c) for c in arguments[::2]]

@@ -80,7 +80,7 @@ def _filter(items: Value, others: list[Deferred]) -> Value:
 
 
 def _decided(items: Value, others: list[Deferred], *, by: bool) -> Value:
-    """Return exists (by=True) or forall (by=False), by the logic of three values."""
+    """Return exists (by=True) or forall (by=False), in three-valued logic."""
     if others[0].count > 1:
         raise NotHere("exists or forall with the positions of elements")
     run = _tested(items, others[0])

@@ -1,8 +1,8 @@
 """Regular expressions that mean the same in Java and in Python.
 
 A pattern is accepted unless it contains parts with a different meaning: classes of letters beyond
-ASCII, word boundaries, possessive quantifiers, quoting. `.` and `$` are written out, because Java
-knows more ends of lines. Other patterns are Spark's.
+ASCII, word boundaries, possessive quantifiers, quoting. `.` and `$` are expanded, because Java has
+more line ends. Other patterns are left to Spark.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Arrays as sets: their elements once, those of two arrays together, what they share."""
+"""Arrays as sets: distinct elements, unions, intersections and differences."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,7 +24,7 @@ def comparable(a: T.DataType, b: T.DataType) -> T.DataType:
 
 
 def _shared(items: Value, others: Value) -> T.DataType:
-    """Return the type of two arrays that are taken together."""
+    """Return the type of two combined arrays."""
     return T.ArrayType(comparable(element_type(items), element_type(others)))
 
 

@@ -1,4 +1,4 @@
-"""Functions of texts. Those by Java's regular expressions or formats are Spark's."""
+"""Functions of texts. Those with Java's regular expressions or formats are left to Spark."""
 
 import binascii
 import hashlib
@@ -216,7 +216,7 @@ def _octets(arguments: list[Value]) -> Value:
 
 
 def _until(v: str, by: str, count: int) -> str:
-    """Return the text before or behind a number of separators, which may overlap."""
+    """Return the text before or after a number of separators, which may overlap."""
     if count == -(2**31):
         raise NotHere("substring_index with the smallest INT")
     if not by or not count:

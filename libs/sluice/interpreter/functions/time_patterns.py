@@ -1,8 +1,8 @@
 """Dates and times by a pattern, as Spark reads them in CSV with the formatters of `java.time`.
 
 A pattern has fields from the year downwards, without a gap, and signs or quoted letters between
-them. Numbers between signs have any length. Letters are taken in any case. Other patterns are
-Spark's.
+them. Numbers between signs have any length. Letters match in any case. Other patterns are left to
+Spark.
 """
 
 import re
@@ -56,7 +56,7 @@ def _from_csv(arguments: list[Value]) -> Value:
 
 @lru_cache
 def _layout(pattern: str) -> re.Pattern[str]:
-    """Return what the pattern accepts. Raises NotHere for a pattern that is Spark's."""
+    """Return the pattern as a regular expression. Raises NotHere for a pattern left to Spark."""
     parts, letters, before, at = "", "", "", 0
     while at < len(pattern):
         found = _PART.match(pattern, at)

@@ -115,7 +115,7 @@ def _date_diff(arguments: list[Value]) -> Value:
 
 
 def _timestamp_diff(arguments: list[Value]) -> Value:
-    """Return the whole units from one time to another, fewer toward zero."""
+    """Return the whole units from one time to another, truncated toward zero."""
     unit, start, end = arguments
     if not all(
         isinstance(v.type, T.DateType | T.TimestampType | T.TimestampNTZType) for v in (start, end)
@@ -307,7 +307,7 @@ def _make_date(arguments: list[Value]) -> Value:
 
 
 def _seconds(arguments: list[Value]) -> Value:
-    """Return the whole seconds since 1970 of a time or a day, cut toward it."""
+    """Return the whole seconds since 1970 of a time or a day, truncated toward zero."""
     (value,) = arguments
     if not isinstance(value.type, T.TimestampType | T.DateType):
         raise NotHere(f"a Unix time of a value of type {value.type.simpleString()}")

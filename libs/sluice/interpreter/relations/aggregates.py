@@ -1,6 +1,6 @@
 """Aggregates: functions of the rows of a group.
 
-Sums of DOUBLE depend on the order of their rows in Spark, too; the order here is that of the rows.
+Sums of DOUBLE depend on the order of their rows in Spark, too; here, rows are added in their order.
 """
 
 from collections import Counter

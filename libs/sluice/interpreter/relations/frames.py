@@ -108,7 +108,7 @@ def _by_place(frame: Frame, peers: Sequence[int]) -> Bounds:
 
 
 def ends_of(peers: Sequence[int]) -> list[int]:
-    """Return, for each place, the one behind the last of its peers."""
+    """Return, for each place, the one after the last of its peers."""
     counts: dict[int, int] = {}
     for first in peers:
         counts[first] = counts.get(first, 0) + 1

@@ -38,7 +38,7 @@ def is_aggregated(node: Node) -> bool:
 
 
 def aggregate(relation: Relation, by: Sequence[Node], nodes: Sequence[Node]) -> Relation:
-    """Return a row for each group: what it is grouped by, and the expressions of aggregates."""
+    """Return a row for each group: its keys, and the expressions of aggregates."""
     scope = Scope(relation.columns)
     keys = [compile_node(node, scope) for node in by]
     unplaced(keys)
@@ -101,7 +101,7 @@ def _met(wanted: Values, groups: Groups) -> Groups:
 
 
 def _rows(batch: Batch, values: list[Value]) -> Sequence[tuple[Any, ...]]:
-    """Return each row's values; rows that are all alike are not made one by one."""
+    """Return each row's values; identical rows are not built one by one."""
     columns = [v.run(batch) for v in values]
     same = [one.value for one in map(settled, columns) if one]
     if len(same) == len(columns):

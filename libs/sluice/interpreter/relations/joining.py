@@ -1,4 +1,4 @@
-"""Joins: by hashing what an equality compares; the rest of the condition is computed on pairs."""
+"""Joins: by hashing the sides of equalities; the rest of the condition is computed on pairs."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ def join(left: Relation, right: Relation, kind: int, condition: Node | None) -> 
 def _sides(
     left: Relation, right: Relation, kind: int, equalities: Sequence[Equality]
 ) -> tuple[Batch, Batch]:
-    """Return both sides' rows; of one that can be narrowed, those that the other may match."""
+    """Return both sides' rows; of one that can be narrowed, only those that may match."""
     of_left = [(e.places[0], e.right) for e in equalities if e.places[0] is not None]
     of_right = [(e.places[1], e.left) for e in equalities if e.places[1] is not None]
     if left.narrow and of_left and kind in (INNER, SEMI, RIGHT):

@@ -55,11 +55,11 @@ class Plans:
         return found
 
     def forget(self) -> None:
-        """Forget the relations that were read."""
+        """Drop the relations that were read."""
         self._known.clear()
 
     def table(self, name: str) -> Relation:
-        """Return the rows that were handed over under that name."""
+        """Return the rows passed in under that name."""
         if name not in self._tables:
             raise NotHere(f"the unknown table {name}")
         return self._tables[name]
@@ -68,7 +68,7 @@ class Plans:
 def _rows(
     relation: Relation, chosen: Callable[[Batch], Sequence[int]], narrow: Narrow | None = None
 ) -> Relation:
-    """Return the rows of a relation that are chosen by number, in that order."""
+    """Return rows of a relation by number, in that order."""
 
     def compute() -> Batch:
         batch = relation.rows()
@@ -288,7 +288,7 @@ def _deduplicate(plans: Plans, plan: Any) -> Relation:
 
 
 def _without_signs(relation: Relation, places: Sequence[int]) -> Relation:
-    """Return the rows with 0.0 for -0.0 in these columns, as Spark shows what it groups by."""
+    """Return the rows with 0.0 for -0.0 in these columns, as Spark shows grouping keys."""
     signed = [i for i in places if has_floats(relation.columns[i].type)]
     if not signed:
         return relation

@@ -54,7 +54,7 @@ def project(relation: Relation, nodes: Sequence[Node]) -> Relation:
 
 
 def _place(node: Node, columns: Sequence[Column]) -> int | None:
-    """Return the number of the column that an expression only shows."""
+    """Return the number of the column if an expression is only that."""
     match node:
         case Alias():
             return _place(node.child, columns)
@@ -70,7 +70,7 @@ def _place(node: Node, columns: Sequence[Column]) -> int | None:
 
 
 def _column(node: Node, value: Value, columns: Sequence[Column]) -> Column:
-    """Return a projected column; one that is only named keeps its relation's alias."""
+    """Return a projected column; a plain one keeps its relation's alias."""
     if isinstance(node, Numbered):
         return columns[node.number]
     if isinstance(node, Name):

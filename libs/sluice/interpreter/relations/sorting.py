@@ -30,7 +30,7 @@ class SortKey:
         return cls(compile_node(order.child, scope), order.descending, order.nulls_first)
 
     def places(self, batch: Batch) -> list[Any]:
-        """Return what Python sorts, in reverse if descending."""
+        """Return the sort key for Python, reversed if descending."""
         order = order_of(self.value.type)
         null = (2,) if self.nulls_first == self.descending else (0,)
         values = self.value.run(batch)

@@ -201,7 +201,7 @@ def _shifted(
 
 
 def _is_few_digits(value: Value, type_: Any) -> bool:
-    """Return whether it is a whole constant that a decimal has room for, or refuses."""
+    """Return whether it is an integer constant to be converted to a decimal."""
     return isinstance(type_, DecimalType) and value.is_literal and is_integer(value.type)
 
 

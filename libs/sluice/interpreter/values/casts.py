@@ -35,7 +35,7 @@ MOST = 100_000  # characters or elements that one value is made of
 
 
 def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
-    """Return the value in another type. Raises NotHere for a cast that is unknown here."""
+    """Return the value in another type. Raises NotHere for an unsupported cast."""
     if value.type == type_:
         return value
     caster = caster_of(value.type, type_)

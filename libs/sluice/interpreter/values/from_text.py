@@ -1,4 +1,4 @@
-"""Texts as numbers, dates and times; a text of another shape is left to Spark."""
+"""Texts as numbers, dates and times; a text of another form is left to Spark."""
 
 import math
 import re

@@ -38,7 +38,7 @@ def has_maps(type_: T.DataType) -> bool:
 
 
 def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
-    """Return a function to values that are equal if Spark groups their originals together.
+    """Return a function to keys that are equal if Spark groups the values together.
 
     None if the values can be keys themselves. NaN equals NaN, -0.0 equals 0.0. Maps are refused.
     """
@@ -60,7 +60,8 @@ def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
 
 
 def group_key(type_: T.DataType) -> Callable[[Any], Any] | None:
-    """Return a function to what GROUP BY shows of equal values; None for the values themselves.
+    """Return a function to the value that GROUP BY shows for equal values; None for the values
+    themselves.
 
     A map's entries are in the order of their keys there, also within other values.
     """

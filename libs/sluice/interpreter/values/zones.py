@@ -1,4 +1,4 @@
-"""The epoch, and offsets of regions where Java's tables and Python's surely agree."""
+"""The epoch, and offsets of regions where Java's tables and Python's certainly agree."""
 
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache

@@ -98,7 +98,7 @@ def _check_names(spec: Cogroup, report: Report) -> None:
 
 
 def _check_selected_names(select: Select, head: Collection[str], report: Report) -> None:
-    """Note selected columns that would replace those of the key or the window.
+    """Report selected columns that would replace those of the key or the window.
 
     The view has the key and the window in any case.
     """

@@ -16,7 +16,7 @@ from sluice.language.names import Name
 
 
 def _key_is_the_views(schema: dict[str, Any]) -> None:
-    """Make `key` optional: a stream without one takes the view's."""
+    """Make `key` optional: a stream without one uses the view's."""
     schema["required"].remove("key")
 
 
@@ -37,7 +37,7 @@ class Stream(Model):
     sequence: tuple[SortKey, ...] = ()
 
     def in_order(self, aggregate: Aggregate) -> Aggregate:
-        """The aggregate with the order that it goes by."""
+        """The aggregate with its order."""
         if not aggregate.lacks_order:
             return aggregate
         return aggregate.model_copy(update={"order_by": self.sequence})

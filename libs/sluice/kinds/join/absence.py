@@ -1,4 +1,4 @@
-"""Rows of one side without a partner on the other; of an anti join, rows that have one."""
+"""Rows of one side without a match on the other; for an anti join, rows with one."""
 
 from collections.abc import Iterator, Sequence
 

@@ -40,7 +40,7 @@ def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Ta
 
 
 def _showable(shape: Shape, report: Report) -> dict[str, Expression]:
-    """Return the selected columns; note those of a side that only filters."""
+    """Return the selected columns; report those of a side that only filters."""
     spec, select = shape.spec, dict(shape.spec.select or {})
     for name, expression in () if spec.shows_right else list(select.items()):
         if any(c.split(".")[0] == spec.right.as_ for c in expression.columns):

@@ -18,9 +18,8 @@ _UNITS = {**_SECONDS, "month": 2_629_746, "year": 31_556_952}
 
 
 def frame_of(spec: Any, text: str) -> tuple[str, tuple[Expression, ...]]:
-    """Return a window's frame in SQL, and the distances of a RANGE.
-
-    Raises ValueError for what is wrong with it.
+    """Return a window's frame in SQL, and the distances of a RANGE. Raises ValueError for a
+    mistake.
     """
     if spec is None:
         return "", ()
@@ -46,7 +45,7 @@ def _is_distance(spec: exp.Expression, which: str) -> bool:
 
 
 def _unit(value: syntax.Tree) -> str:
-    """Return what a distance is in; weeks are days."""
+    """Return the unit of a distance; weeks are days."""
     if isinstance(value, exp.Interval):
         return str(value.args["unit"].name.lower().removesuffix("s").replace("week", "day"))
     return "whole" if value.name.isdigit() else "fraction"

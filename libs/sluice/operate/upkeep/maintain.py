@@ -34,9 +34,8 @@ from sluice.spark.session import Spark
 class Upkeep:
     """Upkeep of one table: what was done, and to how many of its files.
 
-    `done`: expiry, seal, compact or vacuum; log, of commits; remove, of a table that a changed
-    query left behind; deleted, of a table that was dropped a week ago, and of an environment that
-    has expired.
+    `done`: expiry, seal, compact or vacuum; log: deleted commits; remove: a table that a changed
+    query no longer uses; deleted: a table dropped a week ago, or an expired environment.
     """
 
     table: str

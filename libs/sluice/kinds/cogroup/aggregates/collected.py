@@ -1,4 +1,4 @@
-"""Aggregates that keep what they have seen: ordered lists, sets, distinct and frequent values.
+"""Aggregates that keep their values: ordered lists, sets, distinct and frequent values.
 
 A list keeps its rows' order keys and input keys with the values, so that a removed row is found.
 Sets keep the number of rows of each value. So no removal breaks their groups. Cost: a touched

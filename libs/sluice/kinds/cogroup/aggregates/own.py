@@ -28,8 +28,8 @@ from sluice.language.typed.types import canonical
 class Aggregator(Protocol):
     """Interface of a user's class; without `remove`, groups that lose a value are recomputed.
 
-    `state` and `type` are the Spark SQL types of the state and of the result. A state is given and
-    taken as plain Python. Values are never null and have no order.
+    `state` and `type` are the Spark SQL types of the state and of the result. States are plain
+    Python values. Values are never null and have no order.
     """
 
     state: str
@@ -50,7 +50,7 @@ class Aggregator(Protocol):
 
 @dataclass(frozen=True)
 class Own(Accumulator):
-    """Accumulator of a user's class; its state is a number of values and what the class keeps."""
+    """Accumulator of a user's class; its state is a number of values and the class's own state."""
 
     @cached_property
     def aggregator(self) -> Aggregator:

@@ -1,8 +1,8 @@
 """Aggregates by mergeable sketches: approximate counts of distinct values and quantiles.
 
 The state is the sketch; readers see the number. Added rows are merged in. Removed ones break the
-group, because no sketch forgets. A sketch may depend on the order of what it has seen, within its
-error bound: small groups are exact.
+group, because no sketch forgets. A sketch may depend on the order of its values, within its error
+bound; small groups are exact.
 """
 
 from abc import abstractmethod
@@ -159,7 +159,7 @@ def _quantile_of(is_whole: bool) -> Callable[[Column, Column], Column]:
 
 
 def _is_whole(value: DataType) -> bool:
-    """True if values are BIGINTs, or count in units that are."""
+    """True if values are BIGINTs, or multiples of a unit that fit one."""
     is_short = isinstance(value, DecimalType) and value.precision <= _LONG_DIGITS
     return is_short or isinstance(value, IntegralType | DateType | TimestampType | TimestampNTZType)
 

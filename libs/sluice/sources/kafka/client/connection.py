@@ -24,7 +24,7 @@ def client_settings(
 ) -> dict[str, str]:
     """Return a client's settings, without those that a batch decides.
 
-    Raises UsageError, which never shows what the connection holds.
+    Raises UsageError, which never shows the connection's content.
     """
     name = VARIABLE.format(connection.upper())
     fields = _fields(name, table, environ, AS_KAFKA)

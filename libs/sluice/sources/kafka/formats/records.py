@@ -70,8 +70,8 @@ Whole = Callable[[Sequence[bytes], Types], Sequence[Part] | None]
 class Reader:
     """A reader of a format. `one` returns the rows of a message.
 
-    `many` and `whole`, if there are faster ways for many values, return the fields of the one row
-    that each of them is, or rows by the declared columns. They return None if that is not certain.
+    `many` and `whole` are faster ways for many values, if there are any. They return the fields of
+    each value's only row, or rows by the declared columns. They return None if that is not certain.
     The next slower way then reads these messages, and those whose places `whole` leaves out.
     """
 

@@ -1,7 +1,7 @@
 """Messages of Avro decoded into columns: each field of all messages at once, by NumPy.
 
-Only records of plain fields are read so. Messages that a reader of single messages might refuse or
-read differently (a number too long, an index of no type, bytes left over) are left to it.
+Only records of plain fields are read so. The reader of single messages gets those that it might
+refuse or read differently: a number too long, an index of no type, bytes left over.
 """
 
 from collections.abc import Mapping, Sequence
