@@ -1,7 +1,7 @@
 """Pending work of a task, found without Spark: a task with nothing new starts no JVM.
 
-Each table gives the reason to skip it, as text for the task's log. In doubt the task runs: the job
-checks again, and commits nothing if nothing is new.
+Each table gives the reason why it may be skipped, in words for the task's log. In doubt the task
+runs: the job checks again, and commits nothing if nothing is new.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class Pending:
 
 
 def pending_of(project: Project, task: Task, run: Run) -> Pending:
-    """Return the task's pending work in that run.
+    """Return what the task has to do in that run.
 
-    If one of several dependent views has work, the later ones have, too.
+    Of several views that follow each other, the later have something to do if an earlier one has.
     """
     if task.kind in (TaskKind.MAINTAIN, TaskKind.SWEEP):
         return Pending(task.tables, "")

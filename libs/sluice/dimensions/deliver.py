@@ -1,4 +1,4 @@
-"""Delivery of a dimension, which is loaded whole, for commands and runs."""
+"""Delivery of a dimension, which is loaded whole: what commands and runs ask of it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def deliver(
     intervals: Sequence[Interval] = (),
     follows: bool = True,
 ) -> Iterator[BatchReport]:
-    """Load its present state, regardless of the intervals."""
+    """Load its present state, whatever the intervals."""
     yield from load(spark, project, table, run)
 
 
@@ -41,5 +41,5 @@ def replay(
 
 
 def checks(project: Project, table: Table) -> Iterator[Callable[[], object]]:
-    """Check nothing, because a load reads the present files."""
+    """Check nothing: a load reads what there is."""
     return iter(())

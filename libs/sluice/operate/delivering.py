@@ -1,4 +1,4 @@
-"""Delivered tables of any kind, as commands and runs see them."""
+"""Tables that are delivered from outside, as commands and runs see them, whatever their kind."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, cast

@@ -36,8 +36,8 @@ from sluice.spark.rehearsing import why
 from sluice.spark.session import SPARK
 from sluice.terminal.output import counted
 
-LEFT = "maintain"  # next step of a table that a changed query no longer uses
-STOPPED = "stopped"  # next step of a table that can't continue
+LEFT = "maintain"  # what comes next for a table that a changed query has left behind
+STOPPED = "stopped"  # what comes next for a table that can't go on
 MARKED = "up to {} changed rows are marked; more, or rows in few files, rewrite these files"
 WORDS = ("missing between them", "due", "with other files now", "without files now")
 

@@ -25,7 +25,7 @@ Range = tuple[int | None, int]  # (from, to] versions; from is None if nothing w
 class Unread:
     """A topic's partition: the messages that were not read yet, and the time of the oldest one.
 
-    A followed table has no partitions, and `what` names its versions.
+    Of a table that is followed, there is no partition, and `what` is counted are its versions.
     """
 
     partition: int | None
@@ -35,14 +35,14 @@ class Unread:
 
     @property
     def shown(self) -> str:
-        """The unread part as text."""
+        """Words for what was not read."""
         if self.partition is None:
             return f"{self.messages:,} {self.what}{'' if self.messages == 1 else 's'}"
         return f"partition {self.partition}: {self.messages:,}"
 
 
 class Lagging(Protocol):
-    """Module `lag` of a kind whose rows may come from a topic or a foreign table."""
+    """Module `lag` of a kind whose rows may come from a topic or another's table."""
 
     def unread(self, project: Project, table: Table) -> tuple[Unread, ...]:
         """Return the partitions of its topic, or its table; nothing if it has none. Asks them."""
@@ -93,8 +93,8 @@ class Heads:
 def pending(project: Project, table: Table) -> dict[str, Range]:
     """Return the versions of inputs that the table does not reflect yet; empty if up to date.
 
-    A view with an input that is not built yet also has nothing to do. A table whose definition has
-    changed counts as pending, so that the run reports it.
+    A view with an input that is not built yet also has nothing to do. One whose definition has
+    changed has everything to do, so that somebody hears of it.
     """
     return pending_by(project, table, Heads(layout(project)))
 

@@ -36,7 +36,7 @@ def deliver(
 ) -> Iterator[BatchReport]:
     """Ingest interval by interval, or a stream as it is now.
 
-    For a topic, the messages of these intervals are read again.
+    Of a topic, intervals are those whose messages are read again.
     """
     if not table.spec.is_by_interval and not intervals:
         yield from ingest_stream(spark, project, table, run)

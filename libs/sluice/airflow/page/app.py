@@ -43,7 +43,7 @@ app = FastAPI(
 
 @app.exception_handler(SluiceError)
 def refused(_: Request, error: SluiceError) -> Response:
-    """Show an error and its hint as plain text."""
+    """Say in plain text what can't be shown, and what to do."""
     return PlainTextResponse(f"{error.message}\n{error.hint}", HTTP_500_INTERNAL_SERVER_ERROR)
 
 
@@ -93,7 +93,7 @@ def one_row(
 
 @app.get("/report/{file}")
 def report(user: User, file: str) -> Response:
-    """Return a file of the quality report, which covers all pipelines."""
+    """Return a file of the quality report, which is about all pipelines."""
     declared = _project()
     folder = report_folder(declared)
     is_whole = all(_may_see(user, name) for name in declared.pipelines)

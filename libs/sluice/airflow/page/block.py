@@ -13,5 +13,5 @@ class Block(Protocol):
     TEMPLATE: str
 
     def shown(self, lake: Lake, table: Table) -> Sequence[Any]:
-        """Return the newest rows, in the form that the template expects."""
+        """Return the rows that are worth a look, in the form that the template takes."""
         ...

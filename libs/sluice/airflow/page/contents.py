@@ -33,7 +33,7 @@ class ShownTable:
 
     @property
     def state(self) -> str:
-        """One word for its state."""
+        """One word for its urgency."""
         if self.status.problem or self.status.failure:
             return "stopped"
         if self.status.version is None:

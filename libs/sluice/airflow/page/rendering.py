@@ -25,7 +25,7 @@ def render(template: str, **shown: Any) -> str:
 
 
 def ago(moment: dt.datetime | None, now: dt.datetime) -> str:
-    """Return the time before `now`, in the largest unit of which it has at least one."""
+    """Return the time before `now`, in the largest unit that says something."""
     if moment is None:
         return "never"
     seconds = max((now - moment).total_seconds(), 0)

@@ -1,6 +1,6 @@
 """Results of one expectation, prepared for people: its checks through time, its last sample.
 
-If an interval was checked several times, its last check counts.
+Where an interval was checked several times, its last check stands.
 """
 
 import datetime as dt
@@ -139,7 +139,7 @@ def worst(rows: Sequence[Row]) -> Check:
 
 
 def moment_text(moment: dt.datetime) -> str:
-    """Return a date if the time is midnight, else date and time, in UTC."""
+    """Return a date if it says everything, else date and time, in UTC."""
     utc = moment.astimezone(dt.UTC) if moment.tzinfo else moment
     return f"{utc:%Y-%m-%d}" if utc.time() == dt.time() else f"{utc:%Y-%m-%d %H:%M}"
 

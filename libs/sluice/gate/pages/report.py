@@ -77,7 +77,7 @@ def environment() -> Environment:
 
 
 def replace_file(path: Path, html: str) -> None:
-    """Replace a page of that name."""
+    """Put a page in place of an earlier one of that name."""
     path.parent.mkdir(exist_ok=True)
     with NamedTemporaryFile(
         "w",

@@ -1,7 +1,7 @@
-"""Summaries of tables: their present state and history, prepared for people.
+"""Summaries of tables: each one's present state and its history, prepared for people.
 
 The input is plain rows, as `history`, `facts` and the tables of intervals and quarantine hold them.
-The output is frozen values, enough to write a page without further queries.
+The output is frozen values from which a page can be written without further queries.
 """
 
 import datetime as dt
@@ -35,7 +35,7 @@ UNUSUAL_SHOWN = 10
 
 @dataclass(frozen=True)
 class TableRecord:
-    """Record of a table for the report; only its name is required."""
+    """Record that the report gets of a table; only its name is required."""
 
     pipeline: str
     table: str
@@ -139,9 +139,9 @@ class TableSummary:
 
     @property
     def state(self) -> State | None:
-        """State of its newest batch and of the whole table; None without any expectation.
+        """State of its newest batch and of the whole table; None if nothing was ever expected.
 
-        Stopped if its last batch failed, whatever its expectations found.
+        Stopped, whatever was expected, if its last batch failed.
         """
         if self.record.failure:
             return State.STOPPED
@@ -195,7 +195,7 @@ def _start(row: Row) -> dt.datetime:
 
 
 def _current(results: Sequence[Row], expected: tuple[str, ...] | None) -> list[tuple[str, str]]:
-    """Return the expectations of the last check that are still in the configuration."""
+    """Return the expectations of the last check, without those that left the configuration."""
     last = max((row["checked_at"] for row in results), default=None)
     return [
         key(row)

@@ -4,7 +4,7 @@ After KIP-99 (Kafka Streams' global tables): dimensions are small next to the fa
 broadcast and the facts are not shuffled for it. A null key matches nothing. By default only facts
 drive the output, and each row keeps the number of the batch that joined it. With `refresh`, or as
 of event time, a dimension's change corrects the facts that it concerns. The rows of such a view are
-stored in buckets by their join values, so a correction rewrites few of them.
+filed in buckets by their join values, so a correction rewrites few of them.
 """
 
 from collections.abc import Mapping
