@@ -1,9 +1,9 @@
-# Every target does what it needs first: on a fresh machine `make demo` or `make test` is enough.
-# PYTHON chooses the interpreter for setup; ARGS is handed to pytest and to the demos.
+# Every target first runs what it needs: on a fresh machine, `make demo` or `make test` is enough.
+# PYTHON chooses the interpreter for setup; ARGS is passed to pytest and to the demos.
 
 PY := .venv/bin/python
 SETUP := .venv/.ready
-# Empty: commands and tests start many processes, and each finds its modules compiled.
+# Empty, so that the many processes of commands and tests find compiled modules.
 PYTHONDONTWRITEBYTECODE :=
 export PYTHON PYTHONDONTWRITEBYTECODE
 
@@ -13,7 +13,7 @@ export PYTHON PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(SETUP) ## make .venv from the lock, find Java, fetch Delta's jars (once)
+setup: $(SETUP) ## create .venv from the lock, find Java, fetch Delta's jars (once)
 
 $(SETUP): requirements.lock pyproject.toml tools/setup.sh
 	@tools/setup.sh
@@ -31,7 +31,7 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 test: $(SETUP) ## run the tests, in three processes
 	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-stores: in-seaweedfs in-versitygw in-azurite in-gcs ## kills and races in stores that Go and npm install; the demo in one
+test-stores: in-seaweedfs in-versitygw in-azurite in-gcs ## kills and races in object stores installed by Go and npm; the demo in one of them
 
 in-seaweedfs: $(SETUP)
 	@$(PY) -m pytest tests/stores/retail.py $(ARGS)
@@ -52,10 +52,10 @@ in-gcs: $(SETUP)
 	  tests/stores/test_opened.py tests/stores/test_environments.py \
 	  tests/stores/test_log_cleaning.py tests/stores/test_handed.py $(ARGS)
 
-soak: $(SETUP) ## kill 200 runs of random histories, an hour at least (make soak ARGS="--minutes 10 --kills 20")
+soak: $(SETUP) ## kill 200 runs of random histories; takes at least an hour (make soak ARGS="--minutes 10 --kills 20")
 	@$(PY) -m tests.crash.soak $(ARGS)
 
-matrix: $(SETUP) ## prove the wheel's ranges with the lowest and the newest versions (half an hour)
+matrix: $(SETUP) ## test the wheel's version ranges with the lowest and the newest versions (half an hour)
 	@$(PY) tools/matrix.py $(ARGS)
 
 check: lint types contracts test ## format, lint, types, import contracts, tests
@@ -71,26 +71,26 @@ types: $(SETUP)
 contracts: $(SETUP)
 	@.venv/bin/lint-imports --no-logo
 
-format: $(SETUP) ## format and mend what ruff can
+format: $(SETUP) ## format, and fix what ruff can
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 
-docs: $(SETUP) ## build the documentation's site into .cache/site; it loads nothing from elsewhere
+docs: $(SETUP) ## build the documentation's site in .cache/site; it loads nothing from other hosts
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict $(ARGS)
 	@echo "==> .cache/site/index.html"
 
-up: $(SETUP) ## start Airflow with its UI and leave it running
+up: $(SETUP) ## start Airflow with its UI, and keep it running
 	@$(PY) tools/up.py $(ARGS)
 
 down: $(SETUP) ## stop what `make up` started
 	@$(PY) tools/down.py $(ARGS)
 
-lock: $(SETUP) ## resolve requirements.lock again (make lock ARGS=--upgrade takes the newest)
+lock: $(SETUP) ## resolve requirements.lock again (make lock ARGS=--upgrade: newest versions)
 	@UV_SYSTEM_CERTS=1 .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	  --all-extras --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  $(ARGS) --output-file requirements.lock pyproject.toml
 
-clean: ## remove everything that setup, tests and runs made
+clean: ## remove everything that setup, tests and runs created
 	@rm -rf .venv .cache lake landing reports .airflow .mypy_cache .pytest_cache .ruff_cache \
 	  .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	@find libs tests tools dags jobs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

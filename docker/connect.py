@@ -1,6 +1,6 @@
-"""Becomes a Spark Connect server by the project's settings, on every address of its container.
+"""Spark Connect server with the project's settings, on every address of its container.
 
-The protocol has no login: whoever reaches the port may read and write the lake, so only the
+The protocol has no login: anybody who reaches the port can read and write the lake, so only the
 services of the deployment share its network.
 """
 
@@ -14,7 +14,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 def main() -> None:
-    """Replaces this process by the server."""
+    """Replace this process by the server."""
     conf = {
         **local_conf(load(os.environ["SLUICE_CONFIG"]).spark),
         "spark.connect.grpc.binding.address": "0.0.0.0",

@@ -1,4 +1,4 @@
-"""Makes a bucket in the store of a deployment, and waits until the store takes objects.
+"""Create a bucket in the store of a deployment, and wait until the store accepts objects.
 
 `python make_bucket.py NAME`. Server and keys come from the environment. It is safe to repeat.
 """
@@ -9,11 +9,11 @@ import time
 
 from pyarrow.fs import S3FileSystem
 
-PATIENCE = 120  # seconds: a store's volumes come up after its port
+PATIENCE = 120  # seconds: a store's volumes start after its port
 
 
 def main() -> None:
-    """Makes the bucket."""
+    """Create the bucket."""
     bucket = sys.argv[1]
     store = S3FileSystem(
         endpoint_override=os.environ["AWS_ENDPOINT_URL"],
@@ -23,7 +23,7 @@ def main() -> None:
     end = time.monotonic() + PATIENCE
     while not _takes(store, bucket):
         if time.monotonic() > end:
-            sys.exit(f"the store takes no objects in bucket {bucket}; see its log")
+            sys.exit(f"the store accepts no objects in bucket {bucket}; see its log")
         time.sleep(1)
     print(f"the store has bucket {bucket}")
 

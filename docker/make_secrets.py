@@ -1,7 +1,7 @@
-"""Makes the secrets of a deployment on its first start: one file each, for its user alone.
+"""Create the secrets of a deployment on its first start: one file each, only for its user.
 
-`python make_secrets.py FOLDER KEYS`. KEYS gets those of the store alone, which Spark sees, too.
-Files that are there are left alone, so it is safe to repeat.
+`python make_secrets.py FOLDER KEYS`. KEYS gets only those of the store, which Spark sees, too.
+Existing files stay, so it is safe to repeat.
 """
 
 import json
@@ -15,7 +15,7 @@ KEYS = {"fernet": 32, "jwt": 64, "session": 32}  # bytes
 
 
 def main() -> None:
-    """Makes what is missing, and says where the password of `admin` is."""
+    """Create missing secrets, and print the place of the password of `admin`."""
     folder = Path(sys.argv[1])
     database = token_urlsafe(24)
     _keep(folder / "postgres", database)
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _keep_keys(folder: Path) -> None:
-    """Keeps the store's only user: for the store, and in the form of a profile for its clients."""
+    """Store the keys of the store's only user: for the store, and as a profile for its clients."""
     user, secret = token_hex(10), token_urlsafe(30)
     owner = {
         "name": "sluice",

@@ -1,4 +1,4 @@
-"""The calls of Airflow's REST API that the demo and the tests make, with their results as data."""
+"""Calls of Airflow's REST API for the demo and the tests, with results as data."""
 
 import time
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ DONE = frozenset({"success", "failed"})
 
 
 class AirflowRefused(SluiceError):
-    """A call that Airflow answered with an error."""
+    """A call that Airflow has answered with an error."""
 
 
 @dataclass(frozen=True)
 class RunOfTask:
-    """One task in one run, now."""
+    """Present state of one task in one run."""
 
     task: str
     run: str
@@ -32,7 +32,7 @@ class RunOfTask:
 
 @dataclass(frozen=True)
 class RunOfDag:
-    """One run of a DAG, now."""
+    """Present state of one run of a DAG."""
 
     id: str
     start: str
@@ -40,14 +40,14 @@ class RunOfDag:
 
 
 class AirflowClient:
-    """Talks to one Airflow."""
+    """Client of one Airflow."""
 
     def __init__(self, http: httpx.Client) -> None:
         self.http = http
 
     @classmethod
     def login(cls, url: str, user: str, password: str) -> "AirflowClient":
-        """Waits for the server, up to a minute, and logs in."""
+        """Wait for the server, up to a minute, and log in."""
         http = httpx.Client(base_url=url, timeout=60)
         credentials = {"username": user, "password": password}
         answer = _patiently(lambda: http.post("/auth/token", json=credentials))
@@ -55,36 +55,35 @@ class AirflowClient:
         return cls(http)
 
     def health(self) -> dict[str, Any]:
-        """Each component with its last heartbeat."""
+        """Return each component with its last heartbeat."""
         return _body(self.http.get("/api/v2/monitor/health"))
 
     def dags(self) -> list[str]:
-        """The DAGs that Airflow knows."""
+        """Return the DAGs that Airflow has loaded."""
         return [dag["dag_id"] for dag in self._get("dags")["dags"]]
 
     def import_errors(self) -> list[str]:
-        """What Airflow could not read, as its UI shows it."""
+        """Return Airflow's import errors, as its UI shows them."""
         return [error["stack_trace"] for error in self._get("importErrors")["import_errors"]]
 
     def unpause(self, dag: str) -> None:
-        """Lets its runs go."""
+        """Unpause the DAG."""
         self._send("PATCH", f"dags/{dag}", {"is_paused": False})
 
     def pause(self, dag: str) -> None:
-        """Lets no further run begin."""
+        """Pause the DAG, so that no further run begins."""
         self._send("PATCH", f"dags/{dag}", {"is_paused": True})
 
     def trigger(self, dag: str, logical_date: datetime | None = None, **answers: Any) -> str:
-        """A manual run with these answers to its form; its id.
-
-        Without a date it has no data interval.
+        """Trigger a run with these form values; return its id. Without a date, it has no data
+        interval.
         """
         date = logical_date.isoformat() if logical_date else None
         body = {"logical_date": date, "conf": answers}
         return str(self._send("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])
 
     def clear(self, dag: str, run: str, task: str) -> None:
-        """Lets a task, and what follows it in that run, run again."""
+        """Clear a task and its downstream tasks in that run."""
         body = {"dag_run_id": run, "task_ids": [task], "include_downstream": True}
         whole = {"dry_run": False, "only_failed": False}
         self._send("POST", f"dags/{dag}/clearTaskInstances", body | whole)
@@ -99,10 +98,10 @@ class AirflowClient:
         reprocess: Reprocess = "none",
         backwards: bool = False,
     ) -> int:
-        """A backfill of the intervals that start from `start` to `last`, both included.
+        """Create a backfill of the intervals that start from `start` to `last`, both included.
 
-        "completed" is what the dialog calls All Runs: days that ran already run again. SQLite has
-        one writer: a backfill asked for while Airflow writes is refused, so it is asked again.
+        "completed" is All Runs in the dialog: days that ran already run again. SQLite has one
+        writer and refuses a backfill while Airflow writes, so the request is repeated.
         """
         body = {
             "dag_id": dag,
@@ -115,16 +114,15 @@ class AirflowClient:
         return int(self._send("POST", "backfills", body)["id"])
 
     def finish(self, backfill: int) -> None:
-        """Ends a backfill all of whose runs have ended: Airflow looks for those twice a minute.
-
-        Until then it refuses another one of the same DAG.
+        """End a backfill whose runs have all ended. Airflow itself checks only twice a minute, and
+        refuses another backfill of the DAG until then.
         """
         answer = _patiently(lambda: self.http.put(f"/api/v2/backfills/{backfill}/cancel"))
         if answer.status_code != httpx.codes.CONFLICT:  # it looked just now
             _body(answer)
 
     def await_dag(self, dag: str, seconds: float = 240) -> None:
-        """Returns when Airflow knows the DAG; AirflowRefused if it can't read it."""
+        """Return when Airflow has loaded the DAG. Raises AirflowRefused if it can't."""
         deadline = time.monotonic() + seconds
         while dag not in self.dags():
             if errors := self.import_errors():
@@ -134,14 +132,14 @@ class AirflowClient:
             time.sleep(0.2)
 
     def runs(self, dag: str, kind: str = "") -> list[RunOfDag]:
-        """Its runs, oldest interval first."""
+        """Return the DAG's runs, oldest interval first."""
         query = {"limit": "1000"} | ({"run_type": kind} if kind else {})
         found = self._get(f"dags/{dag}/dagRuns", query)["dag_runs"]
         runs = [RunOfDag(r["dag_run_id"], _day(r["logical_date"]), r["state"]) for r in found]
         return sorted(runs, key=lambda run: (run.start, run.id))
 
     def tasks(self, dag: str, run: str = "~") -> list[RunOfTask]:
-        """Its tasks, of one run or all."""
+        """Return the DAG's tasks, of one run or all."""
         found: list[RunOfTask] = []
         total = 1
         while len(found) < total:
@@ -152,17 +150,17 @@ class AirflowClient:
         return found
 
     def log(self, dag: str, task: RunOfTask) -> list[str]:
-        """The lines of its last attempt."""
+        """Return the log lines of the task's last attempt."""
         where = f"dags/{dag}/dagRuns/{task.run}/taskInstances/{task.task}/logs/{task.attempt}"
         return [line for entry in self._get(where)["content"] for line in _lines(entry)]
 
     def xcom(self, dag: str, run: str, task: str, key: str = "return_value") -> Any:
-        """What a task left for others."""
+        """Return an XCom of a task."""
         where = f"dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/{key}"
         return self._get(where, {"deserialize": "true"})["value"]
 
     def asset_events(self) -> list[dict[str, Any]]:
-        """What the tables' assets recorded, oldest first."""
+        """Return the events of the tables' assets, oldest first."""
         events: list[dict[str, Any]] = self._get("assets/events", {"limit": "1000"})["asset_events"]
         return sorted(events, key=lambda event: str(event["timestamp"]))
 
@@ -189,7 +187,7 @@ def _patiently(call: Any, seconds: float = 240) -> httpx.Response:
 
 
 def _may_pass(answer: httpx.Response) -> bool:
-    """True if it is too busy; its database, SQLite, may be locked for longer than it waits."""
+    """True if it is too busy: its SQLite database may be locked for longer than it waits."""
     is_locked = answer.is_server_error and "Database error" in answer.text
     is_repeatable = answer.request.method != "POST"
     return answer.status_code == httpx.codes.SERVICE_UNAVAILABLE or (is_locked and is_repeatable)

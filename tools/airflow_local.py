@@ -1,8 +1,9 @@
-"""A whole Airflow on loopback, its state in one folder: for `make up`, the demo and the tests.
+"""A complete Airflow on loopback, with its state in one folder: for `make up`, the demo and the
+tests.
 
 The components are started one by one (`airflow standalone` leaves orphans, and its log servers
-listen on all interfaces), on 127.0.0.1, on SQLite, with secrets made on first use. The settings
-are for few cores and short tasks: what each of them buys stands beside it.
+listen on all interfaces), on 127.0.0.1, on SQLite, with secrets made on first use. The settings are
+for few cores and short tasks; comments give the gain of each.
 """
 
 import json
@@ -25,7 +26,7 @@ KEYS = {"API_AUTH__JWT_SECRET": 64, "API__SECRET_KEY": 32, "CORE__FERNET_KEY": 3
 
 
 class AirflowNotSetUp(SluiceError):
-    """Its metadata database could not be made."""
+    """Airflow's metadata database could not be created."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class LocalAirflow:
         return self.home / "passwords.json"
 
     def prepare(self) -> None:
-        """Secrets and the metadata database; quick where they exist."""
+        """Create the secrets and the metadata database, unless they exist."""
         self.home.mkdir(parents=True, exist_ok=True)
         if not self._passwords.exists():
             _write_secret(self._passwords, json.dumps({USER: secrets.token_urlsafe(12)}))
@@ -72,7 +73,7 @@ class LocalAirflow:
             raise AirflowNotSetUp(f"Airflow's database {self.database} could not be made:\n{tail}")
 
     def start(self, daemons: Daemons) -> None:
-        """All components, at once; returns when the UI answers and tasks can run."""
+        """Start all components together; return when the UI answers and tasks can run."""
         components = self.components(daemons)
         for component in components:
             daemons.start(component)
@@ -80,7 +81,7 @@ class LocalAirflow:
             daemons.wait(component)
 
     def components(self, daemons: Daemons) -> list[Daemon]:
-        """Its daemons. No triggerer: no task defers."""
+        """Return its daemons. There is no triggerer, because no task defers."""
         environ = self.environ()
         scheduler, processor = daemons.log("scheduler"), daemons.log("dag-processor")
         return [
@@ -102,11 +103,11 @@ class LocalAirflow:
         ]
 
     def client(self) -> AirflowClient:
-        """Its REST API, as `admin`."""
+        """Return the client of its REST API, as `admin`."""
         return AirflowClient.login(self.url, USER, self.password)
 
     def environ(self) -> dict[str, str]:
-        """The environment of its components, and of `airflow` on the command line."""
+        """Return the environment of its components, and of `airflow` on the command line."""
         settings = {
             **_quiet(),
             **_addresses(self.url, self.port),

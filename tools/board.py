@@ -1,4 +1,4 @@
-"""The progress of a backfill while it works: a board of tasks by runs, or lines where nobody looks.
+"""Progress of a backfill: a board of tasks by runs on a terminal, else lines.
 
 On a terminal the board is redrawn every second; elsewhere, as in CI, a line is printed at once,
 then whenever ten more tasks are done, and every ten seconds at the latest.
@@ -31,7 +31,7 @@ STEP, PATIENCE = 10, 10.0  # tasks and seconds between two lines
 
 
 class Board:
-    """Follows the runs of one DAG."""
+    """Display of the runs of one DAG."""
 
     def __init__(self, client: AirflowClient, dag: str, order: Sequence[str]) -> None:
         self.client = client
@@ -41,7 +41,7 @@ class Board:
         self.began = time.monotonic()
 
     def follow(self, days: Sequence[str], note: Callable[[], str]) -> list[RunOfTask]:
-        """Shows the backfill of these days until it ends; its tasks. `note` may raise to end it."""
+        """Show the backfill of these days until it ends; return its tasks. `note` may raise."""
         self.began = time.monotonic()
         told = Told()
         with Live(console=self.console, refresh_per_second=4, transient=False) as live:
@@ -79,13 +79,13 @@ class Board:
 
 @dataclass
 class Told:
-    """What was printed last where there is no board."""
+    """The last printed line, if there is no board."""
 
     done: int = 0
     at: float | None = None
 
     def is_due(self, done: int, now: float) -> bool:
-        """Whether another line is; remembers it if so."""
+        """Return True if another line is due; remember it."""
         is_due = self.at is None or done >= self.done + STEP or now >= self.at + PATIENCE
         if is_due:
             self.done, self.at = done, now

@@ -1,7 +1,7 @@
 """A Kafka broker for the tests and the demo: Apache's server in one process, on loopback.
 
 Its jars are those of `broker_jars.txt`, fetched once into the cache and checked by their SHA-256.
-The data lie in a temporary folder. It can be stopped and started again on the same ports.
+The data is in a temporary folder. It can be stopped and started again on the same ports.
 """
 
 import json
@@ -66,14 +66,14 @@ ssl.truststore.location={truststore}
 
 
 class NoBroker(SluiceError):
-    """A broker that does not start."""
+    """Failure of a broker to start."""
 
 
 Message = tuple[bytes | None, bytes | None]  # key and value
 
 
 def _cluster() -> str:
-    """Make a cluster's id; one that began with a dash would be an option to Kafka's tool."""
+    """Return a cluster's id; one with a leading dash would be an option to Kafka's tool."""
     return urlsafe_b64encode(b"K" + secrets.token_bytes(15)).decode()[:22]
 
 
@@ -112,9 +112,9 @@ class Secured:
 class Broker:
     """One broker; `cluster` is the id that it was formatted with.
 
-    `advertised`: the port at which clients find it, if that is another's, which hands on to it.
-    `data`: where its messages lie, if not in its folder. `node`: its number in the cluster; only
-    the first one is its controller.
+    `advertised`: the port for clients, if a proxy forwards another one. `data`: the folder of its
+    messages, if not its own. `node`: its number in the cluster; only the first one is its
+    controller.
     """
 
     folder: Path
@@ -133,7 +133,7 @@ class Broker:
 
     @property
     def connection(self) -> str:
-        """The text of an Airflow connection to it."""
+        """Return the text of an Airflow connection to it."""
         return json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": self.servers}})
 
     def create(self) -> None:
@@ -176,7 +176,7 @@ class Broker:
 
     @cached_property
     def admin(self) -> AdminClient:
-        """The client, kept: the answers that a discarded one owes never come."""
+        """Return the client, which is kept, because a discarded one would lose pending answers."""
         return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def topic(
@@ -184,7 +184,7 @@ class Broker:
     ) -> str:
         """Create a topic, led by the first of some nodes; `retention_ms` sets retention.ms.
 
-        Messages of long ago stay, unless a setting says otherwise.
+        Old messages stay, unless a setting removes them.
         """
         given = {key.replace("_", "."): value for key, value in config.items()}
         settings = {"retention.ms": "-1", **given}
@@ -233,7 +233,7 @@ class Broker:
         return leader
 
     def log_size(self, topic: str) -> int:
-        """Return the number of messages that are still there, by reading them."""
+        """Return the number of remaining messages, by reading them."""
         consumer = Consumer(
             {"bootstrap.servers": self.servers, "group.id": "t", "enable.partition.eof": True}
         )
@@ -245,7 +245,7 @@ class Broker:
         return count
 
     def _described(self, topic: str) -> TopicMetadata:
-        """Ask any broker: the one that the kept client takes for the controller may be gone."""
+        """Ask any broker, because the kept client's controller may be gone."""
         return self.admin.list_topics(topic, timeout=30).topics[topic]
 
     def _answers(self) -> bool:

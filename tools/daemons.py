@@ -1,9 +1,9 @@
-"""Background processes that leave nothing behind: started in a folder, stopped with all of it.
+"""Background processes that leave nothing behind: they belong to a folder and are stopped together.
 
 A daemon writes its log and a note of who it is (pid and time of birth, so that a pid used again
-is never mistaken) to the folder. Whoever knows the folder can see what runs and stop it: the script
-that started it, or another one later. Stopping takes the tree below a daemon, in which tasks and
-JVMs have sessions of their own, and whatever lost its parent but carries the folder's mark in its
+is never mistaken) to the folder. Any script with the folder can list and stop them: the one that
+started them, or another one later. Stopping takes the tree below a daemon, in which tasks and JVMs
+have sessions of their own, and whatever lost its parent but carries the folder's mark in its
 environment (a process that rewrites its title overwrites that, so the mark alone is not enough).
 """
 
@@ -72,7 +72,7 @@ class Daemons:
         raise self._failed(daemon.name, "ended before it was ready")
 
     def running(self) -> dict[str, psutil.Process]:
-        """What was started here and is alive, by name."""
+        """Return the running daemons of this folder, by name."""
         noted = {note.stem: _process(note) for note in sorted(self.folder.glob("*.pid"))}
         return {name: process for name, process in noted.items() if process}
 
@@ -134,7 +134,7 @@ def memory(processes: Iterable[psutil.Process]) -> int:
 
 
 def is_listening(port: int) -> bool:
-    """Whether something answers on that port of loopback."""
+    """Return True if something answers on that port of loopback."""
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return probe.connect_ex(("127.0.0.1", port)) == 0

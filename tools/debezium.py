@@ -1,4 +1,4 @@
-"""Lines of shopping as changes in a topic: what Debezium's connector of PostgreSQL would send."""
+"""Lines of shopping as changes in a topic, like those of Debezium's PostgreSQL connector."""
 
 import json
 from base64 import b64encode
@@ -50,12 +50,12 @@ def lines(table: pa.Table) -> Lines:
 
 
 def snapshot(rows: Lines) -> Iterator[Message]:
-    """Yield lines that were there when the connector came."""
+    """Yield the lines of the connector's first snapshot."""
     return (change("r", row) for row in rows.values())
 
 
 def changes(old: Lines, new: Lines) -> Iterator[Message]:
-    """Yield what became of lines: deletes, each with its tombstone, updates and creates."""
+    """Yield changes of lines: deletes, each with its tombstone, updates and creates."""
     for key, row in old.items():
         if key not in new:
             yield change("d", row)
@@ -91,7 +91,7 @@ def _value(value: Any) -> Any:
 
 
 def send(broker: Broker, messages: Iterable[Message]) -> None:
-    """Send messages to a partition of their key's."""
+    """Send messages to the partition of their key."""
     every = list(messages)
     for partition in range(PARTITIONS):
         own = (m for m in every if m[0] and sum(m[0]) % PARTITIONS == partition)

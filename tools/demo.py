@@ -1,10 +1,10 @@
 """`make demo`: a week of shopping through a real Airflow, then a correction of one of its days.
 
 It begins with an empty lake, starts Airflow and (unless `--engine submit`) a Spark Connect server
-on loopback, backfills seven days through Airflow's scheduler and shows what came of them. One file
-has bad rows: they are in quarantine until the file is mended and its day replayed. Then a past day
-is delivered again, that day alone is backfilled again, and what changed is shown. At the end every
-view is compared with a recompute. It stops what it started, however it ends.
+on loopback, backfills seven days through Airflow's scheduler and shows the results. One file has
+bad rows: they are in quarantine until the file is fixed and its day replayed. Then a past day is
+delivered again, only that day is backfilled again, and the changes are shown. At the end, every
+view is compared with a recompute. It always stops what it started.
 """
 
 import argparse
@@ -39,11 +39,11 @@ console = Console()
 
 
 class DemoFailed(SluiceError):
-    """A run that did not end well."""
+    """Failure of a run."""
 
 
 def main() -> int:
-    """Runs it; 0 if every view was found equal to its recompute."""
+    """Run the demo; return 0 if every view equals its recompute."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--engine", choices=("connect", "submit"), default="connect")
     parser.add_argument(
@@ -108,19 +108,19 @@ def _tell(stack: Stack, clock: "Clock", gauge: Gauge) -> int:
 
 
 def _mend(stack: Stack, lake: Lake, folder: Path) -> None:
-    """Shows what the gate kept out, and lets it in once the file is mended."""
+    """Show the quarantined rows, and replay them once the file is fixed."""
     day = landing.SPOILED_DAY
     story.chapter(f"The gate kept {len(landing.SPOILED)} rows of {day} out")
     story.quarantined(lake, SPOILED)
     landing.split(folder, day, day + timedelta(days=1))
-    with story.doing(f"the file is mended; replaying {SPOILED}, and the views over it"):
+    with story.doing(f"the file is fixed; replaying {SPOILED}, and the views over it"):
         done = story.replayed(stack.project, SPOILED)
     story.committed(done)
     story.quality(stack.project)
 
 
 class _Backfill:
-    """Backfills days through Airflow and follows them to their end."""
+    """Backfill days through Airflow, and wait for their end."""
 
     def __init__(self, stack: Stack, client: AirflowClient) -> None:
         project = stack.project
@@ -152,14 +152,14 @@ class _Backfill:
 
 
 class Clock:
-    """Seconds by chapter."""
+    """Stopwatch: seconds by chapter."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
         self._began = time.monotonic()
 
     def lap(self, name: str) -> None:
-        """What went by since the last one."""
+        """Add the seconds since the last chapter."""
         now = time.monotonic()
         self.laps[name], self._began = now - self._began, now
 

@@ -1,9 +1,9 @@
-"""`make demo ARGS=--kafka`: a week's lines through a topic, beside the same week as files.
+"""`make demo ARGS=--kafka`: a week's lines through a topic, and the same week as files.
 
-It starts a broker on loopback and a second pipeline, `topical`, which is the demo's own but for the
-source of its lines. These come as Debezium would send them: a snapshot, then the correction of a
-day as updates and deletes. Both pipelines run by `sluice run`, without Airflow; then every table of
-the one is compared with that of the other, row by row. The broker is stopped, however it ends.
+It starts a broker on loopback and a second pipeline, `topical`, which equals the demo's except for
+the source of its lines. These arrive as Debezium would send them: a snapshot, then the correction
+of a day as updates and deletes. Both pipelines run by `sluice run`, without Airflow; then all their
+tables are compared row by row. The broker is always stopped.
 """
 
 import os
@@ -90,7 +90,7 @@ def _compared(project: Project) -> list[dict[str, Any]]:
 
 
 def _rows(project: Project, table: Table) -> Counter[str]:
-    """Return a table's rows as its readers see them, counted."""
+    """Return a table's visible rows with their counts."""
     stored = DeltaTable(layout(project).uri(table.id))
     shown = ", ".join(f'"{name}"' for name in table.columns)
     read = QueryBuilder().register("t", stored).execute(f"SELECT {shown} FROM t")

@@ -1,7 +1,7 @@
-"""`make demo-year`: the whole year, 365 intervals, by `sluice run`, then every view verified.
+"""`make demo-year`: the whole year, 365 intervals, with `sluice run`; then every view is verified.
 
-It begins with an empty lake and needs no Airflow. Time and memory are reported: how much the days
-of a pipeline cost, one after the other.
+It begins with an empty lake and needs no Airflow. It reports time and memory: the cost of a
+pipeline's days, one after the other.
 """
 
 import argparse
@@ -30,7 +30,7 @@ console = Console()
 
 
 def main() -> int:
-    """Runs it; 0 if every view was found equal to its recompute."""
+    """Run the demo; return 0 if every view equals its recompute."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--end", type=date.fromisoformat, default=YEAR_END, help="stop earlier")
     end = parser.parse_args().end
@@ -55,7 +55,7 @@ def _demo(end: date) -> int:
 
 
 def _sluice(*arguments: str) -> tuple[int, float]:
-    """A command's exit code and seconds; its memory is shown."""
+    """Run a command; return its exit code and seconds, and show its memory."""
     command = [str(Path(sys.executable).with_name("sluice")), *arguments]
     console.rule(f"sluice {' '.join(arguments)}", align="left")
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""`make down`: stops what `make up` started, and all that it started."""
+"""`make down`: stop everything that `make up` has started, directly or indirectly."""
 
 import sys
 
@@ -7,7 +7,7 @@ from stack import HOME
 
 
 def main() -> int:
-    """Stops it, whatever state it is in."""
+    """Stop it in any state."""
     daemons = Daemons(HOME / "run")
     running = daemons.running()
     daemons.stop()

@@ -1,4 +1,4 @@
-"""How much memory processes hold together, at the worst moment."""
+"""Peak memory of several processes together."""
 
 import threading
 import time
@@ -13,9 +13,8 @@ PAUSE = 2.0
 
 
 class Gauge:
-    """Looks while it is open, so that looking costs little; `peaks` are bytes, of Python and Spark.
-
-    The first looks are `pause` seconds apart, later ones a hundredth of the time so far, at most
+    """Samples memory while it is open; `peaks`: bytes of Python and Spark. To cost little, the
+    first samples are `pause` seconds apart, later ones a hundredth of the time so far, at most
     PAUSE.
     """
 

@@ -1,7 +1,6 @@
-"""Keeps a program running: `python keep.py COMMAND...` starts it again when it has ended.
-
-One that ends within ten seconds of its start is not helped by another: its exit code is handed on.
-When asked to end, it ends the program first.
+"""Keep a program running: `python keep.py COMMAND...` starts it again when it has ended. If it ends
+within ten seconds of its start, it is not restarted, and its exit code is passed on. A request to
+end first ends the program.
 """
 
 import signal
@@ -15,7 +14,7 @@ PAUSE = 1.0
 
 
 def main(command: Sequence[str]) -> int:
-    """The exit code of a program that can't be kept running."""
+    """Run the program; return its exit code if it can't be kept running."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     while True:
         began = time.monotonic()

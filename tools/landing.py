@@ -1,4 +1,4 @@
-"""The demo's deliveries: real shopping, split by day as the systems of a shop would send it.
+"""The demo's deliveries: real shopping, split by day like files from a shop's systems.
 
 `split` writes, below a folder,
 
@@ -8,17 +8,17 @@
     products/part-0.parquet, demographics/part-0.parquet
 
 A day without redemptions or new campaigns still gets its file, an empty one; on Christmas Day the
-shops were closed, so there is no folder of transactions. Campaigns that ran when the year began are
-delivered on its first day. Files that are there with the same content are left alone, so a rerun
-touches nothing.
+shops were closed, so there is no folder of transactions. Campaigns that had started before the year
+are delivered on its first day. Existing files with the same content stay, so a rerun changes
+nothing.
 
 The demo's week is the one from Monday, May 8th, the first in which everything happens at once:
 campaign 8 starts that day with 1,076 members, and 40 households redeem 76 coupons (17 in the best
 week before). Its household, 2115, is a member, redeems two coupons and fills six baskets.
 
 `correct` delivers a day of transactions again, as after a complaint: a household's largest basket
-is gone, and the dearest lines of a department cost ten times as much. `spoil` delivers a day of
-redemptions with three lines that nobody can use; `split` mends them.
+is gone, and the most expensive lines of a department cost ten times as much. `spoil` delivers a day
+of redemptions with three unusable lines; `split` fixes them.
 """
 
 import argparse
@@ -60,18 +60,18 @@ SPOILED = (("household_id", ""), ("campaign_id", "n/a"), ("redemption_date", "20
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a corrected day says differently."""
+    """Differences of a corrected day."""
 
     day: date
     household_id: int
     basket_id: int
     dropped: int
     raised: tuple[int, ...]
-    """Products whose lines went up."""
+    """Products with raised prices."""
 
 
 def split(folder: Path, start: date = DEMO_START, end: date = DEMO_END) -> None:
-    """Delivers the days from `start` up to, not including, `end`, and both snapshots."""
+    """Deliver the days from `start` up to, not including, `end`, and both snapshots."""
     for name in ("products", "demographics"):
         _put(folder / name / "part-0.parquet", _parquet(read(name)))
     for day in days(start, end):
@@ -85,10 +85,9 @@ def split(folder: Path, start: date = DEMO_START, end: date = DEMO_END) -> None:
 def correct(
     folder: Path, day: date = CORRECTED_DAY, household_id: int = DEMO_HOUSEHOLD
 ) -> Correction:
-    """Delivers a day's transactions with a basket dropped and some amounts raised.
-
-    It starts from the data as it was, so that a second correction of a day is the same as one.
-    A household that didn't shop that day gives way to the day's first.
+    """Deliver a day's transactions with a basket dropped and some amounts raised. It starts from
+    the original data, so repeating a correction changes nothing. If the household didn't shop that
+    day, the day's first one is taken.
     """
     lines = transactions(day)
     if not pc.any(pc.equal(lines["household_id"], household_id)).as_py():
@@ -102,7 +101,7 @@ def correct(
 
 
 def spoil(folder: Path, day: date = SPOILED_DAY) -> int:
-    """Delivers a day's redemptions with a fault in each of the first lines; returns how many."""
+    """Deliver a day's redemptions with a fault in each of the first lines; return their number."""
     header, *lines = _csv(redemptions(day)).decode().splitlines()
     names, rows = header.split(","), [line.split(",") for line in lines]
     for row, (column, value) in zip(rows, SPOILED, strict=False):
@@ -114,7 +113,7 @@ def spoil(folder: Path, day: date = SPOILED_DAY) -> int:
 
 
 def days(start: date, end: date) -> Iterator[date]:
-    """Every day of [start, end)."""
+    """Yield every day of [start, end)."""
     return (start + timedelta(days=number) for number in range((end - start).days))
 
 
@@ -125,7 +124,7 @@ def _largest_basket(lines: pa.Table) -> int:
 
 
 def _dearest(lines: pa.Table, department: str) -> list[int]:
-    """Row numbers of the department's lines with the largest amounts, one a product."""
+    """Return row numbers of the department's lines with the largest amounts, one a product."""
     products = read("products")
     of_department = products.filter(pc.equal(products["department"], department))["product_id"]
     mine = pc.is_in(lines["product_id"], value_set=of_department)
@@ -175,7 +174,7 @@ def _json_lines(rows: Iterable[dict[str, object]]) -> bytes:
 
 
 def _put(file: Path, content: bytes) -> None:
-    """Whole or not at all, and only if it differs: an untouched file is not a new delivery."""
+    """Write atomically, and only if it differs: an unchanged file is not a new delivery."""
     if file.is_file() and file.read_bytes() == content:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -185,7 +184,7 @@ def _put(file: Path, content: bytes) -> None:
 
 
 def main() -> None:
-    """Splits the days asked for, the demo's week by default; or corrects or spoils one day."""
+    """Split the requested days, the demo's week by default; or correct or spoil one day."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--folder", type=Path, default=Path("landing"))
     parser.add_argument("--start", type=date.fromisoformat, default=DEMO_START)

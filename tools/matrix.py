@@ -3,8 +3,8 @@
     make matrix                 # both
     make matrix ARGS=lowest     # one of them: lowest, newest
 
-The wheel is installed into an environment of its own, first alone, then with one extra after the
-other. After each step the tests that need no more must pass. What tests themselves need has the
+The wheel is installed into a new environment, first alone, then with one extra after the other.
+After each step, the tests that need no other extra must pass. The tests' own requirements have the
 versions of `.venv`. The versions proven are in `.cache/matrix/*.txt`.
 """
 
@@ -64,7 +64,7 @@ def prove(name: str) -> bool:
     passed, extras = [], []
     for extra, proofs in STEPS.items():
         extras += ["--extra", extra] if extra else []
-        # Not as the wheel's own requirements: uv lowers only those that it is asked for directly.
+        # Passed directly, not as the wheel's requirements, because uv lowers only direct ones.
         asked = ("--resolution", RESOLUTIONS[name], "-r", "pyproject.toml", *extras)
         run(*install, *asked, *tests)
         print(f"matrix: {name} versions of sluice {extra}", flush=True)

@@ -1,7 +1,5 @@
-"""Free ports of loopback for servers that are started in a moment.
-
-They lie below the range from which systems take ports for outgoing connections, so that no
-connection takes one in between.
+"""Free loopback ports for servers that start soon. They are below the range for outgoing
+connections, so that no connection takes one in between.
 """
 
 import socket

@@ -1,4 +1,4 @@
-"""A PostgreSQL on loopback for Airflow's metadata, its data in a folder of its own."""
+"""A PostgreSQL on loopback for Airflow's metadata, with its data in a separate folder."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ USER = "airflow"
 
 
 def programs() -> Path | None:
-    """The folder of PostgreSQL's programs, the newest that is installed."""
+    """Return the folder of the newest installed PostgreSQL's programs."""
     found = shutil.which("initdb")
     folders = [Path(found).resolve().parent] if found else []
     folders += sorted(Path("/").glob(PLACES[0].lstrip("/")), reverse=True)
@@ -34,7 +34,7 @@ class Postgres:
 
     @property
     def address(self) -> str:
-        """For SQLAlchemy."""
+        """URL for SQLAlchemy."""
         return f"postgresql+psycopg2://{USER}:{self.password}@127.0.0.1:{self.port}/postgres"
 
     @cached_property
@@ -42,7 +42,7 @@ class Postgres:
         return self.home / "data"
 
     def start(self, daemons: Daemons) -> None:
-        """Makes its data folder, and starts it; returns when it answers."""
+        """Create its data folder, and start it; return when it answers."""
         self.home.mkdir(parents=True, exist_ok=True)
         secret = self.home / "password"
         secret.write_text(self.password, "utf-8")

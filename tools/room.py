@@ -1,4 +1,4 @@
-"""An empty lake for a demo, which removes what an earlier demo made and nothing else."""
+"""An empty lake for a demo, which removes only what an earlier demo created."""
 
 import shutil
 from pathlib import Path
@@ -11,11 +11,11 @@ MADE = ".made-by-a-demo"
 
 
 class NotOurs(SluiceError):
-    """A lake that holds something that no demo made."""
+    """A lake that contains something that no demo created."""
 
 
 def make_room(project: Project) -> None:
-    """The project's lake, empty."""
+    """Return the project's lake, emptied."""
     lake = Path(layout(project).root)
     if lake.exists() and any(lake.iterdir()) and not (lake / MADE).exists():
         raise NotOurs(

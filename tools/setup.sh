@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv from requirements.lock. Needs Python 3.11, 3.12 or 3.13 and a package registry, nothing else.
+# Create .venv from requirements.lock. Needs Python 3.11, 3.12 or 3.13 and a package registry, nothing else.
 #
 # pip finds the registry and the certificates by its own settings (PIP_INDEX_URL, PIP_CERT, pip.conf);
 # uv gets the same ones. Set PYTHON to choose the interpreter.

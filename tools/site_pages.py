@@ -1,4 +1,4 @@
-"""Pages of the site that lie outside docs/, links that lead out of it, and what it may load.
+"""Pages of the site from outside docs/, links to other places, and its content policy.
 
 A hook of mkdocs. README.md and CHANGELOG.md become pages. Links to source files, which the site
 does not have, become their text. Pages forbid browsers to load anything from elsewhere.
@@ -23,14 +23,14 @@ ONLY_OWN = (
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages from the project's folder."""
+    """Add the pages from the project's folder."""
     for source, page in OUTSIDE.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text("utf-8")))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: MkDocsConfig) -> str:
-    """Gives every link outside code its place in the site."""
+    """Point every link outside code to its place in the site."""
     here = _place(page.file.src_uri)
 
     def placed(found: re.Match[str]) -> str:
@@ -50,22 +50,22 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: MkDocsConfig)
 
 
 def on_post_page(output: str, **_: object) -> str:
-    """Adds the policy by which browsers load the site's own files alone."""
+    """Add the policy by which browsers load only the site's own files."""
     return output.replace("<head>", ONLY_OWN, 1)
 
 
 def on_post_template(output_content: str, **_: object) -> str:
-    """Adds it to the page for what is not found, too."""
+    """Add it to the page for missing pages, too."""
     return on_post_page(output_content)
 
 
 def _place(page: str) -> str:
-    """The file of a page, from the project's folder."""
+    """Return the file of a page, relative to the project's folder."""
     return next((source for source, own in OUTSIDE.items() if own == page), f"docs/{page}")
 
 
 def _page(file: str) -> str:
-    """The page of a file of the project; nothing if it is none."""
+    """Return the page of a file of the project; nothing if it has none."""
     if file in OUTSIDE:
         return OUTSIDE[file]
     return file.removeprefix("docs/") if file.startswith("docs/") else ""

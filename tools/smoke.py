@@ -1,7 +1,6 @@
-"""The last step of `make setup`: whether what was installed is whole.
-
-Every file that a package brought is there, and what commands need is imported; the packages that
-take seconds to import (Airflow, Great Expectations) are only looked at. Two seconds in all.
+"""The last step of `make setup`: checks that the installation is complete. All files of all
+packages must exist, and modules that commands need must import. Packages that take seconds to
+import (Airflow, Great Expectations) are only checked for files. It takes two seconds.
 """
 
 import sys
@@ -15,11 +14,11 @@ MODULES = (
     *("pyspark.sql", "pyspark.sql.connect.session", "sluice.cli.main", "sluice.engine.advance"),
 )
 SHOWN = 5
-HINT = "hint: make it again: rm -rf .venv && make setup"
+HINT = "hint: create it again: rm -rf .venv && make setup"
 
 
 def missing(installed: Iterable[Distribution]) -> Iterator[str]:
-    """`package: file` for what was installed and isn't there."""
+    """Yield `package: file` for missing files of installed packages."""
     for distribution in installed:
         for file in distribution.files or ():
             if not distribution.locate_file(file).exists():  # type: ignore[attr-defined]
@@ -27,7 +26,7 @@ def missing(installed: Iterable[Distribution]) -> Iterator[str]:
 
 
 def unusable(modules: Iterable[str]) -> Iterator[str]:
-    """`module: why` for what can't be imported."""
+    """Yield `module: why` for modules that can't be imported."""
     for module in modules:
         try:
             import_module(module)
@@ -36,7 +35,7 @@ def unusable(modules: Iterable[str]) -> Iterator[str]:
 
 
 def main() -> int:
-    """0 if all is whole; else says what isn't."""
+    """Return 0 if all is complete; else print the fault."""
     found = list(islice((*missing(distributions()), *unusable(MODULES)), SHOWN))
     for problem in found:
         print(f"error: .venv is broken: {problem}", file=sys.stderr)

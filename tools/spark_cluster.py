@@ -1,7 +1,7 @@
-"""A standalone Spark cluster on loopback: a master and workers, as a deployment of a few has it.
+"""A standalone Spark cluster on loopback: a master and workers, as in a small deployment.
 
-Each worker has its own folder for scratch files and work. A wall may stand before folders of this
-machine: workers find them empty, as if they were machines of their own.
+Each worker has its own folder for scratch files and work. Folders of this machine can be hidden:
+workers find them empty, like separate machines.
 """
 
 import os
@@ -22,9 +22,8 @@ WALL = 'cd "$1"; shift; IFS=:; for f in $HIDDEN; do mount -t tmpfs none "$f"; do
 
 @dataclass(frozen=True)
 class Cluster:
-    """A master on `port` and workers of one core each, their state in the daemons' folder.
-
-    `hidden`: folders that workers find empty. That takes a Linux that lets this user mount.
+    """A master on `port` and workers of one core each, with their state in the daemons' folder.
+    `hidden`: folders that workers find empty, on a Linux that lets this user mount.
     """
 
     daemons: Daemons
@@ -35,18 +34,18 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """What `spark.master` is to be."""
+        """Value for `spark.master`."""
         return f"spark://127.0.0.1:{self.port}"
 
     def start(self, workers: int) -> None:
-        """The master, then that many workers; returns when all are registered."""
+        """Start the master, then that many workers; return when all are registered."""
         master = self._master()
         self.daemons.start(master)
         self.daemons.wait(master)
         self.add_workers(range(workers))
 
     def add_workers(self, numbers: Sequence[int]) -> None:
-        """Further workers; returns when all are registered."""
+        """Start further workers; return when all are registered."""
         ready = [self._worker(nth) for nth in numbers]
         for worker in ready:
             self.daemons.start(worker)
@@ -54,11 +53,11 @@ class Cluster:
             self.daemons.wait(worker)
 
     def folder(self, nth: int) -> Path:
-        """A worker's own folder: `app-*/*` in it are those of its executors."""
+        """Return a worker's folder, whose `app-*/*` are those of its executors."""
         return self.daemons.folder / f"spark-worker-{nth}"
 
     def kill_worker(self, nth: int) -> None:
-        """Ends a worker as a power cut would."""
+        """Kill a worker, as a power cut would."""
         process = self.daemons.running()[f"spark-worker-{nth}"]
         for child in process.children(recursive=True):
             child.kill()
@@ -98,6 +97,6 @@ class Cluster:
 
 
 def walled() -> list[str]:
-    """The command that runs another in a mount namespace, after the folder to run it in."""
+    """Return the command that runs another in a mount namespace, after the folder to run it in."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     return ["unshare", *user, "--mount", "sh", "-ec", WALL, "sh"]

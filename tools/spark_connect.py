@@ -1,6 +1,5 @@
-"""A Spark Connect server on loopback, warm for every task that is a client of it.
-
-It is started again should it end.
+"""A Spark Connect server on loopback, warm for all tasks that use it. If it ends, it is started
+again.
 """
 
 import os
@@ -21,7 +20,7 @@ ELSEWHERE = ("SPARK_HOME", "SPARK_REMOTE")  # would make it another Spark, or a 
 
 
 def server(project: Project, port: int, extra: Mapping[str, str]) -> Daemon:
-    """The project's Spark, listening on `port`; ready when the port answers."""
+    """Return the project's Spark as a daemon on `port`; it is ready when the port answers."""
     conf = {
         "spark.driver.memory": MEMORY,
         **local_conf(project.spark),

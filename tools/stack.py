@@ -1,4 +1,4 @@
-"""What `make up`, the demo and the tests start: Airflow, and Spark Connect if it is the engine."""
+"""Services of `make up`, the demo and the tests: Airflow, and Spark Connect if it is the engine."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Ports:
 
     @classmethod
     def usual(cls) -> "Ports":
-        """Those that people expect, as far as they are free."""
+        """Return the usual ports, as far as they are free."""
         return cls(free_port(8080), free_port(15002))
 
     @classmethod
@@ -38,7 +38,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Stack:
-    """A project's services, their state in `home`."""
+    """A project's services, with their state in `home`."""
 
     home: Path
     engine: str
@@ -48,7 +48,7 @@ class Stack:
 
     @classmethod
     def found(cls, home: Path = HOME) -> "Stack | None":
-        """The one that runs with its state in `home`."""
+        """Return the one that runs with its state in `home`."""
         with suppress(OSError, ValueError):
             told = json.loads((home / "stack.json").read_text("utf-8"))
             stack = cls(home, told["engine"], Ports(**told["ports"]))
@@ -65,7 +65,7 @@ class Stack:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment that shows the configuration where these services are."""
+        """Return the environment with the addresses of these services, for the configuration."""
         remote = f"sc://127.0.0.1:{self.ports.connect}"
         return {
             "SLUICE_CONFIG": str(self.root / "config"),
@@ -76,20 +76,20 @@ class Stack:
 
     @cached_property
     def project(self) -> Project:
-        """The project as these services see it."""
+        """Return the project as these services see it."""
         environ = {**os.environ, **self.environ}
         return load(environ["SLUICE_CONFIG"], environ=environ)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every one of its services is alive."""
+        """Return True if all of its services are alive."""
         names = {"api-server", "scheduler", "dag-processor"}
         return names | ({"spark-connect"} if self.engine == "connect" else set()) <= set(
             self.daemons.running()
         )
 
     def start(self) -> None:
-        """Starts everything that does not run yet; returns when it can be used."""
+        """Start everything that does not run yet; return when it can be used."""
         self.home.mkdir(parents=True, exist_ok=True)
         told = {"engine": self.engine, "ports": asdict(self.ports)}
         (self.home / "stack.json").write_text(json.dumps(told), "utf-8")
@@ -103,7 +103,7 @@ class Stack:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Started, and stopped in the end, also where it did not start whole."""
+        """Yield the started services; stop them at the end, even if not all of them started."""
         try:
             self.start()
             yield
@@ -111,6 +111,6 @@ class Stack:
             self.stop()
 
     def stop(self) -> None:
-        """Stops all of it. Safe to repeat."""
+        """Stop everything. Safe to repeat."""
         self.daemons.stop()
         (self.home / "stack.json").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What the demo shows: results read without Spark, what a correction changed, where time went."""
+"""Output of the demo: results read without Spark, the changes of a correction, and times."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ console = Console()
 
 
 def told(work: Callable[[], int]) -> int:
-    """The exit code of `work`; what went wrong is reported without a trace."""
+    """Run `work` and return its exit code; errors are reported without a trace."""
     try:
         return work()
     except SluiceError as error:
@@ -48,7 +48,7 @@ def told(work: Callable[[], int]) -> int:
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Says what takes its time: a spinner on a terminal, a line elsewhere."""
+    """Show long work: a spinner on a terminal, else a line."""
     if console.is_terminal:
         with console.status(what):
             yield
@@ -58,7 +58,7 @@ def doing(what: str) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """A line as it is: paths and commands are not broken, so that they can be copied."""
+    """Print a line unbroken, so that paths and commands can be copied."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -69,7 +69,7 @@ def chapter(title: str) -> None:
 
 
 def results(lake: Lake, household: int) -> None:
-    """The leaders of three departments, one household, an invoice of it, its last baskets."""
+    """Show leaders of three departments, a household, one of its invoices, its baskets."""
     for department in DEPARTMENTS:
         leaders = _leaders(lake, department)
         show(
@@ -93,7 +93,7 @@ def results(lake: Lake, household: int) -> None:
 
 
 def _leaders(lake: Lake, department: str) -> list[dict[str, Any]]:
-    """The first three, with what they are."""
+    """Show the first three, with their names."""
     where = f"department = '{department}' and rank <= 3"
     rows = sorted(lake.table("top_products").read(where=where), key=lambda row: int(row["rank"]))
     products = lake.table("products")
@@ -106,7 +106,7 @@ def _name(products: KeyedTable | JoinedTable, product: int) -> str:
 
 
 def quality(project: Project) -> None:
-    """How many rows each source accepted and quarantined, and where the report is."""
+    """Show how many rows each source accepted and quarantined, and the report's place."""
     rows = [
         {"source": state.table, "rows": state.rows, "quarantined": state.quarantined}
         for state in status(project)
@@ -117,7 +117,7 @@ def quality(project: Project) -> None:
 
 
 def quarantined(lake: Lake, source: str) -> None:
-    """The rows of a source in quarantine, whole, with their reasons."""
+    """Show the quarantined rows of a source, whole, with their reasons."""
     rows = [
         {"reason": row["reason"], "row": row["raw"]}
         for row in lake.table(f"{source}__quarantine").read()
@@ -127,7 +127,7 @@ def quarantined(lake: Lake, source: str) -> None:
 
 
 def replayed(project: Project, source: str) -> list[BatchReport]:
-    """Reads a source's intervals in quarantine again; the views over it follow."""
+    """Replay a source's quarantined intervals, and advance the views over it."""
     graph, run = project.graph, Run("replay")
     table = graph.table(source)
     above = [t for t in graph.tables.values() if t.is_view and table in graph.ancestors(t.id)]
@@ -141,7 +141,7 @@ def replayed(project: Project, source: str) -> list[BatchReport]:
 
 
 def committed(reports: Iterable[BatchReport]) -> None:
-    """What batches changed in each table that is read."""
+    """Show the changes of batches in each shown table."""
     rows = [
         {"table": r.table, "inserted": r.inserted, "updated": r.updated, "deleted": r.deleted}
         for r in reports
@@ -151,12 +151,12 @@ def committed(reports: Iterable[BatchReport]) -> None:
 
 
 def versions(lake: Lake) -> dict[str, int]:
-    """Where the tables stand whose changes will be shown."""
+    """Return the versions of the tables whose changes will be shown."""
     return {name: Changelog.open(lake, name).snapshot.version for name in CHANGED}
 
 
 def correction(done: Correction) -> None:
-    """What was delivered again."""
+    """Show the corrected delivery."""
     raised = ", ".join(str(product) for product in done.raised)
     say(
         f"delivered again: basket {done.basket_id} of household {done.household_id} is gone "
@@ -165,7 +165,7 @@ def correction(done: Correction) -> None:
 
 
 def changed(lake: Lake, before: Mapping[str, int]) -> None:
-    """The rows that changed since then."""
+    """Show the rows that changed since then."""
     for name, version in before.items():
         log = Changelog.open(lake, name)
         rows = by_rank(log.rows(from_version=version + 1))
@@ -178,13 +178,13 @@ def changed(lake: Lake, before: Mapping[str, int]) -> None:
 
 
 def _whole(rows: Sequence[Mapping[str, Any]], most: int) -> int:
-    """As many rows as leave no update without its new row."""
+    """Return as many rows as possible without splitting an update."""
     cut = min(most, len(rows))
     return cut - (cut > 0 and rows[cut - 1][CHANGE_TYPE] == "update_preimage")
 
 
 def by_rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The best ranks first, an update's old row before its new one; as they come without ranks."""
+    """Sort by rank, an update's old row before its new one; keep the order without ranks."""
     changes: list[list[dict[str, Any]]] = []
     for row in rows:
         if changes and changes[-1][-1][CHANGE_TYPE] == "update_preimage":
@@ -196,7 +196,7 @@ def by_rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def verified(project: Project) -> bool:
-    """Compares what is computed with its recompute; whether all are equal."""
+    """Compare computed tables with their recomputes; return True if all are equal."""
     graph = project.graph
     computed = [table for table in graph.tables.values() if nodes_of(table, graph)]
 
@@ -216,14 +216,14 @@ def verified(project: Project) -> bool:
     ]
     show("", rows)
     say(
-        "A source with a key is held against the latest of each key over all that was delivered; "
-        "one without a key is its deliveries."
+        "A source with a key must equal the latest row of each key over all deliveries; "
+        "one without a key equals its deliveries."
     )
     return all(verdict.is_equal for verdict in verdicts)
 
 
 def times(tasks: Sequence[RunOfTask], order: Sequence[str]) -> None:
-    """How long each task took, over the runs in which it had something to do."""
+    """Show the time of each task, over the runs in which it had work."""
     worked: dict[str, list[float]] = defaultdict(list)
     for task in tasks:
         if task.state == "success":
@@ -242,7 +242,7 @@ def times(tasks: Sequence[RunOfTask], order: Sequence[str]) -> None:
 
 
 def summary(laps: Mapping[str, float], memory: str, home: Path) -> None:
-    """Time and memory."""
+    """Show time and memory."""
     chapter("In all")
     parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in laps.items())
     console.print(f"{sum(laps.values()):.0f} s ({parts})")
@@ -251,7 +251,7 @@ def summary(laps: Mapping[str, float], memory: str, home: Path) -> None:
 
 
 def show(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
-    """Rows as a table."""
+    """Print rows as a table."""
     rows = list(rows)
     names = columns or (list(rows[0]) if rows else ["(no rows)"])
     print_table(names, [[row.get(name) for name in names] for row in rows], title)
@@ -261,7 +261,7 @@ SIGNS = {"insert": "+", "delete": "-", "update_preimage": "~ was", "update_posti
 
 
 def _signed(row: dict[str, Any]) -> dict[str, Any]:
-    """A change with a sign in place of its type, and without the version that it came with."""
+    """Return a change with a sign instead of its type, and without its version."""
     sign = SIGNS[row.pop(CHANGE_TYPE)]
     row.pop(COMMIT_VERSION)
     return {"": sign, **row}

@@ -8,7 +8,7 @@ from stack import HOME, Ports, Stack
 
 
 def main() -> int:
-    """Starts what does not run, and says where it is."""
+    """Start the services that don't run, and print their addresses."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=("connect", "submit"), default="connect")
     engine = parser.parse_args().engine

@@ -1,7 +1,8 @@
-"""Folder of what Sluice made or fetched for this machine: jars, Java's classes, answers and more.
+"""Folder of files that Sluice creates or fetches for this machine: jars, Java's classes, answers
+and more.
 
-It is `SLUICE_CACHE` if set, in a checkout its own `.cache`, otherwise the user's cache folder.
-Everything in it can be deleted at any time.
+It is `SLUICE_CACHE` if set, `.cache` in a checkout, otherwise the user's cache folder. Everything
+in it can be deleted at any time.
 """
 
 import os

@@ -1,6 +1,6 @@
 """The one tree of errors that a user of Sluice can meet.
 
-Each error says what was found and where. Its hint says what to do next, and its exit code shows a
+Each error reports what was found and where. Its hint is the next step, and its exit code shows a
 scheduler whether a retry can help.
 
     SluiceError
@@ -46,7 +46,7 @@ class ExitCode(IntEnum):
     HISTORY = 5
 
 
-# Order for several failures: those that most need a person first, those that a retry may fix last.
+# Order of several failures: first those that need a person most, last those that a retry may fix.
 WORST_FIRST = (
     ExitCode.HISTORY,
     ExitCode.CONFIGURATION,
@@ -79,7 +79,7 @@ class ConfigError(SluiceError):
 
 
 class UsageError(SluiceError):
-    """An argument that names nothing, or can't be read."""
+    """An argument that is unknown or invalid."""
 
 
 class MissingDependency(SluiceError):
@@ -97,7 +97,7 @@ class LostRace(Retryable):
 
 
 class Unforeseen(Retryable):
-    """A failure of a batch that nobody foresaw."""
+    """An unforeseen failure of a batch."""
 
 
 class StoreRefused(SluiceError):
@@ -176,4 +176,4 @@ class InputRewritten(HistoryLost):
 
 
 class DeliveriesLost(HistoryLost):
-    """A source's table that lacks deliveries, because an older state was restored alone."""
+    """A source's table that lacks deliveries, because it alone was restored to an older state."""

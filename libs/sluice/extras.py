@@ -1,4 +1,4 @@
-"""Packages that only some work needs, and the extras of Sluice that bring them."""
+"""Packages that only some work needs, and Sluice's extras that install them."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -24,7 +24,7 @@ def is_installed(extra: str) -> bool:
 def require(extra: str, work: str, instead: str = "") -> None:
     """Raise MissingDependency, with what to install, unless the extra is installed.
 
-    `work`: what needs it, as the subject of a sentence. `instead`: what else would help.
+    `work`: the work that needs it, as the subject of a sentence. `instead`: an alternative.
     """
     if not is_installed(extra):
         raise MissingDependency(

@@ -1,8 +1,8 @@
-"""Sizes at which work takes another path, such as Spark or a scan instead of this process.
+"""Sizes above which work takes another path, such as Spark or a scan instead of this process.
 
 No limit changes a row of any table. Each has one field, named for what it bounds, with its unit. A
-project passes them from loading to all that ask. Tests pass others, so that small data takes the
-paths of large data.
+project passes them from loading to all that ask. Tests pass smaller ones, so that small data takes
+the paths of large data.
 """
 
 from dataclasses import dataclass, replace

@@ -13,7 +13,7 @@ from threading import Lock
 
 
 class Meter:
-    """CPU seconds by piece of work. Several threads may use it at once."""
+    """CPU seconds by piece of work. Several threads may use it at the same time."""
 
     def __init__(self) -> None:
         self._busy = Counter[Hashable]()
@@ -23,7 +23,7 @@ class Meter:
         self._last = 0.0
 
     def begin(self, work: Hashable) -> None:
-        """Count a piece of work from now on; it may begin several times at once."""
+        """Count a piece of work from now on; several may run at the same time."""
         with self._looking:
             self._share()
             self._busy[work] += 1
@@ -58,7 +58,7 @@ class Meter:
 
 
 def _of_process(pid: int) -> float:
-    """Return the CPU time of another process; 0 where the system does not say."""
+    """Return the CPU time of another process; 0 if the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     except (OSError, UnicodeDecodeError):

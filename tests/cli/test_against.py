@@ -156,7 +156,7 @@ def test_a_folder_outside_of_git_or_not_in_the_revision_is_named(
     project: Here, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside, later = Here(tmp_path_factory.mktemp("bare")), Here(tmp_path / "later")
-    for other, said in ((outside, "is in no git repository"), (later, "is not in 'main'")):
+    for other, said in ((outside, "is not in a git repository"), (later, "is not in 'main'")):
         other.declare(PIPELINE)
         ended = other.sluice("plan", "--against", "main")
         assert (ended.code, said in ended.err) == (2, True), ended.err

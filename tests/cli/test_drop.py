@@ -163,7 +163,7 @@ def test_without_spark_verify_says_what_to_install_and_what_works_without(
             "error: a recompute of trips.worst__state needs Spark, which is not installed",
             (
                 "hint: commands that read, such as `sluice read` and `sluice status`, need none, "
-                "nor does `sluice doctor`, which looks logs, files and positions over; to verify, "
+                "nor does `sluice doctor`, which checks logs, files and positions; to verify, "
                 "run: pip install 'sluice[spark]'"
             ),
         ],

@@ -95,7 +95,7 @@ def test_get_of_rows_without_a_key_says_so_whatever_is_asked(sluice, key):
     for command in ("get", "why"):
         result = sluice(command, "visits", *key)
         assert result.exit_code == 2
-        assert "error: the rows of 'visits' have no key that can be named" in result.stderr
+        assert "error: the rows of 'visits' have no key to identify one by" in result.stderr
 
 
 def test_get_resolves_a_dimension_view(sluice):

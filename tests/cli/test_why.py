@@ -32,7 +32,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Here:
 
 
 def named(lake: Lake) -> list[Table]:
-    """Stored tables whose rows have a key that can be named."""
+    """Stored tables whose rows have a visible key."""
     tables = [t for t in lake.project.graph.tables.values() if exists(lake.uri(t))]
     opened = {t.name: lake.table(t.name) for t in tables}
     return [t for t in tables if t.key and opened[t.name].key.names == opened[t.name].identity]
@@ -120,7 +120,7 @@ def test_mistakes_are_named(project: Here) -> None:
         (("flights", "x"), 2, "'x' is not a value of column 'flight' (INT)"),
         (("flights", "1", "2"), 2, "the key of 'flights' is (flight): 2 values don't fit it"),
         (("worst", "A 0"), 2, "1 value doesn't fit it"),
-        (("weather", "1"), 2, "have no key that can be named"),
+        (("weather", "1"), 2, "have no key to identify one by"),
         (("weather", "1"), 2, "`sluice changes weather` what each commit changed"),
         (("weather", "--time", "2024-01-01"), 2, "`sluice read weather --where ...` shows rows"),
         (("delays", "A 0", "--when", "nothing"), 2, "nothing"),
@@ -217,7 +217,7 @@ def test_a_row_that_is_named_by_half_is_refused(project: Here) -> None:
         (("latest", "--time", "2024-01-01"), 2, "is named by --key VALUE --time TIME"),
         (("late", "--time", "2024-01-01"), 2, "a row of 'late' is named by its key"),
         (("delays", "--key", "A 0", "--time", "2024-01-01"), 2, "is named by its key"),
-        (("late",), 2, "no row is named"),
+        (("late",), 2, "no row is given"),
     ):
         ended = project.sluice("why", *arguments)
         assert (ended.code, told in ended.err) == (code, True), (arguments, ended.err)

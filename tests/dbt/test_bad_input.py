@@ -59,15 +59,15 @@ def test_an_adapter_whose_language_is_unknown_is_refused(tmp_path: Path) -> None
 def test_models_that_read_each_other_are_named(tmp_path: Path) -> None:
     reads = {"macros": [], "nodes": ["model.bakery.customers"]}
     manifest = changed(tmp_path, stg_bakery__customers={"depends_on": reads})
-    assert "read each other in a circle: " in refused(tmp_path, manifest)
+    assert "depend on each other in a cycle: " in refused(tmp_path, manifest)
 
 
 @pytest.mark.parametrize(
     ("selector", "says"),
     [
         ("costumers", "did you mean 'customers'?"),
-        ("tag:nothing", "it chooses no model"),
-        ("path:models/nowhere", "it chooses no model"),
+        ("tag:nothing", "selects no model"),
+        ("path:models/nowhere", "selects no model"),
         ("state:modified", "it can't be read"),
         ("+", "it can't be read"),
     ],

@@ -64,14 +64,14 @@ def test_the_report_names_what_became_of_each_model_and_test(tmp_path: Path) -> 
     assert "inlined, because dbt keeps no table (1): stg_payments" in said
     assert "price_bands: line 6: a join without an equality between the two sides" in said
     assert "fresh_orders: 'CURRENT_DATE': the time of running is not allowed" in said
-    assert "customers_snapshot: a snapshot, whose past only dbt knows" in said
+    assert "customers_snapshot: a snapshot, whose history only dbt has" in said
     assert "scores: a model in Python" in said
-    assert "by_city: an analysis, which keeps no table" in said
+    assert "by_city: an analysis, which builds no table" in said
     assert "customers_snapshot: snapshot main.customers_snapshot, from landing/" in said
     assert "model main.stg_bakery__orders: stg_bakery_orders" in said
     assert "tests: 9 expectations, 6 kept by keys" in said
     assert "between_ends_customers_orders__100__0: Sluice has no expectation like it" in said
-    assert "no_negative_sales: it is a query of its own" in said
+    assert "no_negative_sales: it is a test with its own query" in said
     assert "no mistakes" in done(tmp_path, "validate")
 
 

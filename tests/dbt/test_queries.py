@@ -108,10 +108,18 @@ def test_an_expression_means_the_same(dialect: str, expression: str, spark: str)
         (
             "snowflake",
             "select datediff(week, a, b) from raw.orders",
-            "weeks begin on another day",
+            "weeks start on a different day",
         ),
-        ("snowflake", "select dateadd(day, n, a) from raw.orders", "only a fixed number of units"),
-        ("bigquery", "select extract(week from a) from raw.orders", "weeks begin on another day"),
+        (
+            "snowflake",
+            "select dateadd(day, n, a) from raw.orders",
+            "only a constant number of units",
+        ),
+        (
+            "bigquery",
+            "select extract(week from a) from raw.orders",
+            "weeks start on a different day",
+        ),
         ("postgres", "select regexp_replace(a, 'x', 'y') from raw.orders", "add 'g'"),
         (
             "postgres",
@@ -120,7 +128,7 @@ def test_an_expression_means_the_same(dialect: str, expression: str, spark: str)
         ),
         ("duckdb", "select 1; select 2", "no single SELECT"),
         ("duckdb", "create table t (a int)", "no single SELECT"),
-        ("duckdb", "select * from read_csv('a.csv')", "which is no table"),
+        ("duckdb", "select * from read_csv('a.csv')", "which is not a table"),
         ("duckdb", "select * from nowhere", "'nowhere', which dbt doesn't know"),
         ("duckdb", "select (", "can't be read as duckdb: line 1"),
         ("duckdb", "select * from main.orders", READS_ITSELF),
@@ -135,7 +143,7 @@ def test_what_would_be_another_result_is_refused(dialect: str, sql: str, says: s
 def test_a_division_of_unknown_types_is_to_be_checked_where_whole_numbers_are_cut() -> None:
     sql = "select a / b, a / 2.0, a::float / b from raw.orders"
     (caution,) = query(sql, "postgres").cautions
-    assert caution.startswith("a / b: Spark keeps the fraction")
+    assert caution.startswith("a / b: Spark's / keeps the fraction")
     assert query(sql, "snowflake").cautions == ()
 
 

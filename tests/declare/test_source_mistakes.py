@@ -14,7 +14,7 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
         (
             '{path: x/, schema: "id INT"}',
             (
-                "5: sources.x: an interval's rows can't be distinguished: put "
+                "5: sources.x: it is unknown which rows belong to an interval: put "
                 "{interval_start:%Y-%m-%d} into `path`, or name the event `time` column that selects "
                 "them"
             ),
@@ -67,7 +67,7 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
                 '{path: x/, delivery: stream, schema: "id INT, op STRING", key: [id], '
                 "change: {column: op, insert: [c]}, on_conflict: fail}"
             ),
-            ("5: sources.x: `on_conflict` has no effect: rows that are changes follow each other"),
+            ("5: sources.x: `on_conflict` has no effect, because changes are applied in order"),
         ),
         (
             '{path: x/, delivery: stream, schema: "id INT", key: [id], on_conflict: first}',
@@ -116,7 +116,7 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
             '{path: x/, delivery: stream, schema: "Id INT"}',
             (
                 "5: sources.x.schema: 'Id' is not a name: use lower case letters, digits and _; if "
-                "files call it so, declare another name, and 'Id' under `names`"
+                "the files use this name, declare another one, and list 'Id' under `names`"
             ),
         ),
         (
@@ -129,7 +129,7 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
                 "insert: [c], update: [u]}}"
             ),
             (
-                "5: sources.x: without a `key` an update must bring the "
+                "5: sources.x: without a `key` an update must contain the "
                 "row as it was: give change.update_before its words, or the source a `key`"
             ),
         ),
@@ -138,7 +138,7 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
                 '{path: x/, delivery: stream, schema: "id INT, op STRING", key: [id], change: '
                 "{column: op, insert: [c], delete: [c]}}"
             ),
-            ("5: sources.x.change: 'c': a word may mean one thing only"),
+            ("5: sources.x.change: 'c': a word can have only one meaning"),
         ),
         (
             (
@@ -171,7 +171,7 @@ def test_a_source(wrong: Mistakes, source: str, message: str) -> None:
         ("{path: x/, schema: id INT, key: []}", "x.key: at least one is expected"),
         (
             "{path: x/, schema: id INT, key: [id], valid_from: id}",
-            ("x: `valid_from` says since when a version holds: it needs history: true"),
+            ("x: `valid_from` is the time from which a version is valid: it needs history: true"),
         ),
         (
             '{path: x/, schema: "id INT, valid_to DATE", key: [id], history: true}',
@@ -183,7 +183,7 @@ def test_a_source(wrong: Mistakes, source: str, message: str) -> None:
         ),
         (
             "{join: [{dimension: a}, {dimension: b}], select: {id: a.id}}",
-            "x.join[1].on: the first dimension has no `on`, every other one has",
+            "x.join[1].on: the first dimension takes no `on`; every other one needs it",
         ),
         (
             "{join: [{dimension: a}, {dimension: b, on: a.id = b.other}], select: {id: a.id}}",
@@ -244,8 +244,8 @@ dimensions:
         (
             "sources: {x: {kafka: {topic: t, connection: 'b:9092'}, value: {format: json}, schema: id INT}}",
             (
-                "sources.x.kafka.connection: 'b:9092' is no connection's name (letters, digits, _): "
-                "addresses and settings belong into the connection"
+                "sources.x.kafka.connection: 'b:9092' is not the name of a connection (letters, digits, _): "
+                "addresses and settings belong in the connection"
             ),
         ),
         (

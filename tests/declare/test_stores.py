@@ -82,7 +82,7 @@ def test_variables_that_would_end_conditional_writes_are_refused(tmp_path, name)
 
 def test_a_store_of_which_nothing_is_known_is_refused(tmp_path):
     said = mistakes(tmp_path, "lake: hdfs://node/lake\n")
-    assert "nothing is known of commits to hdfs://" in said
+    assert "it is unknown whether commits are safe on hdfs://" in said
     assert "s3://, s3a://, abfs://, abfss://, gs://" in said
 
 
@@ -105,9 +105,9 @@ def test_a_container_without_its_account_is_refused(tmp_path, place):
 @pytest.mark.parametrize("store", ["s3://b", "abfss://c@a.dfs.core.windows.net", "gs://b"])
 def test_a_name_that_delta_rs_reads_as_another_is_refused(tmp_path, store, name):
     said = mistakes(tmp_path, f"lake: '{store}/{name}/lake'\n")
-    assert "would lead to another place; use a name without it" in said
+    assert "would point to another place; use a name without it" in said
     followed = f"}}\n  clicks: {{delta: {{path: '{store}/{name}'}}, schema: 'item STRING'"
-    assert "would lead to another place" in mistakes(tmp_path, "lake: lake\n", followed)
+    assert "would point to another place" in mistakes(tmp_path, "lake: lake\n", followed)
     landed = f"}}\n  clicks: {{path: '{store}/{name}/', format: json, schema: 'item STRING'"
     assert loaded(tmp_path, "lake: lake\n", f"{landed}, delivery: stream")
 

@@ -186,8 +186,8 @@ def test_a_window_stores_key_is_not_nested(mistakes: Mistakes) -> None:
         (
             "v: {kind: topk, from: sales, partition_by: [upper(tags) as t], order_by: [id], limit: 1}",
             (
-                "11: views.v.partition_by: 'UPPER(tags)': upper takes a text, or what can be written "
-                "as one, not MAP<STRING, STRING>"
+                "11: views.v.partition_by: 'UPPER(tags)': upper takes a STRING, or a value that can "
+                "be cast to one, not MAP<STRING, STRING>"
             ),
         ),
         (

@@ -84,7 +84,7 @@ def test_a_file_that_another_one_replaces_while_it_is_read_is_not_waited_for(
 
     monkeypatch.setattr(loading, "due", replacing)
     report = landed(lake, {"id": 1})
-    assert ["it went away before it was read" in warning for warning in report.warnings] == [True]
+    assert ["it disappeared before it was read" in warning for warning in report.warnings] == [True]
     assert [row["id"] for row in lake.rows("things")] == [2]
 
 

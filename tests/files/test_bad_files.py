@@ -68,8 +68,8 @@ def test_what_is_no_file_is_in_quarantine_by_its_path_and_the_rest_arrives(lake:
     (report,) = lake.deliver()
     assert sorted(r["id"] for r in lake.rows("events")) == [1, 2]
     why = {
-        "again": "it is a link that leads back to where it is",
-        "link.csv": "it is a link to nothing (nowhere)",
+        "again": "it is a link to a folder that contains it",
+        "link.csv": "it is a broken link (nowhere)",
         "pipe.csv": "it is a pipe",
         "socket.csv": "it is a socket",
     }
@@ -103,9 +103,7 @@ def test_a_file_that_may_not_be_read_is_in_quarantine_until_it_may(
         (folder / "b.csv").write_text("id\n2\n")
         (folder / "b.csv").chmod(0)
         (report,) = lake.deliver()
-        assert report.warnings == (
-            f"shop.events: {folder}/b.csv can't be read: it may not be read",
-        )
+        assert report.warnings == (f"shop.events: {folder}/b.csv can't be read: permission denied",)
         assert [r["id"] for r in lake.rows("events")] == [1]
         (folder / "b.csv").chmod(0o644)
         lake.deliver()
@@ -165,7 +163,7 @@ def test_a_file_of_text_that_is_something_else_is_quarantined_whole_by_its_name(
         f"it holds gzip within gzip, though its source is {format_}",
         f"it is a ZIP archive, though its source is {format_}",
         f"it is a 7z archive, though its source is {format_}",
-        "it is no text",
+        "it is not text",
         f"it is text in UTF-16, though its source is {format_}",
     ]
     assert why == {
@@ -217,7 +215,7 @@ def test_text_with_zeros_is_text(files: Files) -> None:
     files.put(a_csv=f"id,t\n1,{padded}\n2,é\n".encode("latin-1"), b_csv=f"id,t\n3,{padded}é\n")
     rows, bad = files.rows("csv", "id INT, t STRING")
     assert rows == [(1, padded), (3, f"{padded}é")]
-    assert [reason for reason, _ in bad] == ["column t has bytes that are not of the encoding"]
+    assert [reason for reason, _ in bad] == ["column t has bytes that are invalid in the encoding"]
 
 
 def test_a_csv_without_a_header_is_looked_at_too(files: Files) -> None:
@@ -290,7 +288,7 @@ def test_a_file_that_goes_before_it_is_read_is_left_out_by_the_next_attempt(
     (report,) = lake.deliver()
     assert [r["id"] for r in lake.rows("events")] == [2]
     assert report.warnings == (
-        f"tried again after 0 s: shop.events: {path}: it went away before it was read",
+        f"tried again after 0 s: shop.events: {path}: it disappeared before it was read",
     )
     assert lake.noted() == {day(0): (1, 1, 0)}
 
@@ -321,10 +319,12 @@ def test_a_folder_that_may_not_be_read_stops_the_interval_by_its_source(
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(landing, "list_files", refused)
-    told = r"^shop\.events: the folder .*2024-01-01/? may not be read"
+    told = r"^shop\.events: there is no permission to read the folder .*2024-01-01/?,"
     with pytest.raises(UsageError, match=told) as stopped:
         lake.deliver()
     assert stopped.value.exit_code == ExitCode.CONFIGURATION
-    with pytest.raises(UsageError, match=r"^shop\.things: the folder .*things/? may not be read"):
+    with pytest.raises(
+        UsageError, match=r"^shop\.things: there is no permission to read the folder .*things/?,"
+    ):
         lake.load()
     assert lake.noted() == {}

@@ -12,8 +12,8 @@ from sluice.errors import QualityStop
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
 
-ODD = "a text goes on behind its closing quote"
-OPEN = "a quote is not closed: its text goes on over the rows that follow"
+ODD = "a value continues after its closing quote"
+OPEN = "a quote is not closed: its value continues into the next rows"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_names_that_nobody_declares_may_stand_twice(files: Files) -> None:
     files.put(a_csv="id,t,,,Note,note\n1,a,,,x,y\n")
     assert files.good("csv", "id INT, t STRING") == [(1, "a")]
     files.put(a_csv="id,t,T\n1,a,b\n")
-    with pytest.raises(QualityStop, match="more than one column of the name t, T"):
+    with pytest.raises(QualityStop, match="more than one column named t, T"):
         files.rows("csv", "id INT, t STRING")
 
 

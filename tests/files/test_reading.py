@@ -99,7 +99,7 @@ def test_bytes_of_another_encoding_are_quarantined_unless_it_is_declared(files: 
     files.put(a_csv="id,t,d\n1,é,1\n2,e,2\n".encode("latin-1"))
     rows, bad = files.rows("csv")
     assert rows == [(2, "e", Decimal("2.00"))]
-    assert [reason for reason, _ in bad] == ["column t has bytes that are not of the encoding"]
+    assert [reason for reason, _ in bad] == ["column t has bytes that are invalid in the encoding"]
     options = {"encoding": "ISO-8859-1"}
     assert files.good("csv", options=options) == [
         (1, "é", Decimal("1.00")),
@@ -112,7 +112,7 @@ def test_a_quote_that_is_not_closed_swallows_no_rows_unseen(files: Files) -> Non
     rows, bad = files.rows("csv")
     assert rows == [(1, "a", Decimal("1.00"))]
     ((reason, raw),) = bad
-    assert reason == "a quote is not closed: its text goes on over the rows that follow"
+    assert reason == "a quote is not closed: its value continues into the next rows"
     assert "4,4,d" in raw
 
 
@@ -123,7 +123,7 @@ def test_the_wrong_delimiter_and_the_wrong_header_name_the_file(files: Files) ->
     ):
         files.read("csv")
     files.put(a_csv="id,t,d,t\n1,a,1,b\n")
-    with pytest.raises(QualityStop, match=r"a\.csv has more than one column of the name t"):
+    with pytest.raises(QualityStop, match=r"a\.csv has more than one column named t"):
         files.read("csv")
 
 

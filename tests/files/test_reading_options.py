@@ -58,7 +58,7 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
         ("csv", {"timeZone": "Mars/Phobos"}, "timeZone 'Mars/Phobos': a region such as"),
         ("csv", {"timeZone": "PST"}, "or an offset is expected"),
         ("csv", {"header": "yes"}, "header 'yes': true or false is expected"),
-        ("json", {"allowComments": "true"}, "allowComments: numbers in such JSON would not arrive"),
+        ("json", {"allowComments": "true"}, "allowComments: numbers in such JSON would change"),
         ("json", {"ALLOWSINGLEQUOTES": "true"}, "allowSingleQuotes: numbers in such JSON"),
     ],
 )

@@ -197,7 +197,9 @@ def test_half_a_surrogate_pair_and_overlong_bytes_go_to_quarantine(files: Files)
     files.put(a_json="\n".join(halves), b_json=b'{"t":"\xc0\xaf"}\n{"t":"\xed\xa0\x80"}\n')
     rows, bad = files.rows("json", "t STRING")
     assert rows == []
-    reasons = ["has bytes that are not of the encoding"] * 2 + ["has half of a surrogate pair"] * 3
+    reasons = ["has bytes that are invalid in the encoding"] * 2 + [
+        "has half of a surrogate pair"
+    ] * 3
     assert [reason for reason, _ in bad] == reasons
 
 

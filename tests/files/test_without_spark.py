@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     pass
 
 LEFT_TO_SPARK = {
-    "very_wide.csv": "more than 20480 columns",
-    "encoding.parquet": "bytes that are no UTF-8, as a text",
+    "very_wide.csv": "CSV with more than 20,480 columns",
+    "encoding.parquet": "a cast to string of bytes that are not UTF-8",
 }
 LINES, TABLES, TIMES = 600, 200, 60
 PATTERNS = {
@@ -198,8 +198,8 @@ JULIAN = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyINT96": "
 @pytest.mark.parametrize(
     ("notes", "written", "options", "what"),
     [
-        (OLD, {}, {}, "times that an old Spark has written"),
-        (JULIAN, {}, {}, "times that an old Spark has written"),
+        (OLD, {}, {}, "Parquet with dates or times written by Spark before 3.1"),
+        (JULIAN, {}, {}, "Parquet with dates or times written by Spark before 3.1"),
         ({}, {}, {"datetimeRebaseMode": "LEGACY"}, "Parquet with `datetimeRebaseMode`"),
         ({}, {"compression": "brotli"}, {}, "Parquet with BROTLI or BYTE_STREAM_SPLIT"),
         (

@@ -173,7 +173,7 @@ def test_a_name_that_no_table_can_have_is_reported_and_ignored(shop: Shop) -> No
 
 def test_two_columns_that_differ_in_case_alone_stop_the_batch(shop: Shop) -> None:
     evolving(shop, "parquet")
-    with pytest.raises(QualityStop, match="more than one column of the name price, Price"):
+    with pytest.raises(QualityStop, match="more than one column named price, Price"):
         bring(shop, 0, "parquet", id=[1], item=["tea"], price=[3], Price=[4])
 
 

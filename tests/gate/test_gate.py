@@ -173,7 +173,7 @@ def test_an_expectation_that_cannot_be_answered_fails_and_says_why(spark: "Spark
     verdict = verdict_on(
         spark, [1], expect("column_median_to_be_between", "stop", column="nothing", min_value=1)
     )
-    with pytest.raises(QualityStop, match="could not be answered"):
+    with pytest.raises(QualityStop, match="could not be evaluated"):
         verdict.enforce()
 
 

@@ -106,7 +106,7 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
         ),
         (
             expect("column_values_to_be_dateutil_parseable", column="department"),
-            "can't be answered on Spark",
+            "can't be evaluated on Spark",
         ),
         (expect("column_values_to_be_unique", "quarantine", column="at"), "single row"),
         (

@@ -57,7 +57,7 @@ def test_every_mistake_is_reported_at_once_each_with_its_line(tmp_path: Path) ->
 
 def test_what_is_expected_of_the_whole_table_only_warns(tmp_path: Path) -> None:
     (*_, found) = [m for m in told(tmp_path, SHOP) if m.startswith("14:")]
-    assert "what is expected over the whole table can't stop a batch" in found
+    assert "an expectation over the whole table can't stop a batch" in found
 
 
 def test_a_table_to_compare_with_must_be_there(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
             "sum(sum(x))",
             ("sum is an aggregate; aggregates belong under `aggregates:` of a cogroup's stream"),
         ),
-        ("a:B(x order by y)", "a:B gets its values in no order; drop its ORDER BY"),
+        ("a:B(x order by y)", "a:B gets its values in any order; drop its ORDER BY"),
         (
             "a:B(distinct x)",
             "DISTINCT does not go with an aggregator of your own: drop it",
@@ -123,7 +123,7 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         ),
         (
             "approx_percentile(x, array())",
-            "approx_percentile: the array names no rank; a rank is a number from 0 to 1",
+            "approx_percentile: the array is empty; a rank is a number from 0 to 1",
         ),
         (
             "approx_percentile(x, 0.5, 0)",

@@ -267,7 +267,7 @@ def test_files_that_are_gone_are_not_taken_as_landed(lake: Landed) -> None:
     lake.land(folder_of(1))
     with pytest.raises(HistoryLost, match=r"the files of \[2024-01-02, .* are gone") as refused:
         lake.rebuild("events", as_landed=True)
-    assert refused.value.hint == "bring the files back. Nothing was changed"
+    assert refused.value.hint == "restore the files. Nothing was changed"
 
 
 def test_nor_are_those_that_are_gone_from_files_that_days_share(

@@ -42,7 +42,9 @@ def of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-unty
     return of
 
 
-@pytest.mark.parametrize(("name", "why"), [("touch", "is no class"), ("Touch", "lacks initialize")])
+@pytest.mark.parametrize(
+    ("name", "why"), [("touch", "is not a class"), ("Touch", "lacks initialize")]
+)
 def test_what_is_no_aggregator_is_not_called(tmp_path: Path, of, name: str, why: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigError, match=why):
         of(name)

@@ -79,7 +79,7 @@ def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(
         ("column id: x is not a valid INT", '{"id":"x"}'),
         ("does not parse as the declared schema", "nonsense"),
         ("expected that v is not null", '{"id":4,"v":null}'),
-        ("has bytes that are not of the encoding", '{"id":5,"v":"\ufffd"}'),
+        ("has bytes that are invalid in the encoding", '{"id":5,"v":"\ufffd"}'),
         ("key column id is null", '{"id":null,"v":3}'),
     ]
     assert {q["_sluice_interval"] for q in lake.quarantine()} == {day(0).start}

@@ -89,7 +89,7 @@ def test_all_that_contradict_each_other_go_to_quarantine(lakes: Lakes) -> None:
     )
     assert values(lake) == {1: 1, 2: 6}, "what stood before stands"
     aside = lake.quarantine()
-    assert {found["reason"] for found in aside} == {"other rows of its key (id, g) differ"}
+    assert {found["reason"] for found in aside} == {"rows with the same key (id, g) differ"}
     assert lake.noted()[day(1)] == (3, 1, 2)
     assert warned(lake, row(1, 3), row(2, 6), nth=1) == ()
     assert (values(lake), lake.quarantine()) == ({1: 3, 2: 6}, [])

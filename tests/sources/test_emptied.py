@@ -42,7 +42,7 @@ def test_a_day_whose_folder_is_gone_stops_with_its_count_until_it_may_be_empty(
     lake = delivered(tmp_path, spark)
     shutil.rmtree(lake.landing)
     with pytest.raises(
-        QualityStop, match=r"2024-01-02\) has 2 rows, and no file at .* came now"
+        QualityStop, match=r"2024-01-02\) has 2 rows, and no file at .* was delivered now"
     ) as e:
         lake.deliver()
     assert "--allow-empty" in e.value.hint
@@ -71,10 +71,10 @@ def test_missing_files_are_no_unusual_count_where_the_source_expects_them(
         lake.land(folder_of(nth), a_json=ROWS * 40)
         lake.deliver(nth)
     (absent,) = lake.deliver(9)
-    assert any("0 rows came, usually 80" in said for said in absent.warnings) is is_unusual
+    assert any("0 rows arrived, usually 80" in said for said in absent.warnings) is is_unusual
     lake.land(folder_of(10), a_json="")
     (empty,) = lake.deliver(10)
-    assert any("0 rows came, usually 80" in said for said in empty.warnings), "there is a file"
+    assert any("0 rows arrived, usually 80" in said for said in empty.warnings), "there is a file"
 
 
 def test_where_missing_files_are_a_failure_they_may_be_allowed_once(
@@ -100,7 +100,7 @@ def test_a_file_that_was_cut_off_takes_no_row_away(
     file = lake.landing / folder_of(0) / "a.parquet"
     file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(
-        QualityStop, match=r"not one of 1 that came now can be used; e.g. in .*a.parquet"
+        QualityStop, match=r"none of 1 now delivered can be used; e.g. in .*a.parquet"
     ):
         lake.deliver()
     assert (len(lake.rows("events")), lake.quarantine()) == (2, [])
@@ -109,7 +109,7 @@ def test_a_file_that_was_cut_off_takes_no_row_away(
 def test_nor_do_rows_that_all_go_to_quarantine(tmp_path: Path, spark: "SparkSession") -> None:
     lake = delivered(tmp_path, spark, f"format: json, expect: [{POSITIVE}]")
     lake.land(folder_of(0), a_json=BAD)
-    with pytest.raises(QualityStop, match="has 2 rows, and not one of 3 that came now can be used"):
+    with pytest.raises(QualityStop, match="has 2 rows, and none of 3 now delivered can be used"):
         lake.deliver()
     assert (len(lake.rows("events")), lake.quarantine()) == (2, [])
     (report,) = lake.deliver(run=ALLOWED)
@@ -143,7 +143,7 @@ def test_rows_that_left_files_of_many_intervals_are_missed_too(
     for nth in (0, 1):
         lake.deliver(nth)
     lake.land("", a_json=rows[1:])
-    with pytest.raises(QualityStop, match=r"has 1 row, and no row at .* came now"):
+    with pytest.raises(QualityStop, match=r"has 1 row, and no row at .* was delivered now"):
         lake.deliver(0)
     assert lake.deliver(1)[0].outcome != "failed"
     assert len(lake.rows("events")) == 2

@@ -333,7 +333,7 @@ def test_a_changed_definition_is_refused(spark: "SparkSession", tmp_path: Path) 
         lake.deliver(1)
     assert refused.value.hint == (
         "run `sluice rebuild shop.events`, or `sluice rebuild --changed` for every such table; "
-        "or take the change back"
+        "or revert the change"
     )
 
 

@@ -133,7 +133,7 @@ def test_a_file_that_went_away_before_it_was_read_leaves_its_trace(
     lake.take()
     assert lake.values() == [{"id": 2, "v": 2}]
     (aside,) = lake.quarantine()
-    assert aside["reason"] == "the file can't be read: it went away before it was read"
+    assert aside["reason"] == "the file can't be read: it disappeared before it was read"
     assert aside["file"].endswith("a.json")
 
 

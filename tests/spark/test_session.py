@@ -37,7 +37,7 @@ def test_without_spark_a_value_that_no_expression_takes_has_a_hint_that_guards(
 
     with pytest.raises(MissingDependency) as refused:
         Spark(SparkSettings()).best(counted, pytest.fail, is_small=True)
-    assert "this small batch (the text 'x' as a whole number) needs Spark" in refused.value.message
+    assert "this small batch (the string 'x' as an integer) needs Spark" in refused.value.message
     assert refused.value.hint == (
         "guard the expression (try_cast, try_divide, nullif); to see its place, "
         "run: pip install 'sluice[spark]'"

@@ -95,7 +95,7 @@ def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:
 def test_a_heap_that_can_not_be_had_is_asked_about() -> None:
     done = run(START.replace("600m", "900000g"))
     assert "Spark did not start: the Java at " in done.stderr
-    assert "is there the memory that spark.driver.memory in sluice.yaml asks for?" in done.stderr
+    assert "memory that spark.driver.memory in sluice.yaml requests" in done.stderr
 
 
 def test_spark_says_nothing_but_what_it_raises() -> None:

@@ -192,7 +192,7 @@ def test_files_whose_pattern_would_take_others_are_refused(
 ) -> None:
     for name, header in (("a1", "x,y"), ("a2", "x,z"), ("a3", "x,y")):
         land(f"data/{name}.csv", f"{header}\n1,2\n")
-    with pytest.raises(UsageError, match="no path of their own"):
+    with pytest.raises(UsageError, match="a path of their own"):
         declared(tmp_path, "data")
 
 

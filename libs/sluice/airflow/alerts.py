@@ -41,7 +41,7 @@ class Alert:
         return f"{self.what}\nwhy: {self.why}\nnext: {self.next}"
 
     def send(self, webhook: str) -> None:
-        """Log the alert, and post it if a webhook is given."""
+        """Log the alert, and post it to the webhook, if there is one."""
         log.error(self.text)
         if webhook:
             body = json.dumps({"text": self.text, **asdict(self)}).encode()
@@ -51,7 +51,7 @@ class Alert:
 
 
 def failed(context: TaskContext) -> None:
-    """Alert that a task has failed for good; whoever asked for a preview sees that it failed."""
+    """Alert that a task has failed for good, except in a preview, whose user sees the failure."""
     if is_preview(context):
         return
     alert = of_failure(context)
@@ -99,7 +99,7 @@ def _webhook(config: Path, pipeline: str) -> str:
 def _next(task: Task, outcome: JobOutcome, tables: tuple[str, ...], context: TaskContext) -> str:
     answers, command = context.get("params") or {}, _command(task, tables, context)
     ways = ["clear the task with what follows it"]
-    if has_bounds := any(answers.get(name) for name in BOUNDS):  # a run keeps its answers
+    if has_bounds := any(answers.get(name) for name in BOUNDS):  # a run keeps its form's values
         ways.append("trigger another run with other bounds")
     if command and not (has_bounds and outcome.exit_code == ExitCode.CONFIGURATION):
         ways.append(f"run `{command}`")
@@ -108,7 +108,7 @@ def _next(task: Task, outcome: JobOutcome, tables: tuple[str, ...], context: Tas
 
 
 def _command(task: Task, tables: tuple[str, ...], context: TaskContext) -> str:
-    """Return a shell command that does the same; empty if none does."""
+    """Return a shell command with the same effect; empty if there is none."""
     if task.kind is not TaskKind.INGEST:
         return f"sluice {task.kind.value} {' '.join(tables)}"
     with suppress(SluiceError):

@@ -1,9 +1,9 @@
 """Blueprints of DAGs: the part of the configuration that Airflow needs, as plain data.
 
-Airflow reads a DAG file every few seconds, each time in a process that has imported little. Loading
-the configuration would parse and check all of it. So what DAGs need is kept as JSON in Airflow's
-own folder. It is valid until a file of the configuration, an environment variable that it names, or
-a file of this package changes.
+Airflow reads a DAG file every few seconds, each time in a nearly empty process. Loading the
+configuration would parse and check all of it. So what DAGs need is kept as JSON in Airflow's own
+folder. It is valid until a file of the configuration, an environment variable that it names, or a
+file of this package changes.
 """
 
 import os

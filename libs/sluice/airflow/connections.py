@@ -30,7 +30,7 @@ def export(project: "Project", tables: Iterable[str]) -> None:
 
 
 def export_lake(project: "Project") -> None:
-    """Export the lake's connection likewise. Raises UsageError if no variable stands for it."""
+    """Export the lake's connection likewise. Raises UsageError if no variable can express it."""
     os.environ.update(_of_lake(project))
 
 
@@ -41,7 +41,7 @@ def environ(project: "Project") -> dict[str, str]:
 
 @contextmanager
 def lent(project: "Project", tables: Iterable[str]) -> Iterator[None]:
-    """Export the connections to a process that goes on, and take them back in the end.
+    """Export the connections to a running process, and remove them at the end.
 
     Airflow looks into the environment first, so a copy that stayed would hide later edits. One
     caller has them at a time.

@@ -1,8 +1,8 @@
 """Deadlines of pipelines: a scheduled run is late if it has not ended some time after it was due.
 
 A run on a schedule, or by a change of assets, is due as soon as it exists. So a pipeline that
-catches up is late only if it stands still. Backfills and manual runs have no deadline, because
-somebody watches those.
+catches up is late only if it makes no progress. Backfills and manual runs have no deadline, because
+a person watches those.
 """
 
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ WATCHED = frozenset({"scheduled", "asset_triggered"})
 
 
 class Due(BaseDeadlineReference):  # type: ignore[misc]
-    """Moment at which a watched run was made."""
+    """Moment at which a watched run was created."""
 
     required_kwargs = frozenset({"dag_id", "run_id"})
 

@@ -1,9 +1,9 @@
 """Airflow's LocalExecutor, with a task's imports done before it forks its workers.
 
-A task of the LocalExecutor is a fork of a worker, which is a fork of the scheduler. Whatever these
-have not imported, every task imports again. For a short task, Sluice's imports take longer than all
-other work of Airflow, and those of a Spark Connect client even longer. Nothing else differs: use it
-where LocalExecutor is used.
+A task of the LocalExecutor is a fork of a worker, which is a fork of the scheduler. Modules that
+they have not imported are imported again by every task. For a short task, Sluice's imports take
+longer than all other work of Airflow, and those of a Spark Connect client even longer. Nothing else
+differs: use it where LocalExecutor is used.
 """
 
 import runpy
@@ -26,7 +26,7 @@ CLIENT = "pyspark.sql.connect.session"
 
 
 class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
-    """Run tasks on this machine, each in a fork that has little left to import."""
+    """Run tasks on this machine, each in a fork with most imports done."""
 
     def start(self) -> None:
         """Import modules, read the configuration, then start the workers."""

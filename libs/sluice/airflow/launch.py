@@ -1,7 +1,7 @@
-"""Jobs in processes of their own, by a Python that need not be Airflow's.
+"""Jobs as separate processes, with a Python that need not be Airflow's.
 
-A job computes small batches without Spark, and starts a Spark driver by itself for larger ones, at
-the master of the settings. So a run of a few rows starts no JVM.
+A job computes small batches without Spark, and starts its own Spark driver for larger ones, with
+the configured master. So a run of a few rows starts no JVM.
 """
 
 import os
@@ -60,7 +60,7 @@ class Launch:
 
 
 def _program(script: Path) -> list[str]:
-    """Return what to run: a job of the package is that of the other Python's own package."""
+    """Return the command: a job of the package runs from the other Python's own package."""
     if script.parent == PACKAGED:
         return ["-m", f"sluice.cli.jobs.{script.stem}"]
     return [str(script)]

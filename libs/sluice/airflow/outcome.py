@@ -44,7 +44,7 @@ class JobOutcome:
 
 
 class JobFailed(AirflowException):  # type: ignore[misc]
-    """A failure that the next attempt may not meet."""
+    """A failure that may not occur in the next attempt."""
 
     def __init__(self, outcome: JobOutcome) -> None:
         super().__init__(str(outcome))
@@ -52,7 +52,7 @@ class JobFailed(AirflowException):  # type: ignore[misc]
 
 
 class JobRefused(AirflowFailException):  # type: ignore[misc]
-    """A failure that no retry helps: somebody has to change something first."""
+    """A failure that no retry fixes: a person has to change something first."""
 
     def __init__(self, outcome: JobOutcome) -> None:
         super().__init__(str(outcome))
@@ -120,7 +120,7 @@ SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Raise JobRefused in place of an error that is named."""
+    """Raise JobRefused instead of a named error."""
     try:
         yield
     except SluiceError as error:

@@ -1,7 +1,7 @@
 """A task as the parent of its batches' lineage events, as OpenLineage names it.
 
 With Airflow's own provider for OpenLineage, it is the run of that provider's events. Without it,
-each try of a task has an id of its own.
+each try of a task has a separate id.
 """
 
 import os
@@ -20,7 +20,7 @@ def name_parent(context: Mapping[str, Any]) -> None:
 
 
 def _parent_of(task: Any) -> str:
-    with suppress(Exception):  # no provider, or one that can't name the task: no reason to fail
+    with suppress(Exception):  # without a provider, or one that can't name the task, it is left out
         from airflow.providers.openlineage.plugins.macros import lineage_parent_id
 
         return str(lineage_parent_id(task))

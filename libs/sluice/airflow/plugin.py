@@ -1,7 +1,7 @@
 """Sluice's plugin for Airflow: a page in the menu, a tab on every DAG, deadlines, data intervals.
 
 Airflow finds it by the package's entry point and reads it in every process. Only the API server
-asks for the page, so what the page needs is imported there, at the first request.
+serves the page, so its imports happen there, at the first request.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ ICONS = {"icon": ICON.format(ink="%237c93b8"), "icon_dark_mode": ICON.format(ink
 
 
 class Page:
-    """The page as an ASGI application, made when it is first requested."""
+    """The page as an ASGI application, created at the first request."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the request on."""

@@ -35,7 +35,7 @@ def airflows_config() -> Path:
 def project(config: Path) -> "Project":
     """Return the project that the folder's current files declare, in the chosen environment.
 
-    The lake is asked for it by its connection, as tasks use it.
+    The lake is read by its connection, as in tasks.
     """
     chosen = os.environ.get(VARIABLE)
     return _within(config, stamps(config), chosen) if chosen else base(config)
@@ -52,7 +52,7 @@ def mistakes(config: Path) -> ConfigError | None:
 
 
 def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigError | None]:
-    """Return the project with these variables, and the mistakes of what is left out."""
+    """Return the project with these variables, and the mistakes in what was left out."""
     from sluice.declare.sound import load_sound
 
     return load_sound(config, environ=environ)

@@ -1,4 +1,4 @@
-"""A person's request for a run: the form in Airflow's trigger dialog, and what its answers mean.
+"""A person's request for a run: the form in Airflow's trigger dialog, and its meaning.
 
 The form is a JSON Schema that Airflow draws and checks. Answers reach a job as separate arguments
 of a process. They are never a template or part of a shell line.

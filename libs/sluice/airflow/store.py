@@ -35,7 +35,7 @@ UNKNOWN = (  # extras
 def variables(connection: Connection) -> dict[str, str]:
     """Return the variables for a connection to a store, as its providers fill it in.
 
-    Raises UsageError for another type, and for a way to log in that no variable stands for.
+    Raises UsageError for another type, and for a login that no variable can express.
     """
     extra = connection.extra_dejson
     if named := [name for name in UNKNOWN if extra.get(name)]:

@@ -1,10 +1,10 @@
 """Task graph of a pipeline as plain data: its tasks and their order, without Airflow.
 
 `tasks: table` gives every stored table a task, in the order of the graph. `tasks: pipeline` makes
-two applications: one for what is delivered from outside, one for the views over it. The second may
-process the deliveries of several runs at once, so later ones find nothing to do. `tasks: auto`
-gives each table a task where tasks are cheap, with Spark Connect. Either way `quality` comes last.
-A table read from another pipeline is a trigger here, not a task.
+two applications: one for delivered tables, one for the views over them. The second may process the
+deliveries of several runs at once, so later ones find nothing to do. `tasks: auto` gives each table
+a task where tasks are cheap, with Spark Connect. Either way `quality` comes last. A table read from
+another pipeline is a trigger here, not a task.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +34,8 @@ class TaskKind(StrEnum):
 class Task:
     """One task: its kind, the tables that it writes and reads, the tasks that it follows.
 
-    `timezone` is the pipeline's, for bounds that a person gives. `previews`: the tables of the run
-    that this task previews; the first task of a pipeline does so for all.
+    `timezone`: the pipeline's, for bounds given by a person. `previews`: the tables of the run that
+    this task previews; the first task of a pipeline does so for all.
     """
 
     id: str

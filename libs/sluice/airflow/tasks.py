@@ -1,8 +1,8 @@
 """Tasks: each checks for work, launches a job, and reports what changed.
 
-Two engines run the same jobs. With `submit` a job is a process of its own, which starts a driver
-for YARN, Kubernetes or a standalone cluster if it needs one. With `connect` it runs in the task's
-own process, as a client of a warm Spark Connect server.
+Two engines run the same jobs. With `submit` a job is a separate process, which starts a driver for
+YARN, Kubernetes or a standalone cluster if it needs one. With `connect` it runs in the task's own
+process, as a client of a warm Spark Connect server.
 """
 
 import logging
@@ -37,7 +37,7 @@ LOADING = (f"{TaskKind.LOAD}.", f"{TaskKind.INGEST}")
 
 
 class JobTask(BaseOperator):  # type: ignore[misc]
-    """A task whose work is a job; its tables are its outlets."""
+    """A task that runs a job; its tables are its outlets."""
 
     ui_color = "#dceefb"
 
@@ -68,7 +68,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         return list(outcome.reports)
 
     def _preview(self, run: PipelineRun, context: TaskContext) -> list[ReportFields]:
-        """Return what the whole run would do, in the first task; skip every other."""
+        """Return the preview of the whole run in the first task; skip all others."""
         self._record(JobOutcome(), context)
         tables = tuple(filter(run.is_about, self.work.previews))
         if not tables:
@@ -133,7 +133,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
 
 
 class ScriptJob(JobTask):
-    """A job in the task's own process, which is a fork of a worker that has its imports done."""
+    """A job in the task's own process, which is a fork of a worker with all imports done."""
 
     def launch(self, command: Command, context: TaskContext) -> None:  # noqa: ARG002
         """Run the script as if it had been started with these arguments."""
@@ -162,7 +162,7 @@ class ConnectedJob(ScriptJob):
 
 
 class SeparateJob(JobTask):
-    """A job in a process of its own, which starts a Spark driver if it needs one.
+    """A job in a separate process, which starts a Spark driver if it needs one.
 
     `python` runs it, by default Airflow's own. With `remote`, it is a client of that server.
     """

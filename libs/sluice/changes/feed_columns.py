@@ -1,4 +1,4 @@
-"""The change feed as Delta gives it: the columns that it adds, and which of its rows come or go."""
+"""Delta's change feed: the columns that it adds, and which of its rows were added or removed."""
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"

@@ -1,7 +1,7 @@
 """Net changes and differences of a few rows, computed in this process.
 
-The results equal those of `net` and `diff`. Only plain values are accepted: those whose equality is
-the same here and in Spark.
+The results equal those of `net` and `diff`. Only types with the same equality here and in Spark are
+accepted.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Command `cost`: what batches took, summed from the tables' logs."""
+"""Command `cost`: the cost of batches, summed from the tables' logs."""
 
 from dataclasses import asdict
 from typing import get_args
@@ -27,10 +27,9 @@ COLUMNS = ("batches", "seconds", "cpu", "read", "written", "whole", "share")
 @format_option
 @config_option
 def cost(tables: tuple[str, ...], by: By, since: str | None, format_: Format, config: str) -> None:
-    """Sum up what the batches of TABLEs took: seconds, seconds of CPU, bytes read and written.
-
-    WHOLE are the bytes of all inputs of these batches, which rebuilds would have read. SHARE is
-    what was read divided by them; it passes 1 if changes are more bytes than the tables.
+    """Sum up the cost of TABLEs' batches: seconds, CPU seconds, bytes read and written. WHOLE are
+    the bytes of all inputs of these batches, which rebuilds would have read. SHARE is the bytes
+    read divided by WHOLE; it exceeds 1 if the changes have more bytes than the tables.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or project.graph.tables.values()

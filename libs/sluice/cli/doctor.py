@@ -17,10 +17,10 @@ from sluice.terminal.output import Format, counted, write_rows
 @format_option
 @config_option
 def doctor(table: str | None, format_: Format, config: str) -> None:
-    """Look TABLE (or every table) over: logs, checkpoints, files, positions, retention.
+    """Check TABLE (or every table): logs, checkpoints, files, positions, retention.
 
-    Reports what is wrong or will be, and how to mend it. Changes nothing, starts no Spark.
-    Exit 5 if something stands in the way of a batch or of a reader.
+    Reports present and coming problems, and how to fix them. Changes nothing, starts no Spark. Exit
+    5 if something blocks a batch or a reader.
     """
     project = load_project(config)
     chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())

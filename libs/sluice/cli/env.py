@@ -59,7 +59,7 @@ def expires_option(default: str | None) -> Callable[[Callable[..., Any]], Callab
 
 @click.group()
 def env() -> None:
-    """Environments: lakes of their own beside the lake, which share its tables' files.
+    """Environments: separate lakes beside the lake, which share its tables' files.
 
     `sluice --env NAME COMMAND`, or SLUICE_ENV, runs any command in one.
     """
@@ -100,7 +100,7 @@ def list_(format_: Format, config: str) -> None:
 @expires_option(None)
 @config_option
 def keep(name: str, expires: datetime, config: str) -> None:
-    """Let the environment NAME expire at another time."""
+    """Change the time at which the environment NAME expires."""
     environments.keep(layout(_base(config)), name, expires)
     click.echo(f"environment {name} expires {show_time(expires)}")
 

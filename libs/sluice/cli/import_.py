@@ -12,7 +12,7 @@ from sluice.terminal.output import counted
 
 @click.group(name="import")
 def import_() -> None:
-    """Write a pipeline from a project of another tool, and report what became of each part."""
+    """Write a pipeline from a project of another tool, and report the result for each part."""
 
 
 @import_.command()

@@ -56,7 +56,7 @@ class Job:
 
     @cached_property
     def project(self) -> Project:
-        """The project without broken pipelines, unless this job is about one of them.
+        """The project without broken pipelines, unless this job belongs to one of them.
 
         Of a preview, it is `beside`, whose lake is not the real one.
         """
@@ -78,8 +78,8 @@ class Job:
     def asked(self, table: Table) -> list[Interval]:
         """Return the requested time, cut along the schedule of a source by interval.
 
-        Empty if none was given. A topic's is whole, and only a backfill requests one. What somebody
-        asks for must lie between the pipeline's dates; the interval of a run may not.
+        Empty if none was given. A topic's is whole, and only a backfill requests one. A requested
+        interval must lie between the pipeline's dates; the interval of a run need not.
         """
         if not self.start or not self.end:
             return []
@@ -122,7 +122,8 @@ JobBody = Callable[[Job], Iterable[Report]]
 def command(step: JobStep, *, keeps_failures: bool = True) -> click.Command:
     """Return the command that runs the step of each requested table and reports what it did.
 
-    `keeps_failures`: the step is a batch, whose failure stands until a batch of the table succeeds.
+    `keeps_failures`: the step is a batch, whose failure is kept until a batch of the table
+    succeeds.
     """
     work = partial(Job.reports, step=step)
     return command_of(work, step.__doc__, keeps_failures=keeps_failures)

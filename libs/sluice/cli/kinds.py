@@ -1,4 +1,4 @@
-"""Module of a kind that has commands of its own."""
+"""Module of a kind that has its own commands."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 class _Hidden(MetaPathFinder):
-    """A finder that says of pandas that it is not installed."""
+    """A finder that reports pandas as not installed."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":
@@ -19,7 +19,7 @@ class _Hidden(MetaPathFinder):
 
 
 def without_pandas() -> None:
-    """Have PyArrow decide now that rows are not pandas', unless somebody has imported it."""
+    """Have PyArrow decide now that rows are not pandas objects, unless pandas was imported."""
     if "pandas" in sys.modules:
         return
     hidden = _Hidden()

@@ -100,7 +100,7 @@ def show_changes(
     html: Path | None,
     format_: Format,
 ) -> None:
-    """Show what differs in each table, with its samples, and write the page if one is wanted."""
+    """Show the differences in each table, with samples, and write the page if requested."""
     if html:
         write_preview(html, heading, results, datetime.now(UTC))
     if format_ is Format.JSON:
@@ -117,7 +117,7 @@ def show_changes(
 
 
 def _show_samples(table: str, samples: Iterable[Sample]) -> None:
-    """Print the changed rows of a table, what is gone with `-` and what is new with `+`."""
+    """Print the changed rows of a table, removed ones with `-` and added ones with `+`."""
     lines = [
         (sign, row)
         for sample in samples

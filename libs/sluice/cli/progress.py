@@ -106,7 +106,7 @@ def _print(done: Sequence[BatchReport]) -> None:
 
 
 def print_notes(done: Sequence[BatchReport]) -> None:
-    """Print on standard error what batches warned of, and what a run left undone."""
+    """Print warnings of batches and undone work of a run on standard error."""
     warnings = (f"warning: {w}" for w in _warnings(done))
     for line in dict.fromkeys((*warnings, *map(not_done, done))):
         if line:
@@ -116,7 +116,7 @@ def print_notes(done: Sequence[BatchReport]) -> None:
 
 
 def _warnings(done: Sequence[BatchReport]) -> Iterator[str]:
-    """Yield the warnings in order; a table's intervals for which no file came are one of them."""
+    """Yield the warnings in order; a table's intervals without files are one of them."""
     absent: dict[str, list[BatchReport]] = defaultdict(list)
     for report in done:
         if report.is_absent:
@@ -131,7 +131,7 @@ def _warnings(done: Sequence[BatchReport]) -> Iterator[str]:
 
 
 def _without_files(reports: Sequence[BatchReport]) -> str:
-    """Return the warning of a table's intervals for which no file came."""
+    """Return the warning about a table's intervals without files."""
     intervals = (Interval.parse(*report.interval) for report in reports if report.interval)
     when = ", ".join(map(str, spans(intervals, reports[0].timezone)))
     name = declared(reports[0].table)
@@ -148,7 +148,7 @@ def _left_to_spark(done: Sequence[BatchReport]) -> str:
 
 
 def not_done(report: BatchReport) -> str:
-    """Return a line on what a run left undone of a table; empty if nothing."""
+    """Return a line on a run's undone work for a table; empty if there is none."""
     if report.outcome == "skipped":
         return f"skipped: {report.table}, because {', '.join(report.because)} failed"
     if report.undelivered:

@@ -39,7 +39,7 @@ def replay(
     format_: Format,
     config: str,
 ) -> None:
-    """Read the intervals of SOURCE again that have rows in quarantine, after a fix.
+    """Read the intervals of SOURCE with rows in quarantine again, after a fix.
 
     SOURCE may be a dimension. Views follow at their next advance.
     """
@@ -65,7 +65,7 @@ def replay(
 @format_option
 @config_option
 def sweep(tables: tuple[str, ...], format_: Format, config: str) -> None:
-    """Look at what is expected of TABLES as a whole, or of all (`over: table`).
+    """Check expectations over whole tables (`over: table`), of TABLES or of all.
 
     Results are kept for the report. Unmet expectations are shown, and change nothing.
     """

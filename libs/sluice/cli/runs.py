@@ -1,4 +1,4 @@
-"""Commands that bring tables up to date as DAG tasks do, with Spark in this process."""
+"""Commands that bring tables up to date like DAG tasks, with Spark in this process."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -110,7 +110,7 @@ def _run_steps(
     only: News | None,
     processes: Sequence[Process] = (),
 ) -> None:
-    """Run the pipeline behind a bar of progress, and show what was done."""
+    """Run the pipeline with a progress bar, and show what was done."""
     count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits, only)
     with stopping(), Steps(count, format_ is Format.TABLE) as steps:
 
@@ -152,8 +152,8 @@ def ingest(
 ) -> None:
     """Deliver the intervals of [START, END) of SOURCE; each replaces what it delivered before.
 
-    Of a stream, whatever has arrived: it takes no bounds. Of a topic likewise; with bounds, the
-    messages whose timestamps lie in them are read again.
+    For a stream, read all new arrivals: it takes no bounds. The same applies to a topic; with
+    bounds, messages with timestamps within them are read again.
     """
     project = load_project(config)
     table = _table(project, source, "source")
@@ -197,7 +197,7 @@ def advance(
 ) -> None:
     """Bring VIEWS up to their inputs, inputs before the views over them.
 
-    One that fails stops only those that are made from it.
+    A failure stops only the views over it.
     """
     project = load_project(config)
     pins = {project.graph.table(name).id: version for name, version in read_pins(pin).items()}
@@ -218,7 +218,7 @@ def do(
 ) -> None:
     """Run the step of each table, sum up, and raise what failed. Each failure is kept.
 
-    A preview does so beside the lake, and then brings up to date what depends on the tables.
+    A preview does so beside the lake, and then updates the tables that depend on them.
     """
     after = downstream(project, tables) if preview else []
     with project_of(project, [*tables, *after], preview, format_) as (there, show):

@@ -28,11 +28,11 @@ COLUMNS = (
 @format_option
 @config_option
 def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
-    """Show where every table stands, and how far behind its inputs it is.
+    """Show the state of every table, and its lag behind its inputs.
 
     Lines below show failures since the last successful batch, the tables that these block, missing
     intervals and an unfinished `forget`. They also show the lag behind topics, undeclared tables,
-    and tables that changed queries have left behind.
+    and tables that changed queries no longer use.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
@@ -61,7 +61,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
 
 
 def troubles(one: TableStatus) -> Iterator[str]:
-    """Yield lines on what blocks a table."""
+    """Yield lines on causes that block a table."""
     pipeline = one.table.partition(".")[0]
     if failure := one.failure:
         when = f"{_second(failure.at)} (exit code {failure.exit_code})"
@@ -80,7 +80,7 @@ def troubles(one: TableStatus) -> Iterator[str]:
 
 
 def _unread(one: TableStatus) -> Iterator[str]:
-    """Yield a line on the lag behind what is followed, or on why it is not known."""
+    """Yield a line on the lag behind a topic or another's table, or on why it is unknown."""
     if one.unheard:
         yield f"lag: {one.table} is not known: {one.unheard.removeprefix(f'{one.table}: ')}"
     elif one.unread:

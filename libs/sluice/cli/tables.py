@@ -1,4 +1,4 @@
-"""Commands that take a table out of the lake, or give it another name."""
+"""Commands that remove or rename a table of the lake."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -25,7 +25,7 @@ from sluice.terminal.output import Format, print_table, write_rows
 @format_option
 @config_option
 def drop(table: str, now: bool, format_: Format, config: str) -> None:
-    """Take TABLE out of the lake, with all that is kept beside it.
+    """Remove TABLE from the lake, with its internal tables.
 
     Refused while other tables depend on it; they are listed. The files are kept for a week.
     """
@@ -45,7 +45,7 @@ def drop(table: str, now: bool, format_: Format, config: str) -> None:
 def rename(table: str, new: str, format_: Format, config: str) -> None:
     """Give the stored TABLE the name NEW, which the configuration has for it already.
 
-    Its history stays, and tables that read it go on from where they are.
+    Its history stays, and tables that read it continue from their positions.
     """
     project = load(config)
     done = rename_table(project, found(project, table), _named(project, table, new))

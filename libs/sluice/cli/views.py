@@ -1,4 +1,4 @@
-"""Commands on tables as they stand: plan, verify, rebuild and maintain them."""
+"""Commands on existing tables: plan, verify, rebuild and maintain them."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -136,7 +136,7 @@ def rebuild(
     format_: Format,
     config: str,
 ) -> None:
-    """Compute TABLE again by its current definition, in one commit of what differs."""
+    """Compute TABLE again by its current definition, and commit the difference once."""
     if changed == bool(table):
         raise UsageError("name one TABLE, or give --changed, which finds the tables itself")
     if start and (changed or as_landed):
@@ -188,7 +188,7 @@ def _rebuilding(*, allow_empty: bool = False) -> Run:
 def _redefine(
     spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
 ) -> Iterable[BatchReport]:
-    """Rebuild a table that another definition filled, unless one that it reads has led to that."""
+    """Rebuild a table that was built by another definition, unless an input is the cause."""
     if not redefined_parts(project, table):
         return ()
     return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_ingested)
@@ -202,7 +202,7 @@ def _show_compared(
     preview: PreviewOptions | None,
     format_: Format,
 ) -> None:
-    """Show what would become of the other configuration's tables, or how their rows would differ.
+    """Show what would change in the other configuration's tables, or how their rows would differ.
 
     People see both.
     """

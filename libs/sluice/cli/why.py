@@ -53,7 +53,7 @@ def naming_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         given = Given((*key, *keys), dict(map(_pair, partition)), rank, time)
         if given == Given():
-            raise UsageError("no row is named", hint="write its KEY; --help names other ways")
+            raise UsageError("no row is given", hint="give its KEY; --help shows other ways")
         return command(given=given, **others)
 
     return naming
@@ -69,7 +69,7 @@ def naming_options(command: Callable[..., Any]) -> Callable[..., Any]:
     default=SHOWN,
     show_default=True,
     metavar="N",
-    help="Rows shown of each table that the row comes from; 0 names only the commit.",
+    help="Rows to show of each table that the row comes from; 0 shows only the commit.",
 )
 @version_option
 @format_option

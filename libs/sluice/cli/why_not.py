@@ -1,4 +1,4 @@
-"""Command `why-not`: name what keeps a row out of a table."""
+"""Command `why-not`: show why a row is absent from a table."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ COLUMNS = ("table", "why", "what", "count")
     default=SHOWN,
     show_default=True,
     metavar="N",
-    help="Rows shown of each reason.",
+    help="Rows to show for each reason.",
 )
 @version_option
 @format_option
@@ -35,10 +35,10 @@ COLUMNS = ("table", "why", "what", "count")
 def why_not(
     table: str, given: Given, rows: int, version: int | None, format_: Format, lake: Lake
 ) -> None:
-    """Show why TABLE has no row with that KEY: what keeps it out, from the table down to its files.
+    """Show why TABLE has no row with that KEY, from the table down to its files.
 
-    With --partition alone, rows are named by any columns; with --rank, by their place in a ranking.
-    Exit 1 if the row is there.
+    With --partition alone, rows are given by any columns; with --rank, by their rank. Exit 1 if the
+    row is there.
     """
     found = reasons_of(Changelog.open(lake, table, version), given)
     if found is None:

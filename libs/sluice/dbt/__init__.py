@@ -1,1 +1,1 @@
-"""A dbt project as a pipeline: views of its models, sources for what they read. Starts no Spark."""
+"""A dbt project as a pipeline: models become views, their inputs sources. Starts no Spark."""

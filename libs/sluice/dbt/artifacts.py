@@ -1,7 +1,7 @@
 """Artifacts of dbt: the nodes of a manifest, and the types of a catalog.
 
 The package `dbt-artifacts-parser` reads the files, whose layout changes from version to version.
-Everything after this module sees `DbtNode` and `DataTest` only.
+All other modules use only `DbtNode` and `DataTest`.
 """
 
 import json
@@ -108,13 +108,13 @@ def read(manifest: Path, catalog: Path | None) -> DbtProject:
 
 
 def _package(nodes: Mapping[str, DbtNode]) -> str:
-    """Return the package with the most models, which older manifests don't name otherwise."""
+    """Return the package with the most models; older manifests don't name the project's."""
     packages = Counter(i.split(".")[1] for i, node in nodes.items() if node.type == "model")
     return packages.most_common(1)[0][0] if packages else "dbt"
 
 
 def _parsed(path: Path, parse: Any, kind: str) -> Any:
-    """Return the file as the parser's model of it."""
+    """Return the file as the parser's model."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -123,7 +123,7 @@ def _parsed(path: Path, parse: Any, kind: str) -> Any:
         raise UsageError(f"{path} is not JSON", hint=COMPILE) from None
     schema = _schema(data)
     if f"/dbt/{kind}/" not in schema:
-        what = f"is not a dbt {kind}" if not schema else f"is another file of dbt: {schema}"
+        what = f"is not a dbt {kind}" if not schema else f"is a different dbt file: {schema}"
         raise UsageError(f"{path} {what}", hint=COMPILE)
     try:
         return parse(data)
@@ -131,8 +131,8 @@ def _parsed(path: Path, parse: Any, kind: str) -> Any:
         version = schema.rpartition("/")[2].removesuffix(".json")
         raise UsageError(
             f"{path}: a {kind} of version {version} that can't be read: {_first(error)}",
-            hint="`pip install --upgrade dbt-artifacts-parser` may bring a reader of it; versions "
-            "1 to 12 of manifests are known",
+            hint="`pip install --upgrade dbt-artifacts-parser` may add support for it; manifests "
+            "of versions 1 to 12 are supported",
         ) from None
 
 
@@ -156,7 +156,7 @@ def _dialect(adapter: str) -> str:
         return name
     raise UsageError(
         f"the project's adapter is {adapter!r}, whose SQL can't be read",
-        hint=f"adapters are those for {', '.join(sorted(filter(None, Dialect.classes)))}",
+        hint=f"supported adapters are {', '.join(sorted(filter(None, Dialect.classes)))}",
     )
 
 

@@ -22,9 +22,10 @@ def key_of(checks: Iterable[DataTest]) -> str:
 
 
 def expectation(check: DataTest, types: Mapping[str, str], dialect: str) -> ExpectationFields:
-    """Return the expectation that is like a test. Raises ValueError, with the reason, if none is.
+    """Return the expectation that corresponds to a test. Raises ValueError, with the reason, if
+    there is none.
 
-    `types`: the table's columns, as far as they are known.
+    `types`: the table's known columns.
     """
     _check_usual(check)
     if check.macro not in LIKE:
@@ -36,7 +37,7 @@ def expectation(check: DataTest, types: Mapping[str, str], dialect: str) -> Expe
 
 
 def orphans(check: DataTest, child: str, parent: str, dialect: str) -> ExpectationFields:
-    """Return the view of rows whose value no row of the parent has, with its expectation."""
+    """Return the view of rows without a matching row in the parent, with its expectation."""
     _check_usual(check)
     column, other = _quoted(check.column), _quoted(str(check.arguments.get("field", "")))
     conditions = [f"{column} IS NOT NULL"]

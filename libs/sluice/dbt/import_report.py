@@ -1,4 +1,4 @@
-"""Report of an import: what became of each model and test, for people to read."""
+"""Report of an import: the outcome of each model and test, for people."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,9 +41,9 @@ def lines(report: ImportReport) -> Iterator[str]:
     )
     for title, reasons in (
         ("computed whole in each batch by Spark (incremental: preferred)", report.preferred),
-        ("not judged yet", report.unjudged),
+        ("not checked yet", report.unjudged),
         ("not understood, and left out", report.not_understood),
-        ("not taken", report.not_taken),
+        ("not imported", report.not_taken),
         ("to be checked, because Spark may differ", report.cautions),
         ("delivered from outside", report.delivered),
         ("named otherwise", report.renamed),

@@ -23,10 +23,10 @@ def import_project(
     *,
     force: bool,
 ) -> tuple[Path, Imported]:
-    """Write the pipeline's file, and return it with what it holds.
+    """Write the pipeline's file, and return it with its tables.
 
     `target`: the folder of the configuration, and the pipeline's name, '' for dbt's own. Raises
-    UsageError, before anything is written, for what can't be imported.
+    UsageError, before anything is written, if the project can't be imported.
     """
     project = read(manifest, catalog or _beside(manifest))
     config, name = target[0], _name(target[1] or clean(project.name))

@@ -1,7 +1,7 @@
-"""Parts of a query for which sqlglot's Spark SQL means something else than the warehouse does.
+"""Parts of a query whose meaning differs between sqlglot's Spark SQL and the warehouse.
 
-Each is replaced by one that gives the warehouse's result, or refused by ValueError. Types come
-last, because a cast's meaning depends on the warehouse's type.
+Each is replaced by one with the warehouse's result, or refused with ValueError. Types come last,
+because a cast's meaning depends on the warehouse's type.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ UNITS = {*BOUNDS, "WEEK"}
 
 
 def in_spark(tree: SqlTree, dialect: str) -> SqlTree:
-    """Return the tree, changed so that Spark gives what the warehouse gives."""
+    """Return the tree, changed so that Spark's result equals the warehouse's."""
     if dialect not in SPARKS:
         tree = annotate_types(tree, dialect=dialect)
         tree = _replaced(tree, MEANINGS, dialect)
@@ -45,13 +45,13 @@ def in_spark(tree: SqlTree, dialect: str) -> SqlTree:
 
 
 def unsure(tree: SqlTree, dialect: str) -> Iterator[str]:
-    """Yield what may give another result in Spark, because types or functions aren't known."""
+    """Yield parts that may differ in Spark, because types or functions aren't known."""
     typed = annotate_types(tree.copy())
     for division in typed.find_all(exp.Div):
         sides = (division.this, division.expression)
         if division.args.get("typed") and not any(_is_fraction(side) for side in sides):
             shown = division.sql()
-            yield f"{shown}: Spark keeps the fraction of whole numbers; write DIV if both are whole"
+            yield f"{shown}: Spark's / keeps the fraction; write DIV if both values are integers"
     for call in tree.find_all(exp.Anonymous) if dialect not in SPARKS else ():
         if call.name.lower() != "date_part":
             yield f"{call.name}() is taken for Spark's function of that name"
@@ -93,14 +93,16 @@ def _difference(part: SqlTree, dialect: str) -> SqlTree:
         return part
     unit = _unit(part)
     if unit not in BOUNDS:
-        raise ValueError(f"{part.sql()!r}: weeks begin on another day in Spark; write it by days")
+        raise ValueError(
+            f"{part.sql()!r}: weeks start on a different day in Spark; use days instead"
+        )
     times = {"later": part.this, "earlier": part.expression}
     formula = sqlglot.parse_one(BOUNDS[unit], dialect="spark")
     return exp.paren(formula.transform(_filled, times))
 
 
 def _filled(part: SqlTree, times: Mapping[str, SqlTree]) -> SqlTree:
-    """Return the time that a column of a formula stands for."""
+    """Return the argument behind a placeholder of a formula."""
     return times[part.name].copy() if isinstance(part, exp.Column) else part
 
 
@@ -109,7 +111,9 @@ def _moved(part: SqlTree, _dialect: str) -> SqlTree:
     amount, unit = part.expression, _unit(part)
     amount = amount.this if isinstance(amount, exp.Interval) else amount
     if unit not in UNITS or not (amount.is_int or (amount.is_string and amount.name.isdigit())):
-        raise ValueError(f"{part.sql()!r}: Spark adds only a fixed number of units to a time")
+        raise ValueError(
+            f"{part.sql()!r}: Spark adds only a constant number of units to a timestamp"
+        )
     number = int(amount.name if amount.is_string else amount.to_py())
     is_back = isinstance(part, BACK) != (number < 0)
     interval = exp.Interval(this=exp.Literal.string(abs(number)), unit=exp.var(unit))
@@ -141,7 +145,7 @@ def _extract(part: exp.Extract, dialect: str) -> SqlTree:
     if name in DAYS_OF_WEEK:
         return _day_of_week(exp.DayOfWeek(this=part.expression), dialect)
     if name.startswith("WEEK") and dialect == "bigquery":
-        raise ValueError(f"{part.sql()!r}: weeks begin on another day in Spark")
+        raise ValueError(f"{part.sql()!r}: weeks start on a different day in Spark")
     return part
 
 
@@ -167,7 +171,7 @@ def _percentile(part: exp.WithinGroup, _dialect: str) -> SqlTree:
 
 
 def _logarithm(part: exp.Log, _dialect: str) -> SqlTree:
-    """Take the logarithm of one number to base 10; Spark's is the natural one."""
+    """Replace the logarithm of one number by one to base 10; Spark's is the natural one."""
     if part.expression:
         return part
     return exp.Anonymous(this="LOG10", expressions=[part.this])
@@ -177,7 +181,7 @@ def _replace_pattern(part: exp.RegexpReplace, dialect: str) -> SqlTree:
     """Replace all that matches a pattern, as Spark does; some warehouses replace the first."""
     modifiers = part.args.get("modifiers")
     if dialect in REPLACE_ONE and (modifiers is None or modifiers.name != "g"):
-        raise ValueError(f"{part.sql()!r}: Spark replaces all that matches, not the first; add 'g'")
+        raise ValueError(f"{part.sql()!r}: Spark replaces every match, not only the first; add 'g'")
     part.set("modifiers", None)
     return part
 

@@ -1,8 +1,8 @@
-"""A pipeline's declarations of a dbt project, judged as they are made.
+"""A pipeline's declarations for a dbt project, checked one by one.
 
 Each model's view is resolved by the same code as a declared one, over the tables made before it.
-What a view reads and no view keeps is delivered from outside: dbt's sources and seeds, snapshots,
-and models that are not imported.
+Inputs that no view provides are delivered from outside: dbt's sources and seeds, snapshots, and
+models that are not imported.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ from sluice.language.typed.types import GAP
 
 FIELDS = ("description", "kind", "incremental", "sql", "expect")
 Find = Callable[[str], str]  # path of a file in the dbt project -> its path for Sluice, or ''
-ANALYSIS = "an analysis, which keeps no table"
+ANALYSIS = "an analysis, which builds no table"
 NOT_COMPILED = "the manifest has no compiled SQL of it: `dbt compile --full-refresh`"
 
 
@@ -69,11 +69,13 @@ class Imported:
                 self._expect(check, fields)
         self.report.not_taken |= dict.fromkeys(self.project.analyses, ANALYSIS)
         for check in self._checks[""]:
-            self.report.untested[check.name] = "it is a query of its own; write it as a view in SQL"
+            self.report.untested[check.name] = (
+                "it is a test with its own query; write it as a view in SQL"
+            )
 
     @property
     def next_steps(self) -> str:
-        """Work that is left before the first run, in words."""
+        """Remaining work before the first run, as text."""
         has_gaps = any(GAP in fields["schema"] for fields in self.sections["sources"].values())
         first = "fill in the `?`, then " if has_gaps else ""
         return f"{first}look over the paths and start_date, `sluice validate`, `sluice plan`"
@@ -114,7 +116,7 @@ class Imported:
         return f"{self.name}.{self._names[node]}"
 
     def _judge(self, name: str, fields: ExpectationFields) -> str:
-        """Add the view's table; return why it can't be kept incrementally, '' if it can.
+        """Add the view's table; return why it can't be maintained incrementally, '' if it can.
 
         Raises ValueError if it can't be computed at all.
         """
@@ -130,7 +132,7 @@ class Imported:
         return ""
 
     def _delivered(self, node: DbtNode) -> tuple[str, ExpectationFields]:
-        """Return the section and declaration of what a view reads; none if it is a view."""
+        """Return the section and declaration of a view's input; none if that is a view."""
         if node.id in self._declared:
             return "", {}
         section, fields = self._as_files(node)
@@ -177,7 +179,7 @@ class Imported:
             self.report.renamed[f"{node.type} {node.group}.{node.name}"] = self._names[node.id]
 
     def _expect(self, check: DataTest, fields: ExpectationFields) -> None:
-        """Add what is like a test to its table, or report why nothing is."""
+        """Add the expectation that corresponds to a test, or report why there is none."""
         if check.macro in ("unique", "not_null") and [check.column.lower()] == fields.get("key"):
             self.report.by_key += 1
             return
@@ -215,7 +217,7 @@ class Imported:
 
 def _not_taken(node: DbtNode) -> str:
     if node.type == "snapshot":
-        return "a snapshot, whose past only dbt knows; a dimension with `history` keeps one"
+        return "a snapshot, whose history only dbt has; a dimension with `history` keeps its own"
     if not node.is_sql:
         return "a model in Python"
     return ""

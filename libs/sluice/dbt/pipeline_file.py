@@ -1,4 +1,4 @@
-"""The pipeline's file: YAML as people write it, put in place whole."""
+"""The pipeline's file: YAML for people, written atomically."""
 
 from collections.abc import Mapping
 from io import StringIO
@@ -59,7 +59,7 @@ def _section(name: str, tables: Mapping[str, YamlFields]) -> str:
 
 
 def _shaped(fields: YamlFields) -> CommentedMap:
-    """Return the fields in the layout that suits them: queries as blocks, lists in one line."""
+    """Return the fields formatted: queries as blocks, lists in one line."""
     return CommentedMap((name, _value(value)) for name, value in fields.items())
 
 

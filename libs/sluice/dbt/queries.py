@@ -26,7 +26,7 @@ READS_ITSELF = (
 
 @dataclass(frozen=True)
 class TranslatedQuery:
-    """Spark SQL, the nodes that it reads, and what to look at, because Spark may differ."""
+    """Spark SQL, the nodes that it reads, and cautions where Spark may differ."""
 
     text: str
     reads: tuple[str, ...]
@@ -60,7 +60,7 @@ def _tree(sql: str, dialect: str) -> exp.Query:
     except (SqlglotError, RecursionError) as error:
         raise ValueError(f"its SQL can't be read as {dialect}: {_reason(error)}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise ValueError("its SQL is no single SELECT")
+        raise ValueError("its SQL is not a single SELECT")
     return trees[0]
 
 
@@ -74,12 +74,12 @@ def _reason(error: Exception) -> str:
 def _renamed(
     tree: exp.Query, node: DbtNode, relations: Relations, names: Mapping[str, str], pipeline: str
 ) -> tuple[str, ...]:
-    """Give every stored table its name in the pipeline; return the nodes that they are."""
+    """Rename every stored table as in the pipeline; return their nodes."""
     shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     reads: dict[str, None] = {}
     for table in list(tree.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier):
-            raise ValueError(f"it reads {table.sql()!r}, which is no table")
+            raise ValueError(f"it reads {table.sql()!r}, which is not a table")
         if not table.db and table.name.lower() in shared:
             continue
         target = relations.node(table)
@@ -109,7 +109,7 @@ def _name(table: exp.Table, name: str, pipeline: str) -> None:
 def _when_compiled(node: DbtNode) -> Iterator[str]:
     """Yield a caution about a part that dbt leaves out of a full refresh, if it can't be seen."""
     if "is_incremental" in node.raw and not THIS.search(node.raw):
-        yield "it asks is_incremental(): the manifest must be of `dbt compile --full-refresh`"
+        yield "it calls is_incremental(): create the manifest with `dbt compile --full-refresh`"
 
 
 def _spark(tree: exp.Expr, dialect: str) -> str:
@@ -118,4 +118,4 @@ def _spark(tree: exp.Expr, dialect: str) -> str:
             dialect="spark", pretty=True, unsupported_level=ErrorLevel.RAISE
         )
     except SqlglotError as error:
-        raise ValueError(f"Spark has nothing like a part of it: {_reason(error)}") from None
+        raise ValueError(f"a part of it has no equivalent in Spark: {_reason(error)}") from None

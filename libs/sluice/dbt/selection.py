@@ -17,9 +17,9 @@ Nodes = Mapping[str, DbtNode]
 
 
 def selected(nodes: Nodes, selectors: Iterable[str]) -> list[str]:
-    """Return the ids of the chosen models and snapshots, parents first; all, if none is asked for.
+    """Return the ids of the chosen models and snapshots, parents first; all, without a selector.
 
-    Selectors add to each other, and so do the words of one. Raises UsageError for one that chooses
+    Selectors are combined, and so are the words of one. Raises UsageError for one that selects
     nothing.
     """
     words = [word for selector in selectors for word in selector.split()]
@@ -29,7 +29,9 @@ def selected(nodes: Nodes, selectors: Iterable[str]) -> list[str]:
         return [i for i in order.static_order() if i in chosen and is_run(nodes[i])]
     except CycleError as error:
         names = " -> ".join(nodes[i].name for i in error.args[1])
-        raise UsageError(f"the manifest's models read each other in a circle: {names}") from None
+        raise UsageError(
+            f"the manifest's models depend on each other in a cycle: {names}"
+        ) from None
 
 
 def is_run(node: DbtNode) -> bool:
@@ -41,14 +43,14 @@ def _chosen(nodes: Nodes, word: str) -> set[str]:
     parts = SELECTOR.fullmatch(word)
     method = (parts[2] or "name") if parts else ""
     if parts is None or method not in METHODS:
-        raise UsageError(f"--select {word}: it can't be read", hint=FORMS)
+        raise UsageError(f"--select {word} can't be parsed", hint=FORMS)
     matches = METHODS[method]
     found = {i for i, node in nodes.items() if matches(node, parts[3])}
     with_parents = _closed(found, {i: n.parents for i, n in nodes.items()}) if parts[1] else set()
     with_children = _closed(found, _children(nodes)) if parts[4] else set()
     every = found | with_parents | with_children
     if not any(is_run(nodes[i]) for i in every):
-        raise UsageError(f"--select {word}: it chooses no model", hint=_near(nodes, parts[3]))
+        raise UsageError(f"--select {word} selects no model", hint=_near(nodes, parts[3]))
     return every
 
 
@@ -77,7 +79,7 @@ METHODS: Mapping[str, Callable[[DbtNode, str], bool]] = {
 
 
 def _closed(found: set[str], edges: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return what can be reached by the edges."""
+    """Return the nodes that can be reached by the edges."""
     reached, waiting = set[str](), list(found)
     while waiting:
         for other in edges.get(waiting.pop(), ()):

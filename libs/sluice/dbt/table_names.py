@@ -1,6 +1,6 @@
 """Names of a pipeline's tables for dbt's nodes, and the nodes that compiled SQL means.
 
-Names are given over the whole project, so that another selection doesn't change them. Models come
+Names are assigned for the whole project, so a different selection doesn't change them. Models come
 first; a source or a seed whose name is taken gets the name of its source or schema as a prefix.
 """
 

@@ -1,7 +1,7 @@
 """Types of a warehouse as those of Spark.
 
-Times without a zone become TIMESTAMP, because Sluice reads them as UTC. A decimal without places is
-taken as its warehouse takes it.
+Times without a zone become TIMESTAMP, because Sluice reads them as UTC. A decimal without places
+has the warehouse's meaning.
 """
 
 from sqlglot import exp
@@ -28,7 +28,7 @@ PLACES = {"bigquery": "38, 9", "duckdb": "18, 3", "snowflake": "38, 0", "redshif
 
 
 def declared(text: str, dialect: str) -> str:
-    """Return a column's type as Spark's; `?` if it isn't known, or Spark has none like it."""
+    """Return a column's type as Spark's; `?` if it isn't known, or Spark has no equivalent."""
     try:
         tree = exp.DataType.build(text, dialect=dialect) if text else None
         return canonical(_whole(tree, dialect).sql("spark")) if tree else GAP

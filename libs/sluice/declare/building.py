@@ -19,7 +19,7 @@ from sluice.language.names import unknown
 
 @dataclass(frozen=True)
 class Declaration:
-    """A table as declared; `spec` is None if it has mistakes of its own."""
+    """A table as declared; `spec` is None if the declaration itself has mistakes."""
 
     id: str
     spec: TableSpec | None
@@ -39,10 +39,10 @@ def build(
     is_complete: bool = True,
     review: Review | None = None,
 ) -> Graph:
-    """Build the graph of what is declared; note and leave out what can't be resolved.
+    """Build the graph of the declarations; report and leave out those that can't be resolved.
 
-    If a file could not be read, names in other pipelines are assumed to exist. `review` gives a
-    further opinion on each expectation.
+    If a file could not be read, names in other pipelines are assumed to exist. `review` checks each
+    expectation further.
     """
     edges = {
         name: _inputs(declaration, declared, mistakes, is_complete)
@@ -75,7 +75,7 @@ def resolved_alone(graph: Graph, kind_name: str, fields: Mapping[str, Any], tabl
 
 
 def written_references(declaration: Declaration) -> Iterator[Reference]:
-    """Yield the dimensions joined by a declaration that has mistakes, as far as legible."""
+    """Yield the dimensions joined by a declaration with mistakes, if they can be read."""
     written: Any = declaration.document.at(declaration.where)
     joins = written.get("join") if isinstance(written, dict) else None
     for i, join in enumerate(joins if isinstance(joins, list) else ()):

@@ -28,7 +28,7 @@ class Column(Model):
 
 
 class Change(Model):
-    """The column that says what a row does to its table, and the words that it says it with."""
+    """The column with each row's operation, and the words for the operations."""
 
     column: str
     insert: tuple[str, ...] = ()
@@ -43,9 +43,9 @@ class Change(Model):
         words = [word for group in groups for word in group]
         twice = sorted({word for word in words if words.count(word) > 1})
         if twice:
-            raise ValueError(f"{', '.join(map(repr, twice))}: a word may mean one thing only")
+            raise ValueError(f"{', '.join(map(repr, twice))}: a word can have only one meaning")
         if not self.insert and not self.update:
-            raise ValueError("`insert` or `update` must name the words that bring rows")
+            raise ValueError("`insert` or `update` must name the words that insert or update rows")
         return self
 
 
@@ -139,6 +139,7 @@ def _column(name: str, type_: str) -> Column:
         check_name(name)
     except ValueError as error:
         raise ValueError(
-            f"{error}; if files call it so, declare another name, and {name!r} under `names`"
+            f"{error}; if the files use this name, declare another one, and list {name!r} under "
+            "`names`"
         ) from None
     return Column(name=name, type=type_)

@@ -1,7 +1,7 @@
-"""A delivered row: its own columns, plus what its reader knows of it.
+"""A delivered row: its own columns, plus facts from its reader.
 
 The columns may be missing; all but CUT are STRING. A row with a reason can't be used and is
-quarantined. Expectations don't judge a row that deletes: it need not hold more than its key.
+quarantined. Expectations don't apply to a row that deletes: it need not hold more than its key.
 """
 
 REASON = "_sluice_reason"  # why the row can't be used; null if it can

@@ -1,4 +1,4 @@
-"""Environments of a lake: lakes of their own beside it, below `<lake>/__env/<name>`.
+"""Environments of a lake: separate lakes below `<lake>/__env/<name>`.
 
 `SLUICE_ENV` chooses one. All reads and writes then go there. On a disk the folder is the lake, and
 must contain a file that records its first versions. In an object store, the only commit of the
@@ -26,7 +26,7 @@ def names(lake: str) -> list[str]:
 
 
 def places(lake: str) -> dict[str, str]:
-    """Return where the environments of a lake lie, by name."""
+    """Return the places of a lake's environments, by name."""
     if "://" in lake:
         return dict(_claimed(lake))
     found = Path(lake, FOLDER).glob(f"*/{NOTE}.json")
@@ -34,7 +34,7 @@ def places(lake: str) -> dict[str, str]:
 
 
 def place(lake: str, name: str) -> str:
-    """Return the folder of an environment. Raises UsageError for what is no name."""
+    """Return the folder of an environment. Raises UsageError for an invalid name."""
     try:
         folder = f"{FOLDER}/{check_name(name)}"
     except ValueError as error:
@@ -43,7 +43,7 @@ def place(lake: str, name: str) -> str:
 
 
 def folders(lake: str) -> list[str]:
-    """Return the names below which environments of a lake in a store lie, claimed or not."""
+    """Return the names of a lake's environments in a store, claimed or not."""
     from sluice.declare.filesystems import folder_names
 
     return folder_names(f"{lake.rstrip('/')}/{FOLDER}")
@@ -69,7 +69,7 @@ def _claimed(lake: str) -> Iterator[tuple[str, str]]:
 
 
 def existing(lake: str, name: str) -> str:
-    """Return where an environment lies. Raises UsageError, with those that there are."""
+    """Return the place of an environment. Raises UsageError, with the existing ones."""
     known = places(lake)
     if name not in known:
         guess = f"; did you mean {match!r}?" if (match := near(name, known)) else ""

@@ -58,14 +58,16 @@ class Expectation(Model):
     @classmethod
     def _looks_like_an_expectation(cls, name: str) -> str:
         if not name.startswith("expect_"):
-            raise ValueError(f"{name!r} is no expectation: Great Expectations' begin with expect_")
+            raise ValueError(
+                f"{name!r} is not an expectation: names of Great Expectations begin with expect_"
+            )
         return name
 
     @model_validator(mode="after")
     def _a_whole_table_only_warns(self) -> Self:
         if self.over == "table" and self.on_failure != "warn":
             raise ValueError(
-                f"what is expected over the whole table can't {self.on_failure} a batch;"
+                f"an expectation over the whole table can't {self.on_failure} a batch;"
                 " use on_failure: warn, or over: batch"
             )
         return self

@@ -60,7 +60,7 @@ def located(uri: str) -> tuple[FileSystem, str]:
 def folder_names(uri: str) -> list[str]:
     """Return the names of the folders in a folder; none if there is no such folder.
 
-    pyarrow lists no folders in Google's store, so all files below are listed there.
+    pyarrow lists no folders in Google's store, so there, all files below are listed.
     """
     files, path = located(uri)
     is_flat = isinstance(files, GcsFileSystem)
@@ -72,7 +72,7 @@ def folder_names(uri: str) -> list[str]:
 
 
 def uri_of(path: str, beside: str) -> str:
-    """Return the URI of a path in the file system in which another URI lies."""
+    """Return the URI of a path in the file system of another URI."""
     scheme = beside.partition("://")[0]
     if scheme.lower() not in AZURE.schemes:
         return f"{scheme}://{path}"
@@ -99,15 +99,14 @@ def _named(*variables: str) -> str:
 
 
 def region() -> str:
-    """Return the region; a server of one's own has one, whatever it is called."""
+    """Return the region; your own server has one, too, under any name."""
     return _named(*REGIONS) or ("us-east-1" if _named(*ENDPOINTS) else "")
 
 
 @lru_cache(maxsize=8)
 def _s3(environ: tuple[tuple[str, str], ...], keys: Credentials | None) -> S3FileSystem:  # noqa: ARG001
-    """Return the client for these variables, which are what it depends on.
-
-    Without keys, it looks for credentials as every AWS tool does.
+    """Return the client for these variables. Without keys, it finds credentials like every AWS
+    tool.
     """
     named: dict[str, Any] = {"endpoint_override": _named(*ENDPOINTS), "region": region()}
     named |= asdict(keys) if keys else {}
@@ -135,7 +134,7 @@ def _azure_parts(uri: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=8)
 def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSystem:  # noqa: ARG001
-    """Return the client for these variables: by key, token, or what Azure's own tools look for."""
+    """Return the client for these variables: by key, token, or Azure's usual credentials."""
     named = {"account_key": _named(*AZURE_KEYS), "sas_token": _named(*AZURE_TOKENS)}
     if endpoint := _azure_endpoint():
         server = urlsplit(endpoint)
@@ -153,9 +152,9 @@ def _google_emulator() -> str:
 
 @lru_cache(maxsize=8)
 def _google(environ: tuple[tuple[str, str], ...]) -> GcsFileSystem:  # noqa: ARG001
-    """Return the client for these variables: by what Google's own tools look for.
+    """Return the client for these variables, or by Google's usual credentials.
 
-    An emulator is asked without credentials.
+    An emulator needs none.
     """
     server = urlsplit(_google_emulator())
     named = {"anonymous": True, "scheme": server.scheme, "endpoint_override": server.netloc}

@@ -38,7 +38,7 @@ class Graph:
         return tuple(self.tables[input_] for input_ in self.tables[table_id].inputs)
 
     def stored(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """Return the stored tables behind these; one that is not stored stands for its inputs."""
+        """Return the stored tables behind these: of one that is not stored, its inputs."""
         found: list[str] = []
         for table_id in ids:
             table = self.tables[table_id]

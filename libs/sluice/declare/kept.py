@@ -1,7 +1,7 @@
 """Files that keep the result of reading a configuration, as long as it would be the same.
 
-A result is valid for the same files of the configuration and of this package, and for the same
-values of the environment variables that were read. Only fingerprints of these values are kept,
+A result is valid for the same files of the configuration and of this package. The environment
+variables that were read must also have the same values. Only fingerprints of these values are kept,
 because they may be secret.
 """
 
@@ -49,13 +49,13 @@ class Noting(Mapping[str, str]):
 
 @dataclass(frozen=True)
 class KeptResult:
-    """A file that keeps a result, and the state of what it came from."""
+    """A file that keeps a result, and the state of its sources."""
 
     file: Path
     state: str
 
     def read(self, environ: Mapping[str, str]) -> bytes | None:
-        """Return the result; None if it is not valid, or others could have written it."""
+        """Return the result; None if it is not valid, or another user could have written it."""
         with suppress(*UNREADABLE), open(self.file, "rb", opener=_no_link) as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.getuid() or status.st_mode & OTHERS_MAY_WRITE:
@@ -83,7 +83,7 @@ class KeptResult:
 
 def kept_in(folder: Path, config: Path) -> KeptResult:
     """Return the file in a folder that keeps a configuration's result."""
-    shown = repr((str(config), str(config.absolute())))  # messages show paths as they were given
+    shown = repr((str(config), str(config.absolute())))  # messages show paths as given
     state = repr((shown, str(config.resolve()), _made_by(), stamps(config)))
     name = hashlib.sha256(shown.encode()).hexdigest()[:16]
     return KeptResult(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
@@ -91,15 +91,15 @@ def kept_in(folder: Path, config: Path) -> KeptResult:
 
 @cache
 def _made_by() -> tuple[object, ...]:
-    """Return what identifies the code of this process, which has read its files once."""
+    """Return the identity of this process's code, whose files were read once."""
     return (sys.version, *map(version, LIBRARIES), *stamps(PACKAGE, ".py"))
 
 
 def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
     """Return the state of the files below a folder, without reading them.
 
-    Declarations name files of queries and schemas, so any file counts, also behind links. The state
-    of too many files is never the same.
+    Declarations refer to files of queries and schemas, so any file counts, linked ones included.
+    The state of too many files is never the same.
     """
     found = sorted(islice(_stamps(str(folder), suffix, ()), MOST_FILES))
     return tuple(found) if len(found) < MOST_FILES else ((secrets.token_hex(), 0, 0, 0, 0),)
@@ -107,7 +107,7 @@ def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
 
 def _stamps(folder: str, suffix: str, inside: tuple[tuple[int, int], ...]) -> Iterator[Stamp]:
     for entry in _entries(folder):
-        with suppress(OSError):  # an editor's file that has gone meanwhile, or a link to nowhere
+        with suppress(OSError):  # an editor's file that has disappeared, or a broken link
             found = entry.stat()
             place = (found.st_dev, found.st_ino)
             if S_ISDIR(found.st_mode) and place not in inside:

@@ -31,7 +31,7 @@ from sluice.limits import Limits
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
 
-MANY_TABLES = 8  # from here on, loading takes longer than keeping
+MANY_TABLES = 8  # from here on, loading takes longer than the cache
 
 
 def _is_zone(name: Any) -> bool:
@@ -95,7 +95,7 @@ class Pipeline(Model):
 
 
 class Project(Model):
-    """Everything that is declared, checked; `root` is where relative paths start.
+    """All declarations, checked; relative paths start at `root`.
 
     `environment`: the one that `lake` is, if it is not the lake of the settings.
     """
@@ -142,7 +142,7 @@ def load(
     """Load the project declared in that folder; ConfigError lists every mistake.
 
     Its lake is the environment that `SLUICE_ENV` names, if any; UsageError if there is none.
-    `review` gives a further opinion on each expectation, as mistakes in words. Files named in
+    `review` checks each expectation further, and returns mistakes as text. Files named in
     `without` are ignored.
     """
     folder, noting = Path(config_dir), Noting(environ)
@@ -216,9 +216,9 @@ def _check_store(
     environ: Mapping[str, str],
     mistakes: Mistakes,
 ) -> None:
-    """Note why no lake can be kept there, and tables that can't.
+    """Report why the lake, or tables, can't be stored there.
 
-    A connection of Airflow brings keys, whatever the profile says.
+    A connection of Airflow provides keys, so the profile does not matter.
     """
     if settings:
         reach = () if project.lake_connection else out_of_reach(project.lake, environ)

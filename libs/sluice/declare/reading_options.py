@@ -42,7 +42,7 @@ ALIASES = {
     "UTF16": "UTF-16",
     "UTF32": "UTF-32",
 }
-OF_LINES = ("ISO-8859-1", "UTF-8")  # in which a line feed is one byte; ASCII is UTF-8
+OF_LINES = ("ISO-8859-1", "UTF-8")  # with one byte for a line feed; ASCII counts as UTF-8
 ALTERING_QUOTES = ("BACK_TO_DELIMITER", "SKIP_VALUE")
 OFFSET = re.compile("(UTC|GMT|Z|(UTC|GMT)?[+-][0-9]{1,2}(:?[0-9]{2})?)")
 LANGUAGE = re.compile("[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.IGNORECASE)
@@ -52,7 +52,7 @@ _SPELLED = {name.lower(): name for name in NAMES}
 def canonical(options: Mapping[str, str]) -> dict[str, str]:
     """Return options with names and encodings as Spark spells them; `sep` may be an escaped tab.
 
-    A `quote` is escaped by itself, unless `escape` says otherwise.
+    A `quote` is escaped by doubling it, unless `escape` is given.
 
     Raises ValueError for an option in two spellings.
     """
@@ -115,7 +115,7 @@ def _of_csv(options: Mapping[str, str]) -> Iterator[str]:
 def _of_json(options: Mapping[str, str]) -> Iterator[str]:
     for name in LOOSE:
         if _is_set(options, name):
-            yield f"{name}: numbers in such JSON would not arrive as they are written; leave it out"
+            yield f"{name}: numbers in such JSON would change when read; leave it out"
 
 
 def _is_zone(name: str) -> bool:

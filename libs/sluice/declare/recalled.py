@@ -1,7 +1,7 @@
 """A loaded project, kept in Python's pickle for the next process.
 
-Loading checks all of a configuration, which takes milliseconds for each table. What is kept is read
-only by the user who alone can write it.
+Loading checks all of a configuration, which takes milliseconds for each table. A kept project is
+read only if nobody but the user can write it.
 """
 
 import pickle
@@ -16,7 +16,7 @@ from sluice.declare.registry import has_added
 from sluice.declare.text.document import Document, Where
 
 MOST_KEPT = 32
-OF_TABLE = 3  # parts of the place of a table's field: section, table, field
+OF_TABLE = 3  # parts of a field's place: section, table, field
 PLAIN = {("lake",), ("start_date",), ("end_date",)}
 SECRETIVE = re.compile("[@?;&]")  # stand beside passwords and tokens in a URL
 
@@ -33,7 +33,7 @@ def recalled(kept: KeptResult, environ: Mapping[str, str]) -> Any:
 
 
 def keep(project: Any, documents: Iterable[Document], kept: KeptResult, noted: Noting) -> None:
-    """Keep a project, unless it may hold a secret; forget those that were kept long ago."""
+    """Keep a project, unless it may hold a secret; delete old ones."""
     if has_added() or any(map(_may_hold_secrets, documents)):
         return
     kept.write(pickle.dumps(project, pickle.HIGHEST_PROTOCOL), noted)
@@ -44,7 +44,7 @@ def keep(project: Any, documents: Iterable[Document], kept: KeptResult, noted: N
 
 
 def _may_hold_secrets(document: Document) -> bool:
-    """Return whether a value of the environment stands where it might be a secret."""
+    """Return whether a value of the environment is used where it might be a secret."""
     for where, own in document.variables.items():
         value = str(document.at(where))
         if value != own and (not _is_plain(where) or SECRETIVE.search(value)):

@@ -1,7 +1,7 @@
 """Kinds of tables: a package each, with modules of fixed names.
 
-This is the one place that lists them. A package is imported when its kind is first asked for.
-The modules, called parts, are these:
+This is the one place that lists them. A package is imported when its kind is first used. The
+modules, called parts, are these:
 
     spec      `SPEC`: the model of the declaration (declare.table_spec)
     resolve   `resolve(spec, inputs, report)`: the table that it declares

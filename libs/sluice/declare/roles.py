@@ -40,7 +40,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class _Role:
-    """A role, the service that gives out its keys, and the file of the machine's token."""
+    """A role, the service that issues its keys, and the file with the machine's token."""
 
     server: str
     arn: str
@@ -52,7 +52,7 @@ _held: dict[_Role, tuple[float, Credentials]] = {}
 
 
 def keys_of_role(environ: Mapping[str, str] = os.environ) -> Credentials | None:
-    """Return keys for the role that the environment names; None if it names none, or keys.
+    """Return keys for the role in the environment; None if it has no role, or has keys.
 
     Raises StoreRefused if the service refuses them, Retryable if it does not answer.
     """
@@ -69,8 +69,8 @@ def keys_of_role(environ: Mapping[str, str] = os.environ) -> Credentials | None:
 def role_of_profile(environ: Mapping[str, str]) -> str:
     """Return the chosen profile if its keys are those of a role that it names; else ''.
 
-    Keys in variables come first. They are asked for last, since a loaded project is kept for as
-    long as all variables that were asked for stay the same.
+    Keys in variables come first. They are read last, because a loaded project stays valid only
+    while all variables that were read stay the same.
     """
     name = environ.get("AWS_PROFILE") or "default"
     takes_role = any(map(_takes_role, _sections(name, environ)))
@@ -78,7 +78,7 @@ def role_of_profile(environ: Mapping[str, str]) -> str:
 
 
 def _sections(profile: str, environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """Yield what the files say of a profile."""
+    """Yield the settings of a profile from the files."""
     for variable, usual, begin in PROFILES:
         file = Path(environ.get(variable) or usual).expanduser()
         known = ConfigParser(interpolation=None, strict=False)

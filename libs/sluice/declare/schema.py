@@ -23,7 +23,7 @@ def json_schema(of: Literal["pipeline", "project"] = "pipeline") -> JsonSchema:
 
 
 def _with_variables(schema: Any) -> Any:
-    """Let `${VAR}` stand for a word, a number or a boolean in the schema."""
+    """Allow `${VAR}` in the schema wherever a word, a number or a boolean is allowed."""
     if isinstance(schema, list):
         return [_with_variables(part) for part in schema]
     if not isinstance(schema, dict):

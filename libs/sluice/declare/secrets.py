@@ -17,7 +17,7 @@ IN_URL = re.compile(r"[?&;](user|password)=[^?&;]|//[^/@\s]*:[^/@\s]+@", re.IGNO
 
 
 def misplaced(data: Any, document: Document, where: Where) -> Iterator[tuple[Where, str]]:
-    """Yield a table's options that hold a secret or may load code, with what is wrong."""
+    """Yield a table's options that hold a secret or may load code, with the mistake."""
     options = data.get("options") if isinstance(data, dict) else None
     for name, value in options.items() if isinstance(options, dict) else ():
         at = (*where, "options", name)

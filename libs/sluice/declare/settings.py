@@ -17,7 +17,7 @@ Options = Annotated[
 
 
 Driver = Literal["postgresql", "s3"]
-# Settings of Spark SQL that concern how it computes, not what.
+# Settings of Spark SQL that affect how it computes, not the result.
 _OF_PACE = ("shuffle.", "adaptive.", "codegen.", "files.", "autoBroadcast", "ui.", "warehouse.")
 PACE = tuple(f"spark.sql.{part}" for part in _OF_PACE)
 

@@ -1,7 +1,7 @@
-"""Kinds of stores, and what a committer needs so that several may meet on one table in each.
+"""Kinds of stores, and what several committers of one table need in each.
 
 A commit of Delta creates the file of the next version. Two committers are safe only if both create
-it by an operation of the store that fails if the file exists, in every process and on every
+it by an operation that fails if the file exists. This must hold in every process and on every
 machine. Options select it for delta-rs, and settings for Spark, because the default of Delta's jar
 for S3 is a lock within one JVM. Where this is not tested, Spark computes, and delta-rs reads and
 commits.
@@ -22,7 +22,7 @@ _ALTERED = re.compile(r"[?#\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 
 @dataclass(frozen=True)
 class Store:
-    """One kind of store. `exclusive`: the operation by which only one commit of a number wins.
+    """One kind of store. `exclusive`: the operation that lets only one commit of a version succeed.
 
     `options`, `conf`: those by which delta-rs and Spark are asked for it. `unsafe`: variables that
     would end it. `why_not_spark`: why Spark has no access.
@@ -46,8 +46,8 @@ S3 = Store(
     "S3",
     ("s3", "s3a"),
     "PUT with If-None-Match: *",
-    # With an endpoint, delta-rs looks for profiles and roles only if it is asked to.
-    # A bucket that locks objects takes none without a checksum.
+    # With an endpoint, delta-rs uses profiles and roles only with this setting.
+    # A bucket with object lock accepts no object without a checksum.
     {
         "conditional_put": "etag",
         "aws_force_credential_load": "true",
@@ -105,18 +105,20 @@ def takes_spark(uri: str) -> bool:
 def misplaced(uri: str, *, is_delta: bool) -> str:
     """Return why no client finds a place in a store, or only some do; '' if all do.
 
-    `is_delta`: a table or a lake lies there. delta-rs reads its place as a web address.
+    `is_delta`: there is a table or a lake, whose place delta-rs reads as a web address.
     """
     path = uri.partition("://")[2].rstrip("/")
     if scheme_of(uri) in ("", "file"):
         return ""
     if found := _NO_PLACE.search(path):
-        what = f"{found[0]!r} is no part of a name in a store" if path else "it names no bucket"
+        what = (
+            f"{found[0]!r} is not allowed in a name in a store" if path else "it has no bucket name"
+        )
         return f"{uri}: {what}; write {scheme_of(uri)}://bucket/folder"
     if store_of(uri) is AZURE and not re.match(r"[^/@]+@[^/@.]+", path):
         return f"{uri}: no account is named; write {AZURE_PLACE}"
     if is_delta and (found := _ALTERED.search(path)):
-        return f"{uri}: {found[0]!r} would lead to another place; use a name without it"
+        return f"{uri}: {found[0]!r} would point to another place; use a name without it"
     return ""
 
 
@@ -125,7 +127,7 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Se
     store = store_of(lake)
     if store is None:
         known = ", ".join(f"{scheme}://" for scheme in SCHEMES if scheme)
-        message = f"nothing is known of commits to {scheme_of(lake)}://; write a path, or {known}"
+        message = f"commits to {scheme_of(lake)}:// are not supported; write a path, or {known}"
         yield ("lake",), message
         return
     if why := misplaced(lake, is_delta=True):

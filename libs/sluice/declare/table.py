@@ -19,8 +19,9 @@ class Table:
     """One table of the graph.
 
     `taken`: columns that its files brought beyond the declared ones. `through`: the tables
-    among its inputs that are not stored. They have no state, so their meaning is part of its own.
-    `parts`: the tables of which it is made, each of a kind of its own, itself the last.
+    among its inputs that are not stored. They have no state, so their meaning is part of the
+    table's.
+    `parts`: the tables in its chain, each with its own kind, itself the last.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Table:
 
     @property
     def delivered_to(self) -> str:
-        """Id of the table that its deliveries are committed to: its own, or one beside it."""
+        """Id of the table that its deliveries are committed to: its own, or an internal one."""
         is_apart = DELIVERIES in self.spec.delivered_beside
         return internal(self.id, DELIVERIES) if is_apart else self.id
 

@@ -1,4 +1,4 @@
-"""Declaration of a table, and the facts that its kind states for all tables of that kind.
+"""Declaration of a table, and the facts that its kind provides for all of its tables.
 
 Code that iterates over tables asks for these facts, never for the kind itself.
 """
@@ -63,7 +63,7 @@ class TableSpec(Model):
 
     @property
     def windows(self) -> Window | None:
-        """Windows of its rows, by which a view over it can expire its own."""
+        """Windows of its rows, by which a view over it can expire its rows."""
         return None
 
     @property
@@ -73,7 +73,7 @@ class TableSpec(Model):
 
     @property
     def caution(self) -> str:
-        """Words for `plan` on batches that cost more than what changed; '' if none do."""
+        """Text for `plan` on batches that cost more than their changes; '' if there are none."""
         return ""
 
     @property
@@ -88,7 +88,7 @@ class TableSpec(Model):
 
     @property
     def announced(self) -> str:
-        """Path of the table of others that it reads, whose owner may announce news; or ''."""
+        """Path of the foreign table that it reads, whose owner may announce changes; or ''."""
         return ""
 
     @property
@@ -103,17 +103,17 @@ class TableSpec(Model):
 
     @property
     def is_followed(self) -> bool:
-        """True if its commits hold the place that it has reached: in a topic, or in a table."""
+        """True if its commits contain its place in a topic or a foreign table."""
         return False
 
     @property
     def outside(self) -> str:
-        """Place of its rows if that is no path of files, in words; or ''."""
+        """Place of its rows as text if that is not a path of files; or ''."""
         return ""
 
     @property
     def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:
-        """Tables beside its own that hold rows as they were delivered, each with their key."""
+        """Internal tables that hold rows as they were delivered, each with their key."""
         return {}
 
     @property

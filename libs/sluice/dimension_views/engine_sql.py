@@ -36,7 +36,7 @@ def translated(expression: Expression, view: str) -> str:
 
 
 def where_sql(spans: tuple[KeyRange, ...]) -> str:
-    """Return the spans' first columns as SQL, enough to prune by; exact filtering comes later."""
+    """Return the spans' first columns as SQL for pruning; exact filtering comes later."""
     tests = []
     for span in spans:
         for sign, bound in ((">=", span.low), ("<=", span.high)):

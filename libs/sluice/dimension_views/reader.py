@@ -2,7 +2,7 @@
 
 delta-rs' own query engine runs the join over the pinned versions of the dimensions. A dimension
 with a history takes part with its current rows. Expressions are accepted only if they mean the same
-in that engine as in Spark; a view that needs more is read through a lookup.
+in that engine as in Spark; other views are read through a lookup.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,7 +48,7 @@ class JoinedTable(KeyValues):
 
     @property
     def versions(self) -> dict[str, int]:
-        """Version of each dimension that is read; one behind a view has both names."""
+        """Version of each dimension that is read; one behind a view is listed by both names."""
         return {name: table.version() for name, table in self.tables().items()}
 
     @property
@@ -74,7 +74,7 @@ class JoinedTable(KeyValues):
 
     @property
     def count(self) -> int:
-        """Number of rows of the view: as many as the join gives."""
+        """Number of rows of the view, which is that of the join."""
         return sum(batch.num_rows for batch in self._query())
 
     def get(self, *key: Any) -> Row | None:

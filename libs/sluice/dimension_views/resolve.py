@@ -41,7 +41,7 @@ def _check_join(
     join, at = spec.join[i], ("join", i, "on")
     if i == 0 or join.on is None:
         if (i == 0) != (join.on is None):
-            mistakes.add(at, "the first dimension has no `on`, every other one has")
+            mistakes.add(at, "the first dimension takes no `on`; every other one needs it")
         return
     before = [other.dimension for other in spec.join[:i]]
     names = {name.rpartition(".")[2]: inputs[name].columns for name in before if name in inputs}

@@ -1,4 +1,4 @@
-"""Address and credentials of a database, read from the environment alone.
+"""Address and credentials of a database, read only from the environment.
 
 A dimension names a connection. `AIRFLOW_CONN_<ID>` holds it, as a URI or as JSON, in the form that
 Airflow reads as well. A DAG's task puts Airflow's own connection there for its job.
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from sluice.errors import UsageError
 
 VARIABLE = "AIRFLOW_CONN_{}"
-KINDS = {"postgres": "postgresql"}  # Airflow's words that JDBC spells differently
+KINDS = {"postgres": "postgresql"}  # Airflow's names with another spelling in JDBC
 PORTS = {"postgresql": 5432}
 
 
@@ -22,7 +22,7 @@ def jdbc_options(
 ) -> dict[str, str]:
     """Return Spark's options `url`, `user` and `password`.
 
-    Raises UsageError, which never shows what the connection holds.
+    Raises UsageError, which never shows the connection's content.
     """
     name = VARIABLE.format(connection.upper())
     text = environ.get(name, "")
@@ -36,7 +36,7 @@ def jdbc_options(
         parts = _of_json(json.loads(text)) if text.lstrip().startswith("{") else _of_uri(text)
     except (ValueError, TypeError, AttributeError):
         raise UsageError(
-            f"{table}: {name} is no connection", hint="it is a URI or JSON, as Airflow has it"
+            f"{table}: {name} is not a connection", hint="write a URI or JSON, as in Airflow"
         ) from None
     kind = KINDS.get(parts["kind"], parts["kind"])
     host = f"{parts['host']}:{parts['port'] or PORTS.get(kind, '')}".rstrip(":")

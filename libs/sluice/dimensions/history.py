@@ -1,7 +1,7 @@
 """Dimensions: the rows of a snapshot, and their history.
 
 History is SCD type 2 (Kimball): valid_from, valid_to (exclusive, null while current), is_current. A
-key's first version is valid from the beginning of time unless the source says otherwise.
+key's first version is valid from the beginning of time unless the source gives its start.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -60,7 +60,7 @@ def _micros(moment: datetime) -> int:
 def versions_by_column(
     old: DataFrame, loaded: DataFrame, key: tuple[str, ...], column: str, at: datetime
 ) -> DataFrame:
-    """Return the history after a snapshot whose `column` gives the start of each row's validity.
+    """Return the history after a snapshot with the start of each row's validity in `column`.
 
     Versions may arrive late and in any order: each is valid until the next of its key. A key
     missing from the snapshot is closed at `at`.
@@ -87,8 +87,8 @@ def versions_by_column(
 def completed(old: DataFrame, loaded: DataFrame) -> DataFrame:
     """Return a history with all columns of `loaded`, some of which it lacks.
 
-    A definition's growth is no event in the history. A current version that agrees with the
-    snapshot in all shared columns gets the others from there. Closed versions have null.
+    An added column is not an event in the history. A current version that agrees with the snapshot
+    in all shared columns gets the others from there. Closed versions have null.
     """
     shared = [c for c in loaded.columns if c in old.columns]
     added = [c for c in loaded.columns if c not in old.columns]

@@ -67,7 +67,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
 def load_as(
     spark: Spark, project: Project, landed: LandedDimension, run: Run, before: Head | None, put: Put
 ) -> BatchReport:
-    """Read the due part of the source, judge its rows, and `put` the good ones into the table."""
+    """Read the due part of the source, check its rows, and `put` the good ones into the table."""
     clock = Clock()
     wanted = due(landed, before, again=run.full_refresh)
 
@@ -93,7 +93,7 @@ def _is_plain(spec: Dimension) -> bool:
 def engine_of_load(
     project: Project, landed: LandedDimension, pending: PendingFiles, before: Head | None
 ) -> str:
-    """Return the engine that a load would report, unless a value decides otherwise."""
+    """Return the engine that a load would report, unless a value needs Spark."""
     size = _size(pending, before, 0).bytes
     is_small = size <= project.limits.computed_here_bytes and _is_plain(landed.spec)
 
@@ -184,7 +184,7 @@ def _check_usable(landed: LandedDimension, passed: Passed, replaced: Head | None
         raise QualityStop(
             f"{landed.table.id}: not one of its {verdict.rows_read:,} rows can be used",
             hint=f"the dimension stays as it was; `sluice read {landed.table.name}__quarantine` "
-            "says why, an empty dimension is a file without rows",
+            "shows why; for an empty dimension, deliver a file without rows",
         )
 
 
@@ -237,7 +237,7 @@ def _resolved(project: Project, landed: LandedDimension) -> Dimension:
 
 
 def _record(landed: LandedDimension, pending: PendingFiles, passed: Passed, batch: int) -> None:
-    """Note what was loaded; of a log, all of its files, including those read before."""
+    """Note the loaded files; of a log, all of its files, including those read before."""
     verdict, earlier = passed.verdict, pending.noted
     counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
     if earlier:

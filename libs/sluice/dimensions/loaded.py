@@ -12,7 +12,7 @@ from sluice.dimensions.spec import Dimension
 
 
 def note(spec: Dimension, files: Sequence[LandedFile], made: str) -> str:
-    """Return the note about files; it changes with them, and with what is made of them."""
+    """Return the note about files; it changes with them, and with their interpretation."""
     if spec.is_log:
         return " ".join(_print(file, made) for file in files)
     return fingerprint(files, made)
@@ -21,7 +21,7 @@ def note(spec: Dimension, files: Sequence[LandedFile], made: str) -> str:
 def not_noted(files: Sequence[LandedFile], made: str, noted: str) -> tuple[LandedFile, ...] | None:
     """Return the files of a log that were not read yet.
 
-    Return None if a file that was read has changed or is missing, or something else was made of it.
+    Return None if a file that was read has changed, is missing, or was read differently.
     """
     prints = {_print(file, made): file for file in files}
     known = set(noted.split())

@@ -59,7 +59,7 @@ def merged(
     run: str,
     clock: Clock,
 ) -> Loaded:
-    """Commit the state that new rows lead to, and return its standing rows. Raises LostRace."""
+    """Commit the state after new rows, and return its rows without deletes. Raises LostRace."""
     spec = landed.spec
     columns = (*columns_of(landed.table, spec), OP, ORIGIN)
     fresh = operations(accepted, spec.change).select(*names((*columns, POSITION)))

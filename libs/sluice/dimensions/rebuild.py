@@ -1,7 +1,7 @@
-"""Rebuild of a dimension: a new full load in place of the current table.
+"""Rebuild of a dimension: a new full load that replaces the current table.
 
-No source has the versions of a history any more. They are converted to the current columns, or the
-rebuild is refused.
+A source no longer has the earlier versions of a history. They are converted to the current columns,
+or the rebuild is refused.
 """
 
 from dataclasses import replace
@@ -103,6 +103,6 @@ def _check_types(table: Table, old: DataFrame, kept: dict[str, str]) -> None:
 def _lost(table: Table, why: str) -> HistoryLost:
     return HistoryLost(
         f"{table.id} can't be rebuilt from its source alone: {why}",
-        hint="take the change back; or declare the changed dimension under another name. "
+        hint="revert the change; or declare the changed dimension under another name. "
         "Nothing was changed",
     )

@@ -33,7 +33,7 @@ def resolve(
 
 
 def _useless(spec: Dimension) -> Iterator[tuple[Where, str]]:
-    """Yield settings without effect, and formats that a dimension can't be read from."""
+    """Yield settings without effect, and unsupported formats."""
     if spec.format == "kafka":
         yield ("format",), f"a dimension is loaded whole, and a topic has no end: {INSTEAD}"
     elif spec.format == "jdbc" and spec.path:

@@ -2,8 +2,8 @@
 
 Only listings and logs are read; no Spark is started. A snapshot is read whole. Of a log of changes,
 the files that arrived since the last load are read. All files are read if one that was read before
-has changed or is missing, or if it is unknown which were read. This is necessary because the rows
-that its rows had replaced are not kept.
+has changed or is missing, or if it is unknown which were read. This is necessary because replaced
+rows are not kept.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ IN_FILES = ("json", "csv", "parquet", "delta")
 class LandedDimension:
     """Source of a dimension. `options`: how to read it, at the version that was found.
 
-    `made`: what is made of its files, as a fingerprint.
+    `made`: the fingerprint of how its files are read.
     """
 
     table: Table
@@ -111,7 +111,9 @@ def due(landed: LandedDimension, before: Head | None, *, again: bool = False) ->
     if not landed.spec.is_log:
         return PendingFiles(landed.files)
     if (state := _state(landed, before)) is None:
-        return _whole(landed, "its state is not the one last stored; everything is read again")
+        return _whole(
+            landed, "the table is no longer as the last load left it; everything is read again"
+        )
     fresh = not_noted(landed.files, landed.made, noted.files)
     if fresh is None:
         count = len(landed.files)
@@ -122,7 +124,7 @@ def due(landed: LandedDimension, before: Head | None, *, again: bool = False) ->
 
 
 def _state(landed: LandedDimension, before: Head) -> Head | None:
-    """Return the state of a log, if it has all that the table was made from."""
+    """Return the state of a log, if it covers all files behind the table."""
     at, position = head_as_found(landed.state_uri), before.position
     used = position.references.get(landed.state_id) if position else None
     if at is None or at.position is None or used is None or used.table != at.table:

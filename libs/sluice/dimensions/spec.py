@@ -35,9 +35,13 @@ class Dimension(Declared):
         if self.connection and self.format != "jdbc":
             raise ValueError(f"`connection` is for format: jdbc, not for {self.format}")
         if self.valid_from and not self.history:
-            raise ValueError("`valid_from` says since when a version holds: it needs history: true")
+            raise ValueError(
+                "`valid_from` is the time from which a version is valid: it needs history: true"
+            )
         if self.change and self.delivery == "snapshot":
-            raise ValueError("a snapshot holds whole rows: `change` needs delivery: changes")
+            raise ValueError(
+                "`change` needs delivery: changes, because a snapshot holds whole rows"
+            )
         return self
 
     @property

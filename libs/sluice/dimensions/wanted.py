@@ -21,11 +21,11 @@ from sluice.files.operations import operations, placed, unknown_word
 from sluice.files.reading import Reading
 from sluice.gate.rules.row_rules import EVERY_ROW
 
-ORIGIN = "_sluice_origin"  # the file that a log's row comes from
+ORIGIN = "_sluice_origin"  # the file of a log's row
 
 
 def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:
-    """Add the dimension's own objections to the reasons of rows that were read.
+    """Add the dimension's own reasons to those of the rows read.
 
     Rows of a log get their ORIGIN. `fits`: SQL condition for rows that break no other rule.
     """
@@ -40,13 +40,13 @@ def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:
 
 
 def columns_of(table: Table, spec: Dimension) -> tuple[str, ...]:
-    """Return the columns that its rows bring, all but those that a history adds."""
+    """Return the delivered columns, all but those that a history adds."""
     own = () if not spec.history else tuple(c for c in validity.COLUMNS if c != spec.valid_from)
     return tuple(c for c in table.columns if c not in own)
 
 
 def current(accepted: DataFrame, table: Table) -> DataFrame:
-    """Return the rows that stand by a whole snapshot, or by a whole log."""
+    """Return the current rows of a whole snapshot, or of a whole log."""
     spec = table.spec
     assert isinstance(spec, Dimension)
     if spec.delivery == "changes":
@@ -55,7 +55,7 @@ def current(accepted: DataFrame, table: Table) -> DataFrame:
 
 
 def last(rows: DataFrame, spec: Dimension) -> DataFrame:
-    """Return the last row of each key, or of each of its versions if they say since when."""
+    """Return the last row of each key, or of each of its versions if they have a start."""
     by = Window.partitionBy(*names(spec.identity))
     nth = F.row_number().over(by.orderBy(*last_first((*spec.sequence, ORIGIN, POSITION))))
     return rows.withColumn("_last", nth).where(F.col("_last") == 1).drop("_last")

@@ -69,7 +69,7 @@ def advanced(spark: Spark, project: Project, table: Table, run: Run) -> Iterator
 def advance_nodes(
     spark: Spark, project: Project, nodes: Iterable[Node], run: Run
 ) -> tuple[BatchReport, ...]:
-    """Run one batch of each node, handing what one has computed on to the next."""
+    """Run one batch of each node, and pass computed rows to the next."""
     return tuple(_advanced(spark, project, nodes, run))
 
 

@@ -1,4 +1,4 @@
-"""Report of a batch, as plain data: printed by jobs, shown by commands, handed to Airflow."""
+"""Report of a batch, as plain data: printed by jobs, shown by commands, passed to Airflow."""
 
 import time
 import weakref
@@ -24,11 +24,11 @@ class BatchReport:
     """One batch of one table. `inputs`: id -> [from, to] versions consumed; times in seconds.
 
     `reason` explains the strategy. `recomputed`: groups that were read again from the inputs.
-    `expired`: arrived rows whose windows had ended too long ago, which were not applied. A failed
-    table has an `error`, its hint and exit code, and the run's intervals that it did not deliver,
-    with the zone in which people read them. `is_absent`: no file came for its interval. A skipped
-    table has the failed tables that it depends on. `engine`: `process`, or `spark` with the reason
-    if a small batch was left to it.
+    `expired`: arrived rows that were not applied, because their windows had ended too long ago. A
+    failed table has an `error`, its hint and exit code. It also has the intervals that the run did
+    not deliver, with the zone in which people read them. `is_absent`: no file came for its
+    interval. A skipped table has the failed tables that it depends on. `engine`: `process`, or
+    `spark` with the reason if a small batch was left to it.
     """
 
     table: str
@@ -85,7 +85,7 @@ class BatchReport:
 
 
 class Clock:
-    """Seconds by phase, and what the work has cost since the clock was made."""
+    """Seconds by phase, and the cost of the work since the clock was created."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -113,14 +113,14 @@ class Clock:
             yield entered
 
     def spent(self, attempt: str, read: int, whole: int | None = None) -> "Spent":
-        """Return what an attempt has spent by the time that its commit is made, for its position.
+        """Return the cost of an attempt up to its commit, for its position.
 
         `read`: bytes of new data; `whole`: bytes of the inputs, which a rebuild would read.
         """
         return Spent(self, attempt, read, whole)
 
     def to_now(self) -> dict[str, Any]:
-        """Return when the work began, and its seconds and CPU until now."""
+        """Return the start of the work, and its seconds and CPU until now."""
         return {
             "began": self._began.isoformat(),
             "seconds": round(time.monotonic() - self._since, 3),
@@ -133,7 +133,7 @@ class Clock:
 
 
 class Spent(Mapping[str, Any]):
-    """Cost of a batch as its commit notes it: known when the commit is made, not before."""
+    """Cost of a batch for its commit: computed only when the commit is made."""
 
     def __init__(self, clock: Clock, attempt: str, read: int, whole: int | None) -> None:
         self._clock = clock

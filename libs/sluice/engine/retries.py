@@ -64,17 +64,17 @@ def tried(work: Callable[[], BatchReport]) -> BatchReport:
 
 
 def is_transient(message: str) -> bool:
-    """True if an error in these words may have passed by the next attempt."""
+    """True if an error with this text may have passed by the next attempt."""
     return bool(_TRANSIENT.search(message))
 
 
 @contextmanager
 def naming_faults(table: str) -> Iterator[None]:
-    """Raise Retryable in place of Spark's error if a store is down, and name lasting faults."""
+    """Raise Retryable instead of Spark's error if a store is down, and name lasting faults."""
     try:
         yield
     except SluiceError:
-        raise  # already named, even if it repeats such words from the data
+        raise  # already named, even if its text contains such words from the data
     except Exception as error:
         if named := store_fault(error) or division_fault(table, error):
             raise named from error

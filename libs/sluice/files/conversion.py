@@ -1,4 +1,4 @@
-"""Conversion of stored values to the declared types; a value lost on the way is its row's reason.
+"""Conversion of stored values to the declared types; a lost value is its row's reason.
 
 A value is lost if its cast fails, or if an integer or a decimal's places can't hold its fraction. A
 time of day in a DATE, and a year outside 1 to 9999, are lost, too. FLOAT and DOUBLE are rounded to
@@ -38,7 +38,7 @@ from sluice.spark.paths import REAL_PATH
 
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
-PASSED = (CUT, KEPT, OP, ID)  # what a reader may say of a row besides
+PASSED = (CUT, KEPT, OP, ID)  # further columns that a reader may add
 _BINARY_FRACTIONS = (FloatType, DoubleType)
 _LIMITS = {ByteType: 2.0**7, ShortType: 2.0**15, IntegerType: 2.0**31, LongType: 2.0**63}
 SHOWN = 80  # characters of a value in a reason
@@ -78,7 +78,7 @@ def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
 
 
 def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
-    """Return the columns by what is kept of them, OWN, and PASSED if there; `raw`: a whole row."""
+    """Return the converted columns, OWN, and PASSED if there; `raw`: a whole row."""
     typed = judged.selectExpr(
         *(f"{value} AS `{column}`" for column, value in kept.items()),
         f"make_valid_utf8({REASON}) AS {REASON}",
@@ -174,7 +174,7 @@ class _Conversion:
 
 
 def _impossible(sql: str, type_: DataType, depth: int = 0) -> str:
-    """Return SQL for what readers can't show of a value that is not null; '' if there is nothing.
+    """Return SQL that finds values which readers can't show; '' if there are none.
 
     That is a year outside 1 to 9999, and bytes in a text that are not UTF-8.
     """
@@ -201,7 +201,7 @@ def _any_impossible(array: str, type_: DataType, depth: int) -> str:
 
 
 def _alike(a: DataType, b: DataType) -> bool:
-    """True if the types are the same, whatever may be null in them."""
+    """True if the types are the same, ignoring nullability."""
     return _text(a) == _text(b)
 
 

@@ -1,6 +1,6 @@
 """Files of CSV read in this process: the cells, reasons and texts that `csv_texts` gives in Spark.
 
-Spark's parser decides what becomes of quotes that RFC 4180 does not allow; this one follows it.
+For quotes that violate RFC 4180, this parser follows Spark's.
 """
 
 import codecs
@@ -21,14 +21,14 @@ from sluice.interpreter.refusals import NotHere
 CSV_OPTIONS = frozenset({"header", "sep", "delimiter", "nullValue", *pattern_problems.OPTIONS})
 FAULT = "_sluice_fault"
 WIDEST = 20_480  # columns that Spark's parser takes
-SWALLOWED = "a quote is not closed: its text goes on over the rows that follow"
-ODD = "a text goes on behind its closing quote"
+SWALLOWED = "a quote is not closed: its value continues into the next rows"
+ODD = "a value continues after its closing quote"
 CUT = "a quote is not closed before the end of the file"
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")  # one fault to Java, several to Python
 
 
 def narrow(width: int) -> str:
-    """Return the reason of a row that has not so many values."""
+    """Return the reason for a row with a different number of values."""
     return f"does not parse as {width} values"
 
 
@@ -55,10 +55,10 @@ def cells_here(
         table = _Table(separator, head.line_end, len(columns), head.has_odd_quotes, null)
         found = list(table.rows(text))[has_header:]
         if null and (head.is_cut or any(fault for _, fault, _ in found)):
-            raise NotHere("a broken row of CSV with `nullValue`")
+            raise NotHere("a malformed CSV row with `nullValue`")
         if head.is_cut and found:
             cells, fault, raw = found[-1]
-            if text.endswith('"') and cells[-1] is None:  # Spark keeps a quote before nothing
+            if text.endswith('"') and cells[-1] is None:  # Spark keeps a quote at the end
                 cells = [*cells[:-1], '"']
             found[-1] = (cells, fault or CUT, raw)
         rows += ((*c, f, r, head.file.uri, 0, len(rows) + n) for n, (c, f, r) in enumerate(found))
@@ -69,7 +69,7 @@ def cells_here(
 def _decoded(data: bytes) -> str:
     text = _SURROGATE.sub("\ufffd".encode(), data).decode("utf-8", "replace")
     if "\0" in text:
-        raise NotHere("CSV with zeros")
+        raise NotHere("CSV with null characters")
     return text.removeprefix("\ufeff")
 
 
@@ -78,7 +78,7 @@ CsvRow = tuple[list[str | None], str | None, str | None]
 
 @dataclass(frozen=True)
 class _Table:
-    """Layout of a file: what ends cells and lines, and how many columns it has."""
+    """Layout of a file: the ends of cells and lines, and the number of columns."""
 
     separator: str
     line_end: str
@@ -109,7 +109,7 @@ class _Table:
             assert found
             cells.append(_text(found))
             if len(cells) > WIDEST:
-                raise NotHere(f"more than {WIDEST} columns")
+                raise NotHere(f"CSV with more than {WIDEST:,} columns")
             at = found.end() + 1
             if text[at - 1 : at] == self.separator and at < len(text):
                 continue

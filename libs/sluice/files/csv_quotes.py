@@ -1,8 +1,8 @@
-"""Faults of a CSV file's quotes: one that is never closed, or something behind a closing one.
+"""Faults of a CSV file's quotes: one that is never closed, or text after a closing one.
 
-Spark's parser takes such a text as far as it goes, or with its quotes. It drops control characters
-behind a closing quote, and zeros inside quotes. The whole file is therefore searched, at the speed
-of a regular expression.
+Spark's parser cuts such a value, or keeps its quotes. It drops control characters after a closing
+quote, and null characters inside quotes. The whole file is therefore searched, at the speed of a
+regular expression.
 """
 
 import codecs
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import BinaryIO, Self
 
 CHUNK = 1 << 22
-BLANK = r"[\x00-\x20]"  # what Spark's parser drops behind a closing quote
+BLANK = r"[\x00-\x20]"  # dropped by Spark's parser after a closing quote
 
 
 @dataclass(frozen=True)
 class Faults:
     """`is_cut`: the file ends inside quotes; `has_odd`: something follows a closing quote.
 
-    `is_mixed`: a line feed stands in a file whose lines end with carriage returns alone. `lost_in`:
-    the line of the first text whose control characters would be dropped; 0 for none.
+    `is_mixed`: a line feed occurs in a file whose lines end with bare carriage returns. `lost_in`:
+    the line of the first value whose control characters would be dropped; 0 for none.
     """
 
     is_cut: bool = False
@@ -33,8 +33,8 @@ class Faults:
 class Quotes:
     """Patterns for the rest of a quoted text, and for whole ones with what is between them.
 
-    `strict` is `outside` where only spaces stand between a closing quote and a separator, `kept` is
-    `outside` where nothing is dropped. `closed` and `lost` follow a quote that closes so.
+    `strict` is `outside` with only spaces between a closing quote and a separator, `kept` is
+    `outside` without dropped characters. `closed` and `lost` follow a quote that closes so.
 
     A quote within a text that does not begin with one is an ordinary character, and so is one in a
     comment.
@@ -53,7 +53,7 @@ class Quotes:
     def of(cls, options: Mapping[str, str], line_end: str = "\n") -> Self:
         quote, escape = options.get("quote", '"'), options.get("escape", '"') or "\0"
         q, e, s = (re.escape(c) for c in (quote, escape, _separator(options)))
-        # Behind several characters, Spark's parser doubles a quote that ends the file.
+        # After several characters, Spark's parser doubles a quote at the end of a file.
         last = r"(?!\Z)" if len(_separator(options)) > 1 else ""
         pair = f"{q}{q}" if e == q else f"{e}."
         body = f"[^{q}{e}]*+(?:{pair}[^{q}{e}]*+)*+"
@@ -71,7 +71,7 @@ class Quotes:
         return cls(options, line_end, *(re.compile(p, re.DOTALL) for p in patterns))
 
     def faults(self, stream: BinaryIO) -> Faults:
-        """Return what is wrong with the quotes of a file."""
+        """Return the faults of a file's quotes."""
         found, last, line = Faults(), self.line_end, 1
         longest = len(_separator(self.options))
         for chunk in self._chunks(stream):
@@ -110,7 +110,7 @@ class Quotes:
         return text.count(self.line_end, start, at) + 1 if at >= 0 else 0
 
     def _chunks(self, stream: BinaryIO) -> Iterator[str]:
-        """Yield texts that end in no quote or space, so that what follows is seen with them.
+        """Yield parts that end in no quote or space, so a quote stays with its next character.
 
         If there are comments, a text ends where a line ends.
         """

@@ -1,7 +1,7 @@
-"""Files of CSV as rows of texts: RFC 4180, unless a source's options say otherwise.
+"""Files of CSV as rows of texts: RFC 4180, unless a source's options differ.
 
-A header, quotes doubled inside quotes, line breaks inside quotes. Spark's parser takes what RFC
-4180 does not allow without a word, so rows that such text may have altered get a reason.
+A header, quotes doubled inside quotes, line breaks inside quotes. Spark's parser silently accepts
+input that violates RFC 4180, so rows that it may have altered get a reason.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,9 +80,9 @@ def _placed(
 ) -> DataFrame:
     """Add each row's place, and strip a carriage return left over from a line's end.
 
-    A line of nothing but carriage returns is left out, as Spark leaves out empty ones; a single
-    column may be meant to be null. The last row of each file that ends inside quotes is marked; one
-    task reads a file.
+    A line with only carriage returns is left out, as Spark leaves out empty ones; in a single
+    column, it may mean null. The last row of each file that ends inside quotes is marked; one task
+    reads a file.
     """
     last = name(columns[-1])
     null = text(options.get("nullValue", ""))
@@ -96,12 +96,12 @@ def _placed(
 
 
 def _why_not(columns: Sequence[str], options: Mapping[str, str], layout: _Layout) -> str:
-    """Return SQL for what is wrong with a row, whatever its types."""
+    """Return SQL for a row's faults, regardless of its types."""
     separator, quote = options.get("sep", options.get("delimiter", ",")), options.get("quote", '"')
     cell = rf"(?:(?!\Q{separator}\E)[^{layout.line_end}])*+\Q{separator}\E"
     line = rf"{layout.line_end}(?:{cell}){{{max(len(columns) - 1, 1)}}}"
     swallowed = [f"{name(c)} RLIKE {text(line)}" for c in columns]
-    # With an escape of its own, Spark's parser takes the opening quote off such a text.
+    # With `escape`, Spark's parser removes the opening quote of such a value.
     marked = "startswith" if options["escape"] == quote else "contains"
     odd = [f"{marked}({name(c)}, {text(quote)})" for c in columns if layout.has_odd_quotes]
     return (

@@ -32,7 +32,7 @@ _FAULTS = (PermissionError, ConnectionError, TimeoutError)
 
 
 class Unreadable(Exception):
-    """Raised if the file is not what its format says."""
+    """Raised if the file does not have the declared format."""
 
 
 class Gone(Unreadable):
@@ -57,7 +57,7 @@ class FileHead:
 
     @property
     def is_empty(self) -> bool:
-        """True if it has not even a header."""
+        """True if it has no header either."""
         return self.is_complete and not self.names
 
 
@@ -115,8 +115,8 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
             f"control characters at quotes would be lost, first in line {faults.lost_in}"
         )
     separator = options.get("sep", options.get("delimiter", ","))
-    if faults.has_odd and len(separator) > 1:  # Spark's parser loses its place there
-        raise Unreadable("a text goes on behind its closing quote")
+    if faults.has_odd and len(separator) > 1:  # Spark's parser misreads the rest there
+        raise Unreadable("a value continues after its closing quote")
     return replace(found, line_end=end, is_cut=faults.is_cut, has_odd_quotes=faults.has_odd)
 
 
@@ -196,7 +196,7 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
             return work(*located(file.uri))
         return work(LocalFileSystem(), os.fsencode(place))
     except FileNotFoundError as error:
-        raise Gone("it went away before it was read") from error
+        raise Gone("it disappeared before it was read") from error
     except (pa.ArrowException, OSError, EOFError, LookupError) as error:
         if place is None and (fault := store_fault(error)):
             raise fault from error
@@ -223,7 +223,7 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
                 return bytes(found.read(FIRST_BYTES))
             stream = pa.CompressedInputStream(found, codec)
             first = bytes(stream.read(FIRST_BYTES))
-            # Only its end shows that it is whole; the search for quotes reads CSV to there.
+            # Only its end shows that it is complete; for CSV, the quote search reads to the end.
             while format_ != "csv" and stream.read(FIRST_BYTES):
                 pass
             return first
@@ -236,7 +236,7 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
         raise Unreadable("it holds nothing but zeros")
     text = str(first.decode(encoding, "replace")).lstrip("\ufeff")
     if not is_text(text):
-        raise Unreadable("it is no text")
+        raise Unreadable("it is not text")
     return text
 
 
@@ -247,7 +247,7 @@ def _compression(file: LandedFile) -> tuple[str, str]:
 
 
 def _quotes(file: LandedFile, options: Mapping[str, str], line_end: str) -> Faults:
-    """Return what is wrong with the quotes of the file."""
+    """Return the faults of the file's quotes."""
     if not options.get("quote", '"'):
         return Faults()
     quotes = Quotes.of(options, line_end)

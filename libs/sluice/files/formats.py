@@ -1,7 +1,6 @@
 """One reader per format: it turns files with known heads into rows with their reasons.
 
-Values of CSV and JSON are read as the texts that they are. The
-rules of `language.spellings` turn them into values.
+Values of CSV and JSON are read as texts. The rules of `language.spellings` convert them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -85,7 +84,7 @@ def _origin(heads: FileHeads) -> str:
 
 
 def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...]:
-    """Return the columns that are wanted and have values in the file, with its types."""
+    """Return the wanted columns with values in the file, with its types."""
     of = dict(zip(found.names, found.types, strict=True))
     if strange := [name for name in spec.of_files if of.get(name) == ""]:
         raise QualityStop(
@@ -97,7 +96,7 @@ def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...
 
 
 def _cut(nanos: Sequence[str]) -> tuple[str, ...]:
-    """Return SQL for CUT, the number of times that lie between two microseconds."""
+    """Return SQL for CUT, the number of times with digits beyond a microsecond."""
     between = (f"CASE WHEN `{n}` % 1000 <> 0 THEN 1 ELSE 0 END" for n in nanos)
     return (f"{' + '.join(between)} AS {CUT}",) if nanos else ()
 

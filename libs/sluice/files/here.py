@@ -50,10 +50,10 @@ def read_here(
     heads: Sequence[FileHead],
     read: Callable[[Sequence[FileHead]], DataFrame],
 ) -> DataFrame | None:
-    """Return what `read` finds in the files in this process; None if Spark is to read them.
+    """Return the result of `read` in this process; None if Spark should read the files.
 
-    A cluster gets the rows of a store that it may not read itself. It gets them file by file.
-    Raises UsageError if it can't.
+    Rows of a store that a cluster can't access are passed to it. It gets them file by file. Raises
+    UsageError if it can't.
     """
     if is_here(session):
         return read(heads)
@@ -63,8 +63,8 @@ def read_here(
     others = " and others" if len(heads) > 1 else ""
     if size > HANDED:
         raise UsageError(
-            f"{shown}{others}: {size:,} bytes are to be read for a cluster, which has no "
-            f"access to this store; the most is {HANDED:,}",
+            f"{shown}{others}: the cluster has no access to this store, and {size:,} bytes are "
+            f"more than Sluice reads for it ({HANDED:,})",
             hint="nothing was committed; deliver less in an interval, or run it on one machine: "
             "`master: local[*]`",
         )
@@ -117,8 +117,8 @@ def parquet_here(
 ) -> DataFrame:
     """Return these columns of Parquet files, in the given types, and their place.
 
-    `names`: those that the files give to columns, if they are others.
-    Nanoseconds are cut to microseconds; CUT is the number of times of a row that lost digits.
+    `names`: the columns' names in the files, if they differ. Nanoseconds are cut to microseconds;
+    CUT is the number of times of a row that lost digits.
     """
     if options:
         raise NotHere(f"Parquet with {', '.join(f'`{name}`' for name in sorted(options))}")
@@ -128,7 +128,7 @@ def parquet_here(
     try:
         rows = pa.concat_tables([_table(found, fields, nanos, names) for found in heads])
     except (pa.ArrowException, LookupError) as error:
-        raise NotHere(f"Parquet that is not plain: {error}") from error
+        raise NotHere(f"a Parquet file that Arrow can't read as Spark does: {error}") from error
     cut = [StructField(CUT, IntegerType())] if nanos else []
     return hand(session, rows, StructType([*fields, *PLACE, *cut]))
 
@@ -158,14 +158,14 @@ def _table(
 
 
 def _check_as_spark(footer: pq.FileMetaData, *, has_times: bool) -> None:
-    """Raise NotHere for a file that Spark can't read, or whose days it counts otherwise.
+    """Raise NotHere for a file that Spark can't read, or whose dates it reads differently.
 
     Spark before 3.1, and its legacy mode, wrote times in the Julian calendar.
     """
     notes = footer.metadata or {}
     is_old = notes.get(SPARK, NEWEST) < b"3.1.0"
     if has_times and (is_old or not JULIAN.isdisjoint(notes)):
-        raise NotHere("times that an old Spark has written")
+        raise NotHere("Parquet with dates or times written by Spark before 3.1")
     groups = (footer.row_group(n) for n in range(footer.num_row_groups))
     chunks = [group.column(n) for group in groups for n in range(footer.num_columns)]
     if any(c.compression == "BROTLI" or "BYTE_STREAM_SPLIT" in c.encodings for c in chunks):

@@ -1,6 +1,6 @@
 """Lines of JSON read in this process: the rows, reasons and texts that `json_texts` gives in Spark.
 
-What only a JSON parser of Java's could decide raises NotHere.
+Cases that depend on Java's JSON parser raise NotHere.
 """
 
 import json
@@ -47,13 +47,13 @@ _ESCAPED = {**{n: f"\\u{n:04X}" for n in range(32)}, **_ESCAPED}
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number as written."""
 
     __slots__ = ()
 
 
 class _Object(list[tuple[str, Any]]):
-    """Fields of an object, in order; a name may stand twice."""
+    """Fields of an object, in order; a name may occur twice."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
         data = held(head)
         for found in _rows([data] if is_whole else _LINE_END.split(data), nested):
             if is_whole and found.fault:
-                raise NotHere("a broken document of JSON")
+                raise NotHere("a malformed JSON document")
             values = _values(found, types)
             own = (found.mark or None, found.fault, found.raw)
             rows.append((*values, *own, head.file.uri, 0, len(rows)))
@@ -92,7 +92,7 @@ def _rows(lines: Sequence[bytes], nested: DeclaredFields) -> Iterator[_Found]:
     for line in lines:
         text = line.decode("utf-8", "replace").lstrip("\ufeff")
         if len(text) > LONGEST:
-            raise NotHere("a very long line")
+            raise NotHere("a very long line of JSON")
         if text.strip(_SPACE):
             fault = _undecoded(line, text) or (HALF if _is_unpaired(text) else None)
             yield from (
@@ -105,7 +105,7 @@ def _undecoded(line: bytes, text: str) -> str | None:
         line.decode()
     except UnicodeDecodeError:
         if _as_is(text) != text:
-            raise NotHere("a list with bytes that are no UTF-8") from None
+            raise NotHere("a JSON array with bytes that are not UTF-8") from None
         return UNDECODED
     return None
 
@@ -148,7 +148,7 @@ def _parsed(text: str) -> tuple[Any, bool]:
     """Return the first value of a text, null if there is none, and whether it is the only one."""
     if text.count("[") + text.count("{") >= MOST_NESTED - 1 and _depth(text) >= MOST_NESTED - 1:
         if _depth(text) <= MOST_NESTED:
-            raise NotHere("very deep JSON")
+            raise NotHere("deeply nested JSON")
         return None, False
     start = len(text) - len(text.lstrip(_SPACE))
     try:
@@ -156,7 +156,7 @@ def _parsed(text: str) -> tuple[Any, bool]:
     except ValueError:
         return None, False
     except RecursionError:
-        raise NotHere("deep JSON") from None
+        raise NotHere("deeply nested JSON") from None
     return found, not text[end:].strip(_SPACE)
 
 
@@ -182,7 +182,7 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
 
 
 def _fault(found: _Object, nested: DeclaredFields) -> str | None:
-    """Return what is wrong with an object, whatever the types of its scalars."""
+    """Return the faults of an object, regardless of its scalars' types."""
     if twice := _twice(found):
         return f"field {twice[:SHOWN]} is repeated"
     fields = dict(found)
@@ -247,7 +247,7 @@ def _written(value: Any, mark: str = "") -> str:
 
 
 def _pair(found: re.Match[str]) -> str:
-    """Return a letter of two units of UTF-16 as Java escapes it within JSON."""
+    """Return a character of two UTF-16 units as Java escapes it in JSON."""
     high, low = divmod(ord(found[0]) - 0x10000, 0x400)
     return f"\\u{0xD800 + high:X}\\u{0xDC00 + low:X}"
 
@@ -257,7 +257,7 @@ def _values(found: _Found, types: dict[str, DataType]) -> list[Any]:
         return [None] * len(types)
     fields, lower = dict(found.fields), {name.lower(): name for name in types}
     if any(lower.get(key.lower(), key) != key for key in fields):
-        raise NotHere("a field whose name differs from a column's only in case")
+        raise NotHere("a JSON field whose name differs from a column's only in case")
     return [_text(fields.get(name), type_, found.mark) for name, type_ in types.items()]
 
 
@@ -275,4 +275,4 @@ def _text(value: Any, type_: DataType, mark: str) -> Any:
             return {f.name: _text(fields.get(f.name), f.dataType, mark) for f in type_.fields}
         case list(), ArrayType() if not isinstance(value, _Object):
             return [_text(v, type_.elementType, mark) for v in value]
-    raise NotHere("a value of another shape")
+    raise NotHere("a JSON value whose structure differs from its column's type")

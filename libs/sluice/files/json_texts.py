@@ -34,7 +34,7 @@ UNPAIRED = rf"{HIGH}(?!{LOW})|(?<!{HIGH}){LOW}"
 ESCAPES = (("\\\\", "\\u005c"), ('\\"', "\\u0022"))
 CODE = text("\\u")
 NO_OBJECT = "does not parse as the declared schema"
-UNDECODED = "has bytes that are not of the encoding"
+UNDECODED = "has bytes that are invalid in the encoding"
 HALF = "has half of a surrogate pair"
 BEHIND = "only the first object of this line could be read"
 TWICE_WITHIN = "an object in it has a field twice, or is too large"
@@ -112,7 +112,7 @@ def _is_list(sql: str) -> str:
 
 @dataclass(frozen=True)
 class _Syntax:
-    """Syntax of JSON as in RFC 8259, unless options say otherwise."""
+    """Syntax of JSON as in RFC 8259, unless options differ."""
 
     options: Mapping[str, str]
 

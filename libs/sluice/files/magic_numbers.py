@@ -1,7 +1,6 @@
-"""Formats that a file shows by its first bytes, though it is delivered as text.
+"""Formats of files by their first bytes, for files delivered as text.
 
-No text begins like that, so such a file is no table of CSV or JSON: it is reported as a whole, not
-line by line.
+No text begins like that. Such a file is therefore reported as a whole, not line by line.
 """
 
 import re
@@ -34,7 +33,7 @@ _LOOKED_AT = 1000  # characters
 
 
 def kind_of(first: bytes, encoding: str) -> str:
-    """Return the format that begins with these bytes; '' for none that is known."""
+    """Return the format that begins with these bytes; '' for unknown ones."""
     kind = next((kind for kind, begin in _KINDS.items() if begin.match(first)), "")
     if not kind and _UTF_16.match(first) and not encoding.upper().startswith(("UTF-16", "UTF-32")):
         return "text in UTF-16"
@@ -42,6 +41,6 @@ def kind_of(first: bytes, encoding: str) -> str:
 
 
 def is_text(text: str) -> bool:
-    """False if it begins with zeros among much else that no text has."""
+    """False if it begins with zeros among other bytes that no text has."""
     begin = text[:_LOOKED_AT]
     return "\0" not in begin or len(_ODD.findall(begin)) * 10 <= len(begin)

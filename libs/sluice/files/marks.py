@@ -1,4 +1,4 @@
-"""Hidden columns of delivered rows: their interval, position and identity, and what they do."""
+"""Hidden columns of delivered rows: their interval, position, identity and operation."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F

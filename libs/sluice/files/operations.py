@@ -1,7 +1,7 @@
 """Rows that are changes, and the order of rows within one delivery.
 
-A declared `change` column says in the user's words what each row does. Here the word becomes
-`insert` (the row stands from now on) or `delete` (it does not).
+A declared `change` column contains each row's operation, in the user's words. Here the word becomes
+`insert` (the row is valid from now on) or `delete` (it is not).
 """
 
 from pyspark.sql import Column, DataFrame, Window

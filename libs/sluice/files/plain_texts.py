@@ -1,7 +1,7 @@
-"""Columns whose texts are all spelled plainly, as columns of values: Arrow reads them at once.
+"""Columns whose texts are all plain, converted by Arrow at once.
 
-`language.spellings` accepts more. A column with any other text is left to the rules in SQL, which
-cost more for each text, and give each one that they don't accept its reason.
+`language.spellings` accepts more. A column with any other text is left to the slower rules in SQL,
+which give a reason for each text that they reject.
 """
 
 import pyarrow as pa

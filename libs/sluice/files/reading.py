@@ -2,7 +2,8 @@
 
 Every row of every file comes out. A row that doesn't parse, has a wrong type or a null key carries
 `_sluice_reason` and `_sluice_raw` (its original text). A file that can't be opened becomes one such
-row, unless it is a dimension's: dimensions are loaded whole or not at all. Nothing is dropped here.
+row. In a dimension it is an error, because dimensions are loaded whole or not at all. Nothing is
+dropped here.
 """
 
 from collections import Counter
@@ -48,7 +49,7 @@ def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> 
 
 
 def is_of_files(spec: Declared) -> bool:
-    """Return whether it is read file by file, rather than from a store."""
+    """Return whether it is read file by file."""
     return spec.format in READERS
 
 
@@ -68,7 +69,7 @@ def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
 
 
 def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
-    """Read all rows of files that were looked at; columns that a file lacks are null."""
+    """Read all rows of checked files; columns that a file lacks are null."""
     none = empty(session, spec)
     if spec.format not in READERS:
         is_there = bool(seen.files) or spec.format != "delta"
@@ -82,7 +83,7 @@ def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
 
 
 def _declared(spec: Declared) -> tuple[FileHead, ...]:
-    """Return the head of a file that has what is declared; none of Parquet, which has types."""
+    """Return the head of a file with the declared columns; none for Parquet, which has types."""
     nowhere = LandedFile(uri="", size=0, modified=0)
     return () if spec.format == "parquet" else (FileHead(nowhere, tuple(spec.of_files)),)
 
@@ -137,7 +138,7 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
     what = (
         f"lacks the declared column(s) {', '.join(missing)}; it has {_shown(head.names)}"
         if missing
-        else f"has more than one column of the name {', '.join(twice)}"
+        else f"has more than one column named {', '.join(twice)}"
     )
     raise QualityStop(
         f"{_id(spec)}: file {head.file.shown} {what}",

@@ -1,8 +1,8 @@
 """Stored types that may differ from the declared ones; any other change of type stops a batch.
 
 Numbers of any width, times of any kind, texts and bytes are converted within their kind, value by
-value. A value that does not fit is its row's reason. A text where a number is declared is not such
-a value but another column, so it is refused with column, types and file.
+value. A value that does not fit is its row's reason. A text where a number is declared means a
+different column, so it is refused with column, types and file.
 """
 
 from collections.abc import Iterable

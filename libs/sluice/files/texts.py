@@ -69,7 +69,7 @@ def _says(field: StructField, written: str, texts: Texts) -> str:
     column, type_ = name(field.name), field.dataType
     if isinstance(type_, (StringType, BinaryType)) and not texts.is_json:
         undecoded = f"NOT is_valid_utf8({column}) OR contains({column}, '{REPLACEMENT}')"
-        why = text(f"column {field.name} has bytes that are not of the encoding")
+        why = text(f"column {field.name} has bytes that are invalid in the encoding")
         return f"CASE WHEN {undecoded} THEN {why} END"
     if isinstance(type_, StringType):
         return ""

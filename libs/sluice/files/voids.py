@@ -1,6 +1,6 @@
 """Nested columns of Parquet with parts that have no value in a whole file, and so no type.
 
-Arrow and pandas write such a part as `null`: an empty list's elements, a field that is null in
+Arrow and pandas give such a part the type `null`: an empty list's elements, a field that is null in
 every row. It becomes null of the declared type. Spark reads it only as an integer.
 """
 
@@ -46,7 +46,7 @@ def voided(
 
 
 def _filled(sql: str, stored: DataType, declared: DataType, depth: int = 0) -> str:
-    """Return SQL for the value; as it is read where its shape is not the declared one."""
+    """Return SQL for the value; unchanged if its structure differs from the declared one."""
     v = f"v{depth}"
     match stored, declared:
         case NullType(), _:

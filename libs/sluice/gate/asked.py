@@ -1,9 +1,9 @@
-"""Answers of Great Expectations about expectations, kept from one command to the next.
+"""Results of Great Expectations' checks of expectations, kept from one command to the next.
 
-Asking it means importing it, which takes seconds, so it is not asked about plain expectations. What
-it finds wrong depends on the expectation and on its version alone. Only questions without a finding
-are kept. The file can be deleted any time. Where the library is not installed, nothing is asked: a
-project can be read and planned there, but no batch be judged.
+Importing it takes seconds, so plain expectations are not checked by it. Its findings depend only on
+the expectation and on its version. Only checks without a finding are kept. The file can be deleted
+any time. If the library is not installed, nothing is checked: the project can be read and planned,
+but no batch can be judged.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from sluice.gate.rules.plain import is_plain
 
 
 def mistakes(expectation: Expectation) -> list[str]:
-    """Return what Great Expectations finds wrong with an expectation's name and arguments."""
+    """Return Great Expectations' complaints about an expectation's name and arguments."""
     return [] if is_plain(expectation) else _answer(engine.mistakes, expectation)
 
 
@@ -58,7 +58,7 @@ def _kept(file: Path) -> set[str]:
 
 
 def _keep(file: Path, settled: set[str]) -> None:
-    """Put the file in place whole; without a folder that can be written, the next asks again."""
+    """Write the file atomically; without a writable folder, the next process asks again."""
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -89,7 +89,7 @@ def _only_exception(info: Mapping[str, Any]) -> Json:
 
 
 def mistakes(expectation: Expectation) -> list[str]:
-    """Return what GX itself finds wrong with an expectation's name and arguments."""
+    """Return GX's own complaints about an expectation's name and arguments."""
     load()
     from great_expectations.compatibility.pydantic import ValidationError
     from great_expectations.expectations import registry
@@ -117,7 +117,7 @@ def not_on_spark(expectation: Expectation) -> list[str]:
     engines = registry._registered_metrics.get(f"{metric}.condition", {}).get("providers", {})  # noqa: SLF001
     if not engines or "SparkDFExecutionEngine" in engines:
         return []
-    return [f"{expectation.type} can't be answered on Spark by Great Expectations"]
+    return [f"{expectation.type} can't be evaluated on Spark by Great Expectations"]
 
 
 def _explained(

@@ -96,7 +96,7 @@ class Gate:
 
     def _others(self, split: DataFrame) -> tuple[ExpectationOutcome, ...]:
         if self.suite.others:
-            leave_to_spark(split, "an expectation that Great Expectations answers")
+            leave_to_spark(split, "an expectation that only Great Expectations can evaluate")
         rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))
         return engine.validate(rows, self.suite.others)
 
@@ -117,7 +117,7 @@ def accepted(split: DataFrame) -> DataFrame:
 
 
 def quarantined(split: DataFrame) -> DataFrame:
-    """Return the other rows of a split batch, with everything known of them."""
+    """Return the other rows of a split batch, with all of their columns."""
     return split.filter(f"NOT ({ACCEPTED})")
 
 

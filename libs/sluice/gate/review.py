@@ -1,8 +1,8 @@
 """Review of expectations: their mistakes, reported before any batch is judged.
 
 Great Expectations checks its own names and arguments. This module checks what it leaves to run
-time. It finds values that can't be compared with their column, row conditions that Spark would not
-take, and what a batch can't answer at all. Only `sluice validate` asks.
+time. It finds values that can't be compared with their column, invalid row conditions, and
+expectations that can't be evaluated on a batch. Only `sluice validate` asks.
 """
 
 import datetime as dt
@@ -28,7 +28,7 @@ NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
-    """Return every mistake, in words; `columns` are the table's, with Spark types ('' if unknown).
+    """Return every mistake, as text; `columns` are the table's, with Spark types ('' if unknown).
 
     If `columns` is empty, the table's columns are unknown.
     """
@@ -59,7 +59,7 @@ def _order(kwargs: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _patterns(kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield regular expressions that Spark would not take."""
+    """Yield regular expressions that Spark would reject."""
     for argument in ("regex", "regex_list"):
         given = kwargs.get(argument)
         for pattern in given if isinstance(given, list | tuple) else [given]:

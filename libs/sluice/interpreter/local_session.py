@@ -1,6 +1,6 @@
 """A session of PySpark's own client whose plans are computed in this process.
 
-Users may pass their own channel builder to the client. Ours hands each request to `Service`
+Users may pass their own channel builder to the client. Ours passes each request to `Service`
 unchanged: no socket, no thread, no server.
 """
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def answered(answer: Callable[[Any], T], request: Any) -> T:
-    """Return the answer to a request. A fault of our own is no reason to fail: Spark can do it."""
+    """Return the answer to a request; an unexpected fault leaves the request to Spark."""
     try:
         return answer(request)
     except NotHere:
@@ -41,7 +41,7 @@ def answered(answer: Callable[[Any], T], request: Any) -> T:
 
 
 class _Channel(grpc.Channel):  # type: ignore[misc]
-    """A channel whose far end is a service in this process."""
+    """A channel to a service in this process."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -81,7 +81,7 @@ class _Builder(ChannelBuilder):
 
 
 class _Client(SparkConnectClient):
-    """PySpark's client; plans and rows go to and from the service as they are."""
+    """PySpark's client; plans and rows go to and from the service unchanged."""
 
     def __init__(self, service: Service) -> None:
         super().__init__(_Builder(service), user_id="sluice", use_reattachable_execute=False)
@@ -113,7 +113,7 @@ class Session(SparkSession):
     """Spark's session for few rows."""
 
     def __init__(self) -> None:
-        """Start nothing. PySpark's own begins with a client of a server."""
+        """Start nothing. PySpark's own starts a client of a server."""
         self.service = Service()
         self._client = _Client(self.service)
         self._session_id = self._client._session_id  # noqa: SLF001 - as in the method replaced
@@ -122,7 +122,7 @@ class Session(SparkSession):
     def createDataFrame(  # noqa: N802 - PySpark's name
         self, data: Any, schema: Any = None, *more: Any, **named: Any
     ) -> DataFrame:
-        """Hand a table over by name; its rows are not copied into plans."""
+        """Register a table by name; its rows are not copied into plans."""
         if not isinstance(data, pa.Table) or not isinstance(schema, StructType):
             return super().createDataFrame(data, schema, *more, **named)  # type: ignore[return-value]
         name, rows = uuid.uuid4().hex, of_arrow(data.rename_columns(schema.names), schema)
@@ -131,7 +131,7 @@ class Session(SparkSession):
 
 
 def hand_over(session: Session, stored: ds.Dataset, schema: StructType) -> DataFrame:
-    """Return stored rows by name; they are read when a plan needs them, as few as it needs."""
+    """Return stored rows by name; a plan reads only the rows that it needs."""
     name, rows = uuid.uuid4().hex, of_dataset(stored, schema)
     session.service.tables[name] = rows
     return DataFrame(_Handed(name, rows), session)
@@ -145,14 +145,14 @@ def _is_remote_or_here() -> bool:
     return _is_here.get() or bool(_is_remote())
 
 
-utils.is_remote = _is_remote_or_here  # PySpark's own switch is one for all threads of a process
+utils.is_remote = _is_remote_or_here  # PySpark's own switch applies to all threads of a process
 
 
 @contextmanager
 def interpreting(session: Session) -> Iterator[Session]:
     """Have PySpark make columns for the interpreter, in this thread, while the context is open.
 
-    What was computed is forgotten at the end, but for rows that DataFrames still refer to.
+    Computed rows are dropped at the end, except those that DataFrames still refer to.
     """
     before = _is_here.set(True)
     try:

@@ -22,6 +22,6 @@ def leave_to_spark(rows: "DataFrame", what: str) -> None:
 def rehearse(rows: "DataFrame") -> None:
     """Compile what computes the interpreter's rows. Raises NotHere.
 
-    Called before a step that can't be repeated: nothing behind it is left to Spark any more.
+    Called before a step that can't be repeated, because nothing after it is left to Spark.
     """
     assert rows.schema

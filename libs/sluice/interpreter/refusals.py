@@ -1,8 +1,8 @@
-"""Refusal of what only Spark may answer."""
+"""Refusal of plans and values that only Spark may compute."""
 
 
 class NotHere(Exception):
-    """A plan or a value that only Spark may answer; the message names it."""
+    """A plan or a value that only Spark may compute; the message names it."""
 
 
 class BadValue(NotHere):

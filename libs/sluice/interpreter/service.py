@@ -45,7 +45,7 @@ class Service:
         self._conf = dict(CONF)
 
     def schema(self, plan: proto.Plan) -> StructType:
-        """Return the columns of a plan. Raises NotHere for a type whose values stay here."""
+        """Return the columns of a plan. Raises NotHere for an unsupported type."""
         schema = self.plans.relation(plan.root).schema
         for field in schema.fields:
             arrow_type(field.dataType)
@@ -61,7 +61,7 @@ class Service:
         raise NotHere("a command")
 
     def AnalyzePlan(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        """Return what is asked about a plan, without computing its rows."""
+        """Return the requested analysis of a plan, without computing its rows."""
         answer = proto.AnalyzePlanResponse(
             session_id=request.session_id, server_side_session_id="here"
         )
@@ -79,7 +79,7 @@ class Service:
             case "spark_version":
                 answer.spark_version.version = "4.2.0"
             case other:
-                raise NotHere(f"the question {other}")
+                raise NotHere(f"the request {other}")
         return answer
 
     def Config(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
@@ -117,7 +117,7 @@ class Service:
 
 
 def computed(relation: Relation) -> pa.Table:
-    """Return a relation's rows as Arrow; those that were handed over, as they are."""
+    """Return a relation's rows as Arrow; rows that were passed in are returned unchanged."""
     fields = [pa.field(c.name, arrow_type(c.type)) for c in relation.columns]
     if relation.stored is not None:
         return relation.stored.cast(pa.schema(fields))

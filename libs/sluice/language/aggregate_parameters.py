@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-SMALLEST_DEVIATION = 0.0008  # given by the largest HyperLogLog sketch
-MOST_ACCURATE = 20_000  # given by the largest KLL sketch
+SMALLEST_DEVIATION = 0.0008  # limit of the largest HyperLogLog sketch
+MOST_ACCURATE = 20_000  # limit of the largest KLL sketch
 
 
 def parameter_problem(function: str, parameters: Sequence[Any]) -> str:
@@ -34,7 +34,7 @@ def _of_distinct(deviation: Any = 0.05) -> Iterator[str]:
 def _of_percentile(ranks: Any, accuracy: Any = 1000) -> Iterator[str]:
     each = ranks if isinstance(ranks, tuple) else (ranks,)
     if not each:
-        yield "the array names no rank; a rank is a number from 0 to 1"
+        yield "the array is empty; a rank is a number from 0 to 1"
     for rank in each:
         if not (_is_number(rank) and 0 <= rank <= 1):
             yield f"{rank!r} is not a rank; a rank is a number from 0 to 1, such as 0.5"

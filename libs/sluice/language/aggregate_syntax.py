@@ -26,7 +26,7 @@ SYNONYMS = {
     "stddev": "stddev_samp",
     "variance": "var_samp",
 }
-BY = {"max_by": "last", "min_by": "first"}  # the value at the end of the rows that have the other
+BY = {"max_by": "last", "min_by": "first"}  # the value of the first or last row by another value
 
 ORDERED = frozenset({"first", "last", "collect_list"})
 KEEPING = ORDERED | {"min", "max", "collect_set", "count_distinct", "mode"}  # the values themselves
@@ -47,7 +47,7 @@ INSTEAD = {
     "percentile_cont": "percentile(x, 0.5)",
 }
 ACCEPTED = sorted({*PARAMETERS, *SYNONYMS, *BY})
-_OWN = "python"  # stands for a user's aggregator class while its call is read
+_OWN = "python"  # placeholder for a user's aggregator class while its call is parsed
 PYTHON = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
@@ -63,12 +63,12 @@ class AggregateParts:
 
 
 def read_aggregate(text: str) -> AggregateParts:
-    """Read the parts of an aggregate's text; ValueError says what is wrong with it."""
+    """Parse the parts of an aggregate's text; ValueError names the mistake."""
     python = PYTHON.fullmatch(text)
     if python:
         parts = _read_call(f"{_OWN}({python[2] or ''})")
         if parts.order_by:
-            raise ValueError(f"{python[1]} gets its values in no order; drop its ORDER BY")
+            raise ValueError(f"{python[1]} gets its values in any order; drop its ORDER BY")
         return replace(parts, function=python[1])
     parts = _read_call(text)
     _check_parts(parts, text)

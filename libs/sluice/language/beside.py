@@ -1,4 +1,4 @@
-"""Files that a declaration names, which lie in the folder of the pipeline's file."""
+"""Files that a declaration names, relative to the folder of the pipeline's file."""
 
 from pathlib import Path, PurePosixPath
 
@@ -12,7 +12,7 @@ def beside(folder: Path, name: str) -> Path:
 
 
 def contents(folder: Path, name: str) -> bytes:
-    """Return what is in a file of that folder. Raises ValueError if it can't be read."""
+    """Return the content of a file of that folder. Raises ValueError if it can't be read."""
     try:
         return beside(folder, name).read_bytes()
     except OSError as error:

@@ -27,7 +27,7 @@ class Written(Model):
     @classmethod
     @abstractmethod
     def parse(cls, text: str) -> Self:
-        """Parse a text into the checked model; ValueError says what it may not contain."""
+        """Parse a text into the checked model; ValueError names what is not allowed."""
 
     @model_validator(mode="before")
     @classmethod
@@ -59,7 +59,7 @@ class Expression(Written):
     def of(cls, tree: syntax.Tree, text: str = "") -> Self:
         """Return the expression of a tree that was checked before.
 
-        A tree cut out of a longer text must be a valid expression by itself.
+        A tree cut out of a longer text must be a valid expression on its own.
         """
         sql = syntax.render(tree)
         if not text:

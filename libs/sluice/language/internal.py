@@ -1,6 +1,6 @@
-"""Names of what Sluice keeps: tables beside a declared one, such as `<table>__state`; a folder."""
+"""Names of internal tables, such as `<table>__state`, and of Sluice's folder."""
 
-STATE = "state"  # what a kind must remember beyond the visible rows
+STATE = "state"  # state of a kind beyond the visible rows
 DELIVERIES = "deliveries"  # every delivered row, by interval
 INTERVALS = "intervals"  # one row per delivery
 QUARANTINE = "quarantine"  # delivered rows that could not be used
@@ -14,15 +14,15 @@ QUALITY = "__quality"  # folder of a lake with results, reports and counts
 
 
 def internal(name: str, suffix: str) -> str:
-    """Return the name or id of the table kept beside that one."""
+    """Return the name or id of an internal table of that one."""
     return f"{name}{MARK}{suffix}"
 
 
 def renamed(name: str, old: str, new: str) -> str:
-    """Return the name or id of a table, or of one kept beside it, after `old` became `new`."""
+    """Return the name or id of a table, or of its internal table, after `old` became `new`."""
     return new + name[len(old) :] if declared(name) == old else name
 
 
 def declared(name: str) -> str:
-    """Return the name or id of the declared table that this one is, or is kept beside."""
+    """Return the name or id of the declared table that this one is or belongs to."""
     return name.partition(MARK)[0]

@@ -1,7 +1,7 @@
 """Time: instants in UTC, data intervals, and the grid that a schedule lays over time.
 
 A bound without a zone is a local time of the pipeline's zone. A schedule's intervals are half open,
-touch each other, and are cut in that zone: a day on which clocks change has 23 or 25 hours.
+adjacent, and aligned in that zone: a day on which clocks change has 23 or 25 hours.
 """
 
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ class Interval:
         return self.start < other.end and other.start < self.end
 
     def covers(self, other: "Interval") -> bool:
-        """Return whether the other lies wholly inside this one."""
+        """Return whether the other is completely inside this one."""
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Names: those that a user may give, and suggestions for unknown ones."""
+"""Names: rules for those that users choose, and suggestions for unknown ones."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ LONGEST = 100  # tables and their internal ones are folders, whose names file sy
 
 
 def check_name(name: str) -> str:
-    """Return the name, if a user may give it."""
+    """Return the name if a user may choose it."""
     if name.startswith(RESERVED_PREFIX):
         raise ValueError(f"{name!r}: names starting with {RESERVED_PREFIX} are reserved")
     if not NAME.fullmatch(name):

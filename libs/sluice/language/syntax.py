@@ -1,9 +1,9 @@
 """Text of an expression, parsed and checked against an allow-list.
 
 The grammar is sqlglot's for Spark, but functions are kept verbatim: every call keeps its written
-name, which is looked up in an allow-list. Nothing is translated behind the user's back. Kinds of
-syntax are an allow-list as well: anything not named here (subqueries, windows, parameters, ...) is
-refused. SQL for Spark is regenerated from the checked tree, never taken from the text.
+name, which is looked up in an allow-list. Nothing is translated silently. Kinds of syntax are an
+allow-list as well: anything not named here (subqueries, windows, parameters, ...) is refused. SQL
+for Spark is regenerated from the checked tree, never taken from the text.
 """
 
 import logging
@@ -21,12 +21,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sluice.language.functions import AGGREGATES, SCALAR
 from sluice.language.names import near
 
-# A refusal says everything; sqlglot's warning about a statement that it takes for a command would
-# only duplicate it.
+# An error is complete; sqlglot's warning about a statement that it parses as a command would only
+# duplicate it.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 Tree = exp.Expr
-KEPT = 2_000  # parsed texts; each is asked for by several checks of its declaration
+KEPT = 2_000  # parsed texts; several checks of a declaration use each
 LONGEST = 20_000
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION")
 
@@ -74,7 +74,7 @@ HIGHER_ORDER = frozenset(
 CLOCKS = frozenset(
     {"curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"}
 )
-# Spark reads the clock for such a text, with or without a zone, where it becomes a time.
+# Spark reads the clock for such a text, with or without a zone, when casting it to a time.
 MOMENT = re.compile(r"\s*(now|today|yesterday|tomorrow)(?![a-z])", re.IGNORECASE)
 
 _SUBQUERY = "a subquery is not allowed; join the table with a join or a lookup"
@@ -176,7 +176,7 @@ def reason_of(error: Exception) -> str:
 
 
 def without_tokens(message: str) -> str:
-    """Return sqlglot's message with words of the text in place of its own tokens."""
+    """Return sqlglot's message with words of the text instead of its own tokens."""
     return re.sub(r"<Token .*?text: (.*?), line: .*?>", r"'\1'", message)
 
 

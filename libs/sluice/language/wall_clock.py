@@ -1,8 +1,8 @@
 """Wall clocks: the instants that local times and cron expressions mean where clocks change.
 
 A local time that occurs twice means its second instant. A skipped local time means one that is
-later by as much as the clocks moved forward. An expression that names every hour follows elapsed
-time: it means every instant whose local time it names. Both rules are Airflow's. They also hold
+later by as much as the clocks moved forward. An expression that includes every hour follows elapsed
+time: it means every instant whose local time matches. Both rules are Airflow's. They also hold
 where Airflow's arithmetic loses its own grid: at half-hour clock changes, or with many bounds in
 the skipped hour.
 """
@@ -61,7 +61,7 @@ class Cron:
         raise AssertionError("croniter ends by an error alone")
 
     def _named(self, local: datetime) -> set[datetime]:
-        """Return the instants that a step means: one, unless the expression names every hour."""
+        """Return the instants of a step: one, unless the expression includes every hour."""
         both = _both(local, self.zone)
         if _names_every_hour(self.expression):
             return {t for t in both if t.astimezone(self.zone).replace(tzinfo=None) == local}

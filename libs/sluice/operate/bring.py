@@ -1,4 +1,4 @@
-"""Tables that a configuration defines otherwise than a lake has them, and what depends on them.
+"""Tables whose definition differs from the lake's, and the tables that depend on them.
 
 They are rebuilt, new views are built, and the views over them follow. An environment takes this
 before its ordinary steps, and a promotion takes it in the lake.
@@ -23,7 +23,7 @@ from sluice.spark.session import Spark
 def to_bring(project: Project) -> list[Table]:
     """Return the tables that differ, views that are new or behind, and all views over them.
 
-    Inputs come first. Views are behind also after somebody was killed at bringing them.
+    Inputs come first. Views also lag after a process that updated them was killed.
     """
     graph = project.graph
     every = graph.tables.values()
@@ -57,6 +57,6 @@ def brought(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[
 
 
 def followed(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
-    """Bring a view up to its inputs; in an environment, by its definition as it is now."""
+    """Bring a view up to its inputs; in an environment, by its current definition."""
     first = brought(spark, project, table, run)
     return (*first, *advance(spark, project, table, run))

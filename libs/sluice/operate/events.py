@@ -1,8 +1,8 @@
 """Lineage events of a run: START, COMPLETE and FAIL of each table's batches, for OpenLineage.
 
-They are sent only where the environment says so, by the settings of OpenLineage's own client. A
-thread sends them in order, so no batch waits. After an event that can't be sent, which the client
-has tried several times, the process sends no more; a batch never fails of it.
+They are sent only if the environment has settings of OpenLineage's client. A thread sends them in
+order, so no batch waits. After an event that can't be sent, which the client has tried several
+times, the process sends no more; a batch never fails of it.
 """
 
 import logging
@@ -95,7 +95,7 @@ class StepEvents:
             self.events.put(lambda: started(project, table, run, at))
 
     def done(self, report: object) -> None:
-        """Send the COMPLETE of a batch; of a view's state, the view's own report says it."""
+        """Send the COMPLETE of a batch; for a view's state, the view's report sends it."""
         if not self.events.are_on or not isinstance(report, BatchReport):
             return
         if report.table != self.table.id and report.interval is None:

@@ -52,7 +52,7 @@ def completed(
     report: BatchReport,
     behind: Sequence[BatchReport],
 ) -> event_v2.RunEvent:
-    """Return the event of a batch that has ended; `behind` are those of the view's own tables."""
+    """Return the event of a finished batch; `behind`: those of the view's internal tables."""
     reports = [*behind, report]
     committed = [one for one in reports if one.outcome in ("committed", "position")]
     nominal = _nominal(report)
@@ -94,7 +94,7 @@ def _namespace() -> str:
 
 
 def _parent() -> dict[str, Any]:
-    """Return the task that has started the process, if it says so."""
+    """Return the task that has started the process, if known."""
     parts = os.environ.get(PARENT, "").rsplit("/", 2)
     if len(parts) < 3 or not all(parts):
         return {}
@@ -223,7 +223,7 @@ def _version(number: int) -> Any:
 
 
 def _columns(project: Project, table: Table) -> Any:
-    """Return the input columns of each column, as far as expressions say so."""
+    """Return the input columns of each column, as far as its expressions show them."""
     lineage, made = facets.column_lineage_dataset, made_from(table, project.graph)
     fields = {
         name: lineage.Fields([_field(project, one) for one in _in_order(project, made[name])])

@@ -1,4 +1,4 @@
-"""Preview of work: what it would do to each table, found by doing it in a lake beside the real one.
+"""Preview of work: its effect on each table, found by running it in a lake beside the real one.
 
 The work is the same code on the same versions, so its counts are those of the run that follows if
 nothing lands meanwhile. Nothing of it reaches the lake, not even a failure. Cost: that of the work,

@@ -1,4 +1,4 @@
-"""Processes beside this one that compute batches, so that a run uses every core.
+"""Additional processes that compute batches, so that a run uses every core.
 
 The interpreter is Python, which computes on one core in a process. Each of these takes one piece of
 work at a time and hands back its reports. It never starts Spark: work that needs it is begun again
@@ -101,7 +101,7 @@ class Process:
 
 
 def _serve(end: Connection, inherited: Iterable[Connection], project: Project) -> None:
-    """Do what is asked for until the other end is closed. Ctrl-C is the other's to heed."""
+    """Serve requests until the other end is closed. Ctrl-C is the other's to heed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in inherited:

@@ -1,7 +1,7 @@
 """Environment against its lake: which tables differ and in which rows, and what a promotion does.
 
 Tables are compared with the versions that the environment began with, which it has itself. So the
-difference is that of definitions and deliveries there, whatever has happened to the lake since.
+difference comes from definitions and deliveries there, not from later changes of the lake.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ class Standing:
     """One table of an environment against the version `since` that it began with.
 
     `outcome`: untouched, equal, differs, new, gone, or unbuilt if its definition differs and it was
-    not rebuilt yet. `moved_on`: versions by which the lake's own table has moved on since.
+    not rebuilt yet. `moved_on`: number of versions that the lake's table has gained since.
     """
 
     table: str
@@ -106,8 +106,8 @@ class Beside:
         env, name = self.env, self.env.environment
         if left := [t.id for t in env.graph.tables.values() if redefined_parts(env, t)]:
             raise UsageError(
-                f"environment {name!r} has {listing(left)} by another definition than the "
-                "configuration has now",
+                f"environment {name!r} has {listing(left)} by a definition that differs from "
+                "the configuration's",
                 hint=f"`sluice --env {name} rebuild --changed`, then `sluice env diff {name}`",
             )
 
@@ -130,7 +130,7 @@ class Beside:
             return Agreement(table.id, MOVED, f"other rows are in the lake's {listing(moved)}")
         if not table.is_view:
             return Agreement(table.id, MOVED, "other rows were delivered to the lake")
-        return Agreement(table.id, DIFFERS, "though all that it is made from is the same")
+        return Agreement(table.id, DIFFERS, "though all of its inputs are the same")
 
     def _standing(self, spark: Spark, table: Table, most: int) -> Standing | None:
         at, began = self._head(self.env, table.id), self.began.tables.get(table.id)

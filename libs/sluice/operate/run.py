@@ -66,7 +66,7 @@ def run(
             steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins, only)
             for _ in workers.in_order(tables, project.graph, steps.take):
                 pass
-            if spark.is_started:  # plans are cycles; objects in the JVM live as long as they do
+            if spark.is_started:  # plans are reference cycles, which keep objects in the JVM alive
                 gc.collect()
             if _is_upkeep_due(nth, rounds):
                 maintain(spark, project, tables)
@@ -184,7 +184,7 @@ def intervals_to_run(
 ) -> list[Interval]:
     """Return the grid intervals of [start, end); without bounds, all complete undelivered ones.
 
-    Raises UsageError for a bound off the grid, naming the nearest that are on it, and for one
+    Raises UsageError for a bound off the grid, with the nearest ones on it. Also raises it for one
     before the pipeline's start_date or after its end_date.
     """
     if start is not None and end is not None:

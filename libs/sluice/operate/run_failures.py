@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class Failures:
     """Failures of one run. Several threads may report to it, each about its own table.
 
-    `are_kept`: they are failures of batches, which stand until a batch of the table succeeds.
+    `are_kept`: they are failures of batches, kept until a batch of the table succeeds.
     """
 
     project: Project
@@ -147,7 +147,7 @@ class Failures:
 
 
 def _holds(blocks: Callable[[], bool]) -> bool:
-    """Return what `blocks` says; true if the lake can't be asked, as when its store is away."""
+    """Return the value of `blocks`; true if the lake can't be read, as when its store is down."""
     try:
         return blocks()
     except (OSError, pa.ArrowException):
@@ -169,7 +169,7 @@ def raise_all(errors: Mapping[str, SluiceError]) -> None:
 
 @contextmanager
 def named(table_id: str) -> Iterator[None]:
-    """Raise a SluiceError in place of an unforeseen error, whose trace goes to the log."""
+    """Raise a SluiceError instead of an unforeseen error, whose trace goes to the log."""
     try:
         with lasting():
             yield

@@ -1,8 +1,8 @@
-"""Difference of two versions of a table row by row, wherever they lie.
+"""Difference of two versions of a table, row by row, at any places.
 
-Rows are matched by the table's key. If either version can't be matched by it, because the key is
-another or not unique there, equal rows are: one that changed is then deleted and inserted. A column
-that only one version has is null in the other. Cost: one pass over both.
+Rows are matched by the table's key. If either version can't be matched by it, because the key
+differs or is not unique there, equal rows are matched. A changed row then counts as deleted and
+inserted. A column that only one version has is null in the other. Cost: one pass over both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,8 +59,8 @@ class Difference:
 class Comparison:
     """Way to compare versions of one table.
 
-    `node`: what maintains it, if it is a query; sums of floating-point numbers agree within their
-    error, and columns that only file rows make none different. `most`: rows to show.
+    `node`: the table's node, if it is a query. Sums of floating-point numbers agree within their
+    error, and columns that only affect the order of files don't count. `most`: rows to show.
     """
 
     table: Table

@@ -34,7 +34,7 @@ SAMPLES = 20
 REPEATED = "repeated"
 WITHOUT_SPARK = (
     "commands that read, such as `sluice read` and `sluice status`, need none, nor does `sluice "
-    "doctor`, which looks logs, files and positions over; to verify, "
+    "doctor`, which checks logs, files and positions; to verify, "
 )
 
 

@@ -1,7 +1,7 @@
 """Versions of a lake's tables at a moment that reflect the same state of their shared sources.
 
-At any moment some tables are ahead of others: a view lags behind its source, one view behind
-another. So the newest versions are taken back, table by table, until all reflect one state. A table
+At any moment, some tables are ahead of others: a view lags behind its source, or behind another
+view. So the newest versions are taken back, table by table, until all reflect one state. A table
 reflects a state if the rows that it was made from are those that its inputs have at that state.
 Cost: every commit of each table from now back to the versions that are chosen.
 """
@@ -28,7 +28,7 @@ SourceVersions = Mapping[str, int]  # of each source, the version that gave it i
 
 @dataclass
 class AsOf:
-    """State of a lake at a moment: the newest that all tables which existed by then can show.
+    """State of a lake at a moment: the newest one common to all tables that existed then.
 
     A table without any version at a state that others share is left out; reading it is an error.
     """
@@ -41,7 +41,7 @@ class AsOf:
 
     @classmethod
     def of(cls, lake: LakeLayout, graph: Graph, moment: str | datetime) -> "AsOf":
-        """Find the state. Raises UsageError for what is no time, or one to come."""
+        """Find the state. Raises UsageError for an invalid or future time."""
         then = parse_time(moment)
         if then > datetime.now(UTC):
             raise UsageError(
@@ -73,7 +73,7 @@ class AsOf:
         while True:
             found = {t: chosen[1] for t in tables if (chosen := self._newest(t))}
             is_short = self.state and len(found) < len(tables)
-            state = {} if is_short else _least(found.values())  # begin again without some tables
+            state = {} if is_short else _least(found.values())  # start again without some tables
             if state == self.state:
                 return
             tables, self.state, self._reflected = list(found), state, {}
@@ -119,7 +119,7 @@ class AsOf:
             uri, name = self.lake.uri(table_id), table_id.partition(".")[2]
             try:
                 self._pasts[table_id] = Past(name, uri, self.moment) if exists(uri) else None
-            except DeltaError:  # whoever reads that table hears of it
+            except DeltaError:  # reads of that table report it
                 self._pasts[table_id] = None
         return self._pasts[table_id]
 

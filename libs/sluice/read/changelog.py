@@ -26,7 +26,7 @@ from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import Snapshot, open_delta
 
 IS_NEW = "_is_new"
-LAST_RUNS = 5  # named if an unknown one was asked for
+LAST_RUNS = 5  # listed if an unknown one was requested
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
 
@@ -164,7 +164,7 @@ class Changelog:
 
     def _lost(self, why: str) -> HistoryLost:
         return HistoryLost(
-            f"the changelog of {self.snapshot.name!r} is gone in part: {why}",
+            f"the changelog of {self.snapshot.name!r} is partly gone: {why}",
             hint="ask for later versions with --from-version; maintenance removes what no view "
             "needs any more",
         )

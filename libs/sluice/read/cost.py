@@ -60,7 +60,7 @@ class Cost:
 def costs(
     project: Project, tables: Iterable[Table], by: By = "table", since: datetime | None = None
 ) -> list[Cost]:
-    """Return the costs of these tables, of the states and deliveries behind them, too.
+    """Return the costs of these tables, including their states and deliveries.
 
     `since`: only commits that are not older.
     """

@@ -65,7 +65,7 @@ class Lake:
         """Return the lake as of a moment: all tables at versions that reflect one state.
 
         It is the newest state that all tables then had in common. Handles of this lake never get
-        newer. Raises UsageError for what is no time, or one to come.
+        newer. Raises UsageError for an invalid or future time.
         """
         return Lake(self.project, AsOf.of(self._layout, self.project.graph, moment), self._verbs)
 
@@ -133,8 +133,8 @@ class Lake:
     ) -> KeyedTable:
         """Return a stored table.
 
-        `alive` gives the spans of the rows that its readers may see, `first` the columns that
-        people see before the key.
+        `alive` gives the spans of the rows that readers may see, `first` the columns shown before
+        the key.
         """
         version = self.version_of(table.id) if version is None else version
         snapshot = Snapshot.open(table.name, self.uri(table), version, build=build_command(table))

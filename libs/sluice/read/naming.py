@@ -31,10 +31,10 @@ class Given:
 
 
 class Naming(Protocol):
-    """Module `naming` of a kind whose rows have other names than their key."""
+    """Module `naming` of a kind whose rows are also named in other ways than by key."""
 
     def spans(self, table: KeyedTable, spec: Any, given: Given) -> tuple[KeyRange, ...]:
-        """Return the spans of the rows that are meant. Raises UsageError for half a name."""
+        """Return the spans of the requested rows. Raises UsageError for half a name."""
         ...
 
 
@@ -52,7 +52,7 @@ def row_of(changelog: Changelog, given: Given) -> KeyRange | None:
     if len(found) > 1:
         key = ", ".join(table.key.names)
         raise UsageError(
-            f"{len(found)} rows of {table.name!r} are meant", hint=f"name one by its key ({key})"
+            f"{len(found)} rows of {table.name!r} match", hint=f"name one by its key ({key})"
         )
     return only(table.identity, found[0]) if found else None
 
@@ -63,7 +63,7 @@ def _is_named_by_key(table: KeyedTable) -> bool:
 
 def _unnamed(table: KeyedTable) -> UsageError:
     return UsageError(
-        f"the rows of {table.name!r} have no key that can be named",
+        f"the rows of {table.name!r} have no key to identify one by",
         hint=f"`sluice read {table.name} --where ...` shows rows, and `sluice changes "
         f"{table.name}` what each commit changed",
     )
@@ -72,13 +72,13 @@ def _unnamed(table: KeyedTable) -> UsageError:
 def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     """Return spans of rows that are not there, named like others or by any columns.
 
-    Of a rank, they are those of its partition. Raises UsageError if a name is no name.
+    Of a rank, they are those of its partition. Raises UsageError for an invalid name.
     """
     table = changelog.table
     if given.is_key and given.key:
         if not table.key.names:
             raise UsageError(
-                f"the rows of {table.name!r} have no key that can be named",
+                f"the rows of {table.name!r} have no key to identify one by",
                 hint="name them by any of their columns: --partition COLUMN=VALUE",
             )
         return (only(table.key.names, values_of(table, table.key.names, given.key)),)

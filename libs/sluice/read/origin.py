@@ -1,4 +1,4 @@
-"""Origin of a row's values: the commit that gave them, and the sources' versions behind it.
+"""Origin of a row's values: the commit that wrote them, and the sources' versions that it reflects.
 
 The change feed is read backwards, version by version, up to the commit in question. So the cost
 follows the feeds of the versions since then. It names commits, not single rows of the inputs.

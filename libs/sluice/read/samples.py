@@ -1,7 +1,7 @@
-"""Some of the rows in which two versions of a table differ, as they were and as they are.
+"""Some of the rows in which two versions of a table differ, before and after.
 
-The change feed gives candidates, of which no more are read than are needed. Each is then looked up
-in both versions, so a row that changed back is none. Cost: two look-ups for each candidate.
+The change feed gives candidates; only as many as needed are read. Each is then looked up in both
+versions, so a row that changed back is none. Cost: two look-ups for each candidate.
 """
 
 from collections.abc import Iterator
@@ -30,8 +30,8 @@ class Sample:
 def samples(lake: Lake, table: Table, version: int | None, most: int) -> Iterator[Sample]:
     """Yield up to `most` rows in which the table's head differs from `version`.
 
-    Without a version, all rows are new. Rows count as they are stored: one that only expired for
-    its readers does not differ.
+    Without a version, all rows are new. Stored rows count: one that only expired for its readers
+    does not differ.
     """
     now = lake.stored(table)
     was = lake.stored(table, version) if version is not None else None

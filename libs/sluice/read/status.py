@@ -25,7 +25,7 @@ from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, re
 from sluice.read.stored.commits import Commit, back_from
 from sluice.read.stored.snapshot import Snapshot
 
-REDEFINED = "built by another definition ({}): run `sluice rebuild {}`, or take the change back"
+REDEFINED = "built by another definition ({}): run `sluice rebuild {}`, or revert the change"
 WORKERS = 8
 
 
@@ -56,8 +56,8 @@ class TableStatus:
 
     `failure`: its last one, if no batch has succeeded since. `blocked_by`: failed tables that it
     depends on and that stop it. `waits_for`: its inputs that are not there yet. `missing`:
-    intervals that were not delivered, between others that were. `forgetting`: when each `sluice
-    forget` began that has not ended. `unread`: the partitions of its topic. `unheard`: why they
+    intervals that were not delivered, between others that were. `forgetting`: the starts of
+    unfinished `sluice forget` commands. `unread`: the partitions of its topic. `unheard`: why they
     are not known.
     """
 

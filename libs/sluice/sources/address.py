@@ -1,4 +1,4 @@
-"""Address of what is delivered: a landing folder, somebody else's table, or a topic."""
+"""Address of the delivered data: a landing folder, a foreign table, or a topic."""
 
 import re
 
@@ -9,7 +9,7 @@ from sluice.sources.spec import Source
 
 
 def address(project: Project, table: Table) -> str:
-    """Return where a table's rows come from outside the lake; nothing of a view.
+    """Return the origin of a table's rows outside the lake; nothing for a view.
 
     Raises UsageError if the environment lacks a topic's connection.
     """

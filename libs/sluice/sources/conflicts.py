@@ -1,4 +1,4 @@
-"""Rows of one key in one delivery that differ, though nothing says which of them is later."""
+"""Different rows of one key in one delivery, of which none is known to be later."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -26,5 +26,5 @@ def with_conflicts(rows: DataFrame, spec: Source, fits: str) -> DataFrame:
     marked = rows.withColumn(CONFLICT, F.when(differ, F.when(is_last, 2).otherwise(1)).otherwise(0))
     if spec.on_conflict != "quarantine":
         return marked
-    reason = f"other rows of its key ({', '.join(spec.key)}) differ"
+    reason = f"rows with the same key ({', '.join(spec.key)}) differ"
     return marked.withColumn(REASON, F.coalesce(REASON, F.when(F.col(CONFLICT) > 0, reason)))

@@ -1,6 +1,6 @@
 """One delivery of a source, planned without Spark: its path, what it replaces, its target table.
 
-The module also shapes its rows: as judged before the gate, and as stored behind it.
+The module also prepares its rows: for the gate, and for storing.
 """
 
 from collections.abc import Mapping
@@ -37,10 +37,10 @@ from sluice.sources.spec import Source
 
 @dataclass(frozen=True)
 class Delivery:
-    """Rows of one interval of one source. `path`: where they lie, placeholders filled.
+    """Rows of one interval of one source. `path`: their place, with placeholders filled.
 
-    Of what is followed, `topic` is the place after what was read, `after` the one before it, and
-    `message_bytes` its size. `is_added`: its rows join those that the interval has.
+    For a topic or a table of others, `topic` is the place after the batch, `after` the one before
+    it, and `message_bytes` its size. `is_added`: its rows join those that the interval has.
     """
 
     table: Table
@@ -104,7 +104,9 @@ def plan_delivery(
     uri = layout(project).uri(table.id, INTERVALS)
     noted = intervals.deliveries(uri)
     known = tuple(intervals.replaced_by(noted, interval, table.id, zone))
-    if not allow_empty and not any(d.rows_accepted for d in known):  # the gate guards what has rows
+    if not allow_empty and not any(
+        d.rows_accepted for d in known
+    ):  # the gate checks only deliveries with rows
         check_presence(table, spec, path, files)
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
     return Delivery(table, spec, interval, path, files, print_, known, uri, tuple(noted), zone)
@@ -131,7 +133,7 @@ class Arrived:
 def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> Arrived:
     """Return the delivery's rows with their reasons and, if deliveries are kept, their POSITION.
 
-    `before`: the head of the table that they are for, whose columns they then have as well.
+    `before`: the head of their table, whose columns they then also have.
     """
     spec = delivery.spec.model_copy(update={"path": delivery.path})
     seen = look(spec, delivery.files)
@@ -162,7 +164,7 @@ def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
 
 
 def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
-    """Return accepted rows as they are stored: with their interval and identity."""
+    """Return accepted rows as stored: with their interval and identity."""
     spec, columns = delivery.spec, tuple(delivery.table.columns)
     known = columns
     interval = F.lit(delivery.interval.start).cast("timestamp").alias(INTERVAL)

@@ -42,15 +42,15 @@ class Emptied:
         before = f"{name}: the interval {interval} has {had:,} {_rows(had)}"
         if verdict.rows_read:
             first = _first_reason(split)
-            what = f"not one of {verdict.rows_read:,} that came now can be used{first}"
+            what = f"none of {verdict.rows_read:,} now delivered can be used{first}"
             hint = f"nothing was committed; {MENDING}; {ALLOWED}"
         else:
-            what = f"{self._nothing()} came now"
+            what = f"{self._nothing()} was delivered now"
             hint = f"nothing was committed; {MOUNTING}; {DECLARED}"
         raise QualityStop(f"{before}, and {what}", hint=hint)
 
     def _is_declared(self, verdict: Verdict) -> bool:
-        """True if the source, or a file without rows, says that there are none."""
+        """True if the source, or a file without rows, declares that there are none."""
         has_own_files = self.delivery.spec.has_pattern and bool(self.delivery.files)
         is_said = has_own_files or self.delivery.spec.missing == "empty"
         return not verdict.rows_read and is_said

@@ -76,10 +76,10 @@ def check_source(project: Project, table: Table, deliveries: Head | None) -> Non
         check_definition(table, visible)
     if _came_another_way(table, table.spec, deliveries, visible):
         raise ConfigError(
-            [f"{table.id} has rows that arrived in another way than the configuration says"],
+            [f"{table.id} has rows that arrived in a different way than the configuration says"],
             hint=f"run `sluice rebuild {table.id} --as-landed`: it takes today's rows"
             if is_foreign(table)
-            else "take the change back; or declare the changed source under another name",
+            else "revert the change; or declare the changed source under another name",
         )
 
 

@@ -1,4 +1,4 @@
-"""Lag of a source behind what lies outside the lake: files, a topic's messages, table versions."""
+"""Lag of a source behind its origin outside the lake: files, a topic's messages, table versions."""
 
 from datetime import datetime
 

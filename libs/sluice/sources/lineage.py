@@ -1,4 +1,4 @@
-"""Deliveries that a source's row comes from: its key's last, or all that equal it; their files."""
+"""Deliveries of a source's row: its key's last, or all with an equal row; their files."""
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -12,7 +12,7 @@ from sluice.sources.spec import Source
 
 
 def contributing(operator: Operator, groups: Groups) -> InputRows:
-    """Return the delivered row that stands for each key, or all of a row that is counted."""
+    """Return the delivered row that is valid for each key, or all of a counted row."""
     if not isinstance(operator, LatestOfKey):
         return groups.prepared
     return {name: operator.latest(found) for name, found in groups.prepared.items()}

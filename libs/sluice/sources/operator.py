@@ -35,7 +35,7 @@ class LatestOfKey(Operator):
         return self.latest(prepared[self.inputs[0]]).select(*names(tuple(self.table.columns)))
 
     def latest(self, deliveries: DataFrame) -> DataFrame:
-        """Return the delivered row that stands for each key, unless that is a delete."""
+        """Return the delivered row that is valid for each key, unless that is a delete."""
         order = last_first((*self.spec.sequence, INTERVAL, POSITION, ID))
         over = Window.partitionBy(*names(self.key)).orderBy(*order)
         ranked = deliveries.withColumn("_last", F.row_number().over(over))

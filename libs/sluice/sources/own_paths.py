@@ -1,9 +1,9 @@
-"""Check that every interval of a schedule has a path of its own.
+"""Check that every interval of a schedule has a separate path.
 
 If two intervals share a path, their files would be delivered twice. This happens for hourly
 intervals with daily folders, or in the hour that repeats when clocks are set back. The check
-samples intervals around every clock change of a year in the zone, some in a row, and some a day, a
-month and a year apart.
+samples intervals around every clock change of a year in the zone. It adds consecutive ones, and
+some a day, a month and a year apart.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from sluice.language.interval import Interval, Schedule, zone
 from sluice.language.path_pattern import path_of
 
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
-APART = (0, 1, 2, 7, 8, 31, 60, 366, 800)  # days; each changes another part of the calendar
+APART = (0, 1, 2, 7, 8, 31, 60, 366, 800)  # days; each changes a different part of the calendar
 IN_A_ROW = 26
 AROUND = timedelta(hours=3)
 MOST = 80  # intervals around a clock change

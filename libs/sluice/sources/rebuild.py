@@ -4,7 +4,7 @@ The intervals are delivered into a separate lake, which shares nothing with the 
 rows replace the source's in one commit. If an interval's files differ from those delivered, its
 past can't be read again, and the rebuild is refused before anything changes. With `as_landed`, the
 present files are taken instead; missing files are still refused. A topic gives only what it still
-has, so it is read again only with `as_landed`. A Delta table that is followed is read as it is now.
+has, so it is read again only with `as_landed`. A followed Delta table is read at its head.
 """
 
 import uuid
@@ -106,7 +106,7 @@ def _swapped(
     clock: Clock,
     before: Head | None,
 ) -> tuple[BatchReport, bool]:
-    """Put what was read beside in place of the rows that the table had `before`.
+    """Replace the rows that the table had `before` by those read into a lake beside it.
 
     Raises LostRace if it has others now: what was delivered meanwhile was not read again.
     """
@@ -147,8 +147,8 @@ def _delivered(
     """Return what was delivered; interrupted deliveries get their interval from the schedule."""
     if spec.delivery == "stream":
         raise HistoryLost(
-            f"{table.id} is read once, as it arrives: it can't be read again",
-            hint="take the change back; or declare the changed source under another name",
+            f"{table.id} is read only once, as it arrives, so it can't be read again",
+            hint="revert the change; or declare the changed source under another name",
         )
     lake, schedule = layout(project), project.pipelines[table.pipeline].schedule
     known = intervals.deliveries(lake.uri(table.id, INTERVALS))
@@ -170,7 +170,7 @@ def _check_files(
     *,
     as_landed: bool,
 ) -> None:
-    """Raise HistoryLost unless every interval's files are those that were delivered.
+    """Raise HistoryLost unless every interval's files are still the delivered ones.
 
     With `as_landed`, it is enough that they exist.
     """
@@ -237,7 +237,7 @@ def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:
     )
     return HistoryLost(
         f"{table.id} can't be rebuilt: {why}",
-        hint=f"bring the files back{'' if as_landed else corrected}. Nothing was changed",
+        hint=f"restore the files{'' if as_landed else corrected}. Nothing was changed",
     )
 
 
@@ -255,7 +255,7 @@ def _heads(project: Project, table: Table) -> list[Head]:
 
 @contextmanager
 def _lake_beside(project: Project, table: Table) -> Iterator[Project]:
-    """Yield the project with an empty lake of its own, which is removed afterwards."""
+    """Yield the project with a separate empty lake, which is removed afterwards."""
     root = f"{layout(project).root}/{REBUILT}/{table.id}"
     remove(root)
     beside = project.model_copy(update={"lake": root})

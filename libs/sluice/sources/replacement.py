@@ -77,7 +77,7 @@ class Replacement:
 
     @property
     def engine(self) -> str:
-        """The engine that `made` would report, unless a value of the files decides otherwise."""
+        """The engine that `made` would report, unless a value of the files needs Spark."""
         return engine_of(self.project.spark, self._rehearsed, is_small=self._is_small)
 
     @property
@@ -113,7 +113,7 @@ class Replacement:
 
     @property
     def replaces(self) -> Head | None:
-        """The head of a table of another definition that nobody has read."""
+        """The head of a table that has another definition and that nobody has read."""
         return replaceable(self.at, self.position.definition)
 
     def _committed(self, session: SparkSession) -> BatchReport:
@@ -127,7 +127,7 @@ class Replacement:
         return replace(self, delivery=found.delivery).finish(session, found.reading, marks)
 
     def finish(self, session: SparkSession, reading: Reading, marks: Marks) -> BatchReport:
-        """Judge what was read, and commit what differs from the earlier delivery."""
+        """Judge the rows read, and commit the difference from the earlier delivery."""
         files, name = self.delivery.files, self.delivery.table.id
         with self.clock.timed("check", self._judged(session, reading)) as passed:
             landing.check_unchanged(files, marks, name)
@@ -166,7 +166,7 @@ class Replacement:
         is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = verdict.rows_accepted if is_counted else None
         target = self._target(before, verdict.rows_read, keeps)
-        if keeps and not delivery.is_added:  # what a batch of messages has read stays true
+        if keeps and not delivery.is_added:  # the offsets of a batch stay valid
             intervals.withdraw(delivery.intervals_uri, delivery.interval)
         context, changelog = Context.of(self.project), _changelog(new, old)
         done = write(session, context, target, changelog, position, self.clock, inserts=inserts)

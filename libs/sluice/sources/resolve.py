@@ -11,7 +11,7 @@ from sluice.sources.spec import Source
 
 
 def resolve(spec: Source, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:  # noqa: ARG001
-    """Return a source's table: its columns without the one that says what a row does."""
+    """Return a source's table: its columns without the one with the row's operation."""
     for where, message in _useless(spec):
         mistakes.add(where, message)
     check_columns(spec, mistakes)

@@ -25,8 +25,8 @@ def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchRe
     spec = table.spec
     if not isinstance(spec, Source) or not spec.is_followed:
         raise UsageError(
-            f"{table.id} follows neither a Kafka topic nor a Delta table: --from is about places "
-            "in these"
+            f"{table.id} follows neither a Kafka topic nor a Delta table: --from applies only "
+            "to these"
         )
     before = head(layout(project).uri(table.delivered_to))
     check_source(project, table, before)

@@ -108,7 +108,7 @@ class Source(Declared):
             raise ValueError("a stream is read as it arrives: its `path` takes no {interval_start}")
         if self.delivery == "interval" and not self.has_pattern and not self.time:
             raise ValueError(
-                "an interval's rows can't be distinguished: put {interval_start:%Y-%m-%d} into "
+                "Sluice can't find an interval's rows: put {interval_start:%Y-%m-%d} into "
                 "`path`, or name the event `time` column that selects them"
             )
         return self
@@ -127,7 +127,7 @@ class Source(Declared):
             raise ValueError("`sequence` orders the rows of one key; this source has no `key`")
         if self.change and self.change.update and not self.change.update_before:
             raise ValueError(
-                "without a `key` an update must bring the row as it was: "
+                "without a `key` an update must contain the row as it was: "
                 "give change.update_before its words, or the source a `key`"
             )
         return self
@@ -137,7 +137,7 @@ class Source(Declared):
         if self.on_conflict != "last" and not self.key:
             raise ValueError("`on_conflict` is about rows of one key; this source has no `key`")
         if self.on_conflict != "last" and self.change:
-            raise ValueError("`on_conflict` has no effect: rows that are changes follow each other")
+            raise ValueError("`on_conflict` has no effect, because changes are applied in order")
         return self
 
     @property
@@ -147,7 +147,7 @@ class Source(Declared):
 
     @property
     def keeps_deliveries(self) -> bool:
-        """True if its delivered rows are kept beside its table, which is computed from them."""
+        """True if an internal table keeps its delivered rows, and the table is computed from it."""
         is_of_changes = self.change or self.delta or (self.value and self.value.is_debezium)
         return bool(self.key or is_of_changes)
 

@@ -1,7 +1,7 @@
 """Delivery of a stream: new arrivals pass the gate, one delivery per micro-batch.
 
-A micro-batch is an interval of its own, from the instant of its arrival. Its rows replace only what
-an interrupted run left of it. The commit's position names the version of the arrivals that it
+A micro-batch is a separate interval, from the instant of its arrival. Its rows replace only what an
+interrupted run left of it. The commit's position names the version of the arrivals that it
 reflects, and the next run continues from there. Nothing is read twice, and nothing is skipped.
 """
 
@@ -141,7 +141,7 @@ def _as_now(stream: FileStream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
         raise UsageError(
             f"{stream.table.id}: {', '.join(gone)} arrived together with quarantined rows, and "
             f"does not exist any more",
-            hint="bring the files of that time back: they are read together again",
+            hint="restore the files of that time: they are read together again",
         )
     return [replace(a, files=tuple(there[f.uri] for f in a.files)) for a in arrivals]
 
@@ -154,7 +154,7 @@ def _reflected(before: Head | None, target: str, name: str, now: Head | None) ->
     if now is None or not is_past(now, pin):
         raise HistoryLost(
             f"{target} reflects version {pin.version} of {name}, which has been replaced or cut",
-            hint="bring the arrivals back; or move the source's tables away and read all again",
+            hint="restore the arrivals; or move the source's tables away and read all again",
         )
     return pin.version
 

@@ -1,9 +1,9 @@
 """Java's archive of the classes that Spark loads: a later start maps it and loads few.
 
-Loading, checking and linking 15,000 classes takes ten of the thirty seconds of a small run in a
-process of its own. Java writes them to a file when it ends, and maps that file when it starts
-(class data sharing, JEP 310 and JEP 350). An archive fits one Java and the same jars at the same
-paths; Java ignores any other.
+Loading, checking and linking 15,000 classes takes ten of the thirty seconds of a small run in a new
+process. Java writes them to a file when it ends, and maps that file when it starts (class data
+sharing, JEP 310 and JEP 350). An archive fits one Java and the same jars at the same paths; Java
+ignores any other.
 
     first start     leaves a mark: most machines of CI and containers start Spark only once
     second start    writes a draft when it ends (ten seconds or so, after the command has ended)
@@ -23,16 +23,16 @@ from pathlib import Path
 
 from sluice.cache import cache_folder
 
-SAYS_NOTHING = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # what it leaves out, it would warn about
+SAYS_NOTHING = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # else it would warn about classes left out
 WORTH = 130_000_000  # bytes; a run of one table leaves 168 million, a mere start of Spark 108
 TRIES = 3
-KEPT = 3  # archives of other Javas and jars: the newest stay
-ABANDONED = 3600.0  # seconds after which a draft is no longer written, and nobody adopts it
+KEPT = 3  # archives for other Javas and jars: the newest are kept
+ABANDONED = 3600.0  # seconds after which a draft counts as abandoned
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The archive for one Java (its home) and one class path, in a folder of its own."""
+    """The archive for one Java (its home) and one class path, in a separate folder."""
 
     java: Path
     folder: Path
@@ -98,7 +98,7 @@ class Archive:
             return 1 < starts.tell() <= 1 + TRIES
 
     def _adopt(self) -> None:
-        """Put the first draft that is worth it in the archive's place; remove what is left over."""
+        """Adopt the first usable draft as the archive; remove the others."""
         for draft in self.folder.glob("*.draft"):
             size, age = draft.stat().st_size, time.time() - draft.stat().st_mtime
             is_ours = draft.name.startswith(f"{self.name}.") and _is_whole(draft)

@@ -3,7 +3,7 @@
 Ivy uses the public repository; a settings file named by `SLUICE_IVY_SETTINGS` sends it to another.
 Only the requested artifacts are fetched, never their dependencies. If Java does not trust the
 server, Ivy tries again with the certificates of the environment (`SSL_CERT_FILE`, `PIP_CERT`) or of
-the system. A wheel's Java knows no local certificates.
+the system. A wheel's Java has no local certificates.
 """
 
 import os
@@ -66,7 +66,7 @@ def _run(command: list[str]) -> None:
 
 
 def _reason(said: str) -> str:
-    """Return the first problem that Ivy names; it repeats them all under headings of its own."""
+    """Return the first problem that Ivy reports; it repeats them all under several headings."""
     lines = [line.strip() for line in said.splitlines() if line.strip() and "::" not in line]
     problems = (line for line in lines if "error" in line.lower())
     return next(problems, lines[-1] if lines else "Ivy said nothing")
@@ -89,7 +89,7 @@ def _truststore(bundle: bytes, password: str) -> bytes:
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about certificates that are odd but trusted
+        warnings.simplefilter("ignore")  # about unusual but trusted certificates
         loaded = x509.load_pem_x509_certificates(bundle)
     certificates = [pkcs12.PKCS12Certificate(certificate, None) for certificate in loaded]
     return pkcs12.serialize_java_truststore(

@@ -1,4 +1,4 @@
-"""One published artifact of Java: where it comes from, and what it must be."""
+"""One published Java artifact, with its origin and checksum."""
 
 from dataclasses import dataclass
 

@@ -2,8 +2,8 @@
 
 `classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package. If the jars are in
 none of them, it fetches them into the cache. A jar is put in place only after its SHA-256 was
-checked, so finding one costs only a look at its size. `python -m sluice.spark.jars [DRIVER...]`
-fetches Delta's jars, and those of drivers, and prints their paths.
+checked, so later only its size is checked. `python -m sluice.spark.jars [DRIVER...]` fetches
+Delta's jars, and those of drivers, and prints their paths.
 
 Only the jars themselves are fetched. Spark already contains their dependencies, in the versions
 that it runs.
@@ -130,8 +130,8 @@ def check(file: Path, jar: Jar) -> None:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != jar.sha256:
         raise MissingDependency(
-            f"the file fetched for {jar.file} is another: SHA-256 {digest}, not {jar.sha256}",
-            hint="ask the operator of that repository; the file was not kept",
+            f"the file fetched for {jar.file} has the wrong SHA-256: {digest}, not {jar.sha256}",
+            hint="ask the operator of that repository; the file was deleted",
         )
 
 

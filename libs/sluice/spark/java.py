@@ -129,7 +129,7 @@ def _released(file: Path) -> str:
 
 
 def _asked(java: Path, where: str) -> Java | str:
-    """Ask `java` for its version and home: it may be a version manager's or macOS's stand-in."""
+    """Ask `java` for its version and home: it may be a shim of a version manager or of macOS."""
     try:
         answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],

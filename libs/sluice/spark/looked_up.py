@@ -1,7 +1,7 @@
 """Java's classes and static methods that expressions need, asked for once.
 
-PySpark asks Java for a class at each function of an expression, and py4j looks for it in every jar
-under every package that Spark imports. A batch makes thousands of such expressions.
+PySpark asks Java for a class at each function of an expression. py4j then searches every jar under
+every package that Spark imports. A batch makes thousands of such expressions.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ CLASSES = (
 
 
 class _Kept:
-    """A Java class whose static methods are asked for once."""
+    """A Java class whose static methods are looked up once."""
 
     def __init__(self, java_class: Any):
         self._java_class = java_class
@@ -27,6 +27,6 @@ class _Kept:
 
 
 def keep_classes(jvm: Any) -> None:
-    """Make the view `jvm` keep these classes; py4j asks Java for the names that it has not."""
+    """Make the view `jvm` keep these classes; py4j asks Java for missing names."""
     for name in CLASSES:
         setattr(jvm, name, _Kept(getattr(jvm, name)))

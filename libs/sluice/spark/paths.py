@@ -1,10 +1,10 @@
-"""Paths for Spark, and back: any name that a file can have, and that file alone.
+"""Paths for Spark, and back: for any file name, without matching other files.
 
-Spark treats a path as a pattern. Hadoop's local file system can't open or skips some names: with a
-colon, with a leading `_` or `.`, or with letters that Java's locale lacks. A local file with such a
-name is read by a link, whose own path shows the target. In object stores, characters of patterns
-are escaped. A file in a store that Spark may not use is copied to such a path, which tasks of this
-machine see and those of a cluster do not.
+Spark treats a path as a pattern. Hadoop's local file system can't open, or skips, some names: with
+a colon, a leading `_` or `.`, or letters that Java's locale lacks. A local file with such a name is
+read by a link, whose own path shows the target. In object stores, characters of patterns are
+escaped. A file in a store that Spark may not use is copied to such a path, which only tasks of this
+machine see.
 """
 
 import re
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _ODD = re.compile(
     r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$"  # the last: copy under way
-    r"|\.(?i:lz4|snappy|deflate)$"  # by these Spark would decompress formats of Hadoop's own
+    r"|\.(?i:lz4|snappy|deflate)$"  # Spark would decompress these with Hadoop's own formats
 )
 _PATTERN = re.compile(r"([*?\[\]{}\\])")
 CODECS = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
@@ -98,7 +98,7 @@ def _copy(uri: str) -> str:
 
 
 def _named(uri: str) -> Path:
-    """Return the path that stands for a URI; its folder is made."""
+    """Return the path that represents a URI; create its folder."""
     name = uri.encode().hex()
     steps = (name[at : at + _STEP] for at in range(0, len(name), _STEP))
     folder = Path(_folder().name, *steps)
@@ -110,5 +110,5 @@ def _named(uri: str) -> Path:
 def _folder() -> "TemporaryDirectory[str]":
     """Return a folder of this process's own, which is removed with it."""
     found = TemporaryDirectory(prefix=_LINKS)
-    Path(found.name).chmod(0o755)  # lets another user's Spark read what it may
+    Path(found.name).chmod(0o755)  # lets another user's Spark read permitted files
     return found

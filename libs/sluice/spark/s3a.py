@@ -19,7 +19,7 @@ _PROVIDERS = (
 
 
 def conf() -> dict[str, str]:
-    """Return the configuration of a Spark that is to be started."""
+    """Return the configuration of a Spark to start."""
     hadoop = {f"spark.hadoop.fs.{name}": value for name, value in _settings().items() if value}
     return {**S3.conf, **hadoop}
 
@@ -28,8 +28,8 @@ def _settings() -> dict[str, str]:
     endpoint = endpoint_of("s3://")
     return {
         "s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        "s3a.input.stream.type": "classic",  # the newer one reads ahead of column chunks
-        "s3a.create.checksum.algorithm": "SHA256",  # asked for where objects are locked
+        "s3a.input.stream.type": "classic",  # the newer one prefetches column chunks
+        "s3a.create.checksum.algorithm": "SHA256",  # required with object lock
         "s3a.aws.credentials.provider": ",".join(_PROVIDERS),
         "s3a.endpoint": endpoint,
         "s3a.endpoint.region": region(),

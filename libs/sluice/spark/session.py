@@ -1,7 +1,7 @@
 """One Spark session per process, started only when a batch has something to do.
 
-The same jobs run in a Spark of their own (local, standalone, YARN, Kubernetes by `master`) and
-through Spark Connect. The settings that they need of either are here.
+The same jobs run in their own Spark (local, standalone, YARN, Kubernetes by `master`) and through
+Spark Connect. The settings that they need of either are here.
 """
 
 import gc
@@ -40,8 +40,8 @@ RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.sources.partitionOverwriteMode": "static",  # a replaced table is replaced whole
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.localRelationThreshold": "8MB",  # more would be objects in its heap
-    "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # cuts ranks before a shuffle
+    "spark.sql.execution.arrow.localRelationThreshold": "8MB",  # more would fill its heap
+    "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # limits ranks before a shuffle
 }
 STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -73,7 +73,7 @@ SMALL: Mapping[str, str] = {
     "spark.sql.leafNodeDefaultParallelism": "1",  # else a task per core, or per small file
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling takes longer than a few rows do
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # slower for few rows
 }
 LARGE: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "64",
@@ -91,7 +91,7 @@ class Spark:
     def __init__(
         self, settings: SparkSettings, first: "Spark | None" = None, *, is_short: bool = False
     ):
-        """Share the application of `first`, if given, in a session of its own.
+        """Share the application of `first`, if given, in a separate session.
 
         `is_short`: the process is one command's, and its end may teach Java what to keep.
         """
@@ -170,7 +170,7 @@ class Spark:
     ) -> tuple[T, str]:
         """Return what `work` does with a session, and the engine: PROCESS if there is little to do.
 
-        What only Spark can answer is left to it: `work` begins again, with the session that
+        Work that only Spark can do is left to it: `work` begins again, with the session that
         `otherwise` returns. So it must commit nothing before it has computed everything. The engine
         is then SPARK with the reason. Without Spark, DividedByZero is raised. `size`: bytes to
         read, if only they make it too large.
@@ -249,7 +249,7 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
         return active
     java = java_home()
     conf = local_conf(settings, is_short=is_short)
-    os.environ.pop("SPARK_REMOTE", None)  # PySpark takes an empty one for a server
+    os.environ.pop("SPARK_REMOTE", None)  # PySpark treats an empty one as a server
     os.environ.update(environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.Builder().appName(os.environ.get("SLUICE_APP_NAME", "sluice"))
@@ -264,7 +264,7 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
 
 
 def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkSession":
-    """Open a session of the same application, with settings of its own."""
+    """Open a session of the same application, with separate settings."""
     if remote := _remote(settings):
         from pyspark.sql import SparkSession
 
@@ -273,7 +273,7 @@ def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkS
 
 
 def has_no_jvm(session: "SparkSession") -> bool:
-    """True if it is a client's: of a Spark Connect server, or of what computes in this process."""
+    """True if it is a client's: of a Spark Connect server, or of the interpreter."""
     return any(c.__module__.startswith("pyspark.sql.connect") for c in type(session).__mro__)
 
 
@@ -284,7 +284,7 @@ def _remote(settings: SparkSettings) -> str | None:
 
 
 def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, str]:
-    """Return the whole configuration of a Spark that a process starts for itself."""
+    """Return the whole configuration of a Spark that a process starts."""
     found = classpath(drivers=settings.drivers)
     jars = os.pathsep.join(map(str, found))
     logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"

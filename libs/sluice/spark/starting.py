@@ -1,6 +1,6 @@
 """Errors in plain words for a Spark that does not start or does not last.
 
-Its Java may end at once or during the work, or its server may not be there.
+Its Java may end at once or during the work, or its server may be down.
 """
 
 import socket
@@ -17,15 +17,15 @@ T = TypeVar("T")
 PORT = 15002
 STOPPED = ("SparkContext was shut down", "stopped SparkContext")
 ENDING = 20.0  # seconds that Java takes to end, once it has begun to
-PATIENCE = 10.0  # seconds for a server to take the connection; its client would try for minutes
+PATIENCE = 10.0  # seconds for a server to accept the connection; its client would try for minutes
 
 
-# PySpark logs to them what it also raises, with pages of stack trace.
+# PySpark logs to them the errors that it also raises, with long stack traces.
 REPEATING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def hush() -> None:
-    """Silence these loggers, so that only the error itself says what went wrong."""
+    """Silence these loggers, so that only the error itself is shown."""
     from pyspark.logger import PySparkLogger
 
     for name in REPEATING:
@@ -59,8 +59,8 @@ def started(start: Callable[[], T], java: Path) -> T:
             raise
         raise MissingDependency(
             f"Spark did not start: the Java at {java} ended at once",
-            hint=f"what it said stands above; does `{java}/bin/java -version` run? is there the "
-            "memory that spark.driver.memory in sluice.yaml asks for?",
+            hint=f"its output is above; check that `{java}/bin/java -version` runs, and that the "
+            "machine has the memory that spark.driver.memory in sluice.yaml requests",
         ) from None
 
 
@@ -94,7 +94,7 @@ def _is_cut_off(error: Exception, said: str) -> bool:
 
 
 def _said(error: Exception) -> str:
-    """Return the error's words; '' if Java is no longer there to give them."""
+    """Return the error's message; '' if Java has ended and can't return it."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001

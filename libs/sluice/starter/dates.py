@@ -1,4 +1,4 @@
-"""Days, months and years in the paths of files, and the placeholders that stand for them."""
+"""Days, months and years in the paths of files, and their placeholders."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import date, datetime
 
 YEAR, MONTH, DAY = r"(?:19|20)\d\d", r"(?:0[1-9]|1[0-2])", r"[0-3]\d"
-# How a path writes a date, the finest first. Only whole parts of a path are years.
+# Forms of a date in a path, the finest first. Only whole parts of a path are years.
 FORMS: Mapping[str, str] = {
     "%Y-%m-%d": rf"(?<!\d){YEAR}-{MONTH}-{DAY}(?!-?\d)",
     "%Y/%m/%d": rf"(?<![^/]){YEAR}/{MONTH}/{DAY}(?![^/.])",
@@ -40,7 +40,7 @@ def dated(path: str) -> str:
 
 
 def schedule_of(path: str) -> str:
-    """Return the schedule by which a path's placeholders change; nothing if it has none."""
+    """Return the schedule at which a path's placeholders change; nothing if it has none."""
     codes = "".join(PLACEHOLDER.findall(path))
     return next((schedule for code, schedule in SCHEDULES.items() if code in codes), "")
 

@@ -23,7 +23,7 @@ def folders(matches: Iterable[Path]) -> list[Path]:
 
 
 def rows_of(uri: str) -> pa.Table:
-    """Return a table's rows; of one that is large, or that only Spark reads, the columns alone."""
+    """Return a table's rows; only the columns if it is large or only Spark can read it."""
     version = Foreign.at(uri, uri).version
     table = opened(uri, version)
     if needs_spark(table) or table_size(uri, version).bytes > MOST:

@@ -1,4 +1,4 @@
-"""Examples: projects with data of their own, as `sluice init --example` writes them.
+"""Examples: projects with their own data, as `sluice init --example` writes them.
 
 Their files are those with which Sluice's own repository runs. A wheel carries them beside this
 module, a checkout has them at its root.

@@ -1,6 +1,6 @@
 """Data in the groups that become tables: files of the same columns in one place, Delta tables.
 
-A date in the name of a file, or of a folder above it, is the interval of the file. Such files are
+A date in the name of a file, or of a folder above it, is the interval of the file. These files are
 one table, whose path has a placeholder there.
 """
 
@@ -51,7 +51,7 @@ class FoundTable:
 
     @property
     def is_followed(self) -> bool:
-        """True for a Delta table, whose versions bring its rows."""
+        """True for a Delta table, whose versions deliver its rows."""
         return self.format == "delta"
 
     @property
@@ -63,8 +63,8 @@ class FoundTable:
 def find(patterns: Iterable[str], folder: Path) -> list[FoundTable]:
     """Return the tables in these files, folders and patterns below the project's folder.
 
-    An address such as `s3://lake/orders` is that of one Delta table. Raises UsageError for what
-    holds no data file, and for files that can't be read.
+    An address such as `s3://lake/orders` is that of one Delta table. Raises UsageError for places
+    without data files, and for files that can't be read.
     """
     groups: dict[tuple[str, str, str, tuple[str, ...]], list[Path]] = {}
     addresses, places = split(patterns)
@@ -172,7 +172,7 @@ def _lines(file: Path) -> io.BytesIO:
 
 
 def _timed(rows: pa.Table) -> pa.Table:
-    """Return rows whose texts are times where all of them read as such."""
+    """Return rows with texts converted to times, if all texts of a column are times."""
     for nth, field in enumerate(rows.schema):
         for zone in (None, "UTC") if pa.types.is_string(field.type) else ():
             column = rows[field.name]
@@ -220,7 +220,7 @@ def _options(file: Path) -> Mapping[str, str]:
 
 
 def _null(rows: pa.Table) -> str:
-    """Return the text that most often seems to stand for null; nothing if there is none."""
+    """Return the text that most often seems to mean null; nothing if there is none."""
     texts = [column for column in rows.columns if pa.types.is_string(column.type)]
     seen = Counter[str]()
     for column in texts:
@@ -240,7 +240,7 @@ def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
         if not any(_covers(path, other) for other in others):
             return path
     raise UsageError(
-        f"{shown[0]} and {len(shown) - 1} more files of the same columns have no path of their own",
+        f"{shown[0]} and {len(shown) - 1} more files of the same columns need a path of their own",
         hint="put files of other columns into another folder",
     )
 

@@ -42,8 +42,8 @@ PLAIN: Mapping[pa.DataType, str] = {
 class Guess:
     """A table as the data suggests it; without a `time` and without days, it is a dimension.
 
-    `columns`: name -> Spark's type, of those that can be declared. `names`: those that the files
-    give to columns, if they are others.
+    `columns`: name -> Spark's type, of those that can be declared. `names`: the columns' names in
+    the files, if they differ.
     """
 
     found: FoundTable
@@ -100,7 +100,7 @@ def by_schedule(guesses: list[Guess]) -> dict[str, list[Guess]]:
 def as_reference(guesses: list[Guess]) -> list[Guess]:
     """Return tables without a date in their path as dimensions, where others have one.
 
-    Facts that come by interval meet reference data, whose times are no reason for more intervals.
+    Facts come by interval, but times of reference data are no reason for more intervals.
     """
     if not any(g.found.days for g in guesses):
         return guesses
@@ -108,7 +108,7 @@ def as_reference(guesses: list[Guess]) -> list[Guess]:
 
 
 def _type(type_: pa.DataType) -> str:
-    """Return the type in Spark's words; text for what has none, which every reader can give."""
+    """Return the type as in Spark; STRING if Spark has none, since any value can be text."""
     if pa.types.is_decimal(type_):
         return f"DECIMAL({type_.precision},{type_.scale})"
     if pa.types.is_timestamp(type_):

@@ -11,7 +11,7 @@ from sluice.starter.files import FoundTable, find
 from sluice.starter.guess import Guess, as_reference, by_schedule, guess, schedule
 
 SETTINGS = """\
-# Where tables live and how work is done. Relative paths start at the folder above this one.
+# Where tables are stored and how work runs. Relative paths start at the folder above this one.
 lake: ${SLUICE_LAKE:-lake}
 
 spark:
@@ -145,7 +145,10 @@ def _bounds(sources: list[Guess], today: date) -> list[str]:
     first, end = _bound(min(days), by), _bound(_bound(max(days), by) + LONGER[by], by)
     if end + STILL_COMING >= today:
         return [f"start_date: {first}"]
-    return [f"start_date: {first}", f"end_date: {end}    # the data ends there; not if more comes"]
+    return [
+        f"start_date: {first}",
+        f"end_date: {end}    # the data ends there; remove if more data arrives",
+    ]
 
 
 def _bound(day: date, every: str) -> date:
@@ -168,7 +171,7 @@ def _indented(fields: list[str]) -> list[str]:
 
 def _source(table: Guess) -> list[str]:
     time = [f"time: {table.time}"] if table.time else []
-    key = [f"# key: [{', '.join(table.key)}]    # no two rows have the same"] if table.key else []
+    key = [f"# key: [{', '.join(table.key)}]    # unique in every row"] if table.key else []
     return [*_files(table.found), *_schema(table), *time, *key]
 
 

@@ -1,4 +1,4 @@
-"""Places of a new project's data: the files there, and what their names say of their form."""
+"""Places of a new project's data: the files there, and the format that their names imply."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ FORMATS: Mapping[str, str] = {
     ".ndjson": "json",
     ".parquet": "parquet",
 }
-COMPRESSED = (".gz", ".bz2", ".zst")  # those that pyarrow knows by their endings
+COMPRESSED = (".gz", ".bz2", ".zst")  # those that pyarrow detects by their endings
 
 
 def listed(found_at: Mapping[str, list[Path]], followed: list[Path]) -> list[Path]:
@@ -56,7 +56,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def format_of(file: Path) -> str:
-    """Return the format that a file's name says; nothing if it is no data."""
+    """Return the format that a file's name implies; nothing for other files."""
     if file.name.startswith(("_", ".")) or not str(file).isprintable():
         return ""
     return FORMATS.get(bare(file).suffix.lower(), "")

@@ -8,7 +8,7 @@ from itertools import count
 
 from sluice.language.names import LONGEST, NAME, RESERVED_PREFIX
 
-# Bounds of words of CamelCase; the small s of `CDs` begins none.
+# Word boundaries in CamelCase; the small s of `CDs` begins no word.
 WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
 ROOM = 10  # for the number of a name
 
@@ -29,7 +29,7 @@ def names(written: str, default: str) -> Iterator[str]:
 def columns_of(written: Iterable[str]) -> dict[str, str]:
     """Return a file's columns by the names that are declared for them, in the file's order.
 
-    Columns whose names differ at most in capitals are left out: readers take them for one.
+    Columns whose names differ only in case are left out, because readers confuse them.
     """
     written = list(written)
     alike = Counter(name.lower() for name in written)

@@ -28,8 +28,8 @@ from sluice.terminal.output import (
     write_rows,
 )
 
-NARROW, BROAD = 20, 40  # a longer text is broken to a width between these
-LINES = 4  # of a broken text, as long as it is not broader than that
+NARROW, BROAD = 20, 40  # a longer text is wrapped to a width between these
+LINES = 4  # of a wrapped text, unless it would get wider than that
 FRAME = 3  # a column's line and blanks; one more line ends the table
 
 
@@ -84,7 +84,7 @@ def print_fitted(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 def _name(hidden: Sequence[str], width: int, how: str) -> None:
     """Print how many columns are hidden, which, and how to see them."""
-    from sluice.language.names import listing  # imports pydantic, which `--help` does without
+    from sluice.language.names import listing  # imports pydantic, which `--help` does not need
 
     said = f"{counted(len(hidden), 'column')} hidden: {listing(hidden)}"
     for line in (said, how):
@@ -104,7 +104,7 @@ def fitted(table: Table, width: int) -> Table:
 
 
 def width_of(table: Table) -> int:
-    """Return the width of a table whose columns have theirs."""
+    """Return the width of a table with columns of these widths."""
     return 1 + sum((column.width or 0) + FRAME for column in table.columns)
 
 
@@ -129,7 +129,7 @@ def _size(column: Column) -> _Size:
 
 
 def _spread(sizes: Sequence[_Size], room: int) -> list[int]:
-    """Return a width for each column: what is left of the room goes to the narrowest ones."""
+    """Return a width for each column; remaining space goes to the narrowest ones."""
     for level in range(room, 0, -1):
         widths = [min(size.full, max(size.least, level)) for size in sizes]
         if sum(widths) <= room:

@@ -18,10 +18,10 @@ _is_program: ContextVar[bool] = ContextVar("_is_program", default=False)
 def run(command: click.Command) -> NoReturn:
     """Run a command with the process's arguments, and end the process with its exit code.
 
-    Python frees what a process holds before it ends. A thread of Arrow that still has an object of
-    Python's then, such as the error of a file that could not be read, aborts the process: the exit
-    code would be a signal's. So the process ends without; that is also quicker. Threads and exit
-    handlers end as always. In the process of another program, SystemExit is raised.
+    Python frees what a process holds before it ends. A thread of Arrow that then still holds a
+    Python object, such as the error of an unreadable file, aborts the process. The exit code would
+    be a signal's. So the process ends without; that is also quicker. Threads and exit handlers end
+    as always. In the process of another program, SystemExit is raised.
     """
     if _is_guest.get():
         sys.exit(command.main())
@@ -36,13 +36,13 @@ def run(command: click.Command) -> NoReturn:
         code = 1
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
     atexit._run_exitfuncs()  # noqa: SLF001
-    with suppress(OSError):  # a reader that is gone
+    with suppress(OSError):  # a reader that has exited
         sys.stdout.flush()
     os._exit(code if isinstance(code, int) else 1)
 
 
 def is_program() -> bool:
-    """True if this process does nothing but one command, so that it may be forked."""
+    """True if this process only runs one command, so it may be forked."""
     return _is_program.get()
 
 

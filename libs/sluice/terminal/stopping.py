@@ -13,9 +13,9 @@ SAID = "stopping: running batches end first; press Ctrl-C again to end at once\n
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Say so at once when Ctrl-C is pressed within this context; raise KeyboardInterrupt as ever.
+    """Report Ctrl-C at once within this context; raise KeyboardInterrupt as usual.
 
-    To end at once is safe, too: the next run redoes what was not committed.
+    Ending at once is safe, too: the next run repeats uncommitted work.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -29,5 +29,5 @@ def stopping() -> Iterator[None]:
 
 def _stop(*_: Any) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.write(STDERR, f"\n{SAID}".encode())  # what prints may be at work itself
+    os.write(STDERR, f"\n{SAID}".encode())  # the printer may be interrupted itself
     raise KeyboardInterrupt

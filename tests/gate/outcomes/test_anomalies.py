@@ -28,7 +28,7 @@ def verdict(rows: int) -> Verdict:
 
 def test_a_batch_far_below_the_others_is_reported_with_the_numbers() -> None:
     assert unusual(BatchCounts(12), days(*range(90, 110, 2))) == [
-        "12 rows came, usually 99 (median of 10 batches; from 39 to 159 is not unusual)"
+        "12 rows arrived, usually 99 (median of 10 batches; from 39 to 159 is not unusual)"
     ]
 
 
@@ -70,7 +70,7 @@ def test_batches_that_are_mostly_empty_have_no_usual_count() -> None:
 
 def test_a_day_without_rows_is_reported_where_each_had_some() -> None:
     (told,) = unusual(BatchCounts(0), days(*[60] * 9))
-    assert told.startswith("0 rows came, usually 60")
+    assert told.startswith("0 rows arrived, usually 60")
 
 
 def test_nulls_where_there_were_none_are_reported() -> None:
@@ -107,7 +107,7 @@ def test_a_column_that_is_new_has_no_history() -> None:
 
 def test_repeated_keys_among_as_many_rows_are_reported() -> None:
     (told,) = unusual(BatchCounts(1000, 100), days(*[1000] * 9))
-    assert told.startswith("100 different keys came, usually 1,000")
+    assert told.startswith("100 different keys arrived, usually 1,000")
 
 
 def test_fewer_rows_have_fewer_keys_which_is_reported_once() -> None:
@@ -131,7 +131,7 @@ def test_counts_are_kept_and_a_repeat_replaces_its_own(tmp_path: Path) -> None:
     ]
     assert told[:8] == [()] * 8
     assert told[8] == told[9]  # the second delivery of the interval is not held against its first
-    assert told[8][0].startswith("3 rows came, usually 1,000")
+    assert told[8][0].startswith("3 rows arrived, usually 1,000")
     found = batch_counts.read(lake, "shop.sales")
     assert [k.batch for k in found] == [*range(8), 9]
     assert found[-1].unusual == tuple(f"shop.sales: {what}" for what in told[9])

@@ -67,7 +67,9 @@ FACTS = TableRecord(
     columns=(("id", "INT"), (EVIL, "STRING")),
     results=(result(1), result(2, success=False)),
     batches=(
-        KeptCounts(BatchCounts(3), 2, "r", NOW, day(2), ("retail.sales: 3 rows came, usually 9",)),
+        KeptCounts(
+            BatchCounts(3), 2, "r", NOW, day(2), ("retail.sales: 3 rows arrived, usually 9",)
+        ),
     ),
     intervals=(interval(1, 100, 0), interval(2, 100, 1)),
     quarantine=(
@@ -236,7 +238,7 @@ def test_what_was_observed_is_drawn_only_where_it_varies() -> None:
 
 def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str]) -> None:
     text = " ".join(Page(pages["retail.sales.html"]).text.split())
-    assert "2017-03-02 3 rows came, usually 9" in text
+    assert "2017-03-02 3 rows arrived, usually 9" in text
     assert "unusual batch" in text
     assert f"does not parse Text Interval File {EVIL} 2017-03-02 part.json" in text
     assert "price is at least 0 id price Interval File 7 null 2017-03-02" in text

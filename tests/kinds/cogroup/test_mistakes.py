@@ -126,7 +126,7 @@ carts:
         (
             "key: [item]",
             "key: [item]\n  retention: 1 day",
-            ("11: views.carts: `retention` says how long a window lives: it needs a `window`"),
+            ("11: views.carts: `retention` is how long a window is kept: it needs a `window`"),
         ),
         (
             "key: [item]",

@@ -28,8 +28,8 @@ def test_a_value_that_multiplies_rows_beyond_the_bound_is_named(
     assert batch.inserted == 4
     (warning,) = batch.warnings
     assert warning == (
-        "shop.both: 4 of the rows that this batch wrote are of one value, k = 7; "
-        "each change to it joins all of its rows again"
+        "shop.both: 4 of the rows that this batch wrote have the same value, k = 7; "
+        "each change to it joins all of these rows again"
     )
     lake.put("people", {"pid": 1, "k": 7, "n": 3})
     assert [report.warnings for report in lake.advance()] == [()]

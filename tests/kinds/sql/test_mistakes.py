@@ -29,7 +29,7 @@ REFUSED = {
     "SELECT g, v FROM orders GROUP BY g": "orders.v is neither in GROUP BY nor in an aggregate",
     "SELECT id AS a, v AS a FROM orders": "two columns have the same name",
     "SELECT id AS `a b` FROM orders": "'a b' is not a name",
-    "SELECT 1 AS one": "the query names no table",
+    "SELECT 1 AS one": "the query reads no table",
     "WITH RECURSIVE q AS (SELECT id FROM orders) SELECT id FROM q": "WITH RECURSIVE",
     "SELECT id FROM orders TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
     "SELECT explode(array(k)) AS a, explode(array(v)) AS b FROM orders": "two arrays are exploded",
@@ -50,23 +50,23 @@ REFUSED = {
     "SELECT id FROM orders WHERE (k, v) IN ((1, 2), (3, 4, 5))": "different numbers of columns",
     "SELECT id FROM orders WHERE (k, v) IN ((1, 2), 3)": "different numbers of columns",
     "SELECT id FROM orders o WHERE (k, v) NOT IN (SELECT k, n FROM people p WHERE p.w = o.g)": (
-        "NOT IN of several columns that is tied: write NOT EXISTS"
+        "a correlated NOT IN of several columns is not supported: write NOT EXISTS"
     ),
     "SELECT id FROM orders WHERE v > ALL (SELECT n FROM people)": "ALL (subquery) is not Spark SQL",
     "SELECT k, listagg(g, ',') AS l FROM orders GROUP BY k": "add WITHIN GROUP (ORDER BY ...)",
     "SELECT k, any_value(g) AS l FROM orders GROUP BY k": "write min(x), or group by its columns",
     "SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) AS p FROM orders GROUP BY k": (
-        "percentile_cont and mode ascend"
+        "percentile_cont and mode sort ascending"
     ),
     "SELECT o.id, q.s FROM orders o, LATERAL "
     "(SELECT sum(n) AS s FROM people p HAVING sum(n) > 1) q": ("a LATERAL aggregate with HAVING"),
     "SELECT o.id, q.w FROM orders o, LATERAL "
     "(SELECT w FROM people p WHERE p.k > o.k GROUP BY w) q": (
-        "is tied to the outer query by equalities alone"
+        "may be correlated with the outer query by equalities only"
     ),
     "SELECT pid FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.k = p.k AND NOT EXISTS "
     "(SELECT 1 FROM events e WHERE e.id = o.id AND e.eid = p.n))": (
-        "names a table that is not just outside"
+        "reads a table that is not in the query directly outside"
     ),
     "SELECT id, (SELECT n FROM people p WHERE p.k = o.k AND p.pid > 1) AS n FROM orders o": (
         "a scalar subquery without an aggregate may give several rows"
@@ -78,10 +78,10 @@ REFUSED = {
         "a scalar subquery needs an equality to the outer query"
     ),
     "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k AND p.n <=> o.v) AS n FROM orders o": (
-        "such a condition on the outer query can't be kept"
+        "this condition on the outer query is not supported"
     ),
     "SELECT * FROM (SELECT k, v FROM orders) PIVOT (sum(v) FOR k IN (1, 2))": (
-        "'1' of PIVOT has no name for a column"
+        "'1' of PIVOT has no usable column name"
     ),
     "SELECT * FROM (PIVOT orders ON k IN (1, 2) USING sum(v) GROUP BY g) p": "PIVOT is written in",
     "SELECT * FROM people UNPIVOT (a FOR b IN (k, n))": "UNPIVOT",
@@ -91,13 +91,13 @@ REFUSED = {
     "SELECT * FROM orders, range(k)": "range(...) takes one to three whole numbers",
     "SELECT * FROM orders, range(2, 1)": "has no rows",
     "SELECT * FROM orders, stack(1, 2)": "stack(...) in FROM",
-    "SELECT n FROM explode(sequence(1, 3)) AS r(n)": "the query names no table",
+    "SELECT n FROM explode(sequence(1, 3)) AS r(n)": "the query reads no table",
     "SELECT * FROM orders o JOIN orders p ON o.id = p.id": "two columns have the same name",
     "SELECT g FROM orders UNION ALL SELECT n FROM people": "g is INT here and STRING in orders",
     "SELECT sum(g) AS s FROM orders": "sum",
     "SELECT first(v) AS f FROM orders GROUP BY k": "first depends on the order of the rows",
     "SELECT id FROM orders o WHERE EXISTS (SELECT k FROM people p WHERE p.k > o.k GROUP BY k)": (
-        "is tied to the outer query by equalities alone"
+        "may be correlated with the outer query by equalities only"
     ),
     "WITH orders AS (SELECT id FROM orders) SELECT id FROM orders": "'orders' of WITH",
     "SELECT o.id FROM orders o, people p FULL JOIN events e ON e.id = o.id WHERE o.k = p.k": (

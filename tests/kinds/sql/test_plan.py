@@ -38,4 +38,7 @@ def test_the_plan_says_why_a_query_is_computed_whole_before_anything_was_deliver
     project = load(tmp_path)
     (step,) = explain(project, project.graph.table("v"))
     assert step.next == "wait"
-    assert "every batch computes all, because of line 1: a join without an equality" in step.reason
+    assert (
+        "every batch computes the whole query, because of line 1: a join without an equality"
+        in step.reason
+    )

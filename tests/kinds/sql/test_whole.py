@@ -50,13 +50,17 @@ def test_preferred_queries_are_computed_whole_only_where_they_must_be(
     assert absent is not None
     (reason,) = absent.reasons
     assert (reason.table, reason.why) == ("shop.less", "not explained")
-    assert reason.what.startswith("its query is computed whole, because of line 1: a join without")
+    assert reason.what.startswith(
+        "every batch computes its whole query, because of line 1: a join without"
+    )
     row = lake.rows("counted")[0]
     made = why(reader, "counted", row["id"])
     assert made is not None
     sources = {source.table: source for source in made.sources}
     assert sources["shop.less"].rows.num_rows == row["n"]
-    assert sources["shop.less"].untraced.startswith("its query is computed whole, because of")
+    assert sources["shop.less"].untraced.startswith(
+        "every batch computes its whole query, because of"
+    )
     assert "shop.orders" not in sources
     (step,) = explain(lake.project, lake.table("kept"))
     assert step.next == "row-wise"

@@ -134,8 +134,8 @@ def test_full_updates_are_whole_maps_of_the_touched_groups(lakes: Lakes) -> None
     ("function", "told"),
     [
         ("missing", "module 'tests.support.scores' has no attribute 'missing'"),
-        ("commonprefix", "that is no function which tests.support.scores defines"),
-        ("unsaid", "annotate what the function returns, one of bool, int, float, str"),
+        ("commonprefix", "that is not a function defined in tests.support.scores"),
+        ("unsaid", "annotate the function's return type: one of bool, int, float, str"),
     ],
 )
 def test_a_function_that_cannot_be_sorted_by_is_reported(
@@ -202,7 +202,7 @@ def test_groups_with_a_limit_of_null_are_named(lakes: Lakes) -> None:
     lake = Lake(lakes.folder / "limits", declared, lakes.spark)
     lake.put("sales", sale(1, 1, most=None), sale(2, 2, "b", most=1))
     state, _ = lake.advance()
-    told = "shop.best: most is null in rows of a: they are ranked and not shown"
+    told = "shop.best: most is null in rows of a: they are ranked but not shown"
     assert state.warnings == (told,)
     lake.put("sales", sale(3, 3, "c", most=None))
     state, _ = lake.advance()

@@ -76,8 +76,9 @@ ORDER = "11: views.top.order_by: "
         (
             "price desc",
             "'shop.scores:worth() desc'",
-            ORDER + "shop.scores:worth is to be called with expressions of the row and nothing "
-            "behind it but asc or desc, nulls first or nulls last",
+            ORDER
+            + "shop.scores:worth takes expressions of the row, and only asc or desc, nulls first "
+            "or nulls last may follow it",
         ),
         (
             "limit: 10",
@@ -216,8 +217,8 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
             "limit: 10",
             "limit: 10, retention: 90 days",
             (
-                "11: views.top.retention: `retention` says "
-                "how long a window lives: it needs a `window`"
+                "11: views.top.retention: `retention` is "
+                "how long a window is kept: it needs a `window`"
             ),
         ),
         (
@@ -255,8 +256,8 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
             "limit: 10",
             "limit: 10, expect: [{type: not_null, column: price}]",
             (
-                "11: views.top.expect[0].type: 'not_null' is no expectation: Great Expectations' begin "
-                "with expect_"
+                "11: views.top.expect[0].type: 'not_null' is not an expectation: names of Great "
+                "Expectations begin with expect_"
             ),
         ),
         (

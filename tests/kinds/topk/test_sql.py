@@ -152,7 +152,7 @@ QUALIFY = "QUALIFY row_number() over (order by s) = 1"
         ),
         (
             f"SELECT * FROM sales {QUALIFY} AND row_number() over (order by d) <= 2",
-            "a query with no or several ranking functions",
+            "a query without exactly one ranking function",
         ),
         (f"SELECT * FROM read_files('x') {QUALIFY}", "an input that is not a table"),
         (f"SELECT * FROM (SELECT * FROM sales) {QUALIFY}", "an input that is not a table"),
@@ -173,7 +173,7 @@ QUALIFY = "QUALIFY row_number() over (order by s) = 1"
         ),
         (
             "SELECT * FROM sales QUALIFY row_number() over (order by s) >= 1",
-            "a ranking with no or several upper bounds",
+            "a ranking without exactly one upper bound",
         ),
         (
             "SELECT * FROM sales QUALIFY row_number() over (order by s) = 1 OR s > 1",

@@ -64,12 +64,12 @@ nvl(flag, 0) | its results must be of one type, not BOOLEAN and INT
 greatest(a, dt) | its results must be of one type, not INT and DATE
 array(a, flag) | its results must be of one type, not INT and BOOLEAN
 nullif(a, flag) | INT can't be compared with BOOLEAN
-s like xs | a pattern takes a text, or what can be written as one, not ARRAY<INT> (xs)
-m rlike 'x' | a pattern takes a text, or what can be written as one, not MAP<STRING, INT>
+s like xs | a pattern takes a STRING, or a value that can be cast to one, not ARRAY<INT> (xs)
+m rlike 'x' | a pattern takes a STRING, or a value that can be cast to one, not MAP<STRING, INT>
 xs || s | joining takes texts, or arrays, not ARRAY<INT> and STRING
 concat(s, m) | joining takes texts, or arrays, not STRING and MAP<STRING, INT>
-upper(xs) | upper takes a text, or what can be written as one, not ARRAY<INT>
-trim(m) | TRIM takes a text, or what can be written as one, not MAP<STRING, INT>
+upper(xs) | upper takes a STRING, or a value that can be cast to one, not ARRAY<INT>
+trim(m) | TRIM takes a STRING, or a value that can be cast to one, not MAP<STRING, INT>
 trim(both 'x' from st) | TRIM takes a text
 abs(at) | abs takes a number or an interval, not TIMESTAMP
 abs(flag) | abs takes a number or an interval, not BOOLEAN

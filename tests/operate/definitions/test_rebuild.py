@@ -205,7 +205,7 @@ def test_a_past_that_can_not_be_read_again_is_refused_and_nothing_lost(
         HistoryLost, match=r"the files of \[2024-01-01, .* are not those"
     ) as refused:
         lake.rebuild()
-    assert "bring the files back" in refused.value.hint
+    assert "restore the files" in refused.value.hint
     assert state(lake) == before
     lake.declare(HEAD + events() + TOTALS)
     lake.deliver(0, run=ALLOWED)

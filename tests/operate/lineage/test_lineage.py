@@ -282,7 +282,7 @@ def test_a_window_is_named_by_its_key_and_a_time_within(world: World) -> None:
     flight = stored(lake, "flights")[0]
     named = ("--key", flight["carrier"], "--time", flight["at"].isoformat())
     told = world.project.sluice("why", "hops", *named)
-    assert (told.code, "3 rows of 'hops' are meant" in told.err) == (2, True), told.err
+    assert (told.code, "3 rows of 'hops' match" in told.err) == (2, True), told.err
 
 
 ODD = """

@@ -206,7 +206,7 @@ def test_people_and_programs_see_the_reason(world: Repeating, lake: Lake, truth:
     (reason,) = record["reasons"]
     assert reason["rows"] == [{"flight": flight, "delay": truth.flights[flight]["delay"]}]
     for arguments, words in (
-        (("late",), "no row is named"),
+        (("late",), "no row is given"),
         (("late", "x"), "'x' is not a value of column 'flight' (INT)"),
         (("late", "--partition", "nothing=1"), "nothing"),
         (("both", "1"), "hint: name them by any of their columns: --partition COLUMN=VALUE"),

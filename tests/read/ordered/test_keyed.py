@@ -221,7 +221,7 @@ def test_hidden_columns_order_but_are_never_shown(tmp_path):
     assert table.schema.names == ["a", "v"]
     with pytest.raises(UsageError, match="unknown column '_sluice_id'"):
         table.all(where="_sluice_id = 'x'")
-    with pytest.raises(UsageError, match="no key that can be named"):
+    with pytest.raises(UsageError, match="no key to identify one by"):
         table.get(1)
 
 

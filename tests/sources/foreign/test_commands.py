@@ -176,7 +176,7 @@ def test_a_table_that_may_not_be_read_is_named(following: Made) -> None:
             path.chmod(0)
         done = as_plain_user(lake, "ingest", "events")
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
-        assert "may not be read" in done.stderr or "can't be opened" in done.stderr
+        assert "no permission to read" in done.stderr or "can't be opened" in done.stderr
     _allow(lake, 0o755, 0o644)
     assert called(lake, "ingest", "events")[0] == 0
     assert json.loads(called(lake, "read", "events", "--json")[1])["id"] == 1

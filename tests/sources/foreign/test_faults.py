@@ -213,11 +213,11 @@ def test_rows_that_came_another_way_are_not_continued(
     lake.take()
     lake.declare(now)
     for _ in range(2):
-        with pytest.raises(ConfigError, match="arrived in another way") as refused:
+        with pytest.raises(ConfigError, match="arrived in a different way") as refused:
             lake.take()
     assert lake.values() == Counter([(1, 1)])
     if was_followed:
-        assert "take the change back" in str(refused.value.hint)
+        assert "revert the change" in str(refused.value.hint)
         lake.declare(before)
     else:
         assert "--as-landed" in str(refused.value.hint)

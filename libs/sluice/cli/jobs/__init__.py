@@ -1,1 +1,1 @@
-"""Jobs: the steps of runs as processes of their own. A project's `jobs/` may replace any."""
+"""Jobs: the steps of runs as separate processes. A project's `jobs/` may replace any."""

@@ -19,7 +19,7 @@ def deliver(
 ) -> Iterator[BatchReport]:
     """Ingest a source interval by interval, or bring in a stream or dimension as it is now.
 
-    Of a topic, intervals are those whose messages are read again. Each batch is reported when it
+    For a topic, the messages of these intervals are read again. Each batch is reported when it
     is committed, whatever becomes of the next.
     """
     yield from brought(spark, project, table, run)

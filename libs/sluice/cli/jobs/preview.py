@@ -18,7 +18,7 @@ SAMPLE = 3
 
 
 def preview(job: Job) -> Iterator[Previewed]:
-    """Run the steps in a lake beside the real one. What would fail is shown, and then raised."""
+    """Run the steps in a lake beside the real one. A failing step is shown, and then raised."""
     tables = [job.project.graph.table(name) for name in job.names]
     with previewing(job.project, tables) as beside:
         there, done = replace(job, beside=beside.project), list[Report]()

@@ -11,7 +11,7 @@ from sluice.terminal.program import run
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[Verification]:
-    """Verify a view and its internal tables. Raises Differs at the first that is not sound."""
+    """Verify a view and its internal tables. Raises Differs at the first faulty one."""
     for verdict in verify(spark, job.project, table):
         if not verdict.is_equal:
             raise Differs(

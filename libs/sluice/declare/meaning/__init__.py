@@ -1,1 +1,1 @@
-"""Meaning of tables: what their fingerprints, names and columns stand for."""
+"""Meaning of tables: what their fingerprints, names and columns represent."""

@@ -1,7 +1,7 @@
 """Columns of the inputs that a table's columns are made from.
 
-Each kind's module `columns` says it of its own tables. Columns that only decide which rows there
-are, as in `where`, are not among them.
+Each kind's module `columns` returns it for its own tables. Columns that only select rows, as in
+`where`, are not among them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from sluice.language.expression import Expression
 
 @dataclass(frozen=True)
 class InputColumn:
-    """One column of an input; `is_same`: it is taken over as it is."""
+    """One column of an input; `is_same`: its value is unchanged."""
 
     table: str
     column: str
@@ -31,13 +31,13 @@ class Columns(Protocol):
     """Module `columns` of a kind."""
 
     def columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        """Return what each column, hidden ones included, is made from; `inputs` are by id."""
+        """Return the input columns of each column, hidden ones included; `inputs` are by id."""
         ...
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Columns that an expression can name: an input's own, others by a qualifier, made ones."""
+    """Columns that an expression can name: an input's own, qualified ones, computed ones."""
 
     plain: Table | None = None
     qualified: Mapping[str, Table] = field(default_factory=dict)
@@ -64,12 +64,12 @@ class Seen:
 
 
 def of_input(table: Table, *columns: str) -> InputColumns:
-    """Return columns of one input, taken over as they are."""
+    """Return columns of one input, with unchanged values."""
     return frozenset(InputColumn(table.id, column) for column in columns)
 
 
 def changed(made: Iterable[InputColumn]) -> InputColumns:
-    """Return the same columns, none of them taken over as it is."""
+    """Return the same columns, all with changed values."""
     return frozenset(replace(column, is_same=False) for column in made)
 
 
@@ -88,7 +88,7 @@ def made_from(table: Table, graph: Graph) -> MadeFrom:
 
 
 def _through(made: InputColumns, known: Mapping[str, MadeFrom]) -> InputColumns:
-    """Return columns of tables that are no parts, in place of the parts' own."""
+    """Return the columns of stored inputs, instead of those of a table's parts."""
     found = set[InputColumn]()
     for one in made:
         if one.table not in known:

@@ -6,12 +6,12 @@ from itertools import zip_longest
 from typing import Any
 
 LONGEST = 60  # characters of a value that are shown
-BEFORE = 20  # of them before the first that differs
+BEFORE = 20  # of them before the first difference
 CALL = re.compile(r"_sluice_over_\w+")
 DERIVED = ("key", "inputs", "hidden")
 NAMES = ("name", "table", "dimension")  # of the parts of a list
 IN_YAML = {"columns": "schema"}
-UNKNOWN = "what differs is unknown: an older release filled it"
+UNKNOWN = "an older release built it, so the difference is unknown"
 
 Meaning = Mapping[str, Any]
 

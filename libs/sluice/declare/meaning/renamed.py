@@ -1,4 +1,4 @@
-"""Meaning that a table would have if one of the tables that it reads still had its old name.
+"""Meaning of a table as if one of its inputs still had its old name.
 
 It equals the meaning by which a table was built exactly if only that name has changed since.
 """

@@ -14,6 +14,6 @@ class Resolver(Protocol):
     def resolve(self, spec: Any, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
         """Return the table of a declaration; `inputs` holds its references, by their places.
 
-        Mistakes are noted in the report; what can be derived is derived in spite of them.
+        Mistakes are noted in the report; the rest is derived in spite of them.
         """
         ...

@@ -14,7 +14,7 @@ from sluice.language.typed.rules import aggregate_problem, problems
 from sluice.language.typed.types import EVENT_TIMES, UNORDERED, head, inner_types, struct_fields
 
 Select = Mapping[str, Expression]
-Review = Callable[[Expectation, ColumnTypes], Iterable[str]]  # a further opinion on expectations
+Review = Callable[[Expectation, ColumnTypes], Iterable[str]]  # a further check of expectations
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Scope:
     joined: Mapping[str, ColumnTypes] = field(default_factory=dict)
 
     def problem(self, column: str) -> str:
-        """Return what is wrong with that column; '' if nothing is."""
+        """Return the mistake in that column; '' if there is none."""
         first, *rest = column.split(".")
         if rest and first in self.joined:
             known, (name, *fields) = self.joined[first], rest
@@ -68,7 +68,7 @@ class Scope:
     def check_aggregate(
         self, aggregate: Aggregate, mistakes: TableMistakes, *where: str | int
     ) -> None:
-        """Note what is wrong with an aggregate's argument, order and filter."""
+        """Report mistakes in an aggregate's argument, order and filter."""
         self.check(aggregate.argument, mistakes, *where)
         problem = aggregate_problem(aggregate, self.columns)
         if problem:
@@ -86,7 +86,7 @@ class Scope:
                 mistakes.add(where, problem)
 
     def check_names(self, names: Iterable[str], mistakes: TableMistakes, *where: str | int) -> None:
-        """Note every name that is no column."""
+        """Report every name that is not a column."""
         for name in names:
             if name not in self.columns:
                 mistakes.add(where, unknown("column", name, self.columns))
@@ -135,7 +135,7 @@ class Scope:
             mistakes.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
 
     def check_select(self, select: Select | None, mistakes: TableMistakes) -> None:
-        """Note what is wrong with the selected expressions."""
+        """Report mistakes in the selected expressions."""
         for name, expression in (select or {}).items():
             self.check(expression, mistakes, "select", name)
             self.check_storable(expression, mistakes, "select", name)
@@ -174,7 +174,7 @@ class Scope:
 
 
 def _field_problem(column: str, type_: str, fields: Sequence[str]) -> str:
-    """Return what is wrong with `column.field.field`; '' where its type doesn't say."""
+    """Return the mistake in `column.field.field`; '' if its type is unknown."""
     for i, name in enumerate(fields):
         if head(type_) == "ARRAY":
             (type_,) = inner_types(type_)
@@ -206,7 +206,7 @@ def check_expectations(
     mistakes: TableMistakes,
     review: Review | None,
 ) -> None:
-    """Note what is wrong with expectations; `columns` is empty if they aren't known."""
+    """Report mistakes in expectations; `columns` is empty if they aren't known."""
     for i, expectation in enumerate(expect):
         for column in expectation.columns if columns else ():
             if column not in columns:

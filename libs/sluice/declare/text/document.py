@@ -30,11 +30,11 @@ FAILURES = (YAMLError, ValueError, RecursionError, TypeError, LookupError, Attri
 MOST_NODES = 200_000
 BRACES = "; in a value without quotes, { begins a mapping: quote one that has braces"
 QUOTE = "; inside {...} and [...] a comma ends a value: quote one that has commas"
-TELLING = 4  # characters: shorter values are no secrets, and occur in many words
+TELLING = 4  # characters: shorter values are not secrets, and occur in many words
 
 
 class _Constructor(RoundTripConstructor):
-    """Constructor that takes whatever looks like a date as written."""
+    """Constructor that reads dates as plain text."""
 
     def as_written(self, node: ScalarNode) -> str:
         return str(node.value)

@@ -64,7 +64,7 @@ class Log:
         return any(s.get("delta.enableChangeDataFeed") != "true" for s in settings)
 
     def operation(self, version: int) -> str:
-        """Return a commit's name for itself, such as `WRITE` or `RESTORE`."""
+        """Return a commit's operation, such as `WRITE` or `RESTORE`."""
         infos = [a["commitInfo"] for a in self.actions(version) if "commitInfo" in a]
         return str(infos[0].get("operation")) if infos else "unknown"
 

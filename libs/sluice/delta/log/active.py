@@ -26,8 +26,8 @@ def _is_held(column: pa.ChunkedArray) -> bool:
 
 
 def as_table(stream: object) -> pa.Table:
-    """Return a table that another library hands over as a stream of Arrow.
+    """Return a table that another library passes as a stream of Arrow.
 
-    `pa.table` would import pandas, a third of a second, to see whether it was given one of its own.
+    `pa.table` would import pandas, a third of a second, to check for its types.
     """
     return pa.RecordBatchReader.from_stream(stream).read_all()

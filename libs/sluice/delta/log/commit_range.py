@@ -1,6 +1,6 @@
-"""Spans of a log's commits, and what each did to the table's rows.
+"""Spans of a log's commits, and their effects on the table's rows.
 
-A commit with change data is read from that. For other commits, added files add rows and removed
+For a commit with change data, that is read. For other commits, added files add rows and removed
 files remove them. Files added and removed within a span cancel out, so they need not exist any
 more. A commit that only moves rows, such as OPTIMIZE, does nothing to them.
 """
@@ -21,7 +21,8 @@ MarkedFile = tuple[str, str]  # a file by its path, with its deletion vector
 class WeightedFiles:
     """Files to read as of a version; all of its files if none are named.
 
-    `weight`: 1 if their rows came, -1 if they went; 0 for change data, which says it of each row.
+    `weight`: 1 if their rows were added, -1 if removed; 0 for change data, which has it for each
+    row.
     """
 
     version: int
@@ -47,7 +48,7 @@ class CommitActions:
 
     @property
     def rows(self) -> int:
-        """The rows that it brings or takes, at least: removed files need not say theirs."""
+        """Lower bound of its added or removed rows: removed files need not have counts."""
         return sum(_records(file) for file in feed_files(list(self.actions)))
 
     @property
@@ -56,7 +57,7 @@ class CommitActions:
 
     @property
     def replaces(self) -> str:
-        """Its own words for itself if it put other rows in place of all of them, else nothing."""
+        """Its operation if it replaced all rows, else nothing."""
         info: dict[str, Any] = next(
             (a["commitInfo"] for a in self.actions if "commitInfo" in a), {}
         )
@@ -105,12 +106,12 @@ def _span(commits: Sequence[CommitActions]) -> CommitRange:
 
 @dataclass
 class _Life:
-    """A file within a span: what counts of its coming and going, and when it was there."""
+    """A file within a span: its net addition or removal, and a version that contains it."""
 
     weight: int = 0
     was_there: bool = False
     is_there: bool = False
-    at: int = 0  # a version that has it
+    at: int = 0  # a version that contains it
     file: Action | None = None
 
 
@@ -144,7 +145,7 @@ def _lives(commits: Sequence[CommitActions]) -> Iterable[_Life]:
 
 
 def _moved(actions: Sequence[Action]) -> Iterator[tuple[int, Action]]:
-    """Yield the files that went, then those that came."""
+    """Yield the removed files, then the added ones."""
     yield from ((-1, a["remove"]) for a in actions if "remove" in a)
     yield from ((1, a["add"]) for a in actions if "add" in a)
 

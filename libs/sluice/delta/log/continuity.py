@@ -1,9 +1,9 @@
-"""Check whether a table is still the one that was read, which a version number does not prove.
+"""Check that a table is still the one that was read, which a version number does not prove.
 
 A table restored from a backup and then written reuses version numbers for other commits. A reader
 of the earlier commits would skip these. So a pin also names the attempt that made its version. If
-the log no longer shows the attempt, nothing is proven. Pins older than this record are compared by
-number alone. Cost: for an input that moved on, one commit of the log.
+the log no longer shows the attempt, nothing is proven. Pins without this record are compared by
+number only. Cost: for an input that moved on, one commit of the log.
 """
 
 from dataclasses import replace
@@ -60,7 +60,7 @@ def is_still(at: Head, pin: Pin) -> bool:
 
 
 def is_past(at: Head, pin: Pin) -> bool:
-    """True if the version that was read is surely in the past of the table as it is now."""
+    """True if the version that was read certainly is in the table's history."""
     return at.table == pin.table and at.version >= pin.version and is_still(at, pin)
 
 
@@ -80,9 +80,10 @@ def check_fit(name: str, at: Head | None) -> None:
 
 
 def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> None:
-    """Raise HistoryLost unless the version of `name` that `reader` has read is still its past.
+    """Raise HistoryLost unless the version of `name` that `reader` has read is still in its
+    history.
 
-    `reader` is the table to rebuild otherwise.
+    `reader`: the table to rebuild in that case.
     """
     check_fit(name, at)
     if pin is None:
@@ -91,7 +92,7 @@ def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> Non
     if at is None:
         raise InputReplaced(
             f"{reader} was built from {name}, which does not exist any more",
-            hint=f"bring it back; or rebuild it, and then {hint}",
+            hint=f"restore it; or rebuild it, and then {hint}",
         )
     if pin.table != at.table:
         raise InputReplaced(

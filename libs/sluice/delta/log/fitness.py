@@ -1,7 +1,7 @@
 """Check that a table is still set up as Sluice made it: with a feed, readable by all readers.
 
 Other writers with Spark may enable features that some readers of a table can't read. They may also
-disable features that its consumers need. Faults are reported before the next batch meets them.
+disable features that its consumers need. Faults are reported before the next batch.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A Delta table that somebody else writes, as it is found. Nothing is ever written to it."""
+"""A Delta table that somebody else writes. Nothing is ever written to it."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ class Foreign:
             found = opened(uri)
         except TableNotFoundError:
             raise UsageError(
-                f"{reader}: there is no Delta table at {uri}, or it may not be read",
+                f"{reader}: there is no Delta table at {uri}, or no permission to read it",
                 hint="give the folder with its `_delta_log`, and let the job's user read it",
             ) from None
         except (DeltaError, OSError) as error:
@@ -71,7 +71,7 @@ class Foreign:
         return hashlib.sha256(json.dumps(actions, sort_keys=True).encode()).hexdigest()[:16]
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return those of its files, by their paths in its folder, that do not exist."""
+        """Return the missing ones of these files, by their paths in its folder."""
         known = [path for path in paths if ":" not in path]
         with naming_refusals(self.uri):
             found = files_below(self.uri).get_file_info(known)
@@ -80,7 +80,7 @@ class Foreign:
 
 @contextmanager
 def naming_refusals(uri: str) -> Iterator[None]:
-    """Raise UsageError if a table's files may not be read, Retryable if one is there no more."""
+    """Raise UsageError if a file may not be read, Retryable if it is gone."""
     try:
         yield
     except FileNotFoundError as error:
@@ -91,6 +91,6 @@ def naming_refusals(uri: str) -> Iterator[None]:
         if not _REFUSED.search(f"{error} {error.__cause__}"):
             raise
         raise UsageError(
-            f"{uri} may not be read: {str(error).splitlines()[0]}",
+            f"there is no permission to read {uri}: {str(error).splitlines()[0]}",
             hint="nothing was committed; let the user of the job read its files",
         ) from error

@@ -17,13 +17,13 @@ from sluice.delta.places.landed_files import local_path
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
 MOST = 128
-FAR = 50  # commits to ask for one by one; a log that is further ahead is opened again
+FAR = 50  # commits to request one by one; a log that is further ahead is opened again
 Mark = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
 CommitKey = tuple[str, int, Mark]  # table, version
 
 _tables: LRUCache[CommitKey, DeltaTable] = LRUCache(MOST)
 _opening = Lock()
-_newest: dict[str, int] = {}  # tables, with the newest version that was found
+_newest: dict[str, int] = {}  # tables, with the newest version found
 
 
 def opened(uri: str, version: int | None = None) -> DeltaTable:
@@ -43,14 +43,14 @@ def opened(uri: str, version: int | None = None) -> DeltaTable:
 
 
 def exists(uri: str) -> bool:
-    """True if a Delta table lies at a URI."""
+    """True if there is a Delta table at a URI."""
     return commit_of(uri) is not None or is_table(uri)
 
 
 def taken(uri: str, version: int | None = None) -> DeltaTable:
     """Return the table as of a version, or as it is now, for one writer.
 
-    Nobody else gets this object any more.
+    Nobody else gets this object afterwards.
     """
     commit = commit_of(uri, version)
     with _opening:

@@ -25,7 +25,9 @@ from sluice.language.internal import renamed
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
-UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # kinds of commits that no batch makes
+UPKEEP = frozenset(
+    {"compact", "seal", "vacuum", "expiry"}
+)  # kinds of commits that don't come from batches
 MOST_KEPT = 512
 
 
@@ -206,8 +208,8 @@ _keeping = Lock()
 def head(uri: str) -> Head | None:
     """Return the head of the table at `uri`; None if there is no table.
 
-    A newest commit without a position is somebody else's. Commits that changed no data are stepped
-    over; one that did raises HistoryLost. A commit is read once in a process.
+    A newest commit without a position comes from another writer. Commits without data changes are
+    skipped; others raise HistoryLost. A commit is read once in a process.
     """
     commit = commit_of(uri)
     with _keeping:
@@ -233,7 +235,7 @@ def head_of(table: DeltaTable, uri: str) -> Head:
 def head_as_found(uri: str) -> Head | None:
     """Return the head, whoever wrote it; without a position if foreign commits changed rows.
 
-    The repair uses it, and compares all rows with what they should be.
+    The repair uses it, and compares all rows with the expected ones.
     """
     try:
         return head(uri)
@@ -305,8 +307,8 @@ def _head(table: DeltaTable, uri: str, version: int, found: tuple[int, Position]
 def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -> None:
     """Raise HistoryLost if a foreign commit changed rows or columns since Sluice's last one.
 
-    It checks just below the last one, too: Delta may have let that land on rows from which it was
-    not computed.
+    It also checks just below the last one, because Delta may have committed that on top of rows
+    from which it was not computed.
     """
     commit, position = found or (-1, None)
     later = list(range(version, commit, -1))

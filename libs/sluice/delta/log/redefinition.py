@@ -1,4 +1,4 @@
-"""Tables filled by a definition other than the current one: what differs, and the repair.
+"""Tables built by a definition other than the current one: the difference, and the repair.
 
 A table that no batch has filled yet takes the current definition, because nobody has read it.
 """
@@ -25,14 +25,14 @@ def check_definition(
     check_fit(table.id, before)
     if what := redefined(before, current or meaning(table)):
         raise ConfigError(
-            [f"{table.id} was built by another definition than the configuration's: {what}"],
+            [f"{table.id} was built by a definition that differs from the configuration's: {what}"],
             hint=f"run `sluice rebuild {table.id}`, or `sluice rebuild --changed` for every such "
-            "table; or take the change back",
+            "table; or revert the change",
         )
 
 
 def redefined(at: Head | None, current: dict[str, Any]) -> str:
-    """Return what differs from the definition that filled a table; nothing if none does."""
+    """Return the difference from the definition that built a table; nothing if there is none."""
     if at is None or at.position is None or is_unfilled(at):
         return ""
     is_other = is_of_another(at, fingerprint(current))
@@ -40,7 +40,7 @@ def redefined(at: Head | None, current: dict[str, Any]) -> str:
 
 
 def is_of_another(at: Head | None, current: str) -> bool:
-    """True if the head of a table was made by another definition than `current`."""
+    """True if the head of a table was built by a definition other than `current`."""
     made_by = at.position.definition if at and at.position else ""
     return bool(made_by) and made_by != current
 

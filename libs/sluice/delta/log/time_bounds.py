@@ -1,7 +1,7 @@
 """Bounds of the times in a column, from the statistics of the table's files in its log.
 
 The log cuts times down to milliseconds, so upper bounds are raised by that much. A file without
-statistics promises nothing.
+statistics has no bounds.
 """
 
 from collections.abc import Iterator

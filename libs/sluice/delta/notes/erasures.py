@@ -1,6 +1,6 @@
 """Subjects of an unfinished erasure, so that the same command can finish it after a kill.
 
-Once a condition's rows are deleted, it finds nothing. So what it found is kept in
+Once a condition's rows are deleted, it finds nothing. So its subjects are kept in
 `<source>__forgetting` until nothing else in the lake has it.
 """
 
@@ -24,14 +24,14 @@ ENDING = ".parquet"
 
 @dataclass(frozen=True)
 class Unfinished:
-    """Subjects of one command, in a folder of their own, drafts of the file included."""
+    """Subjects of one command, in a separate folder with the drafts of the file."""
 
     folder: str
     name: str
 
     @classmethod
     def of(cls, lake: LakeLayout, table_id: str, words: str) -> "Unfinished":
-        """Return that of a command by its words, whether or not it has begun."""
+        """Return the erasure of a command by its arguments, even if it has not begun."""
         return cls(lake.uri(table_id, FORGETTING), sha256(words.encode()).hexdigest()[:16])
 
     def subjects(self) -> pa.Table | None:
@@ -48,7 +48,7 @@ class Unfinished:
         if self.subjects() is not None:
             return
         files, folder = located(f"{self.folder}/{self.name}")
-        if isinstance(files, LocalFileSystem):  # in a store no file needs a folder
+        if isinstance(files, LocalFileSystem):  # a store needs no folders
             files.create_dir(folder, recursive=True)
         content = pa.BufferOutputStream()
         pq.write_table(subjects, content)
@@ -67,7 +67,7 @@ class Unfinished:
 
 
 def begun(lake: LakeLayout, table_id: str) -> tuple[datetime, ...]:
-    """Return when the erasures of a source began that have not ended."""
+    """Return the starts of a source's unfinished erasures."""
     found = (file for file in _files(lake.uri(table_id, FORGETTING)))
     times = (file.mtime for file in found if file.base_name.endswith(ENDING) and file.mtime)
     return tuple(sorted(time.astimezone(UTC) for time in times))

@@ -16,7 +16,7 @@ from sluice.delta.places.small_files import SmallFiles
 class Failure:
     """A table's last failure: its time, reason, hint and exit code.
 
-    `blocks`: what depends on the table could not go on.
+    `blocks`: tables that depend on this one could not continue.
     """
 
     table: str
@@ -52,7 +52,7 @@ def clear(lake: LakeLayout, table_id: str) -> None:
 
 
 def rename(lake: LakeLayout, table_id: str, to: str) -> None:
-    """Give the failure of a table to its new name. Safe to repeat."""
+    """Rename the table of a kept failure. Safe to repeat."""
     if failure := kept(lake).get(table_id):
         keep(lake, replace(failure, table=to))
         clear(lake, table_id)

@@ -6,7 +6,7 @@ delivered: it is read once more, and nothing changes. A note never outlives the 
 describes. Only a batch of messages keeps its note while they are judged again: it names the offsets
 that were read, and those stay the same. An interval without rows, that had none before, has a note
 and no commit: it names the newest batch. If overlapping deliveries ran at once, the note of the
-later batch stands. Each note is a file of its own; MANY_FILES of them are merged into one.
+later batch counts. Each note is a separate file; MANY_FILES of them are merged into one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
         ("batch", pa.int64()),
     ]
 )
-# Rows in quarantine and rows stored, by the start of their interval; None: as the notes have it.
+# Rows in quarantine and rows stored, by the start of their interval; None: as in the notes.
 Counts = tuple[Mapping[datetime, int], Mapping[datetime, int] | None]
 
 
@@ -81,7 +81,7 @@ def deliveries(uri: str) -> list[Note]:
 
 
 def notes(uri: str) -> list[dict[str, Any]]:
-    """Return the notes that stand, in order of time, as rows of SCHEMA; none without a table."""
+    """Return the valid notes, in order of time, as rows of SCHEMA; none without a table."""
     return _standing(read_table(uri)).to_pylist() if is_table(uri) else []
 
 
@@ -120,8 +120,8 @@ def check_kept(source: str, noted: Sequence[Note], at: Head | None) -> None:
     newest, now = newest_batch(noted), at.next_batch - 1 if at else 0
     if newest > now:
         raise DeliveriesLost(
-            f"batch {newest} was delivered to {source}, but its table is only at batch {now}: an "
-            f"older state of it was restored alone",
+            f"batch {newest} was delivered to {source}, but its table is only at batch {now}: "
+            "it alone was restored to an older state",
             hint=f"run `sluice rebuild {source}`: it reads all delivered files again",
         )
 
@@ -129,7 +129,7 @@ def check_kept(source: str, noted: Sequence[Note], at: Head | None) -> None:
 def replaced_by(
     delivered: list[Note], interval: Interval, source: str, timezone: str = "UTC"
 ) -> list[Note]:
-    """Return the deliveries that one of `interval` replaces: those that lie wholly inside it.
+    """Return the deliveries that one of `interval` replaces: those completely inside it.
 
     Raises UsageError if one overlaps it only in part.
     """
@@ -158,9 +158,10 @@ def withdraw_all(uri: str) -> None:
 
 
 def recount(uri: str, counted: Callable[[], Counts]) -> None:
-    """Correct what the notes say of each interval's rows, after some were removed. Safe to repeat.
+    """Correct each interval's row counts in the notes, after some rows were removed. Safe to
+    repeat.
 
-    `counted` is called after the notes are read: of rows that it misses, the note comes later.
+    `counted` is called after the notes are read: notes of rows that it misses come later.
     """
 
     def change(rows: pa.Table) -> pa.Table:
@@ -185,7 +186,7 @@ def _inside_of(interval: Interval, counted: Mapping[datetime, int]) -> int:
 
 
 def record(uri: str, note: Note) -> None:
-    """Note a note. It stands until one of a later batch overlaps it, or it is withdrawn."""
+    """Add a note. It is valid until one of a later batch overlaps it, or it is withdrawn."""
     row = {
         "interval_start": note.interval.start,
         "interval_end": note.interval.end,

@@ -52,7 +52,7 @@ def _rows_of(table: DeltaTable, uri: str, filters: Sequence[Filter] | None = Non
 def files_of(table: DeltaTable, uri: str) -> SubTreeFileSystem | None:
     """Return a file system that reads local files without Python; None if Python is needed.
 
-    A thread of Arrow's aborts the process if it releases a Python file after the interpreter has
+    A thread of Arrow aborts the process if it releases a Python file after the interpreter has
     ended. Only Python decodes names of partitions.
     """
     if "://" in uri or table.metadata().partition_columns:
@@ -80,7 +80,7 @@ def count_rows(uri: str, predicate: str) -> int:
 def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
     """Put `rows` in place of those that `predicate` selects; write nothing if there are neither.
 
-    They replace whatever is there by then: rows made of those that are there need `change_rows`.
+    They replace whatever rows then exist; use `change_rows` for rows computed from these.
     """
     _in_turn(uri, lambda: _replace(uri, rows, predicate))
 
@@ -99,10 +99,10 @@ def delete_rows(uri: str, predicate: str) -> None:
 
 
 def change_rows(uri: str, change: TableEdit, filters: Sequence[Filter] = ()) -> tuple[int, int]:
-    """Put what `change` makes of the rows that meet all filters in their place.
+    """Replace the rows that meet all filters by what `change` returns for them.
 
     It replaces only the version that `change` was given: after a lost race, `change` is called
-    again. Return how many rows were replaced, and by how many; write nothing if they are the same.
+    again. Return the numbers of old and new rows; write nothing if they are the same.
     """
     return _in_turn(uri, lambda: _change(uri, change, filters)) if exists(uri) else (0, 0)
 

@@ -1,1 +1,1 @@
-"""Places: where tables lie, the files below a folder, and small files beside the tables."""
+"""Places: the folders of tables, the files below a folder, and small files beside the tables."""

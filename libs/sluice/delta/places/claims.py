@@ -1,7 +1,7 @@
 """Environments in an object store: whole copies of a lake's tables, which claim a name.
 
 A store can't rename folders. So each copy has its own folder, and the first commit of the table
-`claim` names the copy that owns a name; the store lets only one writer make this commit. A copy
+`claim` names the copy that owns a name. The store lets only one writer make this commit. A copy
 without a name is being created, or was left by a killed process.
 """
 
@@ -30,7 +30,7 @@ _COLUMNS = Schema([Field("n", PrimitiveType("long"))])
 
 @contextmanager
 def beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
-    """Yield a lake with all tables of another, and what claims a folder for it.
+    """Yield a lake with all tables of another, and a function that claims a folder for it.
 
     It is removed if it has not claimed the folder at the end.
     """
@@ -68,7 +68,7 @@ def unfinished(lake: LakeLayout) -> list[str]:
 
 
 def _claim(folder: str, copy: LakeLayout) -> bool:
-    """Claim a folder; false if it belongs to another copy. The log says who won."""
+    """Claim a folder; false if it belongs to another copy. The log shows who won."""
     uri, name = f"{folder}/{CLAIM}", copy.root.rpartition("/")[2]
     try:
         DeltaTable.create(uri, _COLUMNS, name=name, storage_options=options(uri))

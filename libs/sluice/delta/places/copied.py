@@ -1,4 +1,4 @@
-"""Tables of a lake in an object store, copied by the store itself into a folder of their own.
+"""Tables of a lake in an object store, copied by the store itself into a separate folder.
 
 A store has no links and no locks. A copy costs two requests for each file, and no data passes
 through this process. The copies of a killed process are removed a day after it began.
@@ -19,7 +19,7 @@ from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake_layout import LakeLayout
 
 LEFT_AFTER = timedelta(days=1)
-LAST = "/_delta_log/_last_checkpoint"  # it may name a checkpoint that is younger than the copy
+LAST = "/_delta_log/_last_checkpoint"  # it may name a checkpoint that is newer than the copy
 COMMIT = re.compile(r".*/_delta_log/\d{20}\.json")
 AT_ONCE = 16  # requests
 BEGUN = "begun"
@@ -29,7 +29,8 @@ Share = Callable[[Iterable[str]], bool]
 
 @contextmanager
 def copies(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Share]]:
-    """Yield a new lake in `folder` and what copies tables of `lake` to it; it is removed at last.
+    """Yield a new lake in `folder` and a function that copies tables of `lake` to it; remove it at
+    the end.
 
     The copying returns false if one of the tables changed meanwhile.
     """
@@ -66,7 +67,7 @@ def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> boo
     wanted = list(table_ids)
     files, root = located(lake.root)
     _, target = located(beside.root)
-    remove(beside.root)  # what an earlier try has left
+    remove(beside.root)  # remains of an earlier try
     with files.open_output_stream(f"{target}/{BEGUN}"):
         pass
     before = _listed(files, lake, wanted)

@@ -37,7 +37,7 @@ RETRIES = {"max_retries": str(ATTEMPTS - 1), "retry_timeout": "30s", "timeout": 
 def options(uri: str) -> dict[str, str] | None:
     """Return delta-rs' options for a table; None for a local path.
 
-    Conditional writes are asked for explicitly where commits depend on them.
+    Conditional writes are requested explicitly if commits depend on them.
     """
     scheme, store = scheme_of(uri), store_of(uri)
     if scheme in ("", "file"):
@@ -66,12 +66,12 @@ def open_table(uri: str, version: int | None = None) -> DeltaTable:
 
 
 def is_table(uri: str) -> bool:
-    """True if a Delta table lies at a URI."""
+    """True if there is a Delta table at a URI."""
     return bool(DeltaTable.is_deltatable(uri, options(uri)))
 
 
 def stored_mark(uri: str) -> tuple[object, ...] | None:
-    """Return the tag of a store's object, with who asks for it; None if there is no such object."""
+    """Return the tag of a store's object, and the client used; None if there is no such object."""
     files, path = located(uri)
     try:
         with files.open_input_file(path) as file:

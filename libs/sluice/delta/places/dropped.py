@@ -25,10 +25,10 @@ def begun(lake: LakeLayout) -> list[str]:
 
 
 def drop(lake: LakeLayout, table_id: str, now: datetime) -> tuple[str, list[str]]:
-    """Move a table and all that is kept beside it; return where to, and the names of its folders.
+    """Move a table with its internal tables; return the new place, and the names of its folders.
 
-    Notes of deliveries go first. A source that has lost only these reads its files again. Those of
-    forgotten subjects stay, so that no later delivery brings these back.
+    Notes of deliveries go first. A source that has lost only these reads its files again. Notes of
+    forgotten subjects stay, so that no later delivery restores their rows.
     """
     name = (_notes(lake).read(table_id) or b"").decode() or f"{table_id}@{now:{TIME}}"
     _notes(lake).write(table_id, name.encode())
@@ -63,7 +63,7 @@ def kept(lake: LakeLayout) -> list[str]:
 
 
 def folders_in(lake: LakeLayout, name: str) -> list[str]:
-    """Return the places of a dropped table and of all that was kept beside it."""
+    """Return the places of a dropped table and of its internal tables."""
     root = f"{lake.root}/{FOLDER}/{name}"
     return [f"{root}/{folder}" for folder in folder_names(root)]
 

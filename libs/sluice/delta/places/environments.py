@@ -64,13 +64,13 @@ def create(lake: LakeLayout, name: str, now: datetime, expires: datetime) -> Env
 
 @contextmanager
 def _beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
-    """Yield a lake with all tables of another, and what renames it to its folder."""
+    """Yield a lake with all tables of another, and a function that moves it to its folder."""
     target = Path(folder)
     with overlay(lake, tables_of(lake)) as beside:
 
         def settle() -> bool:
             target.parent.mkdir(exist_ok=True)
-            rmtree(target, ignore_errors=True)  # left by a run that a drop has overtaken
+            rmtree(target, ignore_errors=True)  # left by a run during the drop
             try:
                 Path(beside.root).rename(target)
             except OSError:
@@ -98,14 +98,14 @@ def listed(lake: LakeLayout) -> list[Environment]:
 
 
 def keep(lake: LakeLayout, name: str, expires: datetime) -> None:
-    """Let an environment expire at another time."""
+    """Change the time at which an environment expires."""
     there = existing(lake.root, name)
     if noted := read(there):
         _write(there, replace(noted, expires=expires))
 
 
 def drop(lake: LakeLayout, name: str) -> None:
-    """Remove an environment; once it has begun, it is none any more."""
+    """Remove an environment; once removal has begun, the environment no longer exists."""
     there = existing(lake.root, name)
     if "://" in there:
         claims.drop(lake, name, there)

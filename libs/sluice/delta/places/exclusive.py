@@ -1,8 +1,8 @@
-"""A test that a store lets only one of several commits of a number win, as Delta requires.
+"""Test that a store lets only one of several commits of a version win, as Delta requires.
 
 Not every server that speaks S3 respects `If-None-Match`. With others, commits would silently
 overwrite each other. So before the first commit to a lake RIVALS commits of one version race. A
-note in the lake spares later processes the race.
+note in the lake saves later processes the race.
 """
 
 import hashlib
@@ -75,5 +75,5 @@ def winners(uri: str) -> int:
 
 
 def _mark(lake: str, endpoint: str) -> bytes:
-    """Return a text that another store, or a copy of the lake, does not have."""
+    """Return a text that differs in another store, and in a copy of the lake."""
     return hashlib.sha256(f"{lake}\n{endpoint}".encode()).hexdigest().encode()

@@ -1,4 +1,4 @@
-"""Names for what an object store or a full disk says: what is wrong, and what to do about it.
+"""Errors of object stores and full disks in plain words: what is wrong, and what to do.
 
 delta-rs and pyarrow pass on the store's own codes in texts of several lines. A fault that may pass
 is Retryable; one that lasts is StoreRefused.
@@ -29,7 +29,7 @@ _METHOD = re.compile(r"performing (?:(PUT|POST|DELETE)|(GET|HEAD|list))")
 
 @dataclass(frozen=True)
 class _Known:
-    """A fault by its words in the store's answer."""
+    """A fault, found by words in the store's answer."""
 
     words: str
     what: str
@@ -141,7 +141,7 @@ _PASSING = re.compile(
 
 
 def store_fault(error: BaseException) -> SluiceError | None:
-    """Return the error under the name that people know; None if it is no store's or full disk's."""
+    """Return the error under a known name; None if no store or full disk caused it."""
     if isinstance(error, SluiceError):
         return None
     text = "\n".join(_words(error))
@@ -190,7 +190,7 @@ def _writes(text: str) -> bool:
 
 
 def _doing(text: str) -> str:
-    """Return what the request was to do, as far as its words show it."""
+    """Return the request's purpose, if its text shows it."""
     found = _METHOD.search(text)
     if found and found[2] == "list":
         return "list"

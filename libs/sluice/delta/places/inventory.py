@@ -1,7 +1,7 @@
-"""Tables that lie in a lake, whether or not a declaration names them. Reads only listings.
+"""Tables in a lake, whether or not a declaration names them. Reads only listings.
 
-An earlier, longer query of a view may have left tables behind. They are the view's own,
-`<view>__3` or `<view>__state`, and no part of it any more. Nothing reads them.
+An earlier, longer query of a view may have left tables behind. They were internal tables of the
+view, such as `<view>__3` or `<view>__state`. Nothing reads them.
 """
 
 import re
@@ -13,9 +13,9 @@ from sluice.delta.places.delta_rs import folder_names, is_table
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.language.internal import FORGOTTEN, MARK, STATE, declared, internal
 
-HIDDEN = ("_", ".")  # what begins so is no pipeline
+HIDDEN = ("_", ".")  # a folder with this prefix is not a pipeline
 PART = re.compile(rf"(.+?){MARK}(?:{STATE}|\d+(?:{MARK}.*)?)")
-LEFT_BEHIND = "an earlier query of {} has left it behind, and nothing reads it"
+LEFT_BEHIND = "an earlier query of {} created it, and nothing reads it any more"
 REPAIR = "`sluice maintain {}` removes it"
 
 
@@ -25,7 +25,7 @@ def undeclared(project: Project) -> list[str]:
 
 
 def names_in(lake: LakeLayout) -> set[str]:
-    """Return the tables that the lake has, by id; none of which only forgotten subjects are left.
+    """Return the lake's tables, by id, without those that have only notes of forgotten subjects.
 
     A table that was dropped leaves the notes of these.
     """
@@ -34,7 +34,7 @@ def names_in(lake: LakeLayout) -> set[str]:
 
 
 def leftovers(project: Project, tables: Iterable[Table]) -> dict[str, Table]:
-    """Return the tables that views among these have left behind, by id."""
+    """Return the tables that these views no longer use, by id."""
     views = {table.id: table for table in tables if table.is_view}
     if not views:
         return {}
@@ -64,7 +64,7 @@ def stored(lake: LakeLayout) -> Iterator[str]:
 
 
 def folders_of(lake: LakeLayout, table_id: str) -> list[str]:
-    """Return the names of the folders of a table and of all that is kept beside it."""
+    """Return the names of the folders of a table and of its internal tables."""
     pipeline, _, table = lake.uri(table_id).rpartition("/")
     return [name for name in _folders(pipeline) if declared(name) == table]
 

@@ -38,5 +38,5 @@ def table_at(uri: str) -> str:
 
 
 def moved_away(uri: str) -> str:
-    """Return the repair for a table that can't be mended in its place."""
+    """Return the repair for a table that can't be fixed in place."""
     return f"restore {uri} from a backup, or move it away and run `sluice rebuild {table_at(uri)}`"

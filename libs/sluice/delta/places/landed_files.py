@@ -2,7 +2,7 @@
 
 Links are followed wherever they lead, because suppliers deliver by links to their shares. Links
 that lead back, links to nothing, pipes, sockets, devices and unreadable files are found, too. They
-appear as files with a `fault`, so that nobody misses them in silence.
+appear as files with a `fault`, so that none is missed silently.
 """
 
 import os
@@ -61,7 +61,7 @@ class _Folder:
 
 
 def local_path(uri: str) -> str | None:
-    """Return the path of a file of this machine, as `os` takes it; None for one in a store."""
+    """Return the path of a local file, as `os` takes it; None for one in a store."""
     if uri.startswith(FILE):
         return os.fsdecode(unquote_to_bytes(uri.removeprefix(FILE)))
     return None if "://" in uri and not uri.startswith("/") else uri
@@ -120,7 +120,7 @@ class _Walk:
         """Yield the file that a link leads to; note a folder."""
         target = os.path.realpath(real)
         if Path(target).is_dir() and folder.is_led_back_by(target):
-            yield place, self._faulty(real, "it is a link that leads back to where it is")
+            yield place, self._faulty(real, "it is a link to a folder that contains it")
             return
         yield from self.entry(place, target, (*folder.through, folder.real), link=real)
 
@@ -151,7 +151,7 @@ class _Walk:
         return LandedFile(self._uri(real), 0, 0, why)
 
     def _uri(self, real: str) -> str:
-        """Return the path below the root as given, wherever the root itself leads."""
+        """Return the path below the root as given, even if the root is a link."""
         if real.startswith(self.inside):
             real = self.shown + real[len(self.inside) :]
         elif real == self.top:
@@ -165,17 +165,17 @@ class _Walk:
 
 def _fault(mode: int, real: str) -> str:
     if not stat.S_ISREG(mode):
-        return next((why for is_so, why in _KINDS if is_so(mode)), "it is no file")
+        return next((why for is_so, why in _KINDS if is_so(mode)), "it is not a file")
     is_open = os.access(real, os.R_OK, effective_ids=_BY_EFFECTIVE_USER)
-    return "" if is_open else "it may not be read"
+    return "" if is_open else "permission denied"
 
 
 def _why_not(error: OSError, link: str) -> str:
     if link and isinstance(error, _AWAY):
-        return f"it is a link to nothing ({_shown(Path(link).readlink())})"
+        return f"it is a broken link ({_shown(Path(link).readlink())})"
     if isinstance(error, PermissionError):
-        return "it may not be read"
-    return f"it can't be looked at: {error.strerror}"
+        return "permission denied"
+    return f"it can't be examined: {error.strerror}"
 
 
 def _join(folder: str, name: str) -> str:

@@ -31,8 +31,8 @@ ATTEMPTS = 3
 def overlay(lake: LakeLayout, table_ids: Iterable[str]) -> Iterator[LakeLayout]:
     """Yield a lake with these tables as they are now, which is removed afterwards.
 
-    Whoever moves it elsewhere keeps it. Raises UsageError if the lake can't be linked to, Retryable
-    if its tables changed meanwhile, each time.
+    A caller that moves it elsewhere keeps it. Raises UsageError if the lake can't be linked to,
+    Retryable if its tables changed meanwhile, each time.
     """
     wanted = list(table_ids)
     shared = copied.copies(lake, _previews(lake)) if "://" in lake.root else _links(lake)
@@ -45,7 +45,7 @@ def share_whole(lake: LakeLayout, share: copied.Share, table_ids: list[str]) -> 
     """Share tables of a lake at one moment. Raises Retryable if they change each time."""
     if not any(share(table_ids) for _ in range(ATTEMPTS)):
         raise Retryable(
-            f"the tables of {lake.root} changed while they were looked at",
+            f"the tables of {lake.root} changed while they were read",
             hint="wait until the run that writes them has ended",
         )
 
@@ -57,9 +57,9 @@ def _links(lake: LakeLayout) -> Iterator[tuple[LakeLayout, copied.Share]]:
 
 
 def previews(lake: LakeLayout) -> list[str]:
-    """Remove what killed previews of a lake have left; return the names of those that go on.
+    """Remove what killed previews of a lake have left; return the names of running ones.
 
-    In an object store what is left counts as one that goes on, for a day.
+    In an object store, a preview's remains count as running for a day.
     """
     if "://" in lake.root:
         copied.sweep(_previews(lake))
@@ -141,7 +141,7 @@ def _share_folder(folder: Path, to: Path) -> None:
         is_log = LOG in target.parts
         for name in files:
             if is_log and name == LAST:
-                continue  # it may name a checkpoint that is younger than the copy
+                continue  # it may name a checkpoint that is newer than the copy
             source = Path(place, name)
             if COMMIT.fullmatch(name) if is_log else name.endswith(DATA):
                 _link(source, target / name)

@@ -1,7 +1,7 @@
 """Small files beside the tables: each is read, written and deleted whole.
 
 Object stores can do no more. A reader never sees half a file. If two processes write at once, the
-last one wins, so only notes whose loss alters no table are stored like this.
+last one wins. So only notes whose loss alters no table are stored like this.
 """
 
 from contextlib import suppress
@@ -53,7 +53,7 @@ class SmallFiles:
 
 
 def replace_file(filesystem: FileSystem, path: str, content: bytes) -> None:
-    """Write a whole file in place of an earlier one, which readers meet until then."""
+    """Replace a file atomically; readers see the earlier one until then."""
     if not isinstance(filesystem, LocalFileSystem):
         _put(filesystem, path, content)
         return

@@ -1,7 +1,7 @@
 """A check that Spark's commits to a store exclude those of other processes.
 
 On S3 it makes the same conditional request as delta-rs if it is configured for that. A Connect
-server that Sluice has not started may not be.
+server that Sluice did not start may not be.
 """
 
 from weakref import WeakSet

@@ -1,4 +1,4 @@
-"""Spans of whole numbers that lie close together, by which files are skipped.
+"""Dense spans of whole numbers, by which files are skipped.
 
 New keys are often far from the changed ones. One span from the least to the greatest would admit
 all files in between.

@@ -72,7 +72,7 @@ def needs_spark(table: DeltaTable) -> bool:
 
 
 def _is_clone(table: DeltaTable) -> bool:
-    """True if its files may lie elsewhere, in the table that it was cloned from."""
+    """True if its files may be elsewhere, in the table that it was cloned from."""
     return any(ELSEWHERE.match(path) for path in active_files(table)["path"].to_pylist())
 
 

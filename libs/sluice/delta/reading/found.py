@@ -51,7 +51,7 @@ _keeping = Lock()
 
 
 def keep(uri: str, version: int, found: FoundRows) -> None:
-    """Keep what was found in a version of a table, unless it is large or nothing."""
+    """Keep the rows found in a version of a table, unless there are many or none."""
     commit = commit_of(uri, version)
     if commit and found.bytes <= MOST_BYTES and not found.is_empty:
         with _keeping:

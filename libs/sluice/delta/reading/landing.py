@@ -64,8 +64,8 @@ def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
         if not isinstance(error, PermissionError):
             raise Retryable(f"{reader}: {path} can't be listed now: {error}") from error
         raise UsageError(
-            f"{reader}: the folder {error.filename or path} may not be read, so the delivery is "
-            f"unknown",
+            f"{reader}: there is no permission to read the folder {error.filename or path}, so the "
+            "delivery is unknown",
             hint="let the user of the job list it, and run again; nothing was committed",
         ) from error
 
@@ -101,7 +101,7 @@ def delta_table(path: str) -> LandedTable | None:
 
 
 def fingerprint(files: Sequence[LandedFile], definition: str) -> str:
-    """Return a short text that changes when a file, or what is made of it, changes."""
+    """Return a short text that changes when a file or its interpretation changes."""
     listing = "\n".join(" ".join(filter(None, _line(file))) for file in files)
     return hashlib.sha256(f"{definition}\n{listing}".encode()).hexdigest()[:16]
 
@@ -138,7 +138,7 @@ def _wanted(base: str) -> tuple[str, Callable[[str], object]]:
 def _objects(filesystem: FileSystem, root: str) -> list[FileInfo]:
     """Return the files below a folder, or the one at `root`.
 
-    The listing comes first: a store that refuses it says why, one that refuses a look does not.
+    The listing comes first, because a store gives the reason if it refuses that.
     """
     below = filesystem.get_file_info(FileSelector(root, recursive=True, allow_not_found=True))
     found = below or [filesystem.get_file_info(root)]
@@ -147,7 +147,7 @@ def _objects(filesystem: FileSystem, root: str) -> list[FileInfo]:
 
 @lru_cache(maxsize=64)
 def _check_bucket(uri: str) -> None:
-    """Raise StoreRefused if a bucket does not exist; one that may not be looked at does.
+    """Raise StoreRefused if a bucket does not exist; one without permission does exist.
 
     A store lists no files in a bucket that it does not have. A name is asked for once.
     """

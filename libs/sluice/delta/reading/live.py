@@ -1,7 +1,7 @@
 """Rows of a table's files that are still there: those that no deletion vector marks.
 
-Arrow's own dataset knows no vectors. Without vectors it is used as it is. A file with one is read
-by row groups, because only whole ones show the number of each row.
+Arrow's own dataset does not support vectors. Without vectors it is used as it is. A file with one
+is read by row groups, because only whole ones show the number of each row.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from sluice.delta.places.delta_rs import files_below
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-GROUPS = 64  # row groups that are held at a time
+GROUPS = 64  # row groups in memory at a time
 MEETS = "_sluice_meets"
 
 
@@ -131,9 +131,9 @@ def _dataset(
 ) -> "ds.FileSystemDataset":
     """Return all rows of the files, which deltalake refuses to do for a table with vectors.
 
-    `some`: these files alone. `columns`: what they hold, if it is not what the table does.
+    `some`: only these files. `columns`: what they hold, if it is not what the table does.
     """
-    import pyarrow.dataset as ds  # with pandas, which takes a moment
+    import pyarrow.dataset as ds  # imports pandas, which takes a moment
 
     files = files_below(uri) if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
     schema, format_ = columns or pa.schema(table.schema().to_arrow()), ds.ParquetFileFormat()

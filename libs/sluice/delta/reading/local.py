@@ -1,4 +1,4 @@
-"""Small reads without a Spark job: Delta tables and feeds as Arrow, handed to Spark as rows.
+"""Small reads without a Spark job: Delta tables and feeds as Arrow, passed to Spark as rows.
 
 Planning and starting a Spark scan of a few thousand rows costs hundreds of milliseconds; reading
 them here takes a few. Spark still computes: it gets the rows as a local relation.
@@ -41,7 +41,7 @@ _keeping = Lock()
 def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
     """Return the rows of the table as of `version`. Several views of a run share one reading.
 
-    A reading is known by its files, because a restored table gives its numbers to other versions.
+    A reading is identified by its files, because a restored table reuses version numbers.
     """
     if is_bare():
         return _bare_snapshot(session, uri, version)
@@ -59,7 +59,8 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
 
 
 def narrowed_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
-    """Return the rows of a larger table for the interpreter, which reads those that a join wants.
+    """Return the rows of a larger table for the interpreter, which reads only those that a join
+    needs.
 
     They are read when they are computed.
     """
@@ -79,7 +80,7 @@ def _bare_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
 def between(
     session: SparkSession, uri: str, version: int, column: str, start: datetime, end: datetime
 ) -> DataFrame | None:
-    """Return the rows of which a column is in [start, end); None if they are too many for here."""
+    """Return the rows with a column in [start, end); None if they are too many for this process."""
     from sluice.interpreter.relations.table_scan import MOST_ROWS
 
     at = pc.field(column)
@@ -159,7 +160,7 @@ def arrow_schema(uri: str, version: int) -> pa.Schema:
 
 
 def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -> DataFrame:
-    """Hand columns of a table or of its feed to Spark, in the table's types."""
+    """Pass columns of a table or of its feed to Spark, in the table's types."""
     schema = types_of(uri, version)
     for name, type_ in _ADDED.items():
         schema.add(name, type_)

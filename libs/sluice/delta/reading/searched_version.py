@@ -1,4 +1,4 @@
-"""The rows of large tables that a few others match, found here before Spark joins them.
+"""Rows of large tables that match a few others, found here before Spark joins them.
 
 A batch of some thousand facts matches a small part of a large dimension. A changed dimension row
 matches few of many facts. Finding them in this process takes tens of milliseconds; sending or
@@ -75,7 +75,7 @@ class SearchedVersion:
         return size_of(self._table).bytes
 
     def rows(self, wanted: Iterable[WantedValues]) -> pa.Table | None:
-        """Return the rows whose values are all among those of one of `wanted`.
+        """Return the rows whose values all match one of `wanted`.
 
         None if they can't be determined, or are too many.
         """
@@ -95,7 +95,7 @@ class SearchedVersion:
             return chosen.empty_table()
         folder = local_path(self.uri)
         if folder is not None and can_search():
-            from sluice.delta.reading import searching  # with polars, which takes a moment
+            from sluice.delta.reading import searching  # imports polars, which takes a moment
 
             far = files_far(self._table, known)
             files = searching.files_of(self._table, folder, far)
@@ -159,7 +159,7 @@ def _dataset(table: DeltaTable, uri: str, wanted: Sequence[WantedValues]) -> Liv
 
     The log's other statistics can't be compared here.
     """
-    import pyarrow.dataset as ds  # with pandas, which takes a moment
+    import pyarrow.dataset as ds  # imports pandas, which takes a moment
 
     rows, parts = live_rows(table, uri), table.metadata().partition_columns
     found, far = rows.dataset, files_far(table, wanted)

@@ -43,10 +43,10 @@ class File:
 
 @dataclass(frozen=True)
 class FileSearch:
-    """Columns of files, the wanted values, and the most rows to look for in a file, if any.
+    """Columns of files, the wanted values, and the largest number of rows per file, if limited.
 
-    Wanted are the rows whose values are all among those of one of `wanted`. A column that a file
-    lacks is null in it.
+    A row matches if all its values are among those of one of `wanted`. A column that a file lacks
+    is null in it.
     """
 
     stored: pa.Schema
@@ -106,7 +106,7 @@ class FileSearch:
 
 
 def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[File]:
-    """Return the files of a version of the table in a folder, without those that are far."""
+    """Return the files of a version of the table in a folder, without those out of range."""
     kept, parts = kept_rows(table), table.metadata().partition_columns
     return [
         File(

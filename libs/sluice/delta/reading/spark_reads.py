@@ -1,6 +1,6 @@
 """Read Delta tables with Spark, at exactly one version; create them without it.
 
-A pinned version always bounds a snapshot and a feed, so all tasks of a batch see the same rows
+A pinned version always bounds a snapshot and a feed. So all tasks of a batch see the same rows,
 whatever is committed meanwhile.
 """
 
@@ -99,14 +99,14 @@ def _check_handed(uri: str, size: int, limits: Limits) -> None:
     """Raise UsageError if this process can't read so much for Spark."""
     if size > limits.handed_bytes:
         raise UsageError(
-            f"{uri}: {size:,} bytes are to be read for Spark, which has no access to this store; "
-            f"the most is {limits.handed_bytes:,}",
+            f"{uri}: Spark has no access to this store, and {size:,} bytes are more than Sluice "
+            f"reads for it ({limits.handed_bytes:,})",
             hint="nothing was committed; keep tables of this size in a lake on a disk",
         )
 
 
 def replace_where(uri: str, rows: DataFrame, predicate: str) -> None:
-    """Put `rows` in place of those that `predicate` selects, by Spark. Raises LostRace."""
+    """Replace the rows that `predicate` selects by `rows`, with Spark. Raises LostRace."""
     check_spark_may_commit(rows.sparkSession, uri)
     with lost_race_of(uri, open_table(uri).version()):
         writer = rows.write.format("delta").mode("overwrite")

@@ -33,7 +33,7 @@ class Digest:
 
 
 def digest_of(rows: Iterable[Mapping[str, Any]]) -> Digest:
-    """Return the digest of rows as Python has them. A null column counts as a missing one.
+    """Return the digest of rows as Python values. A null column counts as a missing one.
 
     So rows from before a column was added keep their digest.
     """

@@ -2,7 +2,7 @@
 
 Rows that were deleted live on in old files, in the change feed, and in the log's least and greatest
 values of old files. Here the old files are deleted, and the log loses those values. Its versions
-and positions stay. So batches go on, but earlier versions can't be read any more. Safe to repeat.
+and positions stay. So batches continue, but earlier versions can no longer be read. Safe to repeat.
 """
 
 import json
@@ -33,7 +33,7 @@ BOUNDS = ("minValues", "maxValues")
 
 @dataclass(frozen=True)
 class Erased:
-    """Files that were deleted, and commits whose entries lost what they said of deleted rows."""
+    """Files that were deleted, and commits whose entries lost their statistics of deleted rows."""
 
     files: int
     entries: int
@@ -91,7 +91,7 @@ def _delete_files(
 
 
 def _is_kept(path: str) -> bool:
-    """True for the log, except for what killed writers have left in it."""
+    """True for the log, except for remains of killed writers."""
     folder, _, name = path.rpartition("/")
     is_draft = name.endswith(".tmp") or (name.startswith(".") and not name.endswith(".crc"))
     return folder.startswith(LOG) and not is_draft
@@ -105,7 +105,7 @@ def _data(path: str) -> str:
 
 
 def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -> int:
-    """Take what commits up to a version say of rows out of the log, except of active files."""
+    """Remove row statistics of commits up to a version from the log, but not of active files."""
     count = 0
     for info in _files(filesystem, f"{root}/{LOG}"):
         commit = COMMIT.fullmatch(info.base_name)

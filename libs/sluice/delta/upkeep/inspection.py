@@ -1,4 +1,4 @@
-"""Check a table before somebody needs it: its log, its checkpoints, its files, its settings.
+"""Check a table early: its log, its checkpoints, its files, its settings.
 
 Each check yields its findings as (name, description, repair). Nothing is changed, and no Spark is
 started. Cost: a listing of the table's folder, and the log.
@@ -44,7 +44,7 @@ def log_faults(uri: str) -> Iterator[TableFault]:
 
 def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[TableFault]:
     storage = _storage(uri)
-    mend = "delete it and `_last_checkpoint`: the log is whole, and yields the next one"
+    mend = "delete it and `_last_checkpoint`: the log is complete, and yields the next checkpoint"
     for name in names:
         if name.endswith(".checkpoint.parquet"):
             try:
@@ -65,7 +65,7 @@ def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[TableFault]:
 
 
 def file_faults(uri: str) -> Iterator[TableFault]:
-    """Yield data files of the newest version that are missing, or are not as they were written."""
+    """Yield data files of the newest version that are missing or damaged."""
     try:
         actions = active_files(open_table(uri)).to_pylist()
     except (DeltaError, OSError) as error:
@@ -104,7 +104,7 @@ def setting_faults(uri: str) -> Iterator[TableFault]:
 
 
 def file_retention(uri: str) -> timedelta:
-    """Return how long a VACUUM that isn't Sluice's keeps the files that a commit removed."""
+    """Return how long a VACUUM by others keeps removed files."""
     text = open_table(uri).metadata().configuration.get("delta.deletedFileRetentionDuration", "")
     words = text.lower().removeprefix("interval").split()
     if len(words) == 2 and words[0].isdigit():

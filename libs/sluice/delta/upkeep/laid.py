@@ -1,7 +1,7 @@
-"""Layout of a table's files: keys of their row groups, by the order in which it is filed.
+"""Layout of a table's files: keys of their row groups, in the table's order.
 
-The columns of the order are read of every row, one file at a time, and of each row group only the
-first key is kept. Keys are compared as their ranks, so an order of any columns serves.
+The columns of the order are read for every row, one file at a time. Only the first key of each row
+group is kept. Keys are compared by rank, so any columns can form the order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ SortColumns = list[tuple[str, str]]  # columns, each ascending or descending
 class Laid:
     """One file. `rows` are still there, `gone` ones are marked.
 
-    `starts`: the rank of the first key in each row group, and at last that of the file's last key;
-    none if its rows are in no order. `sizes`: rows that are still there, and bytes, of each row
+    `starts`: the rank of the first key in each row group, then that of the file's last key. It is
+    empty if the rows are unsorted. `sizes`: rows that are still there, and bytes, of each row
     group. Its bytes are those of the file, or a quarter of those in memory, if that is more.
     """
 
@@ -44,7 +44,7 @@ class Laid:
 
     @property
     def is_sorted(self) -> bool:
-        """True if its rows lie in order."""
+        """True if its rows are in order."""
         return bool(self.starts)
 
 
@@ -67,7 +67,7 @@ def layout_of(
     order: SortColumns,
     schema: pa.Schema,
 ) -> Layout:
-    """Return where the rows of these files lie. `kept`: the rows that files still have, by name."""
+    """Return the layout of these files' rows. `kept`: the rows that files still have, by name."""
     read = [_Read.of(folder, path, order, schema) for path in paths]
     if not read:
         return Layout([], schema.empty_table())
@@ -81,7 +81,7 @@ def layout_of(
 
 
 def unordered(folder: str, paths: Sequence[str], schema: pa.Schema) -> list[Laid]:
-    """Return the sizes of these files, with marked rows, as if their rows were in no order."""
+    """Return the sizes of these files, with marked rows, as if their rows were unsorted."""
     return [_laid(path, _Read.of(folder, path, [], schema), [], None) for path in paths]
 
 
@@ -102,7 +102,7 @@ def sort_order(order: Sequence[Direction], schema: pa.Schema) -> SortColumns:
 
 
 def is_in_order(keys: pa.Table, order: SortColumns) -> bool:
-    """True if these rows lie in order."""
+    """True if these rows are in order."""
     name, way = order[0]
     column = keys[name].combine_chunks()
     before, after = column.slice(0, max(0, len(column) - 1)), column.slice(1)
@@ -142,7 +142,7 @@ class _Read:
 
 
 def width_in(folder: str, paths: Sequence[str], schema: pa.Schema) -> float:
-    """Return the bytes of a row in memory, in the one of these files where it has most."""
+    """Return the bytes of a row in memory, in the file with the widest rows."""
     return max((_opened_width(Path(folder, unquote(path)), schema) for path in paths), default=0)
 
 
@@ -177,7 +177,7 @@ def columns_of(
 
 @dataclass(frozen=True)
 class _Ranked:
-    """Keys in order, each once, and the rank of each given one."""
+    """Distinct keys in order, and the rank of each given one."""
 
     ranks: "np.ndarray[tuple[int], np.dtype[np.int64]]"
     keys: pa.Table

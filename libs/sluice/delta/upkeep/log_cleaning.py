@@ -1,8 +1,8 @@
 """Delete month-old commits of a log that every consumer has read.
 
-Consumers read the feeds from the versions that they name, and those versions' commits prove that a
-table is still the same. So the log keeps a checkpoint at or before the oldest named version, and
-every commit from there on. Older versions can't be opened any more.
+Consumers read feeds from recorded versions, whose commits prove that a table is still the same. So
+the log keeps a checkpoint at or before the oldest named version, and every commit from there on.
+Older versions can no longer be opened.
 """
 
 import re
@@ -15,17 +15,17 @@ from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.upkeep.vacuum import committed_at
 
-LEAST = timedelta(days=30)  # for time travel and for looks at past batches
+LEAST = timedelta(days=30)  # for time travel and for inspecting past batches
 LOG = "_delta_log"
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 NUMBERED = re.compile(r"(\d{20})\..+")  # commits, checkpoints, and what other writers add to them
 
 
 def clean_log(uri: str, oldest: int, now: datetime, least: timedelta = LEAST) -> int:
-    """Delete the log before a checkpoint and return how many of its files.
+    """Delete the log before a checkpoint; return the number of deleted files.
 
     `oldest`: the oldest version that a consumer names. Nothing is deleted if the checkpoint can't
-    be read. Deletion begins with the oldest file, so what a kill leaves is a shorter log.
+    be read. Deletion begins with the oldest file, so a kill only leaves a shorter log.
     """
     names = _names(uri)
     made = [int(found[1]) for name in names if (found := CHECKPOINT.fullmatch(name))]

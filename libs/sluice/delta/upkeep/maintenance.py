@@ -1,9 +1,9 @@
-"""Upkeep of a table's files: merge many small ones, and put rows in the order of the reads.
+"""Upkeep of a table's files: merge many small ones, and sort rows for reads.
 
-No row changes. Upkeep commits carry the table's position on, so the next batch begins where it
-would have begun. They mark their files as no change of data, so the feed does not show them. If a
-batch commits in between, either the upkeep waits for the next time, or both are committed and the
-batch's position is valid.
+No row changes. Upkeep commits repeat the table's position, so the next batch begins where it would
+have begun. Their files are marked as unchanged data, so the feed does not show them. If a batch
+commits in between, either the upkeep waits for the next time, or both are committed and the batch's
+position is valid.
 """
 
 import uuid
@@ -32,7 +32,7 @@ UPKEEP_RUN = ""  # upkeep belongs to no run
 
 @dataclass(frozen=True)
 class Filing:
-    """A table at its head, the order in which its rows should lie, and the column of its slices."""
+    """A table at its head, the order of its rows, and the column of its slices."""
 
     before: Head
     limits: Limits
@@ -45,7 +45,7 @@ class Filing:
         return slices_of(opened(self.before.uri, self.before.version))
 
     def refile(self, session: SparkSession, slices: Sequence[Slice], kind: str) -> int:
-        """Rewrite these slices in order, by Spark; return how many files they had."""
+        """Rewrite these slices in order, with Spark; return their number of files."""
         numbers = ", ".join(str(s.number) for s in slices)
         where = f"`{self.partition}` IN ({numbers})" if self.partition else None
         files = files_for(sum(s.row_count for s in slices), self.limits)
@@ -63,7 +63,7 @@ class Filing:
         return sum(len(s.paths) for s in slices)
 
     def compact(self, slices: Sequence[Slice], kind: str) -> int:
-        """Merge the files of these slices as they are, without Spark; return how many."""
+        """Merge the files of these slices unsorted, without Spark; return their number."""
         table = open_table(self.before.uri, version=self.before.version)
         chosen = [(self.partition, "in", [str(s.number) for s in slices])] if self.partition else []
         position = upkeep(self.before, kind)
@@ -81,13 +81,13 @@ class Filing:
 
 
 def unfenced(position: Position) -> CommitProperties:
-    """Return properties of a commit that changes no row: it takes no batch's number."""
+    """Return properties of a commit that changes no row, and so has no batch number."""
     metadata: dict[str, Any] = {"userMetadata": position.to_json()}
     return CommitProperties(custom_metadata=metadata, max_commit_retries=0)
 
 
 def upkeep(before: Head, kind: str) -> Position:
-    """Return the table's position as carried on by an upkeep commit, which changes no row."""
+    """Return the table's position for an upkeep commit, which changes no row."""
     assert before.position is not None, "only tables with a position are maintained"
     mine = replace(before.position, kind=kind, attempt=uuid.uuid4().hex, run=UPKEEP_RUN)
     return replace(mine, after=before.version).without_change(before.data_version)

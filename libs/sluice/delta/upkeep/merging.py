@@ -1,7 +1,7 @@
-"""File a table on a disk again in pieces, each in a commit of its own, without Spark.
+"""File a table on a disk again in pieces, each in a separate commit, without Spark.
 
-A piece reads a bounded number of bytes: files, or the part of files that lies between two keys. It
-is committed only onto the version that it was read from: if a batch was first, only this piece is
+A piece reads a bounded number of bytes: files, or the part of files between two keys. It is
+committed only onto the version that it was read from. If a batch was first, only this piece is
 dropped. After a kill between two pieces, the table is whole, and the next upkeep continues.
 """
 
@@ -33,9 +33,9 @@ def may_merge(filing: Filing) -> bool:
 
 
 def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
-    """File what is worn of these slices again.
+    """File the worn segments of these slices again.
 
-    Return the number of files that went, and the slices that are left to Spark: their rows are too
+    Return the number of replaced files, and the slices that are left to Spark. Their rows are too
     wide to be cut, or Arrow can't read their files in the table's types.
     """
     try:
@@ -51,7 +51,7 @@ def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list
 
 
 def _merge_cut(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
-    """Return the number of files that went, and the slices that can't be cut."""
+    """Return the number of replaced files, and the slices that can't be cut."""
     done, left = 0, list[Slice]()
     for slice_ in slices:
         count, is_cut = _merge_slice(filing, slice_.folder, kind)
@@ -62,7 +62,7 @@ def _merge_cut(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int,
 
 
 def _merge_slice(filing: Filing, folder: str, kind: str) -> tuple[int, bool]:
-    """Return the number of files that went, and false if the slice can't be cut."""
+    """Return the number of replaced files, and false if the slice can't be cut."""
     layout, limits = _layout(filing, folder), filing.limits
     done = 0
     if first := gathering(layout.files, limits):
@@ -79,7 +79,7 @@ def _merge_slice(filing: Filing, folder: str, kind: str) -> tuple[int, bool]:
 
 
 def _layout(filing: Filing, folder: str) -> Layout:
-    """Return where the rows of a slice lie."""
+    """Return the layout of a slice's rows."""
     now = Now.of(filing)
     if now is None:
         return Layout([], pa.table({}))
@@ -88,7 +88,7 @@ def _layout(filing: Filing, folder: str) -> Layout:
 
 
 def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...]], list[Slice]]:
-    """Return the slices that fit in a piece, put together, and those that don't."""
+    """Return the slices that fit in a piece, combined, and the others."""
     now, most = Now.of(filing), filing.limits.piece_bytes
     if now is None:
         return [], []
@@ -107,14 +107,14 @@ def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...
 
 
 def _bytes(now: "Now", slice_: Slice) -> int:
-    """Return a slice's bytes, or a quarter of those in memory, judged by its fullest files."""
+    """Return a slice's bytes, or a quarter of those in memory, estimated from its largest files."""
     fullest = sorted(zip(slice_.rows, slice_.paths, strict=True))[-WEIGHED:]
     width = width_in(now.folder, [path for _, path in fullest], now.schema)
     return max(slice_.bytes, int(slice_.row_count * width) // IN_MEMORY)
 
 
 def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> int:
-    """File a piece again; return how many files went. None do if a batch has taken one away."""
+    """File a piece again; return the number of replaced files: 0 if a batch has removed one."""
     now = Now.of(filing)
     if now is None or any(take.path not in now.files for take in piece.takes):
         return 0

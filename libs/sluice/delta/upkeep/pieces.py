@@ -1,10 +1,10 @@
-"""Pieces in which upkeep files a table again: which files are worn, and where it may be cut.
+"""Pieces in which upkeep files a table again: its worn files, and its possible cuts.
 
 The table's ground consists of the files that have the most rows for their key range and don't
 overlap. All others are covers, which batches have added over many keys. The ground is cut into
-segments at its files. A segment is due if enough of its rows were marked or lie in covers, or if
+segments at its files. A segment is due if enough of its rows were marked or are in covers, or if
 its file is small. Segments that are due are combined up to a number of bytes, each with the part of
-the covers in its key range. Files of other segments are left alone.
+the covers in its key range. Files of other segments stay.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,7 +22,7 @@ CHANGED = WORN / 2  # of a segment that is filed again when the table is due
 
 @dataclass(frozen=True)
 class Take:
-    """A file, and those of its row groups that a piece reads; all of them without."""
+    """A file, and the row groups that a piece reads; None: all."""
 
     path: str
     groups: range | None = None
@@ -30,9 +30,8 @@ class Take:
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows that one commit files again: of these row groups, from a rank up to another.
-
-    Without ranks, all of their rows. `bytes`: those of the row groups.
+    """Rows that one commit files again: of these row groups, from a rank up to another, or all.
+    `bytes`: those of the row groups.
     """
 
     takes: tuple[Take, ...]
@@ -53,8 +52,8 @@ class Segment:
 def gathering(files: Sequence[Laid], limits: Limits) -> list[Piece]:
     """Return pieces of files whose rows are in no order, and of many small covers.
 
-    They come first: the others can't be cut before, and each cut reads a row group of every cover.
-    If these are most of a piece, all covers come first, unless as many would be left.
+    They come first, because sorted files can't be cut before, and each cut reads a row group of
+    every cover. If these are most of a piece, all covers come first, unless as many would be left.
     """
     if _is_one(files, limits):
         return []
@@ -87,7 +86,7 @@ def merging_covers(files: Sequence[Laid], limits: Limits) -> list[Piece]:
 
 
 def is_within(pieces: Sequence[Piece], limits: Limits) -> bool:
-    """True if no piece has much more than it may: rows are not so wide that nothing can be cut."""
+    """True if no piece far exceeds the limit, as it would if rows were too wide to be cut."""
     return all(piece.bytes <= 2 * limits.piece_bytes for piece in pieces)
 
 
@@ -116,13 +115,13 @@ def _some(file: Laid, start: int, end: int) -> list[Take]:
 
 @dataclass(frozen=True)
 class Ground:
-    """Sorted files, as those that lie side by side and the covers over them."""
+    """Sorted files: ground files side by side, and the covers over them."""
 
     files: Sequence[Laid]
     limits: Limits
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the segments that are due, as many together as may be."""
+        """Yield due segments, combined up to the limit."""
         held: Segment | None = None
         for segment in self._segments:
             joined = Segment(held.start, segment.end, True) if held and segment.is_due else None
@@ -143,7 +142,7 @@ class Ground:
 
     @cached_property
     def _beside(self) -> list[Laid]:
-        """Files side by side, in order; of those that overlap, the denser one."""
+        """Files side by side, in order; the denser one of overlapping files."""
         chosen = list[Laid]()
         for file in sorted(self.files, key=_density, reverse=True):
             at = bisect_left(chosen, file.starts[0], key=_first)
@@ -154,7 +153,7 @@ class Ground:
 
     @cached_property
     def _segments(self) -> list[Segment]:
-        """All keys in segments, cut more finely where one has too many bytes."""
+        """All keys in segments; segments with too many bytes are cut further."""
         cuts, found = [file.starts[0] for file in self._beside[1:]], list[Segment]()
         came, bounds = _spread(self.covers, cuts), pairwise([None, *cuts, None])
         for file, come, (start, end) in zip(self._beside, came, bounds, strict=False):
@@ -198,7 +197,7 @@ class Ground:
 
 
 def _is_small(file: Laid, limits: Limits, come: float = 0) -> bool:
-    """True if a file, with rows that come to it, has less than half of what others have."""
+    """True if a file, with its added rows, has less than half of the usual rows."""
     return 2 * (file.rows + come) < limits.file_rows and 4 * file.bytes < limits.piece_bytes
 
 
@@ -216,7 +215,7 @@ def _first(file: Laid) -> int:
 
 
 def _spread(covers: Sequence[Laid], cuts: Sequence[int]) -> list[float]:
-    """Return how many rows of covers lie between cuts, as if each row group had them evenly."""
+    """Return the number of cover rows between cuts, assuming an even spread in each row group."""
     came = [0.0] * (len(cuts) + 1)
     for cover in covers:
         for (rows, _), (start, end) in zip(cover.sizes, pairwise(cover.starts), strict=True):

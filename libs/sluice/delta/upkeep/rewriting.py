@@ -1,4 +1,4 @@
-"""Write one piece of a table on a disk again, in a commit of its own, without Spark.
+"""Write one piece of a table on a disk again, in a separate commit, without Spark.
 
 A piece's rows are written in order. A file is removed once all its rows have been moved; until
 then, moved rows are marked in it. No row changes, so the change feed does not show it.
@@ -43,14 +43,14 @@ from sluice.limits import Limits
 
 
 def may_rewrite(filing: Filing) -> bool:
-    """True if the table lies on a disk, and asks no more of a writer than this."""
+    """True if the table is on a disk, and needs no other writer features."""
     table, now = opened(filing.before.uri, filing.before.version), Now.of(filing)
     return now is not None and is_plain(table) and all("stats" in f for f in now.files.values())
 
 
 @dataclass(frozen=True)
 class Now:
-    """A table at its head. `filed`: the order in which its rows should lie."""
+    """A table at its head. `filed`: the wanted order of its rows."""
 
     head: Head
     folder: str
@@ -59,7 +59,7 @@ class Now:
 
     @classmethod
     def of(cls, filing: Filing) -> "Now | None":
-        """Return the table as it is now; None in a store, or if foreign commits changed it."""
+        """Return the table at its head; None in a store, or if foreign commits changed it."""
         uri = filing.before.uri
         head, folder = head_as_found(uri), local_path(uri)
         if head is None or head.position is None or folder is None:
@@ -87,7 +87,7 @@ class Now:
 
 @dataclass(frozen=True)
 class _Taken:
-    """Rows of one file, and their numbers in it; `still`: true for rows that stay in it.
+    """Rows of one file, and their numbers in it; `still`: true for remaining rows.
 
     `has_marks`: some of its rows were marked before.
     """
@@ -102,10 +102,10 @@ class _Taken:
 def rewrite(
     now: Now, piece: Piece, limits: Limits, kind: str, layout: Layout | None = None
 ) -> int | None:
-    """Write a piece again; return how many files went, or None if nothing is to be done.
+    """Write a piece again; return the number of replaced files, or None if nothing is due.
 
-    Rows that lie in order in one file without marks stay. `layout`: that by which the piece was
-    cut, if it was. Raises LostRace if another writer was first.
+    Rows that are in order in one file without marks stay. `layout`: the one by which the piece was
+    cut, if any. Raises LostRace if another writer was first.
     """
     cut = _Cut(now, piece, layout)
     taken = [one for take in piece.takes if (one := cut.taken(take))]
@@ -125,7 +125,7 @@ def rewrite(
 
 
 def _is_in_place(taken: Sequence[_Taken], order: SortColumns, limits: Limits) -> bool:
-    """True if all rows are already together: in order in one file, which has no marked ones."""
+    """True if all rows are already in order in one file without marked rows."""
     if len(taken) > 1 or taken[0].has_marks or not order:
         return False
     rows = taken[0].rows
@@ -134,14 +134,14 @@ def _is_in_place(taken: Sequence[_Taken], order: SortColumns, limits: Limits) ->
 
 @dataclass(frozen=True)
 class _Cut:
-    """Reads what a piece takes of each file."""
+    """Reads a piece's rows of each file."""
 
     now: Now
     piece: Piece
     layout: Layout | None
 
     def taken(self, take: Take) -> _Taken | None:
-        """Return a file's rows between the piece's keys; None if rows stay and none are there."""
+        """Return a file's rows between the piece's keys; None if none are there and others stay."""
         with pq.ParquetFile(Path(self.now.folder, unquote(take.path)), memory_map=True) as file:
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             groups = range(len(sizes)) if take.groups is None else take.groups
@@ -157,7 +157,7 @@ class _Cut:
         return _Taken(take.path, rows, numbers, still, has_marks) if is_taken else None
 
     def _still(self, path: str, count: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        """Return which rows of a file are not marked."""
+        """Return a mask of a file's rows that are not marked."""
         still = np.ones(count, dtype=bool)
         if (lost := lost_rows(self.now.files[path])) is not None:
             still[np.fromiter(lost, np.int64, len(lost))] = False
@@ -166,7 +166,7 @@ class _Cut:
         return still
 
     def _between(self, rows: pa.Table) -> tuple[int, int]:
-        """Return where the piece's rows begin and end among sorted ones."""
+        """Return the range of the piece's rows among sorted ones."""
         if self.layout is None or (self.piece.start is None and self.piece.end is None):
             return 0, rows.num_rows
         keys = rows.select([name for name, _ in self.now.order])
@@ -195,7 +195,7 @@ def _actions(now: Now, taken: Sequence[_Taken], limits: Limits) -> Iterator[Acti
 
 
 def _parts(rows: pa.Table, most: int) -> Iterator[pa.Table]:
-    """Yield rows in parts of about the same size, each of about so many."""
+    """Yield rows in equal parts of about that size."""
     count = max(1, round(rows.num_rows / most))
     each = -(-rows.num_rows // count)
     for start in range(0, rows.num_rows, max(1, each)):

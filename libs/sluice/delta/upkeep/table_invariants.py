@@ -1,8 +1,8 @@
-"""Invariants of a stored table, checked by its log and files alone, whatever has happened to it.
+"""Invariants of a stored table at any time, checked by its log and files only.
 
-`sluice verify` and the tests ask the same questions here. Each answer is a list of faults in words;
-none is the good answer. Maintenance may rightly have deleted something: then the checks cover what
-is left. `sluice.operate.verify` checks that the rows are what their query returns.
+`sluice verify` and the tests use the same checks. Each returns a list of faults as text, which is
+empty if all is well. Maintenance may have deleted something: then the checks cover the rest.
+`sluice.operate.verify` compares the rows with the result of their query.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ from sluice.delta.writing.schema_evolution import GROW
 def position_faults(uri: str) -> Iterator[str]:
     """Check that batches rise, versions read never fall, and all commits of rows are accounted for.
 
-    A rebuild starts over: it may follow rows of other writers, and inputs that were replaced.
+    A rebuild starts again: it may follow rows of other writers, and replaced inputs.
     """
     log, found = Log(uri), positions(uri)[::-1]
     for (_, earlier), (version, later) in pairwise(found):
@@ -57,9 +57,9 @@ def _steps(earlier: Position, later: Position) -> Iterator[str]:
         for name, pin in before.items():
             now = after.get(name)
             if now is None:
-                yield f"the {kind} {name} is not recorded any more"
+                yield f"the {kind} {name} is no longer recorded"
             elif now.table != pin.table:
-                yield f"the {kind} {name} became another table without a rebuild"
+                yield f"the {kind} {name} was replaced by another table without a rebuild"
             elif now.version < pin.version:
                 yield f"the {kind} {name} went back from version {pin.version} to {now.version}"
 
@@ -81,13 +81,13 @@ def feed_faults(uri: str) -> Iterator[str]:
     if began + changes != rows:
         folded = (began + changes).rows
         yield (
-            f"the change feed from version {oldest} gives {folded} rows that are not the "
-            f"{rows.rows} of version {newest}"
+            f"the change feed from version {oldest} adds up to {folded} rows, but version {newest} "
+            f"has {rows.rows} rows or others"
         )
 
 
 def feed_start(uri: str, newest: int) -> int:
-    """Return the oldest version from which the feed is whole up to `newest`."""
+    """Return the oldest version from which the feed is complete up to `newest`."""
     log = Log(uri)
     for version in range(newest, 0, -1):
         if log.missing_commits([version]) or log.missing_files(version):

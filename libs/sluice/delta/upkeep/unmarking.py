@@ -1,4 +1,4 @@
-"""Write files again in which rows are only marked, in pieces: before a commit removes them.
+"""Rewrite files with marked rows in pieces, before a commit removes them.
 
 For a marked file that a commit removes, delta-rs' feed shows the marked rows, not the live ones.
 Files whose marked rows must be forgotten are written again as well. No step starts Spark.
@@ -28,7 +28,7 @@ KIND = "compact"
 
 
 def unmark(filing: Filing, slices: Sequence[Slice]) -> Head:
-    """Write the files of slices again if rows are only marked in some of them; return the head.
+    """Rewrite slices' files that have marked rows; return the head.
 
     Raises LostRace if another writer was first.
     """
@@ -39,7 +39,7 @@ def unmark(filing: Filing, slices: Sequence[Slice]) -> Head:
 
 
 def unmarked(before: Head, limits: Limits) -> Head:
-    """Return the table's head once none of its rows are only marked, before it is overwritten.
+    """Rewrite all files with marked rows before an overwrite; return the table's head.
 
     Raises LostRace.
     """

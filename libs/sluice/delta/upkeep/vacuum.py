@@ -1,9 +1,9 @@
-"""Delete files that no reader needs any more: behind every consumer, and at least a week old.
+"""Delete files that no reader needs: older than every consumer's position, and at least a week old.
 
 A file that a commit removed is needed by snapshots before that commit, and by the feed across it.
 So only files removed before the oldest version that a consumer still names may be deleted. That
-time is the earliest by the clocks of that version's commit and of later ones, because one clock may
-have been set back. A spare day covers clocks that differ and batches that run.
+time is the earliest by the clocks of that version's commit and later ones, because one clock may
+have been set back. An extra day allows for different clocks and running batches.
 """
 
 import math
@@ -29,9 +29,9 @@ HOUR = timedelta(hours=1)
 def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -> int:
     """Delete files and return how many. `oldest`: the oldest version that a consumer names.
 
-    Nothing is deleted if the log no longer dates that version, or one after it. In a table with
-    vectors, delta-rs also lists files that it should keep: files whose rows were marked long ago,
-    as if they had been removed then, and other writers' separate files of vectors.
+    Nothing is deleted if the log no longer has the time of that version or a later one. In a table
+    with vectors, delta-rs also lists files that it should keep. It treats files with rows marked
+    long ago as removed then, and lists other writers' separate files of vectors.
     """
     every = range(oldest, max(oldest, before.version) + 1)
     made = [committed_at(before.uri, version) for version in every]
@@ -76,7 +76,7 @@ def _deleted(uri: str, paths: Collection[str]) -> int:
 def _named(before: Head, oldest: int, since: datetime) -> set[str] | None:
     """Return the names of the files of versions; None if the log can't be replayed here.
 
-    They are those from the `oldest` on, and all that were the head `since` a time.
+    These are the versions from `oldest` on, and all that were the head after `since`.
     """
     version, at = before.version, committed_at(before.uri, before.version)
     while at and (version > oldest or at > since):
@@ -92,7 +92,7 @@ def _named(before: Head, oldest: int, since: datetime) -> set[str] | None:
 
 
 def committed_at(uri: str, version: int) -> datetime | None:
-    """Return when a version was made, by its writer's clock; None if the log was cleaned."""
+    """Return the time of a version by its writer's clock; None if the log was cleaned."""
     try:
         actions = Log(uri).actions(version)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Commits by Spark, of any size: appends, merges, and other files for the same rows."""
+"""Commits by Spark, of any size: appends, merges, and rewrites of the same rows."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class SparkCommit:
     def changelog(
         self, rows: DataFrame, counts: Mapping[str, int], *, has_new_columns: bool = False
     ) -> Committed:
-        """Commit a changelog with so many changes of each type.
+        """Commit a changelog with these numbers of changes.
 
         It is appended if it only inserts, else merged. `has_new_columns`: the same commit adds the
         changelog's columns that the table lacks.
@@ -83,8 +83,7 @@ class SparkCommit:
     def replace(self, rows: DataFrame, counts: Mapping[str, int]) -> Committed:
         """Commit a changelog that leaves no row unchanged: its new rows overwrite the table.
 
-        Nothing is searched in the table. The feed reports deletes and inserts, which it takes from
-        the table's own files.
+        The table is not searched. The feed shows deletes and inserts from the table's own files.
         """
         done = result_of(self.before, counts)
         new = rows.where(F.col(CHANGE) != "delete").drop(CHANGE)
@@ -97,7 +96,7 @@ class SparkCommit:
     def overwrite(self, rows: DataFrame, partition_by: Sequence[str] | None = None) -> Committed:
         """Replace the table and its columns whole, in one commit.
 
-        `partition_by`: the new partition columns; without it the table keeps those that it has.
+        `partition_by`: the new partition columns; without it, the table keeps its own.
         """
         with self._fenced():
             had = open_table(self.before.uri).metadata().partition_columns

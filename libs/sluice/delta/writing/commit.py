@@ -1,9 +1,9 @@
 """Commit a changelog exactly once: rows and position in one commit.
 
-Two committers serve one contract: delta-rs here for small changelogs, Spark (`by_spark`) for large
+Two committers have one contract: delta-rs here for small changelogs, Spark (`by_spark`) for large
 ones, which takes a second or more instead of a tenth. Both number their commits as the table's
-batches in Delta's `txn` action. Each commit is followed by a look at the log: the attempt that it
-names has won. A diff is discarded after a lost race, because it was made from an outdated head.
+batches in Delta's `txn` action. After each commit, the log shows which attempt has won. A diff is
+discarded after a lost race, because it was made from an outdated head.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ def commit_arrow(
 ) -> Committed:
     """Commit a small changelog (columns of the table + CHANGE) without Spark.
 
-    Its rows are appended or merged by delta-rs. In a large table, those that go are marked.
+    Its rows are appended or merged by delta-rs. In a large table, removed rows are marked.
 
     The commit goes onto exactly the version that `before` names, or raises LostRace.
     """

@@ -1,7 +1,6 @@
-"""Columns of a file that are worth a dictionary: those whose values repeat.
-
-pyarrow gives every column one. With keys and sums it makes a file a quarter larger and three times
-as long to read, because each row group of a few thousand rows holds most values only once.
+"""Columns of a file with repeated values, which benefit from a dictionary. pyarrow gives every
+column one. For keys and sums, it makes a file a quarter larger and three times as long to read. The
+reason is that a row group of a few thousand rows holds most values only once.
 """
 
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 SAMPLE = 5_000  # rows
-LEAST = 2  # times that each value is there
+LEAST = 2  # occurrences of each value
 
 
 def repeated(rows: pa.Table) -> list[str]:

@@ -1,8 +1,9 @@
-"""The fence of a commit: it goes onto the version that it was computed from, once, or not at all.
+"""The fence of a commit: it is made once, onto the version that it was computed from, or not at
+all.
 
 Every commit of a batch carries the number of the batch and the identity of its attempt. Afterwards
-the log is asked whose attempt has won. It is also asked if a store loses the answer to a commit,
-whose outcome is unknown otherwise.
+the log shows whose attempt has won. It also shows the outcome of a commit whose answer the store
+has lost.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,14 +37,14 @@ class Committed:
 
 
 def result_of(before: Head, counts: Mapping[str, int]) -> Committed:
-    """Return the result of a commit with so many changes of each type."""
+    """Return the result of a commit with these numbers of changes."""
     return Committed(
         before.version + 1, *(counts.get(change, 0) for change in ("insert", "update", "delete"))
     )
 
 
 def properties(before: Head, position: Position) -> CommitProperties:
-    """Return what delta-rs writes into the commit, which it makes once."""
+    """Return the commit properties for delta-rs, which tries only once."""
     return CommitProperties(
         custom_metadata={"userMetadata": position.to_json()},
         max_commit_retries=0,

@@ -1,4 +1,4 @@
-"""Files as actions of a commit: one that has come, one whose rows are marked, one that has gone.
+"""Files as actions of a commit: added, with marked rows, or removed.
 
 `changes` is false for upkeep: rows only move, and the change feed does not show it.
 """
@@ -28,7 +28,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # Delta's word for null in a path
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition: its folder in the table's and its values as texts; nothing without one."""
+    """A partition: its folder within the table's, and its values as texts; empty without one."""
 
     folder: str = ""
     values: Mapping[str, str | None] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def fed(folder: str, rows: pa.Table, partition: Partition) -> Action:
 
 
 def marked(file: Action, gone: BitMap64, *, changes: bool) -> Action:
-    """Return the action of a file with all rows marked that are no longer there."""
+    """Return the action of a file with all removed rows marked."""
     statistics = json.dumps({**json.loads(file["stats"]), "tightBounds": False})
     vector = vector_of(gone)
     changed = {"dataChange": changes, "stats": statistics, "deletionVector": vector}
@@ -119,5 +119,5 @@ def rows_of(file: Action) -> int:
 
 
 def now() -> int:
-    """Return the time in milliseconds, as the log has it."""
+    """Return the time in milliseconds, as in the log."""
     return int(time.time() * 1000)

@@ -1,8 +1,9 @@
-"""The layout of rows in a table's files: by key, in small row groups, so that small reads open few.
+"""The layout of rows in a table's files: by key, in small row groups, so that small reads open few
+of them.
 
 A table is filed in slices: its partitions, or the whole table. A slice is in order if its row
-groups are small and their keys don't overlap. Rows that batches add later lie beside it until
-upkeep files it again.
+groups are small and their keys don't overlap. Later rows of batches are in other files until upkeep
+files it again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ from sluice.limits import Limits
 ValueBounds = tuple[Any, Any]
 WORN = 0.2  # share of marked rows
 HIDDEN = "_sluice"
-CARRIED = "_sluice_key_"  # a column of an input's key, with an order of its own
+CARRIED = "_sluice_key_"  # a column of an input's key, with its own order
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Slice:
         return self.paths[0].rpartition("/")[0]
 
     def usual_files(self, limits: Limits) -> int:
-        """Return how many files it may have when it was filed by key, in pieces."""
+        """Return the number of files that it may have after it was filed by key, in pieces."""
         known = limits if self.number is None else limits.of_slices()
         return max(1, files_for(self.row_count, known), 2 * self.bytes // limits.piece_bytes)
 
@@ -66,17 +67,17 @@ class Slice:
         return sum(self.rows)
 
     def is_small(self, limits: Limits) -> bool:
-        """True if it has so few rows that no order makes a difference."""
+        """True if it has too few rows for their order to matter."""
         return self.row_count <= limits.unordered_rows
 
     def is_lumped(self, limits: Limits) -> bool:
-        """True if a file has the rows of two: a MERGE joins what it rewrites, unordered."""
+        """True if a file has the rows of two, because a MERGE combines rewritten rows unsorted."""
         is_whole = self.number is None and not self.is_small(limits)
         return is_whole and max(self.rows) > 2 * limits.file_rows
 
     @property
     def is_worn(self) -> bool:
-        """True if so many rows are marked that scans notice it."""
+        """True if enough rows are marked to slow down scans."""
         return self.gone > WORN * self.row_count
 
     def has_worn_file(self, limits: Limits) -> bool:
@@ -132,7 +133,7 @@ def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[ValueBounds]:
 
 
 def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Sort the rows of a small commit by those columns of their key with a meaning and an order."""
+    """Sort the rows of a small commit by the key columns with a meaning and an order."""
     types = {field.name: field.type for field in rows.schema}
     shown = [n for n in _shown(key) if n in types and not pa.types.is_nested(types[n])]
     return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
@@ -141,7 +142,7 @@ def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 def in_order(
     rows: DataFrame, uri: str, key: Sequence[str], count: int, limits: Limits
 ) -> DataFrame:
-    """Lay out `count` new rows of a table by the columns of their key that have a meaning."""
+    """Arrange `count` new rows of a table by the key columns with a meaning."""
     shown = [Direction(name) for name in _shown(key)]
     partitions = opened(uri).metadata().partition_columns
     return filed(rows, shown, partitions, files_for(count, limits)) if shown or partitions else rows

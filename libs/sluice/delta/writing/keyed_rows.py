@@ -76,9 +76,9 @@ def matched(
 ) -> Iterator[Matched]:
     """Yield the rows with these keys in files of the table in a folder.
 
-    `near`: the files that may have some, `kept`: the rows that each still has, `schema`: that of
-    the rows. `pages`: rows that include these, by file, with their numbers, if they have been
-    found already.
+    `near`: files that may have some, `kept`: the remaining rows of each, `schema`: that of the
+    rows. `pages`: rows that include these, by file, with their numbers, if they have been found
+    already.
     """
     from sluice.delta.reading.searching import ROW, File, FileSearch  # with polars
 

@@ -1,4 +1,4 @@
-"""Commits that Sluice writes itself, without Spark: deltalake has no means to add a vector.
+"""Commits that Sluice writes itself, without Spark, because deltalake can't add a vector.
 
 A commit is a draft, then a hard link to its place in the log, which the file system grants to one
 writer. delta-rs commits to a disk in the same way.
@@ -22,11 +22,11 @@ from sluice.delta.writing.file_actions import now
 
 LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
 CONSTRAINTS = "delta.constraints."
-WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that ask nothing more of these commits
+WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that need nothing else from these commits
 
 
 def is_plain(table: DeltaTable) -> bool:
-    """True if no feature of the table asks more of a writer than these commits do."""
+    """True if these commits satisfy all of the table's writer features."""
     protocol = table.protocol()
     if any(name.startswith(CONSTRAINTS) for name in table.metadata().configuration):
         return False

@@ -1,4 +1,4 @@
-"""Files of a table from which a changelog takes rows, and the actions that say so.
+"""Files of a table from which a changelog removes rows, and the actions for them.
 
 A file is marked or, if it is small, combined with the new rows, so that reads don't open many small
 files.
@@ -31,7 +31,7 @@ class MarkedFiles:
     """The files of one version of a table, and the rows that a changelog alters or deletes.
 
     `folder`: the table's path. `kept`: the rows that files still have, by name. `schema`: that of
-    the rows. `partition`: the column by which they lie in folders, if any.
+    the rows. `partition`: the column by which they are in folders, if any.
     """
 
     folder: str

@@ -34,9 +34,8 @@ from sluice.limits import Limits
 
 
 def most_marked(before: Head, key: Sequence[str], limits: Limits) -> int:
-    """Return up to how many changed rows of the table are marked, if they are not in few files.
-
-    None are if it is small, or can't have marked rows.
+    """Return the largest number of changed rows that are marked, if they are not in few files. It
+    is 0 if the table is small, or can't have marked rows.
     """
     size = size_of(opened(before.uri, before.version))
     is_large = size.bytes > limits.merged_bytes and size.rows is not None
@@ -76,7 +75,7 @@ def commit_marked(
 ) -> Committed:
     """Commit a changelog like `commit_arrow`, onto exactly the version that `before` names.
 
-    Small files that earlier commits have left are put together with the new one from time to time.
+    Small files of earlier commits are combined with the new one from time to time.
     """
     uri, done = before.uri, result_of(before, Counter(rows[CHANGE].to_pylist()))
     table, files = opened(uri, before.version), added(uri, before.version)
@@ -102,7 +101,7 @@ def commit_marked(
 
 
 def _applied(rows: pa.Table, found: Sequence[Matched]) -> tuple[int, int, int]:
-    """Return how many rows were missing, as an insert's must, and were there to alter or delete."""
+    """Return the numbers of rows that were missing, as for inserts, and present, as for others."""
     places = np.concatenate([one.places for one in found]) if found else np.array([], np.int64)
     hits = Counter(rows[CHANGE].take(pa.array(places)).to_pylist())
     inserts = pc.sum(pc.equal(rows[CHANGE], "insert")).as_py() or 0

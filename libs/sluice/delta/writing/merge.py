@@ -74,7 +74,7 @@ def merge_arrow(
 
 
 def check_applied(before: Head, done: Committed, applied: Applied) -> None:
-    """Raise HistoryLost if the changelog's rows were not those that the table held."""
+    """Raise HistoryLost if the changelog's old rows were not in the table."""
     wanted = (done.inserted, done.updated, done.deleted)
     if wanted != applied:
         raise HistoryLost(

@@ -1,6 +1,6 @@
 """Literal bounds of a changelog's keys, which let a MERGE skip files before it reads anything.
 
-Only whole numbers have bounds, because their statistics are exact whoever wrote the file.
+Only whole numbers have bounds, because their statistics are exact from every writer.
 """
 
 from collections.abc import Sequence

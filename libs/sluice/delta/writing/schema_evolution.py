@@ -1,6 +1,6 @@
 """The columns of a stored table; they are added by a separate commit that changes no row.
 
-That commit carries the table's position on, so the next batch begins where it would have begun.
+That commit repeats the table's position, so the next batch begins where it would have begun.
 Readers of the change feed don't see it. Existing rows are null in a new column.
 """
 

@@ -1,4 +1,4 @@
-"""Settings by which delta-rs writes files: small row groups, and statistics where they are right.
+"""Settings for files of delta-rs: small row groups, and statistics where they are correct.
 
 Wrong statistics make readers skip files that hold wanted rows. delta-rs writes those of a decimal
 as a float or a 64-bit integer, which round and overflow. It leaves NaN out of a maximum, although
@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import ColumnProperties, WriterProperties
 
-GROUP_ROWS = 5_000  # rows of a row group: the least that a read of one key reads
+GROUP_ROWS = 5_000  # rows of a row group: the minimum for a read of one key
 SHORT = 32  # characters of a text that is its own bound
-EXACT_DIGITS = 15  # digits of any decimal number that a 64-bit float holds
+EXACT_DIGITS = 15  # decimal digits that a 64-bit float always preserves
 
 _SAFE = (
     pa.types.is_integer,

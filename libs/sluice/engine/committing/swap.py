@@ -33,7 +33,7 @@ from sluice.limits import Limits
 
 @dataclass(frozen=True)
 class Swapped:
-    """Result of the commit; `ends_feed`: the feed before it can't be continued."""
+    """Result of the commit; `ends_feed`: consumers can't read the feed across it."""
 
     done: Committed
     ends_feed: bool = False
@@ -83,7 +83,7 @@ def swap(
 def _overwritten(
     session: SparkSession, before: Head, rows: DataFrame, position: Position, limits: Limits
 ) -> Committed:
-    """Replace the table whole, by the committer that may."""
+    """Replace the table whole, by the permitted committer."""
     before = unmarked(before, limits)
     if takes_spark(before.uri):
         return SparkCommit(session, before, position).overwrite(rows)

@@ -1,7 +1,7 @@
-"""Upkeep of a Delta table: its slices, and those that are to be filed again.
+"""Upkeep of a Delta table: its slices, and those to file again.
 
-A table with a key is filed by it once it has many files. A kind whose rows expire, or lie in slices
-of their own, has its own class.
+A table with a key is filed by it once it has many files. A kind whose rows expire, or are in its
+own slices, has its own class.
 """
 
 from collections.abc import Sequence
@@ -100,9 +100,9 @@ def refile(
 ) -> int:
     """File slices again, and return the number of files.
 
-    On a disk this process does it in pieces. Of other tables, and of slices that no piece holds,
-    Spark does it if there are enough rows for their order to matter: more than `unordered`. Where
-    it may not commit, or is not installed, files are only merged.
+    On a disk this process does it in pieces. Spark files other tables, and slices too large for
+    pieces, if they have enough rows for their order to matter: more than `unordered`. If Spark may
+    not commit, or is not installed, files are only merged.
     """
     done = 0
     if slices and may_merge(filing):
@@ -124,5 +124,5 @@ def _at_head(filing: Filing) -> Filing:
 
 
 def _shown(order: tuple[Direction, ...]) -> tuple[Direction, ...]:
-    """Return the order; none if only hidden identities name a row."""
+    """Return the order; none if only hidden columns identify a row."""
     return order if any(not d.column.startswith("_sluice_i") for d in order) else ()

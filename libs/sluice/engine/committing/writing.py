@@ -1,7 +1,7 @@
 """Commit of a changelog: creates the table at its first batch, and chooses the committer.
 
-A small changelog is brought to this process once and committed by delta-rs; a large one stays in
-Spark. The choice is made beforehand by the size of what there is to read, or by counting.
+A small changelog is collected once and committed by delta-rs; a large one stays in Spark. The
+choice is made beforehand by the size of the data to read, or by counting.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from sluice.interpreter.presence import is_here
 
 @dataclass(frozen=True)
 class Target:
-    """Table to commit to: its head when planned, and the size of what was read.
+    """Table to commit to: its head when planned, and the size of the data read.
 
     `keeps_position`: what was read is recorded even if it alters no row. `is_filed`: the changelog
     is all rows of a new table, many, in the order of its files. `replaces`: a table that nobody has
@@ -48,7 +48,7 @@ class Target:
     def is_small(self, context: Context) -> bool:
         """True if the changelog surely fits this process: about as many rows as were read.
 
-        Where Spark may not commit, it is always brought here.
+        If Spark may not commit, it is always collected.
         """
         if not takes_spark(self.uri):
             return True
@@ -71,8 +71,8 @@ def write(
 ) -> Committed:
     """Commit the changelog; if it is empty, only the position or nothing. Raises LostRace.
 
-    `inserts`: its number of rows, if that is known and all are new. `is_projection`: each of its
-    rows comes from one row, so computing it twice costs less than keeping it.
+    `inserts`: its number of rows, if known and all are new. `is_projection`: each of its rows comes
+    from one row, so computing it twice costs less than caching it.
     """
     position = replace(
         position, cost=clock.spent(position.attempt, target.size.bytes, target.whole)
@@ -85,7 +85,7 @@ def write(
             return _local(session, context, target, changelog, position)
     if target.is_small(context):
         with clock.phase("compute"):
-            rows = to_arrow(changelog)  # may be left to Spark, so no table is made before
+            rows = to_arrow(changelog)  # may be left to Spark, so no table is created before
         before = target.before or _create(target, changelog, position)
         with clock.phase("commit"):
             return _local(session, context, replace(target, before=before), rows, position)
@@ -170,7 +170,7 @@ def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
 
 
 def _leaves_nothing(context: Context, before: Head, counts: Mapping[str, int]) -> bool:
-    """True if no row of a large table stays as it is."""
+    """True if every row of a large table is replaced."""
     altered = counts.get("update", 0) + counts.get("delete", 0)
     is_large = altered > context.settings.small_changelog
     return is_large and altered == table_size(before.uri, before.version).rows

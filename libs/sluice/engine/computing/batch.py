@@ -1,9 +1,9 @@
 """One batch of one table: it turns changes of the inputs into changes of the table's rows.
 
 The base class does what all kinds share: the whole query, each changed row by itself, or the
-touched groups from every input. Each way ends in the same diff, so they can't disagree in what they
-commit. A kind's own batch overrides what is special to it. Rows are lazy, except the literal bounds
-by which a large scan skips files.
+touched groups from every input. Each way ends in the same diff, so they can't commit different
+results. A kind's batch overrides its special parts. Rows are lazy, except the literal bounds by
+which a large scan skips files.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Extension(Protocol):
 
     @property
     def plan(self) -> BatchPlan:
-        """A plan whose pins are the versions that the kept columns reflect."""
+        """A plan pinned to the versions that the kept columns reflect."""
 
     def rows(self, batch: "Batch") -> DataFrame:
         """Return the whole table by today's definition."""
@@ -62,12 +62,12 @@ class Batch:
 
     @classmethod
     def few_tasks_bytes(cls, limits: Limits) -> int:
-        """Return the most bytes to read for which many tasks are not worth starting."""
+        """Return the number of bytes up to which few tasks suffice."""
         return limits.few_tasks_bytes
 
     @classmethod
     def session_for(cls, spark: Spark, context: Context, read: FeedSize) -> SparkSession:
-        """Return the session, set up for as much as there is to read."""
+        """Return the session, configured for the size of the input."""
         return spark.tune(small=read.bytes <= cls.few_tasks_bytes(context.limits))
 
     @classmethod
@@ -80,7 +80,7 @@ class Batch:
 
     @classmethod
     def joins(cls, context: Context, plan: BatchPlan) -> Mapping[str, str]:
-        """Return the way each reference is joined, in words."""
+        """Return how each reference is joined, as text."""
         return {}
 
     @classmethod
@@ -142,7 +142,7 @@ class Batch:
         return WholeTable(self.query(), count_of(late_of_change(came, self.alive)))
 
     def stored(self, rows: DataFrame) -> DataFrame:
-        """Add to output rows what the table keeps beside them."""
+        """Add the table's extra columns to output rows."""
         return rows
 
     def late(
@@ -170,7 +170,7 @@ class Batch:
         return self.horizon.is_alive()
 
     def living(self, rows: DataFrame) -> DataFrame:
-        """Leave out rows that retention has removed, or that upkeep has dropped because of it."""
+        """Leave out rows that retention has removed, or that upkeep has therefore dropped."""
         if self.horizon is None or self.operator.retention is None:
             return rows
         return rows.where(self.horizon.is_stored() if self.alive is None else self.alive)
@@ -226,13 +226,13 @@ class Batch:
         return ()
 
     def hold(self, rows: DataFrame) -> DataFrame:
-        """Cache `rows` in Spark, so that they are computed once."""
+        """Cache `rows` in Spark, to compute them only once."""
         kept = rows.persist()
         self.held.callback(kept.unpersist)
         return kept
 
     def needed(self, snapshots: InputRows) -> InputRows:
-        """Return the inputs' rows that a row of the table, as it is from now on, may come from."""
+        """Return the inputs' rows that rows of the new table may come from."""
         return snapshots
 
     def _row_wise(self, changes: InputRows) -> BatchResult:

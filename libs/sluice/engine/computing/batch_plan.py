@@ -1,4 +1,4 @@
-"""Plan of a batch, as data: what would be read and how, before anything is run."""
+"""Plan of a batch, as data: its inputs and strategy, before anything runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from sluice.engine.query.maintained import Maintained
 
 
 class Strategy(StrEnum):
-    """Strategies of a batch, if its kind has none of its own."""
+    """Strategies of a batch, if its kind defines none."""
 
     BUILD = "build"  # no table yet: the whole query
-    ROW_WISE = "row-wise"  # the changed rows themselves
+    ROW_WISE = "row-wise"  # only the changed rows
     RECOMPUTE = "recompute"  # touched groups from every input
     WITH_STATE = "with its state"  # a view, from the changes that its state's batch has seen
 
 
-Way = tuple[str, str]  # a strategy in the words of its kind, and its reason
+Way = tuple[str, str]  # a strategy of the kind, and its reason
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ class BatchResult:
 
     `strategy`: the way that was taken, if the plan left it open. `shown`: the changelog of the view
     over a state, if the same pass produced it. `rows`: how many the changelog may have, if what was
-    read does not show it. `is_projection`: each row comes from one row of the feed or of what is
-    kept already. Computing such rows twice costs less than keeping them. `is_filed`: the rows are
-    laid out as the table's files should be.
+    read does not show it. `is_projection`: each row comes from one row of the feed or of the kept
+    rows. Computing these rows twice costs less than caching them. `is_filed`: the rows are laid out
+    as the table's files should be.
     """
 
     changelog: ChangelogRows
@@ -71,7 +71,7 @@ class Carried:
 
     @classmethod
     def after(cls, plan: BatchPlan, result: BatchResult, done: Committed) -> "Carried | None":
-        """Return the view's changelog that a state's batch hands on, if any."""
+        """Return the view's changelog from a state's batch, if any."""
         if result.shown is None or plan.before is None:
             return None
         return cls(result.shown, plan.node.id, plan.before.data_version, done.version)
@@ -83,9 +83,9 @@ class Carried:
 
 
 def settled(session: SparkSession, result: BatchResult) -> BatchResult:
-    """Return what was computed, its rows at hand if this process computes them.
+    """Return the computed rows, in memory if this process computes them.
 
-    From here on, nothing is left to Spark any more.
+    From here on, nothing is left to Spark.
     """
     if not is_here(session):
         return result

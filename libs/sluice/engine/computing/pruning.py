@@ -1,6 +1,6 @@
 """Literal bounds of the touched groups, so that a scan of a large table skips files.
 
-If a table's rows lie close together by group (keys that grow with time, clustered tables), file
+If a table's groups are in few files each (keys that grow with time, clustered tables), file
 statistics then exclude most of it. The bounds take a small Spark job or two, which pays off only
 before a large scan.
 """
@@ -22,7 +22,7 @@ _ORDERED = (IntegralType, DecimalType, DateType, StringType)
 def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Column | None:
     """Return a condition on the group columns that every touched group meets; None if unknown.
 
-    Few groups are named one by one, so that each excludes files by itself.
+    A few groups are listed one by one, so that each excludes files separately.
     """
     columns = [c for c in group if is_bounded(touched.schema[c].dataType)]
     if not columns:

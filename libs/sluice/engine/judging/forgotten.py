@@ -1,8 +1,8 @@
 """Subjects whose rows were removed from a source; their later rows are withheld.
 
 `<source>__forgotten` notes each by a salted hash of some columns' values, never by the values. So
-whoever knows a value can check it, and short numbers can be guessed. The note is made first:
-from then on no delivery brings the subject's rows back.
+anybody who knows a value can check it, and short numbers can be guessed. The note is made first:
+from then on, no delivery restores the subject's rows.
 """
 
 import json
@@ -94,7 +94,7 @@ def noted(uri: str) -> list[Forgotten]:
 
 
 def keep(uri: str, note: Forgotten) -> None:
-    """Store a note in place of its earlier state."""
+    """Replace a note's earlier state."""
     rows = pa.Table.from_pylist([asdict(note)], schema=_SCHEMA)
     replace_rows(uri, rows, f"id = '{note.id}'")
 
@@ -105,10 +105,10 @@ def _of(row: dict[str, Any]) -> Forgotten:
 
 
 def with_line(note: Forgotten, line: dict[str, Any]) -> Forgotten:
-    """Return the note with one more line of its receipt.
+    """Return the note with another line in its receipt.
 
-    An earlier attempt may have done the same at that place: its count is added, and its line stays
-    if there was nothing more to do.
+    An earlier attempt may have done the same at that place: its count is added. Its line stays if
+    there was nothing more to do.
     """
     lines = json.loads(note.receipt)
     earlier = next((one for one in lines if _place(one) == _place(line)), None)
@@ -124,7 +124,7 @@ def _place(line: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def withheld(rows: DataFrame, forgotten: Iterable[Forgotten]) -> DataFrame:
-    """Give a reason to delivered rows of forgotten subjects, and take their values away."""
+    """Give a reason to delivered rows of forgotten subjects, and remove their values."""
     for note in forgotten:
         if set(note.columns) <= set(rows.columns):
             rows = _without_values(rows, note.marks)

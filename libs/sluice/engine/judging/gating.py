@@ -1,4 +1,4 @@
-"""Gate for delivered rows: it keeps results, quarantines bad rows and hands on good ones.
+"""Gate for delivered rows: it stores results, quarantines bad rows and passes good ones.
 
 The quarantine is committed before the table that the rows were meant for. Every row that was read
 is therefore in at least one of the two. Rows that come from the quarantine are committed first.
@@ -80,7 +80,7 @@ def _named(project: Project, table: Table, batch: JudgedBatch) -> str:
 
 
 def _conflicting(name: str, verdict: Verdict, on_conflict: str) -> tuple[str, ...]:
-    """Return a warning of rows of one key that differ. Raises QualityStop if that is a failure."""
+    """Return a warning about differing rows of one key. Raises QualityStop if that is a failure."""
     if verdict.conflicts is None:
         return ()
     if on_conflict == "fail":

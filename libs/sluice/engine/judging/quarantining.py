@@ -1,4 +1,4 @@
-"""Quarantine of a delivery: this process writes few rows, Spark many; then they are counted there.
+"""Quarantine of a delivery: this process writes few rows, Spark many; then both are counted.
 
 The quarantine of an interval is replaced whole, so a delivery without bad rows empties it.
 """
@@ -23,7 +23,7 @@ from sluice.language.internal import QUARANTINE
 
 @dataclass(frozen=True)
 class JudgedBatch:
-    """Batch that is judged, as results and quarantine name it.
+    """Batch under check, as results and quarantine name it.
 
     `is_added`: its quarantined rows join those of earlier batches instead of replacing them.
     `is_replayed`: its rows come from the quarantine, which keeps them until the good ones are

@@ -59,7 +59,7 @@ def consistent(
 
 
 def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
-    """True if the table, or one that it was made from, was made from what is missing now.
+    """True if the table, or one of its inputs, was computed from rows that are missing now.
 
     An input that has been rebuilt since is checked as it was when it was read. If its rows stayed
     the same, it counts as rebuilt, but then all inputs must reflect one state.
@@ -84,7 +84,7 @@ def _is_rebuilt_since(now: Head, pin: Pin) -> bool:
 
 
 def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
-    """Return an input that is ahead of another on some source, and the version to go back to."""
+    """Return an input that is ahead of another for some source, and the version to use instead."""
     least: dict[str, int] = {}
     for _, frontier in chosen.values():
         merge(least, frontier)

@@ -1,4 +1,4 @@
-"""Stored tables of a declared table, each with its operator and the batches that maintain it.
+"""Stored tables of a declared table, each with its operator and batches.
 
 Some views consist of a state and a visible table. A source with a key consists of its deliveries
 and its latest rows. Each is a Delta table with its own position, advanced by the same step.

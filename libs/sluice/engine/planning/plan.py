@@ -50,7 +50,7 @@ def plan_batch(
 
 
 def replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
-    """Return the table if it is of another definition and nobody has read it.
+    """Return the table if it has another definition and nobody has read it.
 
     Such a table is empty, or it is the state of an empty view whose own first batch has failed.
     """
@@ -61,7 +61,7 @@ def replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head
 
 
 def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph, limits: Limits) -> BatchPlan:
-    """Plan to read everything as it is now, whatever the table was built from."""
+    """Plan to read all inputs at their heads, whatever the table was built from."""
     before = head_as_found(lake.uri(node.id))
     check_fit(node.table.id, before)
     return _planned(node, lake, graph, limits, before, NOTHING, {})
@@ -102,7 +102,7 @@ def _planned(
 
 
 def _vacuumed(heads: Mapping[str, Head | None], pins: Mapping[str, Pin]) -> str:
-    """Return a chosen input version whose rows can't be read any more, in words.
+    """Return a chosen input version whose rows can no longer be read, as text.
 
     A vacuum keeps the versions that consumers name. A table that is built may need another one.
     """
@@ -181,7 +181,7 @@ def _following(node: Node, plan: BatchPlan, lake: LakeLayout, limits: Limits) ->
 
 
 def whole_size(lake: LakeLayout, plan: BatchPlan) -> int:
-    """Return the bytes of everything that a batch looks at, which a rebuild would read."""
+    """Return the bytes of all of a batch's inputs, which a rebuild would read."""
     return sum(table_size(lake.uri(i), pin.version).bytes for i, pin in plan.looked_up.items())
 
 

@@ -35,7 +35,7 @@ def _compile(context: Context, node: Node, plan: BatchPlan, session: SparkSessio
 
 
 def _horizon(plan: BatchPlan) -> Horizon | None:
-    """Return a horizon that does not move, so that the batch takes its ordinary way."""
+    """Return a horizon that does not move, so the batch takes its normal path."""
     retention = plan.node.operator.retention
     if retention is None:
         return None

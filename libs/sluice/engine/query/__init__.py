@@ -1,1 +1,1 @@
-"""The query of a table: its operator, and what live windows, lateness and identities mean."""
+"""The query of a table: its operator, and the rules of live windows, lateness and identities."""

@@ -1,7 +1,8 @@
 """Conditions that keep rows out of a table; each can be left out of its declaration.
 
 So the table can be computed with only some of them, and the first condition that a row fails is the
-reason for its absence. `where` and `having` are found wherever they are declared. A kind's module
+reason for its absence. `where` and `having` are found at any place in a declaration. A kind's
+module
 `absence` names further conditions, and rows without a match.
 """
 
@@ -18,7 +19,7 @@ from sluice.language.expression import Expression
 from sluice.language.model import Model
 
 Path = tuple[Any, ...]
-FIELDS = ("where", "having")  # in the order in which rows meet them
+FIELDS = ("where", "having")  # in the order of evaluation
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class Condition:
 
 @dataclass(frozen=True)
 class Unmatched:
-    """Rows that `table` would need for a match: their columns there. `on`: the condition.
+    """Rows that `table` would need for a match, by their columns there. `on`: the condition.
 
-    With `is_excluded`, these rows are there, and exclude what they match.
+    With `is_excluded`, these rows exist, and exclude their matches.
     """
 
     table: str
@@ -87,7 +88,7 @@ def _within(value: Any, path: Path) -> Iterator[tuple[Path, Expression]]:
 
 
 def _without(value: Any, path: Path) -> Any:
-    """Return a declaration without what is at that place."""
+    """Return a declaration without the part at that place."""
     if not path:
         return None
     first, rest = path[0], path[1:]

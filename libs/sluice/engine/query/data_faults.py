@@ -1,8 +1,8 @@
-"""Errors for what Spark can't do with a view's rows or its query, in words that name both.
+"""Errors of Spark in a view's rows or its query, in messages that name both.
 
-In ANSI mode a division by zero, an overflow or a text that holds no number ends the batch. A retry
-meets the same row, and leaving the row out would make the view differ from its query. An exception
-in a user's Python code ends the batch, too.
+In ANSI mode, a division by zero, an overflow or an invalid number ends the batch. A retry meets the
+same row, and leaving the row out would make the view differ from its query. An exception in a
+user's Python code ends the batch, too.
 """
 
 import re
@@ -26,7 +26,7 @@ WIDEN = (
 )
 MEND = "correct the expression in the configuration; nothing was committed"
 OWN = "nothing was committed; correct the Python code or its arguments"
-ADVICE = re.compile(  # Spark's, to switch off what keeps tables right
+ADVICE = re.compile(  # Spark's advice to switch off checks
     r"\s*(If necessary set .* to bypass this error|Use 'try_\w+' to tolerate overflow)[^.]*\."
 )
 LONG_NUMBER = re.compile(r"(\d{12})\d{28,}")
@@ -76,7 +76,7 @@ def _fault(table: str, totals: Sequence[str], error: Exception) -> SluiceError |
 
 
 def _words(error: Exception) -> str:
-    """Return its first line without codes, and the part of the query that it is about."""
+    """Return its first line without codes, and the affected part of the query."""
     line = str(error).strip().partition("\n")[0].partition(" SQLSTATE:")[0]
     text = ADVICE.sub("", line.partition("] ")[2] or line).strip()
     text = LONG_NUMBER.sub(r"\1...", text)
@@ -86,6 +86,6 @@ def _words(error: Exception) -> str:
 
 
 def _last_line(error: Exception) -> str:
-    """Return the end of a Python trace, which says what was raised."""
+    """Return the last line of a Python trace, which shows the error."""
     trace = str(error).partition("\n SQLSTATE:")[0].partition("\n\tat ")[0]
     return trace.strip().rpartition("\n")[2].removeprefix("RuntimeError: ")

@@ -1,7 +1,7 @@
 """The identity that a view's rows keep of the input rows from which they come.
 
-A key column that stays visible under its own name serves as it is; any other is carried along as a
-hidden column. So the input's key breaks ties, and a changed row finds its old self.
+A key column that stays visible under its own name is used directly; any other becomes a hidden
+column. So the input's key breaks ties, and a changed row finds its old self.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ def carried(view: Table, source: Table) -> dict[str, str]:
 
 
 def hidden_columns(view: Table, source: Table, present: Collection[str]) -> list[Column]:
-    """Return the carried columns that neither the view shows nor rows of `present` columns have."""
+    """Return the carried columns that are neither in the view nor in `present`."""
     pairs = carried(view, source).items()
     return [
         F.col(f"`{name}`").alias(out)

@@ -1,7 +1,7 @@
 """Python objects that users name in a declaration: `module:name`, shipped with their package.
 
-They are shipped by value, with what they use of their package, so Spark's workers need not have it.
-Where that holds something that can't be shipped, such as a lock, only their own module is, and
+They are shipped by value, with the used parts of their package, so Spark's workers don't need it.
+If that contains something that can't be pickled, such as a lock, only their own module is sent, and
 workers must have the rest. Loading the configuration checks which modules may be named.
 """
 

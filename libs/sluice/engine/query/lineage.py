@@ -1,4 +1,4 @@
-"""Input rows that output rows come from, as a kind's module `lineage` narrows them down.
+"""Input rows of output rows, narrowed down by a kind's module `lineage`.
 
 A row comes from the prepared rows of its group, unless its kind says which of them. Input rows are
 numbered by NTH, which `prepare` passes on.
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from sluice.engine.query.operator import InputRows, Operator
 
-NTH = "_sluice_walked"  # tables may have a `_sluice_nth` of their own
+NTH = "_sluice_walked"  # tables may have their own `_sluice_nth`
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The common base of all operators.
 
 An operator is the defining query of a table, cut in two at the point where rows are grouped.
-`prepare` works on each input row by itself and names the row's group. `combine` turns the rows of
+`prepare` handles each input row separately and names the row's group. `combine` turns the rows of
 whole groups into output rows. So the same two functions recompute everything (`query`) or only the
 groups that a change touched (`recompute`), and can't disagree.
 """
@@ -46,9 +46,9 @@ class Operator(ABC):
     up; if it `follows_references`, their changes drive it as well. `group`: columns that name a
     touched group, present in prepared and in output rows. `key`: columns that identify an output
     row. `row_wise`: each group is one input row, whose new image in the change feed suffices to
-    compute the output. `mirror`: its old image also gives the old output, because the row alone
+    compute the output. `mirror`: its old image also gives the old output, because only the row
     decides. `has_slack`: the table may hold more than it must, depending on its past. `untraced`:
-    why nobody can say which input rows a row comes from, if that is so.
+    why the input rows of a row can't be known; else ''.
     """
 
     inputs: tuple[str, ...]
@@ -64,7 +64,7 @@ class Operator(ABC):
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """Aggregates, as they were written, that add rows up and may overflow."""
+        """Aggregates, as written, that sum rows and may overflow."""
         return ()
 
     @property
@@ -78,7 +78,7 @@ class Operator(ABC):
 
     @abstractmethod
     def columns(self, name: str) -> tuple[str, ...]:
-        """Return the columns that it uses of an input or reference; all others are never read."""
+        """Return the columns of an input or reference that it uses; others are never read."""
 
     def named(self, name: str) -> Sequence[Mapping[str, str]]:
         """Return columns of an input -> columns of the group with the same values.
@@ -101,7 +101,7 @@ class Operator(ABC):
         return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
 
     def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
-        """Return `new`, with what stays of groups of `old` rows that no input has any more."""
+        """Return `new`, with the rest of groups of `old` rows that no input has any more."""
         return new
 
     def touched(self, changes: InputRows) -> DataFrame:

@@ -53,15 +53,15 @@ class Horizon:
         return F.col(windows.START) >= F.lit(self.stored_from_now)
 
     def is_alive(self) -> Column:
-        """Condition on rows with the end of their window: true if they still live."""
+        """Condition on rows with the end of their window: true if they are alive."""
         return self._outlives(self.retention.end, self.now)
 
     def expired_groups(self, operator: Operator, current: DataFrame) -> DataFrame:
-        """Return the table's groups that don't live any more."""
+        """Return the table's groups that are no longer alive."""
         return current.where(~self.is_alive()).select(*names(operator.group))
 
     def returning_groups(self, operator: Operator, prepared: InputRows) -> DataFrame:
-        """Return the groups that had expired and live again."""
+        """Return the groups that had expired and are alive again."""
         lived = self._outlives(self.retention.first_end or self.retention.end, self.before)
         return union(
             [

@@ -42,7 +42,7 @@ def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
 
 
 def _keeps_length(window: Window) -> bool:
-    """True if a change of clocks leaves the windows as they are: their step divides every hour."""
+    """True if clock changes don't affect the windows, because their step divides every hour."""
     size, step = window.size, window.advance or window.size
     if size is None or step is None or size.longest >= timedelta(days=1):
         return False
@@ -83,7 +83,7 @@ def _hops(last: Column, local: Column, window: Window, zone: str) -> Column:
 
 
 def _begins(start: Column, advance: Duration, zone: str) -> Column:
-    """False if the clock springs over `start` to that of a later window; else both would be one."""
+    """False if the clock skips `start` to that of a later window, with which it would coincide."""
     if zone == "UTC":
         return F.lit(True)
     real = _to_local(_to_utc(start, zone), zone)
@@ -117,7 +117,7 @@ def plus(time: Column, size: Duration, times: Column | int = 1) -> Column:
 
 
 def _readable(bound: Column) -> Column:
-    """Return a window's bound; an error ends the batch if no reader in Python could show it."""
+    """Return a window's bound; an error ends the batch if Python can't represent it."""
     words = "the window of an event time is not within the years 1 to 9999"
     micros = F.unix_micros(bound)
     return F.when(micros.between(_FIRST, _LAST), bound).otherwise(F.raise_error(F.lit(words)))

@@ -1,1 +1,1 @@
-"""Counts of a batch: everything that rules need of its rows, in as few passes as possible."""
+"""Counts of a batch: all that rules need, in as few passes as possible."""

@@ -1,7 +1,7 @@
 """Expectations over a whole table, answered from Arrow columns if the table is small and simple.
 
-The answers equal those that the compiled SQL gives in Spark, which tests compare. The rest (row
-conditions, nested columns, floats as keys) is left to Spark.
+The results equal those of the compiled SQL in Spark; tests compare them. The rest (row conditions,
+nested columns, floats as keys) is left to Spark.
 """
 
 import json

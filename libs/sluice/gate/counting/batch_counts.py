@@ -29,7 +29,7 @@ class BatchCounts:
 
 @dataclass(frozen=True)
 class KeptCounts:
-    """Counts of a batch as they were kept, with the warnings given then."""
+    """Kept counts of a batch, with the warnings given then."""
 
     counts: BatchCounts
     batch: int
@@ -74,7 +74,7 @@ def clear(lake: LakeLayout, table_id: str) -> None:
 
 
 def rename(lake: LakeLayout, table_id: str, to: str) -> None:
-    """Give the counts of a table to its new name. Safe to repeat."""
+    """Rename the table of kept counts. Safe to repeat."""
     if text := _files(lake).read(table_id):
         _files(lake).write(to, text)
         clear(lake, table_id)

@@ -54,7 +54,7 @@ def counts(key: Sequence[str]) -> tuple[str, ...]:
 
 
 def found_in(counted: Mapping[str, Any]) -> Conflicts | None:
-    """Return what the aggregates found; None if there is no conflict, or nobody looked."""
+    """Return the found conflicts; None if there are none, or nothing was checked."""
     if not counted.get("conflicting_rows"):
         return None
     keys, rows = counted["conflicting_keys"], counted["conflicting_rows"]

@@ -1,9 +1,9 @@
-"""Tally of a batch: everything that the compiled rules need, in one pass over it.
+"""Tally of a batch: all counts for the compiled rules, in one pass.
 
-The pass gives the counts of each row rule and up to twenty of its unexpected rows (the first ones,
-as JSON, long text cut). It also gives each measure's number, and how many rows were read, accepted
-and quarantined. Rules that quarantine judge all readable rows. All others judge the rows that
-remain, because those would be committed.
+The pass counts each row rule, and collects up to twenty of its unexpected rows (the first ones, as
+JSON, long text cut). It also returns each measure, and the numbers of rows read, accepted and
+quarantined. Rules that quarantine judge all readable rows. All others judge the rows that remain,
+because those would be committed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,7 +65,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
 
 
 def is_judged(rows: DataFrame) -> str:
-    """Return SQL for the rows that expectations judge, all but deletes; '' if it is all."""
+    """Return SQL for the rows that expectations judge, all but deletes; '' for all rows."""
     return f"{OP} <> 'delete'" if OP in rows.columns else ""
 
 
@@ -75,7 +75,7 @@ def visible(rows: DataFrame) -> list[str]:
 
 
 def whole(split: DataFrame) -> str:
-    """Return SQL for a row as text: what the reader kept of it, else JSON."""
+    """Return SQL for a row as text: the reader's text if kept, else JSON."""
     parsed = as_json(f"struct({', '.join(f'`{c}`' for c in visible(split))})")
     kept = [c for c in (KEPT, RAW) if c in split.columns]
     return f"coalesce({', '.join([*kept, parsed])})" if kept else parsed
@@ -118,7 +118,7 @@ def _is_first(rule: RowRule) -> bool:
 
 
 def _counts(i: int, rule: RowRule, row: str) -> Iterator[str]:
-    """Yield aggregates that the counts of all rows don't give."""
+    """Yield the aggregates of one rule."""
     first = f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE _sluice_not_{i})"
     if rule.domain != EVERY_ROW:
         yield f"count_if(_sluice_in_{i}) AS elements_{i}"

@@ -1,1 +1,1 @@
-"""Outcomes: results, the verdict, unusual batches, and what is kept of them."""
+"""Outcomes: results, the verdict, unusual batches, and their history."""

@@ -1,13 +1,13 @@
 """Anomalies: batches that are far from the batches around them, found without configuration.
 
 A number is unusual if it lies more than six spreads from the median of up to 28 batches nearest in
-time. It must also lie clearly farther (by a quarter) than two of them did: weekends are no news.
-The spread is the median distance from the median (MAD), scaled to equal a standard deviation where
-numbers are normal. One wild day moves none of this.
+time. It must also lie clearly farther (by a quarter) than two of them did, because weekends are
+usual. The spread is the median distance from the median (MAD), scaled to equal a standard deviation
+where numbers are normal. One wild day moves none of this.
 
-The spread is never less than what chance does to a count that small. Nor is it less than a
-twentieth of a count or one percent of the rows. So a source that never varied may vary a little.
-Fewer than eight batches show nothing, except a column without a single value that always had some.
+The spread is at least the random variation of a count of that size. Nor is it less than a twentieth
+of a count or one percent of the rows. So a source that never varied may vary a little. Fewer than
+eight batches show nothing, except a column without a single value that always had some.
 
 Small deliveries come in bursts: fewer than a hundred rows are never too many. A source whose
 batches are empty more often than not has no usual count.
@@ -58,7 +58,7 @@ def warnings(
     interval_start: dt.datetime | None = None,
     is_absent: bool = False,
 ) -> tuple[str, ...]:
-    """Return what is unusual about a batch among its table's last ones; keep its counts, too.
+    """Return unusual facts about a batch among its table's last ones; store its counts, too.
 
     A batch that may be absent (`is_absent`) is never unusual, but counts for the others.
     Safe to repeat: a batch is never compared with an earlier delivery of the same interval.
@@ -74,14 +74,14 @@ def warnings(
 
 
 def around(new: KeptCounts, past: Sequence[KeptCounts]) -> list[BatchCounts]:
-    """Return the counts that a batch is compared with: its neighbours in time."""
+    """Return the counts to compare a batch with: its neighbours in time."""
     others = [kept for kept in past if not new.replaces(kept)]
     nearest = sorted(others, key=lambda kept: abs(kept.moment - new.moment))
     return [kept.counts for kept in nearest[:LONGEST_HISTORY]]
 
 
 def unusual(new: BatchCounts, past: Sequence[BatchCounts]) -> list[str]:
-    """Return what is far outside the usual, in words with the numbers.
+    """Return the unusual facts, as text with the numbers.
 
     Keys are checked only if the row count is usual; otherwise both would report the same.
     """
@@ -106,7 +106,7 @@ def usual_share(past: Sequence[float], of: int) -> Usual | None:
     if len(past) < LEAST_HISTORY:
         return None
     middle = median(past)
-    likely = (middle * of + 1) / (of + 2)  # never 0 or 1: the unseen may come
+    likely = (middle * of + 1) / (of + 2)  # never 0 or 1, because other values may occur
     return _usual(past, middle, max(sqrt(likely * (1 - likely) / of), LEAST_SHARE))
 
 
@@ -122,7 +122,7 @@ def _count(noun: str, number: int, past: Sequence[int]) -> Iterator[str]:
     usual = usual_count(past)
     if usual and not usual.covers(number):
         yield (
-            f"{number:,} {noun} came, usually {usual.median:,.0f} (median of {usual.batches}"
+            f"{number:,} {noun} arrived, usually {usual.median:,.0f} (median of {usual.batches}"
             f" batches; from {usual.low:,.0f} to {usual.high:,.0f} is not unusual)"
         )
 

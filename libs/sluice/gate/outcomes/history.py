@@ -1,9 +1,9 @@
 """Kept results of the gate: one row per expectation and batch, for reports and trends.
 
-The table lies at `<lake>/__quality/results`. Batches append to it. Now and then it is compacted to
-what `newest` keeps, so reading it costs the same after a year. The rows are Arrow, so appending
-them needs no Spark. Running a batch again leaves its rows twice. Readers take the last `checked_at`
-of a (table, interval_start, expectation).
+The table lies at `<lake>/__quality/results`. Batches append to it. From time to time, it is
+compacted to the rows of `newest`, so reading it costs the same after a year. The rows are Arrow, so
+appending them needs no Spark. Running a batch again leaves its rows twice. Readers use the last
+`checked_at` of a (table, interval_start, expectation).
 """
 
 import datetime as dt

@@ -1,8 +1,8 @@
-"""Misfits: columns without one value of the declared type among many, so retyped, not dirty.
+"""Misfits: columns in which no value has the declared type, so their type has changed.
 
 CSV and JSON don't declare a column's type, so only rows that go to quarantine reveal a change of
-it. A few bad rows are quarantined. If all values of a column are bad, the batch is stopped before
-nothing replaces an interval's good rows.
+it. A few bad rows are quarantined. If all values of a column are bad, the batch is stopped, to keep
+an interval's good rows.
 """
 
 from pyspark.sql import DataFrame

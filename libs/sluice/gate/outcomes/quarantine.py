@@ -1,4 +1,4 @@
-"""The quarantine table: every row that was read and not accepted, whole, with its reason.
+"""The quarantine table: every rejected row, whole, with its reason.
 
 Each such row gives one row here, so read = accepted + quarantined. A row that parsed is kept as
 JSON, any other as its text. Rows are replaced per interval like the source's: a later good delivery
@@ -48,5 +48,5 @@ def _timestamp(time: dt.datetime) -> Column:
 
 
 def _joined(field: str) -> Column:
-    """Return all of a row's reasons; null without the field (a reader's reason is no rule's)."""
+    """Return all of a row's reasons; null without the field (a reader's reason has no rule)."""
     return F.expr(f"nullif(array_join({REASONS}.{field}, '; '), '')")

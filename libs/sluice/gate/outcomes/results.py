@@ -1,7 +1,7 @@
 """Outcomes in Great Expectations' own result format, however they were computed.
 
 The dictionaries have the fields of GX's `ExpectationValidationResult` at result format SUMMARY with
-unexpected rows. So whatever reads GX's JSON reads these.
+unexpected rows. So any reader of GX's JSON can read these.
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ from sluice.gate.rules.row_rules import RowRule
 from sluice.gate.rules.uniqueness import DISTINCT_COUNT, Repeats, UniquenessRule
 
 ROWS_SHOWN = 5
-WHOLE = ", over the whole table"  # end of such an expectation's words
+WHOLE = ", over the whole table"  # suffix of such an expectation's text
 Json = dict[str, Any]
 
 
@@ -53,7 +53,7 @@ class ExpectationOutcome:
     def observed(self) -> str:
         """Observation in a few words; where nulls are ignored, values are counted, as in GX."""
         if error := self.result.get("exception_info", {}).get("exception_message"):
-            return f"could not be answered: {error}"
+            return f"could not be evaluated: {error}"
         if self.unexpected_count is None:
             return _shown(self.details.get("observed_value"))
         missing = self.details.get("missing_count") or 0
@@ -124,7 +124,7 @@ def _meets_mostly(expectation: Expectation, considered: int, unexpected: int) ->
 
 
 def _value(row: Json, columns: Sequence[str]) -> Any:
-    """Return what GX lists of an unexpected row: the value, or the values of several columns."""
+    """Return GX's sample of an unexpected row: the value, or the values of several columns."""
     values = [_field(row, column) for column in columns]
     return values[0] if len(values) == 1 else values
 
@@ -192,6 +192,6 @@ def config(expectation: Expectation) -> Json:
 
 
 def _as_json(value: Any) -> Any:
-    """Return `plain` for json.dumps, which must not get back what it could not write."""
+    """Return `plain` for json.dumps, which must not get an unsupported type back."""
     simple = plain(value)
     return str(value) if simple is value else simple

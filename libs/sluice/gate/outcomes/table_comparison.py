@@ -1,8 +1,8 @@
 """Expectations that compare a whole table with another: equal row counts, or equal sums.
 
-The other table is read at the version that this one reflects. So a view that lags is not blamed for
-what it has not read yet. Great Expectations lacks the rule about sums; it is named after the one
-about rows.
+The other table is read at the version that this one reflects. So a lagging view does not fail for
+rows that it has not read yet. Great Expectations lacks the rule about sums; it is named after the
+one about rows.
 """
 
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""Rules: what each expectation asks of rows, columns and batches, as printable Spark SQL."""
+"""Rules: expectations about rows, columns and batches, as printable Spark SQL."""

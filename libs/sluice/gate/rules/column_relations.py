@@ -1,4 +1,4 @@
-"""Tests that expectations about several columns make of a row, as Spark SQL (see `row_tests`)."""
+"""Row tests of expectations about several columns, as Spark SQL (see `row_tests`)."""
 
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -57,7 +57,9 @@ def _columns(kwargs: Kwargs, holds: str, says: str) -> RowTest:
 def _sum_equals(kwargs: Kwargs) -> RowTest:
     total = kwargs["sum_total"]
     first, *others = (f"coalesce({name(c)}, 0)" for c in kwargs["column_list"])
-    added = reduce(lambda a, b: f"try_add({a}, {b})", others, first)  # on overflow: not the total
+    added = reduce(
+        lambda a, b: f"try_add({a}, {b})", others, first
+    )  # null on overflow, so not the total
     holds = f"coalesce({added} = {literal(total)}, false)"
     return _columns(kwargs, holds, f"add up to {total}")
 

@@ -1,7 +1,6 @@
 """Freshness: bounds that move with the clock, such as `min_value: now - 36 hours`.
 
-Only expectations over a whole table may have them, because a batch of last March is as good as it
-was.
+Only expectations over a whole table may have them, because an old batch does not get worse.
 """
 
 import datetime as dt

@@ -1,8 +1,8 @@
 """Check of regular expressions against Java's syntax, which Spark's RLIKE has. Starts no Java.
 
-What the two languages write differently is translated to Python's syntax, then `re` is asked. Where
-they can't be compared, the pattern passes. Spark then refuses a wrong one when the first batch
-comes. That is late, but nobody could work around the refusal of a right one.
+Differences in syntax are translated to Python's, then `re` checks the pattern. Where the two can't
+be compared, the pattern passes. Spark then refuses a wrong one in the first batch. That is late,
+but a wrongly refused pattern would have no workaround.
 """
 
 import re
@@ -18,7 +18,7 @@ _SPELLINGS = (
     (re.compile(r"\\b\{g\}|\\[GzZA]"), ""),
     (re.compile(r"\\k<([A-Za-z][A-Za-z0-9]*)>"), r"(?P=\1)"),
     (re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>"), r"(?P<\1>"),
-    (re.compile(r"\(\?<([=!])"), r"(?\1"),  # Java decides how far it may look back
+    (re.compile(r"\(\?<([=!])"), r"(?\1"),  # its limits depend on Java
     (re.compile(r"\(\?[idmsuxU-]+\)"), ""),
     (re.compile(r"\(\?[idmsuxU-]+:"), "(?:"),
     (re.compile(r"\{\d+(?:,\d*)?\}"), r"\g<0>"),
@@ -31,11 +31,13 @@ _REFUSED = (
     (re.compile(r"\(\?[A-Za-z-]*[^idmsuxU\W-][A-Za-z-]*[:)]"), "the flags are i, d, m, s, u, x, U"),
     (re.compile(r"\{(?!\d+(?:,\d*)?\})"), "a brace that counts nothing is written \\{"),
 )
-_MANY = re.compile(r"\\[dDwWsShHvVRXpPN]")  # in a class: more than one character, so no range's end
+_MANY = re.compile(
+    r"\\[dDwWsShHvVRXpPN]"
+)  # in a class: several characters, so not the end of a range
 
 
 def problem(pattern: str) -> str:
-    """Return what is wrong with the pattern; '' if Java should take it."""
+    """Return the mistake in the pattern; '' if Java should accept it."""
     try:
         translated = _translated(pattern)
         with warnings.catch_warnings():

@@ -43,7 +43,7 @@ def compile_measure(expectation: Expectation) -> Measure:
 
 
 def words(expectation: Expectation) -> str:
-    """Return an expectation about one number in words: `mean of price is at least 3`."""
+    """Return an expectation about one number as text: `mean of price is at least 3`."""
     kwargs = expectation.kwargs
     wanted = f"is {kwargs['value']}" if "value" in kwargs else f"is {bounds_text(kwargs)}"
     noun = expectation.type.removeprefix("expect_column_").removeprefix("expect_table_")

@@ -1,8 +1,8 @@
-"""Expectations whose arguments are surely right, so that nobody need ask Great Expectations.
+"""Expectations whose arguments are certainly valid, so Great Expectations need not check them.
 
-Asking means importing it, which takes seconds. This table is narrower than what it accepts: an
-argument that is not in it, or a value of another type, is a question. A test puts every expectation
-that is plain by this table to Great Expectations itself.
+Using it means importing it, which takes seconds. This table is narrower: an argument that is not in
+it, or a value of another type, is checked by Great Expectations. A test checks every expectation
+that is plain by this table with Great Expectations itself.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Tests that expectations about one column make of a row, in Spark SQL as Great Expectations means.
+"""Row tests of expectations about one column, in Spark SQL with the meaning of Great Expectations.
 
 As there, a row is unexpected only if the condition is false. Null is ignored by every test but the
 two null tests. NaN, which Spark orders above every number, is a value like any other.
@@ -15,12 +15,12 @@ Kwargs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RowTest:
-    """Test that one expectation makes of a row."""
+    """Row test of one expectation."""
 
     holds: str
     says: str
     columns: tuple[str, ...]
-    ignored: str | None = None  # rows that can't fail; None for a null test, which ignores no row
+    ignored: str | None = None  # rows that can't fail; None for a null test, which checks all rows
 
 
 def bounds(value: str, kwargs: Kwargs) -> str:
@@ -33,7 +33,7 @@ def bounds(value: str, kwargs: Kwargs) -> str:
 
 
 def bounds_text(kwargs: Kwargs) -> str:
-    """Return the same bounds in words."""
+    """Return the same bounds as text."""
     low, high = kwargs.get("min_value"), kwargs.get("max_value")
     words = [] if low is None else [f"{'above' if kwargs.get('strict_min') else 'at least'} {low}"]
     if high is not None:

@@ -1,7 +1,7 @@
-"""Python values and column names as Spark SQL text, so that a rule is one printable expression.
+"""Python values and column names as Spark SQL, so that a rule is one printable expression.
 
-Everything that a user's configuration puts into a rule passes through here. Text is escaped, names
-are quoted, and values of a type without a Spark literal are refused.
+All user input in a rule passes through here. Text is escaped, names are quoted, and values of a
+type without a Spark literal are refused.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ def field_name(name: str) -> str:
 
 
 def text(value: str) -> str:
-    """Return a string literal, with backslashes escaped, so a regex survives as it was written."""
+    """Return a string literal, with backslashes escaped, so a regex stays unchanged."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -57,7 +57,7 @@ def _whole(value: int) -> str:
     return str(value) if abs(value) <= LARGEST_INT else f"{value}L"
 
 
-# bool before int, datetime before date: the first type that a value is an instance of writes it.
+# bool before int, datetime before date, because the first matching type counts.
 WRITERS: Mapping[type, Callable[[Any], str]] = {
     type(None): lambda _: "NULL",
     bool: lambda value: str(value).lower(),

@@ -1,8 +1,8 @@
-"""A table's expectations, sorted by how each can be answered.
+"""A table's expectations, grouped by their evaluation.
 
-Row rules, measures and uniqueness are compiled to Spark SQL. One pass over the batch answers all of
-the first two, one grouping job the third. Only the rest needs Great Expectations at run time, whose
-import alone takes longer than judging a batch.
+Row rules, measures and uniqueness are compiled to Spark SQL. One pass over the batch evaluates all
+of the first two, one grouping job the third. Only the rest needs Great Expectations at run time;
+importing it takes longer than judging a batch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from sluice.language.expression import Expression
 
 Rule = RowRule | Measure | UniquenessRule
 
-# Expectations that a batch of rows can't answer in any way.
+# Expectations that can't be evaluated on a batch of rows.
 MEANINGLESS: Mapping[str, str] = {
     "expect_column_values_to_be_increasing": "a batch of rows has no order",
     "expect_column_values_to_be_decreasing": "a batch of rows has no order",
@@ -71,7 +71,7 @@ def build_suite(table: str, expectations: Sequence[Expectation]) -> Suite:
 
 
 def refusals(expectation: Expectation) -> list[str]:
-    """Return why an expectation that Great Expectations knows can't be used here."""
+    """Return the reason why a known expectation can't be used here."""
     if expectation.quarantine_problem:
         return [expectation.quarantine_problem]
     found = (refuse(expectation) for refuse in (_meaning, _condition, _arguments))
@@ -83,7 +83,7 @@ def _meaning(expectation: Expectation) -> str:
 
 
 def _condition(expectation: Expectation) -> str:
-    """Return what makes a row condition unfit for Spark."""
+    """Return the reason why Spark can't use a row condition."""
     condition = expectation.kwargs.get("row_condition")
     if expectation.kwargs.get("condition_parser", "spark") != "spark":
         return "row_condition is Spark SQL; condition_parser must be spark, or be left out"
@@ -95,7 +95,7 @@ def _condition(expectation: Expectation) -> str:
 
 
 def _arguments(expectation: Expectation) -> str:
-    """Return what keeps the arguments from being compiled, if their type is compiled."""
+    """Return the reason why arguments of a compiled type can't be compiled."""
     if None in (expectation.kwargs.get("value_set") or ()):
         return "null in value_set accepts every value, since null is never unequal"
     if expectation.type not in COMPILERS or _condition(expectation):

@@ -1,7 +1,8 @@
 """Expectations about repeated values, which need the batch grouped.
 
 Grouping needs a shuffle that the other rules don't, so these run separately. All share one Spark
-job, and only if a table asks for them. A row is unexpected if another row has its value.
+job, which runs only if a table has such expectations. A row is unexpected if another row has its
+value.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Compilation of expressions: names are resolved, types found, and functions chosen.
 
-Nothing is computed yet, so what is unknown here is reported before any answer.
+Nothing is computed yet, so unknown parts are reported before any result.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -42,7 +42,7 @@ class RelationColumn:
 
 @dataclass(frozen=True)
 class Bindings:
-    """Meaning of names: columns of a relation by number, and variables of lambdas."""
+    """Scope of names: columns of a relation by number, and variables of lambdas."""
 
     columns: Sequence[RelationColumn]
     variables: Mapping[str, Value] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Bindings:
 
 
 def compile_node(node: ExpressionNode, bindings: Bindings) -> Value:  # noqa: PLR0911 - one per kind of node
-    """Return the expression, ready to be computed. Raises NotHere for what is unknown here."""
+    """Return the expression, ready to be computed. Raises NotHere for unknown parts."""
     if id(node) in bindings.computed:
         return bindings.computed[id(node)]
     match node:
@@ -83,7 +83,7 @@ def _called(node: FunctionCall, bindings: Bindings) -> Value:
     if node.name in HIGHER_ORDER:
         first, *others = node.arguments
         if len(others) not in OTHERS.get(node.name, (1,)):
-            raise NotHere(f"{node.name} of {len(others)} lambdas")
+            raise NotHere(f"{node.name} with {len(others)} lambdas")
         compiled = compile_node(first, bindings)
         return HIGHER_ORDER[node.name](compiled, [DeferredNode(o, bindings) for o in others])
     if node.name in ("struct", "named_struct"):
@@ -93,13 +93,13 @@ def _called(node: FunctionCall, bindings: Bindings) -> Value:
     if node.name not in FUNCTIONS:
         raise NotHere(f"the function {node.name}")
     if len(node.arguments) not in COUNTS.get(node.name, (len(node.arguments),)):
-        raise NotHere(f"{node.name} of {len(node.arguments)} arguments")
+        raise NotHere(f"{node.name} with {len(node.arguments)} arguments")
     found = FUNCTIONS[node.name]([compile_node(a, bindings) for a in node.arguments])
     return _placed(found, node.text) if node.text else found
 
 
 def _placed(value: Value, text: str) -> Value:
-    """Return a value that names the part of the expression in which it divides by zero."""
+    """Return a value whose error names the part of the expression that divides by zero."""
 
     def run(batch: ColumnBatch) -> Values:
         try:
@@ -115,7 +115,7 @@ def _struct(node: FunctionCall, bindings: Bindings) -> Value:
         keys = [compile_node(a, bindings).literal for a in node.arguments[::2]]
         values = [compile_node(a, bindings) for a in node.arguments[1::2]]
         if not all(isinstance(key, str) for key in keys):
-            raise NotHere("a struct whose fields have no constant names")
+            raise NotHere("a struct whose field names are not constants")
     else:
         keys = [_field_name(a, i) for i, a in enumerate(node.arguments)]
         values = [compile_node(a, bindings) for a in node.arguments]
@@ -174,7 +174,7 @@ def find(parts: Sequence[str], columns: Sequence[RelationColumn]) -> tuple[int, 
     plain_ = [i for i, c in enumerate(columns) if c.name.lower() == first]
     if len(plain_) != 1:
         shown = ", ".join(c.name for c in columns)
-        raise NotHere(f"{len(plain_)} columns of the name {'.'.join(parts)} among {shown}")
+        raise NotHere(f"{len(plain_)} columns named {'.'.join(parts)} among {shown}")
     return plain_[0], parts[1:]
 
 
@@ -198,10 +198,10 @@ def field_of(value: Value, name: str) -> Value:
     if isinstance(value.type, T.ArrayType):
         return _fields_of_items(value, value.type, name)
     if not isinstance(value.type, T.StructType):
-        raise NotHere(f"a field of {value.type.simpleString()}")
+        raise NotHere(f"a field of a value of type {value.type.simpleString()}")
     lower = [n.lower() for n in value.type.names]
     if lower.count(name.lower()) != 1:
-        raise NotHere(f"{lower.count(name.lower())} fields of the name {name}")
+        raise NotHere(f"{lower.count(name.lower())} fields named {name}")
     at, run = lower.index(name.lower()), value.run
     return Value(
         value.type.fields[at].dataType,

@@ -1,4 +1,4 @@
-"""Expressions as they are written: the tree that protocol and SQL text are both read into."""
+"""Expressions as written: the tree that both protocol and SQL text are read into."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,7 @@ class ColumnName(ExpressionNode):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ColumnNumber(ExpressionNode):
-    """A column by its number, which a star stands for."""
+    """A column by its number, from an expanded star."""
 
     number: int
 
@@ -86,7 +86,7 @@ class Extract(ExpressionNode):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Alias(ExpressionNode):
-    """An expression with a name; one that gives several columns has several."""
+    """An expression with a name; one that returns several columns has several names."""
 
     child: ExpressionNode
     names: tuple[str, ...]

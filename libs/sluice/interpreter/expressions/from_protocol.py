@@ -36,10 +36,10 @@ _NUMBERS: dict[str, T.DataType] = {
 
 
 def read(expression: proto.Expression) -> expression_tree.ExpressionNode:
-    """Return the tree of an expression. Raises NotHere for a kind that is unknown here."""
+    """Return the tree of an expression. Raises NotHere for an unknown kind."""
     kind = expression.WhichOneof("expr_type")
     if kind is None or kind not in _READERS:
-        raise NotHere(f"expressions of the kind {kind}")
+        raise NotHere(f"expressions of kind {kind}")
     return _READERS[kind](getattr(expression, kind))
 
 
@@ -86,7 +86,7 @@ def _bound(bound: Any) -> int | None:
     found = read(bound.value)
     if isinstance(found, expression_tree.Literal) and isinstance(found.value, int):
         return found.value
-    raise NotHere("a frame's bound that is no number")
+    raise NotHere("a frame bound that is not a number")
 
 
 def _literal(literal: proto.Expression.Literal) -> expression_tree.Literal:
@@ -102,12 +102,12 @@ def _literal(literal: proto.Expression.Literal) -> expression_tree.Literal:
         unscaled = int(found.value.replace(".", "")) * 10 ** (scale - len(digits))
         precision = found.precision if found.HasField("precision") else 38
         return expression_tree.Literal(unscaled, T.DecimalType(precision, scale))
-    raise NotHere(f"a literal of the kind {kind}")
+    raise NotHere(f"a literal of kind {kind}")
 
 
 def _function(found: proto.Expression.UnresolvedFunction) -> expression_tree.FunctionCall:
     if found.is_user_defined_function:
-        raise NotHere(f"the user's function {found.function_name}")
+        raise NotHere(f"the user-defined function {found.function_name}")
     return expression_tree.FunctionCall(
         found.function_name.lower(), _all(found.arguments), found.is_distinct
     )

@@ -106,15 +106,15 @@ def _type(tree: exp.DataType) -> T.DataType:
 
 
 def _read(tree: Tree) -> expression_tree.ExpressionNode:
-    """Return the tree of a part. Raises NotHere if it has a part of its own that is unknown."""
+    """Return the tree of a part. Raises NotHere if it has an unknown part."""
     parts, read = _READERS.get(type(tree), ("this expression", _operator))
     known = parts.split()
     if further := [name for name, part in tree.args.items() if part and name not in known]:
-        raise NotHere(f"{', '.join(further)} of the SQL {tree.sql(dialect=Verbatim)!r}")
+        raise NotHere(f"{', '.join(further)} in the SQL {tree.sql(dialect=Verbatim)!r}")
     return read(tree)
 
 
-# Spark binds these otherwise than the parser: all comparisons alike, & before ^ before |.
+# Precedence in Spark, unlike the parser's: all comparisons equal, & before ^ before |.
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _PREDICATES = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Not)
 _BITS: dict[type[Tree], int] = {
@@ -123,7 +123,7 @@ _BITS: dict[type[Tree], int] = {
 
 
 def _binds_otherwise(tree: Tree) -> bool:
-    """Return whether Spark reads the operators of such a text in another order."""
+    """Return whether Spark applies the operators in a different order."""
     if isinstance(tree, _COMPARISONS):
         operands = (tree.this, tree.expression)
         is_chain = isinstance(tree.expression, _COMPARISONS)
@@ -269,7 +269,7 @@ def _frame(spec: exp.WindowSpec | None) -> expression_tree.Frame | None:
     if spec is None:
         return None
     if spec.args.get("kind") not in ("ROWS", "RANGE"):
-        raise NotHere("a window's frame of that kind")
+        raise NotHere("a window frame other than ROWS or RANGE")
     lower = _bound(spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
     upper = _bound(spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
     return expression_tree.Frame(spec.args["kind"] == "ROWS", lower, upper)
@@ -285,7 +285,7 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression
         return sign * int(end.name)
     if isinstance(end, exp.Interval):
         return _span(end, sign)
-    raise NotHere("a frame's bound that is not a number of rows")
+    raise NotHere("a frame bound that is not a constant number or interval")
 
 
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
@@ -297,14 +297,14 @@ def _span(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
     name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
     number = tree.this.name if isinstance(tree.this, exp.Literal) else ""
     if name not in _MICROS or not number.isdigit():
-        raise NotHere("such an interval")
+        raise NotHere("an interval with an unsupported unit or number")
     return expression_tree.TimeOffset(
         sign * int(number) * _MICROS[name], name.replace("week", "day")
     )
 
 
-# What reads each part of SQL, and the parts that it may have of its own: one with another means
-# something else.
+# The reader of each part of SQL, and its supported arguments; any other argument would change the
+# meaning.
 _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.ExpressionNode]]] = {
     exp.Paren: ("this", lambda t: _read(t.this)),
     exp.Alias: ("this alias", lambda t: expression_tree.Alias(_read(t.this), (t.alias,))),

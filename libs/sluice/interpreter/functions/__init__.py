@@ -1,1 +1,1 @@
-"""Functions of rows, by the name that Spark gives them."""
+"""Functions of rows, by their names in Spark."""

@@ -83,7 +83,7 @@ def _rest(a: float, b: float) -> float:
     if not b:
         raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
     if a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
-        raise NotHere("the rest of such a division")
+        raise NotHere("a remainder with NaN or infinity")
     return math.fmod(a, b)
 
 
@@ -104,14 +104,14 @@ DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
 
 
 def binary(name: str, arguments: list[Value]) -> Value:
-    """Return the sum, difference, product, quotient or rest of two numbers."""
+    """Return the sum, difference, product, quotient or remainder of two numbers."""
     a, b = arguments
     if isinstance(a.type, T.NullType) or isinstance(b.type, T.NullType):
-        raise NotHere("arithmetic on an untyped null")
+        raise NotHere("arithmetic on an untyped NULL")
     if not (is_number(a.type) and is_number(b.type)):
         raise NotHere(f"{a.type.simpleString()} {name} {b.type.simpleString()}")
     if a.type == b.type == T.FloatType():
-        raise NotHere("arithmetic on FLOAT alone")
+        raise NotHere("arithmetic on two FLOAT values")
     if is_fraction(a.type) or is_fraction(b.type):
         return _of_reals(name, a, b)
     if isinstance(a.type, T.DecimalType) or isinstance(b.type, T.DecimalType):
@@ -123,7 +123,7 @@ def binary(name: str, arguments: list[Value]) -> Value:
 
 
 def _within(fits: Callable[[int], int], value: Value) -> Value:
-    """Return the numbers, of which the least and the greatest are checked to fit."""
+    """Return the numbers, after a check that the least and the greatest fit."""
 
     def run(batch: ColumnBatch) -> Sequence[Any]:
         found = value.run(batch)
@@ -165,7 +165,7 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     def result(x: int, y: int) -> int:
         x, y = x * 10 ** (most - s), y * 10 ** (most - t)
         if name == "%" and abs(x) >= abs(y) * MOST_QUOTIENT > 0:
-            raise NotHere("the rest of a division with that many digits")
+            raise NotHere("a remainder of a division with too many digits")
         return fits(rescale(compute(x, y), most, found.scale))
 
     return each(found, result, a, b)
@@ -181,7 +181,7 @@ def _decimal(value: Value) -> Decimal:
 
 
 def _unless_zero(name: str, arguments: list[Value]) -> Value:
-    """Return a quotient or the rest of a division, null if the divisor is zero."""
+    """Return the quotient or remainder of a division, null if the divisor is zero."""
     a, b = arguments
     found = binary(name, [a, replace(b, run=each(b.type, lambda y: y or None, b).run)])
     return constant(None, found.type) if b.is_literal and b.literal == 0 else found
@@ -191,7 +191,9 @@ def _tried(name: str, arguments: list[Value]) -> Value:
     """Return a sum, difference or product of whole numbers, null where it is out of range."""
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere(f"try_… of {a.type.simpleString()} and {b.type.simpleString()}")
+        raise NotHere(
+            f"{a.type.simpleString()} and {b.type.simpleString()} in try_add and its like"
+        )
     type_ = wider(a.type, b.type)
     fits, compute = bounded(type_), WHOLE[name]
 
@@ -207,7 +209,7 @@ def _tried(name: str, arguments: list[Value]) -> Value:
 def _div(arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere("div of other than whole numbers")
+        raise NotHere("div of values that are not integers")
     fits = bounded(LONG)
     return each(LONG, lambda x, y: fits(_quotient(x, y)), a, b)
 
@@ -227,7 +229,7 @@ def _exact(a: Value) -> Value:
 
     def short(x: int) -> int:
         if abs(x) >= MOST_TURNED:
-            raise NotHere("the sign of a decimal of that many digits")
+            raise NotHere("the sign of a DECIMAL with too many digits")
         return x
 
     return each(a.type, short, a)
@@ -236,7 +238,7 @@ def _exact(a: Value) -> Value:
 def _numeric(a: Value) -> T.DataType:
     if isinstance(a.type, T.DoubleType | T.FloatType | T.DecimalType) or is_integer(a.type):
         return a.type
-    raise NotHere(f"a function of numbers of {a.type.simpleString()}")
+    raise NotHere(f"a numeric function of a value of type {a.type.simpleString()}")
 
 
 def _abs(arguments: list[Value]) -> Value:
@@ -254,7 +256,7 @@ def _signum(arguments: list[Value]) -> Value:
 
 def _rounded(arguments: list[Value], *, up: bool) -> Value:
     if len(arguments) != 1:
-        raise NotHere("a rounding to places")
+        raise NotHere("ceil or floor with a number of digits")
     (a,) = arguments
     if is_integer(a.type):
         return cast(a, LONG)
@@ -265,12 +267,12 @@ def _rounded(arguments: list[Value], *, up: bool) -> Value:
         found = T.DecimalType(max(precision, 1), 0)
         return each(found, lambda x: -(-x // unit) if up else x // unit, a)
     if not isinstance(a.type, T.DoubleType):
-        raise NotHere(f"a rounding of {a.type.simpleString()}")
+        raise NotHere(f"rounding of a value of type {a.type.simpleString()}")
     fits = bounded(LONG)
 
     def whole(x: float) -> int:
         if x != x or math.isinf(x):  # noqa: PLR0124 - NaN
-            raise NotHere("a rounding of such a number")
+            raise NotHere("rounding of NaN or infinity")
         return fits(math.ceil(x) if up else math.floor(x))
 
     return each(LONG, whole, a)
@@ -280,7 +282,7 @@ def _round(arguments: list[Value]) -> Value:
     a, places = arguments[0], arguments[1].literal if len(arguments) > 1 else 0
     is_number = len(arguments) == 1 or is_integer(arguments[1].type)
     if not isinstance(places, int) or places < 0 or not is_number:
-        raise NotHere("a rounding to such places")
+        raise NotHere("round with a number of digits that is negative or not a constant")
     if is_integer(a.type):
         return a
     if isinstance(a.type, T.DecimalType):
@@ -290,12 +292,12 @@ def _round(arguments: list[Value]) -> Value:
         fits, old = fits_in(found), a.type.scale
         return each(found, lambda x: fits(rescale(x, old, scale)), a)
     if not isinstance(a.type, T.DoubleType):
-        raise NotHere(f"a rounding of {a.type.simpleString()}")
+        raise NotHere(f"rounding of a value of type {a.type.simpleString()}")
     return each(DOUBLE, lambda x: _real_rounded(x, places), a)
 
 
 def _real_rounded(x: float, places: int) -> float:
-    """Return the number nearest to the rounded digits, as Java writes them."""
+    """Return the number nearest to the rounded digits, as written by Java."""
     return x if x != x or math.isinf(x) else decimal_of_double(x, places) / 10**places  # noqa: PLR0124
 
 

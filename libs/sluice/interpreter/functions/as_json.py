@@ -99,7 +99,7 @@ def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  
         case T.ArrayType():
             item = of(type_.elementType)
             return lambda v: f"[{','.join(map(item, v))}]"
-        case T.MapType(keyType=T.StringType()):  # its nulls are no fields, so they stay
+        case T.MapType(keyType=T.StringType()):  # its nulls are not fields, so they stay
             value = of(type_.valueType)
             return lambda v: f"{{{','.join(f'{_text(k)}:{value(x)}' for k, x in v)}}}"
         case T.StructType():
@@ -117,15 +117,15 @@ def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  
 def _to_json(arguments: list[Value]) -> Value:
     value, *options = arguments
     if not isinstance(value.type, T.ArrayType | T.StructType | T.MapType):
-        raise NotHere("a value by itself as JSON")
+        raise NotHere("to_json of a value that is not a struct, an array or a map")
     given = options[0].literal if options else ()
     if not isinstance(given, tuple):
-        raise NotHere("to_json with options by a column")
+        raise NotHere("to_json with options that are not constant")
     found = dict(given)
     times = {name: found.pop(name) for name in _TIMES if name in found}
     with_nulls = found.pop("ignoreNullFields", "true") == "false"
     if found or times not in ({}, _TIMES):
-        raise NotHere("to_json with such options")
+        raise NotHere("to_json with unsupported options")
     write = writer(value.type, with_nulls=with_nulls, has_times=bool(times))
     return each(STRING, write, value)
 

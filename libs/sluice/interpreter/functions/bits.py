@@ -16,21 +16,21 @@ from sluice.interpreter.values.value_types import INT, STRING, is_integer, wider
 def _joined(of: Callable[[int, int], int], arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere("the bits of what is no integer")
+        raise NotHere("bitwise functions of values that are not integers")
     return each(wider(a.type, b.type), of, a, b)
 
 
 def _inverted(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("the bits of what is no integer")
+        raise NotHere("bitwise functions of values that are not integers")
     return each(value.type, operator.invert, value)
 
 
 def _shifted(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
     value, by = arguments
     if not isinstance(value.type, T.IntegerType | T.LongType):
-        raise NotHere("a shift of other than INT and BIGINT")
+        raise NotHere("a shift of a value that is not INT or BIGINT")
     size = SIZES[type(value.type)]
     half = 1 << (size - 1)
 
@@ -47,14 +47,14 @@ def _unsigned(v: int, n: int, size: int) -> int:
 def _count(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("the bits of what is no integer")
+        raise NotHere("bitwise functions of values that are not integers")
     return each(INT, lambda v: (v % (1 << 64)).bit_count(), value)
 
 
 def _binary(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("the bits of what is no integer")
+        raise NotHere("bitwise functions of values that are not integers")
     return each(STRING, lambda v: f"{v % (1 << 64):b}", value)
 
 

@@ -1,7 +1,7 @@
 """Upper and lower case, where Python's Unicode agrees with that of Spark's ICU.
 
-Spark's is younger. Letters that have got a case since Unicode 14 are left to it, and all planes but
-the first and that of pictures. The lower case of a capital sigma depends on its neighbours.
+Spark's is newer. Letters whose case is newer than Unicode 14 are left to it, and all planes except
+the first and that of pictographs. The lower case of a capital sigma depends on its neighbours.
 """
 
 import re
@@ -33,5 +33,5 @@ def capitals(value: str) -> str:
 
 def _checked(value: str, known: re.Pattern[str]) -> str:
     if not (value.isascii() or known.fullmatch(value)):
-        raise NotHere("the case of rare letters")
+        raise NotHere("upper or lower case of rare letters")
     return value

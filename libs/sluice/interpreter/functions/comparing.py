@@ -37,7 +37,7 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     if a.type == b.type:
         return a, b
     if isinstance(a.type, NESTED) and isinstance(b.type, NESTED):
-        raise NotHere("a comparison of arrays or structs of two types")
+        raise NotHere("a comparison of arrays or structs of different types")
     type_ = wider(a.type, b.type)
     return cast(a, type_), cast(b, type_)
 
@@ -111,7 +111,7 @@ def _or(arguments: list[Value]) -> Value:
 
 
 def _logic(arguments: list[Value], *, decides: bool) -> Value:
-    """Return AND or OR; the second side is computed only where the first doesn't decide."""
+    """Return AND or OR; the second side is computed only where the first is not decisive."""
     left, right = (boolean(a) for a in arguments)
 
     def run(batch: ColumnBatch) -> Values:
@@ -170,12 +170,12 @@ def _in(arguments: list[Value]) -> Value:
 
 
 def _when(arguments: list[Value]) -> Value:
-    """Return CASE; each part is computed only for the rows that come to it."""
+    """Return CASE; each part is computed only for the rows that reach it."""
     arguments = list(arguments)
     default = arguments.pop() if len(arguments) % 2 else None
     conditions = [boolean(c) for c in arguments[::2]]
     if any(isinstance(c.type, T.NullType) for c in arguments[::2]):
-        raise NotHere("NULL without a type as a condition of CASE")
+        raise NotHere("an untyped NULL as a condition of CASE")
     values = arguments[1::2]
     type_ = common(v.type for v in (*values, *([default] if default else [])))
     values = [cast(v, type_) for v in values]
@@ -265,7 +265,7 @@ def _null_for_zero(arguments: list[Value]) -> Value:
 
 def _for_nan(arguments: list[Value]) -> Value:
     if all(isinstance(a.type, T.FloatType) for a in arguments):
-        raise NotHere("nanvl of FLOAT alone")
+        raise NotHere("nanvl of two FLOAT values")
     a, b = map(number, arguments)
     return whole(DOUBLE, lambda x, y: x if x is None or x == x else y, a, b)  # noqa: PLR0124
 
@@ -284,7 +284,7 @@ def _raise_error(arguments: list[Value]) -> Value:
 
     def raised(batch: ColumnBatch) -> list[Any]:
         if batch.count:
-            raise NotHere(f"the error {run(batch)[0]!r}")
+            raise NotHere(f"raise_error with {run(batch)[0]!r}")
         return []
 
     return Value(T.NullType(), raised)

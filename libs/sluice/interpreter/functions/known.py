@@ -59,7 +59,7 @@ FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
 }
 
 
-# Numbers of arguments; Spark refuses a call with another.
+# Numbers of arguments; Spark refuses other numbers.
 _COUNTS = """
 1: ! ~ abs array_compact array_distinct array_max array_min array_size base64 bigint boolean
 1: cardinality ceil ceiling char_length character_length date date_from_unix_date day dayofmonth

@@ -1,6 +1,6 @@
 """Functions over arrays that take a lambda.
 
-A lambda is computed once over the elements of all rows together, beside the rows they are from.
+A lambda is computed once over the elements of all rows together, with each element's row.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ def _tested(items: Value, body: Deferred) -> Callable[[ColumnBatch], Any]:
     """Return the function to each row's elements, and whether they meet a condition."""
     type_, run = _over_elements(items, body)
     if type_ != BOOLEAN:
-        raise NotHere(f"a lambda of {type_.simpleString()} as a condition")
+        raise NotHere(f"a lambda that returns {type_.simpleString()}, as a condition")
     return run
 
 
@@ -80,9 +80,9 @@ def _filter(items: Value, others: list[Deferred]) -> Value:
 
 
 def _decided(items: Value, others: list[Deferred], *, by: bool) -> Value:
-    """Return exists (by=True) or forall (by=False), by the logic of three values."""
+    """Return exists (by=True) or forall (by=False), in three-valued logic."""
     if others[0].count > 1:
-        raise NotHere("exists or forall by the places of elements")
+        raise NotHere("exists or forall with the positions of elements")
     run = _tested(items, others[0])
 
     def decided(found: list[Any]) -> bool | None:
@@ -100,7 +100,7 @@ def _aggregate(items: Value, others: list[Deferred]) -> Value:
     place, element = variable(element_type(items))
     merged = others[1].compiled(total, element)
     if merged.type.simpleString() != start.type.simpleString():
-        raise NotHere("an aggregate whose start is of another type than its steps")
+        raise NotHere("aggregate with a start whose type differs from its steps")
     finished = others[2].compiled(total) if len(others) > 2 else total
 
     def run(batch: ColumnBatch) -> list[Any]:
@@ -124,7 +124,7 @@ def _array_sort(items: Value, others: list[Deferred]) -> Value:
     (left, a), (right, b) = variable(inner), variable(inner)
     compared = others[0].compiled(a, b)
     if compared.type != INT:
-        raise NotHere("an array_sort by a comparison that is no INT")
+        raise NotHere("array_sort with a comparison that is not an INT")
 
     def run(batch: ColumnBatch) -> list[Any]:
         return [
@@ -136,11 +136,11 @@ def _array_sort(items: Value, others: list[Deferred]) -> Value:
             return v
         pairs = [(i, j) for i in range(len(v)) for j in range(len(v)) if i != j]
         if len(pairs) > 40_000:
-            raise NotHere("an array_sort of that many elements")
+            raise NotHere("array_sort with a comparison of more than 200 elements")
         given = {left: [v[i] for i, _ in pairs], right: [v[j] for _, j in pairs]}
         order = dict(zip(pairs, compared.run(batch.take([row] * len(pairs), given)), strict=True))
         if None in order.values():
-            raise NotHere("an array_sort whose comparison gives null")
+            raise NotHere("array_sort with a comparison that returns NULL")
         by = cmp_to_key(lambda i, j: order[i, j])  # type: ignore[index]
         return tuple(v[i] for i in sorted(range(len(v)), key=by))
 
@@ -156,5 +156,5 @@ HIGHER_ORDER: Mapping[str, CollectionFunction] = {
     "reduce": _aggregate,
     "array_sort": _array_sort,
 }
-# So many lambdas and the like behind the array; Spark refuses a call with another number.
+# Number of arguments after the array; Spark refuses other numbers.
 OTHERS = {"aggregate": (2, 3), "reduce": (2, 3), "array_sort": (0, 1)}

@@ -1,8 +1,8 @@
 """Regular expressions that mean the same in Java and in Python.
 
-A pattern is taken if it holds nothing whose meaning differs: classes of letters beyond ASCII,
-borders of words, possessive quantifiers, quoting. `.` and `$` are written out, because Java knows
-more ends of lines. Other patterns are Spark's.
+A pattern is accepted unless it contains parts with a different meaning: classes of letters beyond
+ASCII, word boundaries, possessive quantifiers, quoting. `.` and `$` are expanded, because Java has
+more line ends. Other patterns are left to Spark.
 """
 
 import re
@@ -61,7 +61,7 @@ def _extracted(arguments: list[Value]) -> Value:
     value, pattern, *group = arguments
     found, number = portable(pattern.literal), group[0].literal if group else 1
     if not isinstance(number, int) or number > found.groups:
-        raise NotHere("such a group of a pattern")
+        raise NotHere("a group of a regular expression that is not a constant or does not exist")
 
     def part(v: str) -> str:
         match = found.search(v)
@@ -91,7 +91,7 @@ def _all(arguments: list[Value]) -> Value:
     value, pattern, *group = arguments
     found, number = _divider(pattern.literal), group[0].literal if group else 1
     if not isinstance(number, int) or not 0 <= number <= found.groups:
-        raise NotHere("such a group of a pattern")
+        raise NotHere("a group of a regular expression that is not a constant or does not exist")
 
     def parts(v: str) -> tuple[str, ...]:
         return tuple(match[number] or "" for match in found.finditer(v))
@@ -103,7 +103,7 @@ def _replaced(arguments: list[Value]) -> Value:
     value, pattern, other = arguments
     new = other.literal
     if not isinstance(new, str) or "$" in new or "\\" in new:
-        raise NotHere("such a replacement")
+        raise NotHere("a replacement that contains $ or a backslash, or is not a constant")
     drops_most = new == "" and not _TAKES_NOTHING_FIRST.search(str(pattern.literal))
     found = portable(pattern.literal) if drops_most else _divider(pattern.literal)
     return each(STRING, lambda v: found.sub(lambda _: new, v), text(value))
@@ -119,12 +119,12 @@ def _split(arguments: list[Value]) -> Value:
 def _divider(pattern: object) -> re.Pattern[str]:
     found = portable(pattern)
     if found.search(""):
-        raise NotHere(f"a text divided or replaced where there is nothing, by {pattern!r}")
+        raise NotHere(f"the regular expression {pattern!r}, which matches an empty string")
     return found
 
 
 def _characters(value: str, most: int) -> tuple[str, ...]:
-    """Return so many characters at most, the rest behind the last one; all if `most` is 0."""
+    """Return at most so many characters, the last one with the rest; all if `most` is 0."""
     last = (min(most, len(value)) if most > 0 else len(value)) - 1
     return (*value[: max(last, 0)], value[last:])
 

@@ -1,4 +1,4 @@
-"""Arrays as sets: their elements once, those of two arrays together, what they share."""
+"""Arrays as sets: distinct elements, unions, intersections and differences."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,12 +19,12 @@ Elements = tuple[Any, ...]
 def comparable(a: T.DataType, b: T.DataType) -> T.DataType:
     """Return the type in which an element is compared with a value."""
     if isinstance(a, T.NullType) or (a != b and not (is_integer(a) and is_integer(b))):
-        raise NotHere("an array's element beside a value of another type")
+        raise NotHere("an array's element compared with a value of a different type")
     return wider(a, b)
 
 
 def _shared(items: Value, others: Value) -> T.DataType:
-    """Return the type of two arrays that are taken together."""
+    """Return the type of two combined arrays."""
     return T.ArrayType(comparable(element_type(items), element_type(others)))
 
 

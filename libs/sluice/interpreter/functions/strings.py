@@ -1,4 +1,4 @@
-"""Functions of texts. Those by Java's regular expressions or formats are Spark's."""
+"""Functions of texts. Those with Java's regular expressions or formats are left to Spark."""
 
 import binascii
 import hashlib
@@ -19,7 +19,7 @@ from sluice.interpreter.values.value_types import BINARY, BOOLEAN, INT, LONG, ST
 def text(value: Value) -> Value:
     """Return a text; other types are left to Spark."""
     if not isinstance(value.type, T.StringType | T.NullType):
-        raise NotHere(f"a function of texts of {value.type.simpleString()}")
+        raise NotHere(f"a string function of a value of type {value.type.simpleString()}")
     return value
 
 
@@ -37,7 +37,7 @@ def _trim(side: Callable[[str, str], str], arguments: list[Value]) -> Value:
 def _substring(arguments: list[Value]) -> Value:
     value, start, *length = arguments
     if isinstance(value.type, T.BinaryType):
-        raise NotHere("a part of bytes")
+        raise NotHere("a substring of BINARY")
 
     def part(v: str, at: int, count: int = 2**31 - 1) -> str:
         first = at - 1 if at > 0 else (len(v) + at if at < 0 else 0)
@@ -107,7 +107,7 @@ def _sha2(arguments: list[Value]) -> Value:
 
 def _hashed(value: bytes, bits: int) -> str:
     if bits not in (0, 224, 256, 384, 512):
-        raise NotHere(f"sha2 of {bits} bits")
+        raise NotHere(f"sha2 with {bits} bits")
     return hashlib.new(f"sha{bits or 256}", value).hexdigest()
 
 
@@ -122,7 +122,7 @@ def _decoded(value: str) -> bytes:
     try:
         return binascii.a2b_base64(value, strict_mode=True)
     except binascii.Error:
-        raise NotHere("a text that is no plain Base64") from None
+        raise NotHere("a string that is not strict Base64") from None
 
 
 def _pad(arguments: list[Value], *, left: bool) -> Value:
@@ -141,7 +141,7 @@ def _pad(arguments: list[Value], *, left: bool) -> Value:
 def _like(arguments: list[Value]) -> Value:
     value, pattern = arguments
     if not isinstance(pattern.literal, str) or "\\" in pattern.literal:
-        raise NotHere("LIKE by such a pattern")
+        raise NotHere("LIKE with a pattern that contains a backslash or is not a constant")
     if "_" in pattern.literal:
         signs = {"_": ".", "%": ".*"}
         form = re.compile("".join(signs.get(c) or re.escape(c) for c in pattern.literal), re.DOTALL)
@@ -169,7 +169,7 @@ def _like(arguments: list[Value]) -> Value:
 def _ilike(arguments: list[Value]) -> Value:
     value, pattern = arguments
     if not isinstance(pattern.literal, str):
-        raise NotHere("ILIKE by a column")
+        raise NotHere("ILIKE with a pattern that is not a constant")
     lowered = constant(lower(pattern.literal), STRING)
     return _like([_of_text(STRING, lower, [value]), lowered])
 
@@ -191,11 +191,11 @@ def _located_from(arguments: list[Value]) -> Value:
 
     def place(p: str, v: str, at: int) -> int:
         if at <= 0:
-            raise NotHere("a place before the first character")
+            raise NotHere("locate from a position before the first character")
         return v.find(p, at - 1) + 1 if p else 1
 
     if not (start.is_literal and start.literal):
-        raise NotHere("locate from a place that is no constant")
+        raise NotHere("locate from a position that is not a constant")
     return each(INT, place, text(part), text(value), whole_number(start))
 
 
@@ -214,9 +214,9 @@ def _octets(arguments: list[Value]) -> Value:
 
 
 def _until(v: str, by: str, count: int) -> str:
-    """Return the text before or behind a number of separators, which may overlap."""
+    """Return the text before or after a number of separators, which may overlap."""
     if count == -(2**31):
-        raise NotHere("so many parts of a text")
+        raise NotHere("substring_index with the smallest INT")
     if not by or not count:
         return ""
     at = -1 if count > 0 else len(v) - len(by) + 1
@@ -234,7 +234,7 @@ def _substring_index(arguments: list[Value]) -> Value:
 
 def _translated(v: str, old: str, new: str) -> str:
     if "\0" in new:
-        raise NotHere("a character that stands for none")
+        raise NotHere("translate to a null character")
     table: dict[int, str] = {}
     for i, c in enumerate(old):
         table.setdefault(ord(c), new[i] if i < len(new) else "")
@@ -242,7 +242,7 @@ def _translated(v: str, old: str, new: str) -> str:
 
 
 def _valid(arguments: list[Value]) -> Value:
-    """Return a text as it is: here, all are of UTF-8."""
+    """Return a text unchanged: here, all are UTF-8."""
     return cast(text(arguments[0]), STRING)
 
 

@@ -1,8 +1,8 @@
 """Dates and times by a pattern, as Spark reads them in CSV with the formatters of `java.time`.
 
 A pattern has fields from the year downwards, without a gap, and signs or quoted letters between
-them. Numbers of any length stand between signs. Letters are taken in any case. Other patterns are
-Spark's.
+them. Numbers between signs have any length. Letters match in any case. Other patterns are left to
+Spark.
 """
 
 import re
@@ -41,13 +41,13 @@ def _from_csv(arguments: list[Value]) -> Value:
     given = dict(options.literal) if isinstance(options.literal, tuple) else {}
     pattern = given.pop(name, None)
     if type_ is None or not isinstance(pattern, str) or given != {"escape": '"'}:
-        raise NotHere("from_csv but of one date or time by its pattern")
+        raise NotHere("from_csv, other than for one date or timestamp with a pattern")
     layout = _layout(pattern)
 
     def read(v: str) -> tuple[int | None]:
         found = _CELL.fullmatch(v)
         if not (found and v.isascii() and v.isprintable()):
-            raise NotHere("from_csv of such a text")
+            raise NotHere("from_csv of a string that is not one quoted value of printable ASCII")
         moment = _moment(layout, found[1])
         return (moment // DAY if moment is not None and type_ == DATE else moment,)
 
@@ -56,7 +56,7 @@ def _from_csv(arguments: list[Value]) -> Value:
 
 @lru_cache
 def _layout(pattern: str) -> re.Pattern[str]:
-    """Return what the pattern accepts. Raises NotHere for a pattern that is Spark's."""
+    """Return the pattern as a regular expression. Raises NotHere for a pattern left to Spark."""
     parts, letters, before, at = "", "", "", 0
     while at < len(pattern):
         found = _PART.match(pattern, at)

@@ -27,7 +27,7 @@ from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
-YEAR_0 = range(1 - 366 - EPOCH, 1 - EPOCH)  # days, of which Python has no dates
+YEAR_0 = range(1 - 366 - EPOCH, 1 - EPOCH)  # days without a date in Python
 _MOMENTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -51,13 +51,13 @@ INTERVAL = IntervalType()
 
 def _moment(value: Value) -> Value:
     if not isinstance(value.type, T.TimestampType | T.TimestampNTZType):
-        raise NotHere(f"a function of times of {value.type.simpleString()}")
+        raise NotHere(f"a timestamp function of a value of type {value.type.simpleString()}")
     return value
 
 
 def _date(value: Value) -> Value:
     if isinstance(value.type, T.StringType):
-        raise NotHere("a text where a date is expected")
+        raise NotHere("a date function of a string")
     return cast(value, DATE)
 
 
@@ -77,18 +77,18 @@ def _whole(unit: int, arguments: list[Value]) -> Value:
     """Return the number of whole units since 1970."""
     (value,) = arguments
     if not isinstance(value.type, T.TimestampType):
-        raise NotHere(f"a number of {value.type.simpleString()}")
+        raise NotHere(f"a Unix time of a value of type {value.type.simpleString()}")
     return each(LONG, lambda v: v // unit, value)
 
 
 def _of_number(unit: int, arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("a time of such a number")
+        raise NotHere("a timestamp from a number that is not an integer")
 
     def made(v: int) -> int:
         if not -_MOST <= v * unit < _MOST:
-            raise NotHere("a time beyond all years")
+            raise NotHere("a timestamp beyond the supported years")
         return v * unit
 
     return each(TIMESTAMP, made, value)
@@ -97,7 +97,7 @@ def _of_number(unit: int, arguments: list[Value]) -> Value:
 def _unix_date(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not isinstance(value.type, T.DateType):
-        raise NotHere("unix_date of no date")
+        raise NotHere("unix_date of a value that is not a DATE")
     return Value(INT, value.run)
 
 
@@ -109,32 +109,32 @@ def _from_unix_date(arguments: list[Value]) -> Value:
 def _shift(sign: int, arguments: list[Value]) -> Value:
     start, days = arguments
     if not is_integer(days.type):
-        raise NotHere("days that are no number")
+        raise NotHere("adding days that are not an integer")
     fits = bounded(INT)
     return each(DATE, lambda v, n: fits(v + sign * n), _date(start), whole_number(days))
 
 
 def _date_diff(arguments: list[Value]) -> Value:
     if len(arguments) != 2:
-        raise NotHere("datediff by a unit")
+        raise NotHere("datediff with a unit")
     end, start = map(_date, arguments)
     return each(INT, lambda a, b: a - b, end, start)
 
 
 def _timestamp_diff(arguments: list[Value]) -> Value:
-    """Return the whole units from one time to another, fewer toward zero."""
+    """Return the whole units from one time to another, truncated toward zero."""
     unit, start, end = arguments
     if not all(
         isinstance(v.type, T.DateType | T.TimestampType | T.TimestampNTZType) for v in (start, end)
     ):
-        raise NotHere("a difference of such times")
+        raise NotHere("timestampdiff of values that are not dates or timestamps")
     name = str(unit.literal).lower()
     if name in _MONTHS:
         between, size = _months_between, _MONTHS[name]
     elif name in _SPANS:
         between, size = _micros_between, _SPANS[name]
     else:
-        raise NotHere(f"the unit {name!r}")
+        raise NotHere(f"the time unit {name!r}")
 
     def units(a: int, b: int) -> int:
         count = abs(between(a, b)) // size
@@ -146,18 +146,18 @@ def _timestamp_diff(arguments: list[Value]) -> Value:
 def _timestamp_add(arguments: list[Value]) -> Value:
     unit, number, start = arguments
     if not isinstance(start.type, _MOMENTS) or not is_integer(number.type):
-        raise NotHere("such a sum of a time")
+        raise NotHere("timestampadd with arguments of these types")
     moment = cast(start, TIMESTAMP) if isinstance(start.type, T.DateType) else start
     name = str(unit.literal).lower()
     if name in _MONTHS:
         size = _MONTHS[name]
         return each(moment.type, lambda n, v: _months_on(v, n * size), number, moment)
     if name not in _SPANS:
-        raise NotHere(f"the unit {name!r}")
+        raise NotHere(f"the time unit {name!r}")
     span = _SPANS[name]
 
     def added(n: int, v: int) -> int:
-        date_of((v + n * span) // DAY)  # readers know no other years
+        date_of((v + n * span) // DAY)  # readers support no other years
         return v + n * span
 
     return each(moment.type, added, number, moment)
@@ -191,7 +191,7 @@ def months_later(days: int, months: int) -> int:
     found = date_of(days)
     year, month = divmod(found.year * 12 + found.month - 1 + months, 12)
     if not 1 <= year <= 9999:
-        raise NotHere("a date beyond the years 1 to 9999")
+        raise NotHere("a date outside the years 1 to 9999")
     last = calendar.monthrange(year, month + 1)[1]
     return date(year, month + 1, min(found.day, last)).toordinal() - EPOCH
 
@@ -220,20 +220,20 @@ def _first_day(unit: str, days: int) -> int:
             return date(found.year, (found.month - 1) // 3 * 3 + 1, 1).toordinal() - EPOCH
         case "year" | "yyyy" | "yy":
             return date(found.year, 1, 1).toordinal() - EPOCH
-    raise NotHere(f"the unit {unit!r}")
+    raise NotHere(f"the time unit {unit!r}")
 
 
 def _trunc(arguments: list[Value]) -> Value:
     value, unit = _date(arguments[0]), arguments[1].literal
     if not isinstance(unit, str):
-        raise NotHere("trunc by a column")
+        raise NotHere("trunc with a unit that is not a constant")
     return each(DATE, partial(_first_day, unit.lower()), value)
 
 
 def _date_trunc(arguments: list[Value]) -> Value:
     unit, value = arguments[0].literal, cast(arguments[1], TIMESTAMP)
     if not isinstance(unit, str) or isinstance(arguments[1].type, T.StringType):
-        raise NotHere("date_trunc of such values")
+        raise NotHere("date_trunc of a string, or with a unit that is not a constant")
     unit = unit.lower()
     if unit in UNITS:
         size = UNITS[unit]
@@ -255,13 +255,13 @@ def _to_utc(arguments: list[Value]) -> Value:
 
 def _to_date(arguments: list[Value]) -> Value:
     if len(arguments) != 1:
-        raise NotHere("to_date by a format")
+        raise NotHere("to_date with a format")
     return cast(arguments[0], DATE)
 
 
 def _to_timestamp(type_: T.DataType, arguments: list[Value]) -> Value:
     if len(arguments) != 1:
-        raise NotHere("to_timestamp by a format")
+        raise NotHere("to_timestamp with a format")
     return cast(arguments[0], type_)
 
 
@@ -270,14 +270,14 @@ def _date_format(arguments: list[Value]) -> Value:
     written = {"yyyy-MM-dd": "%Y-%m-%d", "yyyy-MM": "%Y-%m", "yyyy": "%Y", "HH:mm": "%H:%M"}
     written |= {"yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S", "yyyyMMdd": "%Y%m%d"}
     if pattern.literal not in written or isinstance(value.type, T.StringType):
-        raise NotHere("date_format by such a pattern")
+        raise NotHere("date_format of a string, or with an unsupported pattern")
     form = written[pattern.literal]
     moments = cast(value, TIMESTAMP)
 
     def text(v: int) -> str:
         found = _EPOCH + timedelta(microseconds=v)
         if found.year < 1000:
-            raise NotHere("a year of fewer than four digits")
+            raise NotHere("date_format of a year before 1000")
         return found.strftime(form)
 
     return each(STRING, text, moments)
@@ -285,7 +285,7 @@ def _date_format(arguments: list[Value]) -> Value:
 
 def _make_interval(arguments: list[Value]) -> Value:
     if len(arguments) > 2 and any(a.literal != 0 for a in arguments[2:]):
-        raise NotHere("an interval of more than years and months")
+        raise NotHere("make_interval with more than years and months")
     years, *months = (whole_number(a) for a in arguments[:2])
     if not months:
         return each(INTERVAL, lambda y: (y * 12, 0, 0), years)
@@ -308,16 +308,16 @@ def _make_date(arguments: list[Value]) -> Value:
         try:
             return date(y, m, d).toordinal() - EPOCH
         except ValueError:
-            raise NotHere("a date that does not exist") from None
+            raise NotHere("make_date of a date that does not exist") from None
 
     return each(DATE, made, *(whole_number(a) for a in arguments))
 
 
 def _seconds(arguments: list[Value]) -> Value:
-    """Return the whole seconds since 1970 of a time or a day, cut toward it."""
+    """Return the whole seconds since 1970 of a time or a day, truncated toward zero."""
     (value,) = arguments
     if not isinstance(value.type, T.TimestampType | T.DateType):
-        raise NotHere(f"the seconds of {value.type.simpleString()}")
+        raise NotHere(f"a Unix time of a value of type {value.type.simpleString()}")
 
     def cut(v: int) -> int:
         return v // 1_000_000 if v >= 0 else -(-v // 1_000_000)
@@ -340,7 +340,7 @@ def _next_day(arguments: list[Value]) -> Value:
     short = str(name.literal).lower()
     number = next((i for i, day in enumerate(_DAYS) if short in (day, day[:3], day[:2])), None)
     if number is None:
-        raise NotHere("such a day of the week")
+        raise NotHere("next_day with an unknown day of the week")
     return each(DATE, lambda v: v + 1 + (number - date_of(v).weekday() - 1) % 7, _date(start))
 
 
@@ -348,7 +348,7 @@ def _date_part(arguments: list[Value]) -> Value:
     part, value = arguments
     name = _PARTS.get(str(part.literal).lower())
     if name is None or not isinstance(value.type, _MOMENTS):
-        raise NotHere("such a part of a time")
+        raise NotHere("date_part with an unsupported part or type")
     if name in ("hour", "minute") and isinstance(value.type, T.DateType):
         value = cast(value, TIMESTAMP)
     return TIMES[name]([value])

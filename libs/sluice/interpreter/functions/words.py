@@ -17,7 +17,7 @@ def _split_part(arguments: list[Value]) -> Value:
 
     def part(v: str, separator: str, n: int) -> str:
         if n in (0, -(2**31)):
-            raise NotHere(f"a part of number {n}")
+            raise NotHere(f"split_part with the part number {n}")
         parts = v.split(separator) if separator else [v]
         if abs(n) > len(parts):
             return ""
@@ -46,7 +46,7 @@ def _character(arguments: list[Value]) -> Value:
     """Return the character of a code's last byte."""
     (code,) = arguments
     if not is_integer(code.type):
-        raise NotHere("a character of what is no whole number")
+        raise NotHere("chr of a value that is not an integer")
     return each(STRING, lambda n: chr(n & 255) if n >= 0 else "", code)
 
 

@@ -1,6 +1,6 @@
 """Aggregates: functions of the rows of a group.
 
-Sums of DOUBLE depend on the order of their rows in Spark, too; the order here is that of the rows.
+Sums of DOUBLE depend on the order of their rows in Spark, too; here, rows are added in their order.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ FALSE = constant(value=False, type_=BOOLEAN)
 
 
 def _given(rows: ValueRows) -> list[Any]:
-    if type(rows) is Same and rows and rows.value[0] is None:  # isinstance is slow, if often asked
+    if type(rows) is Same and rows and rows.value[0] is None:  # isinstance is slow if called often
         return []
     return [row[0] for row in rows if row[0] is not None]
 
@@ -62,7 +62,7 @@ def _sum(arguments: list[Value]) -> FoldedAggregate:
         type_ = of_decimal(Decimal(value.type.precision, value.type.scale).sum())
         return type_, _decimal_total(type_), arguments
     if not isinstance(value.type, T.DoubleType):
-        raise NotHere(f"a sum of {value.type.simpleString()}")
+        raise NotHere(f"a sum or average of values of type {value.type.simpleString()}")
     return (
         DOUBLE,
         lambda rows: float(reduce(add, given, 0)) if (given := _given(rows)) else None,
@@ -143,7 +143,9 @@ def _first_by(descending: bool, arguments: list[Value]) -> FoldedAggregate:
     value, by, most = arguments
     order, count = order_of(by.type), most.literal
     if most.type != INT or not 1 <= count <= MOST_FIRST:
-        raise NotHere("min_by or max_by of such a number of rows")
+        raise NotHere(
+            f"min_by or max_by with a number of rows that is not a constant from 1 to {MOST_FIRST}"
+        )
 
     def chosen(rows: ValueRows) -> tuple[Any, ...] | None:
         given = [(order(k), i) for i, (_, k) in enumerate(rows) if k is not None]
@@ -167,7 +169,7 @@ def _end(at: int, arguments: list[Value]) -> FoldedAggregate:
     value, ignoring = arguments[0], arguments[1] if arguments[1:] else FALSE
     ignores = ignoring.literal
     if not isinstance(ignores, bool):
-        raise NotHere("first or last by such an option")
+        raise NotHere("first or last whose second argument is not a constant boolean")
 
     def chosen(rows: ValueRows) -> Any:
         found = _given(rows) if ignores else [row[0] for row in rows]
@@ -208,12 +210,12 @@ def _truth(decide: Callable[[list[bool]], bool], arguments: list[Value]) -> Fold
 def _mode(arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if has_floats(value.type) or isinstance(value.type, T.MapType | T.BinaryType):
-        raise NotHere(f"a mode of {value.type.simpleString()}")
+        raise NotHere(f"mode of values of type {value.type.simpleString()}")
 
     def most(rows: ValueRows) -> Any:
         counted = Counter(_given(rows)).most_common(2)
         if len(counted) > 1 and counted[0][1] == counted[1][1]:
-            raise NotHere("a mode with several values that tie")
+            raise NotHere("mode of values that tie")
         return counted[0][0] if counted else None
 
     return value.type, most, arguments
@@ -244,9 +246,9 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], FoldedAggregate]] = {
     "approx_count_distinct": _approximate,
 }
 OF_DISTINCT = ("count", "sum", "avg", "mean", "min", "max")
-# Of one row, its value; but for sums of DOUBLE, in which -0.0 becomes 0.0.
+# For one row, its value; except sums of DOUBLE, in which -0.0 becomes 0.0.
 OF_ONE = frozenset({"sum", "min", "max", *ENDS})
-# Known, so that one without a meaning here is not taken for a function of rows.
+# Known, so that an unsupported one is not taken for a scalar function.
 SPARKS = frozenset(
     {
         *("hll_sketch_agg", "hll_union_agg", "percentile", "median"),
@@ -262,7 +264,7 @@ def arguments_of(call: FunctionCall) -> list[ExpressionNode]:
     if not stars:
         return list(call.arguments)
     if call.name != "count" or call.is_distinct or len(call.arguments) > 1 or stars[0].of:
-        raise NotHere(f"all columns in {call.name}")
+        raise NotHere(f"* in {call.name}")
     return [Literal(1, INT)]
 
 
@@ -271,12 +273,12 @@ def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> Fol
     if name not in AGGREGATES:
         raise NotHere(f"the aggregate {name}")
     if name != "count" and not 1 <= len(arguments) <= MOST_ARGUMENTS.get(name, 1):
-        raise NotHere(f"{name} of {len(arguments)} arguments")
+        raise NotHere(f"{name} with {len(arguments)} arguments")
     type_, fold, taken = AGGREGATES[name](arguments)
     if not is_distinct:
         return type_, fold, taken
     if name not in OF_DISTINCT:
-        raise NotHere(f"{name} of distinct values")
+        raise NotHere(f"{name} with DISTINCT")
     taken = arguments
     keys = [keyed(a.type) for a in taken]
     fold = AGGREGATES[name](arguments)[1] if name != "count" else _count_rows

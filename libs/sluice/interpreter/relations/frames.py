@@ -14,7 +14,7 @@ from sluice.interpreter.values.zones import DAY
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
 WHOLE = (T.IntegerType, T.LongType, T.DateType)
 
-# From rows in order, and the place where each one's peers begin, to (first, behind the last).
+# From rows in order, and the start of each one's peers, to (first, after the last).
 FrameBounds = list[tuple[int, int]]
 Framing = Callable[[Sequence[int], Sequence[int]], FrameBounds]
 
@@ -23,15 +23,15 @@ def framing(frame: Frame, keys: Sequence[CompiledSortItem]) -> Callable[[ColumnB
     """Return the frames of a batch's rows."""
     ends = (frame.lower, frame.upper)
     if None not in ends and _least(frame.lower) > _least(frame.upper):
-        raise NotHere("a frame that ends before it begins")
+        raise NotHere("a window frame that ends before it begins")
     if not frame.by_rows and not keys:
-        raise NotHere("a frame of RANGE without an order")
+        raise NotHere("a RANGE frame without ORDER BY")
     if frame.by_rows or all(bound in (None, 0) for bound in ends):
         return lambda _: lambda _rows, peers: _by_place(frame, peers)
     (key,) = keys
     units = {b.unit if isinstance(b, TimeOffset) else "" for b in ends if b}
     if len(units) > 1:
-        raise NotHere("a frame between bounds of two types")
+        raise NotHere("a window frame whose bounds have different types")
     lower, upper = (_distance(bound, key.value.type) for bound in ends)
 
     def of(batch: ColumnBatch) -> Framing:
@@ -60,7 +60,7 @@ def _distance(bound: FrameBound, type_: T.DataType) -> int | None:
             return micros // DAY
         case int() if isinstance(type_, WHOLE):
             return bound
-    raise NotHere("a frame by such a range of values")
+    raise NotHere("a RANGE frame with a bound that does not fit its order")
 
 
 def _near(
@@ -76,7 +76,7 @@ def _near(
     farthest = max(abs(lower or 0), abs(upper or 0))
     safe = 1 << (62 if isinstance(key.value.type, MOMENTS) else 31)
     if any(abs(v) + farthest >= safe for v in known):
-        raise NotHere("a range beyond the order's type")
+        raise NotHere("a RANGE frame that exceeds the type of its order")
     first = next((i for i, v in enumerate(values) if v is not None), len(values))
     ends = ends_of(peers)
     found: FrameBounds = []
@@ -101,14 +101,14 @@ def _by_place(frame: Frame, peers: Sequence[int]) -> FrameBounds:
         )
     first, last = frame.lower, frame.upper
     if isinstance(first, TimeOffset) or isinstance(last, TimeOffset):
-        raise NotHere("a frame of ROWS by an interval")
+        raise NotHere("a ROWS frame with an interval")
     lower = [0 if first is None else max(0, i + first) for i in range(count)]
     upper = [count if last is None else i + last + 1 for i in range(count)]
     return [(a, max(a, min(b, count))) for a, b in zip(lower, upper, strict=True)]
 
 
 def ends_of(peers: Sequence[int]) -> list[int]:
-    """Return, for each place, the one behind the last of its peers."""
+    """Return, for each place, the one after the last of its peers."""
     counts: dict[int, int] = {}
     for first in peers:
         counts[first] = counts.get(first, 0) + 1

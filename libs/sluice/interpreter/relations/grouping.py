@@ -45,7 +45,7 @@ def is_aggregated(node: ExpressionNode) -> bool:
 def aggregate(
     relation: Relation, by: Sequence[ExpressionNode], nodes: Sequence[ExpressionNode]
 ) -> Relation:
-    """Return a row for each group: what it is grouped by, and the expressions of aggregates."""
+    """Return a row for each group: its keys, and the expressions of aggregates."""
     bindings = Bindings(relation.columns)
     keys = [compile_node(node, bindings) for node in by]
     unplaced(keys)
@@ -117,7 +117,7 @@ def _met(wanted: Values, groups: GroupRows) -> GroupRows:
 
 
 def _rows(batch: ColumnBatch, values: list[Value]) -> Sequence[tuple[Any, ...]]:
-    """Return each row's values; rows that are all alike are not made one by one."""
+    """Return each row's values; identical rows are not built one by one."""
     columns = [v.run(batch) for v in values]
     same = [one.value for one in map(settled, columns) if one]
     if len(same) == len(columns):

@@ -1,4 +1,4 @@
-"""Joins: by hashing what an equality compares; the rest of the condition is computed on pairs."""
+"""Joins: by hashing the sides of equalities; the rest of the condition is computed on pairs."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ MOST_PAIRS = 2_000_000
 
 @dataclass(frozen=True)
 class Equality:
-    """Two expressions, of either side, that are to be equal; with nulls, if it is `<=>`."""
+    """Two expressions, one of each side, that must be equal; with nulls, if it is `<=>`."""
 
     left: Value
     right: Value
@@ -78,7 +78,7 @@ def join(left: Relation, right: Relation, kind: int, condition: ExpressionNode |
 def _sides(
     left: Relation, right: Relation, kind: int, equalities: Sequence[Equality]
 ) -> tuple[ColumnBatch, ColumnBatch]:
-    """Return both sides' rows; of one that can be narrowed, those that the other may match."""
+    """Return both sides' rows; of one that can be narrowed, only those that may match."""
     of_left = [(e.places[0], e.right) for e in equalities if e.places[0] is not None]
     of_right = [(e.places[1], e.left) for e in equalities if e.places[1] is not None]
     if left.narrow and of_left and kind in (INNER, SEMI, RIGHT):
@@ -105,7 +105,7 @@ def _distinct(batch: ColumnBatch, value: Value) -> list[Any]:
 def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str]) -> Relation:
     """Return a join by columns of the same names, which the result has once."""
     if kind not in (INNER, LEFT, SEMI, ANTI):
-        raise NotHere("a join by names that keeps rows of the right")
+        raise NotHere("a right or full join with USING")
     one, other = _aliased(left, "_left"), _aliased(right, "_right")
     pairs = [
         FunctionCall("==", (ColumnName(("_left", n)), ColumnName(("_right", n)))) for n in names
@@ -172,7 +172,7 @@ def _equality(
 
 
 def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
-    """Return the number of a column that stands by itself."""
+    """Return the number of a column that is the whole expression."""
     if not isinstance(node, ColumnName):
         return None
     at, rest = find(node.parts, columns)
@@ -193,7 +193,7 @@ def _matches(
 ) -> Iterator[tuple[int, int]]:
     """Yield the pairs of rows for which the equalities hold."""
     if not equalities and a.count * b.count > MOST_PAIRS:
-        raise NotHere("a join of that many pairs of rows")
+        raise NotHere("a join without equalities of too many rows")
     strict = [i for i, e in enumerate(equalities) if not e.with_nulls]
     by_key: dict[tuple[Any, ...], list[int]] = {}
     for row, key in enumerate(keys_of(b, [e.right for e in equalities])):
@@ -208,7 +208,7 @@ def _matches(
 def _shaped(
     kind: int, a: ColumnBatch, b: ColumnBatch, width: int, found: list[tuple[int, int]]
 ) -> ColumnBatch:
-    """Return the rows that a join of that kind gives for these pairs."""
+    """Return the rows of a join of that kind for these pairs."""
     lefts = {i for i, _ in found}
     if kind in (SEMI, ANTI):
         return a.take([i for i in range(a.count) if (i in lefts) == (kind == SEMI)])

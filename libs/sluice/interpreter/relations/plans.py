@@ -1,4 +1,4 @@
-"""Relations of Spark Connect's protocol, as far as they are known here."""
+"""Supported relations of Spark Connect's protocol."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -46,7 +46,7 @@ class Plans:
         self._known: dict[int, Relation] = {}
 
     def relation(self, plan: proto.Relation) -> Relation:
-        """Return the relation of a plan. Raises NotHere for what is unknown here."""
+        """Return the relation of a plan. Raises NotHere for unknown parts."""
         known = plan.common.plan_id if plan.HasField("common") else None
         if known in self._known:
             return self._known[known]
@@ -61,20 +61,20 @@ class Plans:
         return found
 
     def forget(self) -> None:
-        """Forget the relations that were read."""
+        """Drop the relations that were read."""
         self._known.clear()
 
     def table(self, name: str) -> Relation:
-        """Return the rows that were handed over under that name."""
+        """Return the rows passed in under that name."""
         if name not in self._tables:
-            raise NotHere(f"rows of the name {name}")
+            raise NotHere(f"the unknown table {name}")
         return self._tables[name]
 
 
 def _rows(
     relation: Relation, chosen: Callable[[ColumnBatch], Sequence[int]], narrow: Narrow | None = None
 ) -> Relation:
-    """Return the rows of a relation that are chosen by number, in that order."""
+    """Return rows of a relation by number, in that order."""
 
     def compute() -> ColumnBatch:
         batch = relation.rows()
@@ -110,7 +110,7 @@ def _local(_: Plans, plan: Any) -> Relation:
 def _range(_: Plans, plan: Any) -> Relation:
     numbers = range(plan.start, plan.end, plan.step)
     if len(numbers) > MOST_ROWS:
-        raise NotHere(f"a range of {len(numbers)} rows")
+        raise NotHere(f"a range of {len(numbers):,} rows")
     column_ = RelationColumn("id", T.LongType())
     return Relation((column_,), lambda: ColumnBatch(len(numbers), {0: list(numbers)}))
 
@@ -165,7 +165,7 @@ def _set_operation(plans: Plans, plan: Any) -> Relation:
     if plan.by_name:
         left, right = _by_name(left, right, missing=plan.allow_missing_columns)
     if len(left.columns) != len(right.columns):
-        raise NotHere("a union of tables with other columns")
+        raise NotHere("a union of tables with different columns")
     pairs = list(zip(left.columns, right.columns, strict=True))
     types = [wider(a.type, b.type) for a, b in pairs]
     columns = tuple(RelationColumn(a.name, t) for (a, _), t in zip(pairs, types, strict=True))
@@ -187,7 +187,7 @@ def _by_name(left: Relation, right: Relation, *, missing: bool) -> tuple[Relatio
     names = {c.name.lower(): c for c in left.columns}
     others = {c.name.lower(): c for c in right.columns}
     if not missing and names.keys() != others.keys():
-        raise NotHere("a union of tables with other columns")
+        raise NotHere("a union of tables with different columns")
     every = [*left.columns, *(c for n, c in others.items() if n not in names)]
     return _only(left, every), _only(right, every)
 
@@ -215,7 +215,7 @@ def _drop_nulls(plans: Plans, plan: Any) -> Relation:
     """Return the rows without a null in these columns, or in any."""
     relation = plans.relation(plan.input)
     if plan.HasField("min_non_nulls"):
-        raise NotHere("rows with so many values")
+        raise NotHere("dropna with a threshold")
     names = plan.cols or [c.name for c in relation.columns]
     places = [find((name,), relation.columns)[0] for name in names]
 
@@ -249,7 +249,7 @@ def _limit(plans: Plans, plan: Any) -> Relation:
 
 def _aggregate(plans: Plans, plan: Any) -> Relation:
     if plan.group_type != GROUPBY:
-        raise NotHere("a grouping of that kind")
+        raise NotHere("a grouping other than GROUP BY")
     by = [protocol.read(e) for e in plan.grouping_expressions]
     nodes = [protocol.read(e) for e in plan.aggregate_expressions]
     return aggregate(plans.relation(plan.input), by, nodes)
@@ -294,7 +294,7 @@ def _deduplicate(plans: Plans, plan: Any) -> Relation:
 
 
 def _without_signs(relation: Relation, places: Sequence[int]) -> Relation:
-    """Return the rows with 0.0 for -0.0 in these columns, as Spark shows what it groups by."""
+    """Return the rows with 0.0 for -0.0 in these columns, as Spark shows grouping keys."""
     signed = [i for i in places if has_floats(relation.columns[i].type)]
     if not signed:
         return relation
@@ -334,7 +334,7 @@ def _renamed(plans: Plans, plan: Any) -> Relation:
 
 
 def _same(plans: Plans, plan: Any) -> Relation:
-    """Return the input of what only concerns how Spark computes."""
+    """Return the input of a relation that only affects how Spark computes."""
     return plans.relation(plan.input)
 
 

@@ -66,7 +66,7 @@ def project(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
 
 
 def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
-    """Return the number of the column that an expression only shows."""
+    """Return the number of the column if an expression is only that."""
     match node:
         case Alias():
             return _place(node.child, columns)
@@ -84,7 +84,7 @@ def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | Non
 def _column(
     node: ExpressionNode, value: Value, columns: Sequence[RelationColumn]
 ) -> RelationColumn:
-    """Return a projected column; one that is only named keeps its relation's alias."""
+    """Return a projected column; a plain one keeps its relation's alias."""
     if isinstance(node, ColumnNumber):
         return columns[node.number]
     if isinstance(node, ColumnName):
@@ -119,12 +119,12 @@ def _spread(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     """Return a row for each element of an array, beside the other columns."""
     found = [(i, call) for i, node in enumerate(nodes) if (call := _generator(node))]
     if len(found) != 1 or isinstance(nodes[found[0][0]], WindowFunction):
-        raise NotHere("two arrays spread at once")
+        raise NotHere("explode of several arrays, or within a window function")
     at, call = found[0]
     bindings = Bindings(relation.columns)
     items = compile_node(call.arguments[0], bindings)
     if not isinstance(items.type, T.ArrayType):
-        raise NotHere("explode of no array")
+        raise NotHere("explode of a value that is not an array")
     is_outer, with_place = call.name.endswith("_outer"), call.name.startswith("pos")
     node = nodes[at]
     names = (

@@ -19,10 +19,10 @@ class Relation:
 
     A column may be computed only when it is first read.
 
-    `narrow`, if known, takes the number of a column and values: it returns a relation that has at
-    least the rows with these values, and costs less; None if it can't by that column.
+    `narrow`, if known, takes the number of a column and values. It returns a cheaper relation that
+    has at least the rows with these values; None if it can't by that column.
 
-    `stored`: the same rows in Arrow, if they are at hand.
+    `stored`: the same rows in Arrow, if they are in memory.
     """
 
     columns: tuple[RelationColumn, ...]
@@ -57,7 +57,7 @@ class Relation:
     def through(
         self, again: Callable[["Relation"], "Relation"], places: Sequence[int | None] | None = None
     ) -> Narrow | None:
-        """Return how a relation is narrowed that `again` makes of this one, row by row.
+        """Return how to narrow a relation that `again` computes from this one, row by row.
 
         `places`: for each of its columns, the number of this one's column that it shows.
         """

@@ -30,7 +30,7 @@ class CompiledSortItem:
         return cls(compile_node(order.child, bindings), order.descending, order.nulls_first)
 
     def places(self, batch: ColumnBatch) -> list[Any]:
-        """Return what Python sorts, in reverse if descending."""
+        """Return the sort key for Python, reversed if descending."""
         order = order_of(self.value.type)
         null = (2,) if self.nulls_first == self.descending else (0,)
         values = self.value.run(batch)
@@ -40,9 +40,9 @@ class CompiledSortItem:
 
 
 def unplaced(values: Sequence[Value]) -> None:
-    """Raise NotHere for a whole constant, which Spark takes for the number of a column."""
+    """Raise NotHere for an integer constant, which Spark reads as the number of a column."""
     if any(v.is_literal and isinstance(v.type, T.IntegerType) for v in values):
-        raise NotHere("the number of a column")
+        raise NotHere("GROUP BY or ORDER BY with the number of a column")
 
 
 def in_order(

@@ -1,4 +1,4 @@
-"""Stored rows and rows at hand as relations; a large one can be narrowed before it is read."""
+"""Stored rows and rows in memory as relations; a large one can be narrowed before it is read."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -18,8 +18,8 @@ from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.column_batch import ColumnBatch
 from sluice.interpreter.values.value_types import plain
 
-MOST_ROWS = 200_000  # computed at once; of more, Spark is the quicker
-NARROWED_ROWS = 1_000  # fewer are read whole
+MOST_ROWS = 200_000  # computed together; for more, Spark is faster
+NARROWED_ROWS = 1_000  # smaller tables are read whole
 # Statistics of texts are views in files of delta-rs; Arrow fails to compare these with plain texts.
 LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)
@@ -54,7 +54,7 @@ def _where(
 
 
 def of_arrow(rows: pa.Table, schema: T.StructType) -> Relation:
-    """Return rows at hand as a relation; many of them can be narrowed, too."""
+    """Return rows in memory as a relation; a large one can be narrowed, too."""
     if rows.num_rows > NARROWED_ROWS:
         return replace(of_dataset(ds.dataset(rows), schema), stored=rows)
     columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)

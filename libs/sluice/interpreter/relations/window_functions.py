@@ -27,7 +27,7 @@ MOST_STEPS = 5_000_000
 WHOLE = Frame(by_rows=True, lower=None, upper=None)
 SO_FAR = Frame(by_rows=False, lower=None, upper=0)
 
-# Rows of a partition in their order, and the place where each one's peers begin.
+# Rows of a partition in order, and the start of each one's peers.
 Ranker = Callable[[Sequence[int], Sequence[int]], list[Any]]
 
 
@@ -68,7 +68,7 @@ RANKERS: Mapping[str, tuple[Any, Ranker]] = {
 def compile_over(node: WindowFunction, bindings: Bindings) -> Value:
     """Return a window function over all rows of a batch."""
     if not isinstance(node.function, FunctionCall):
-        raise NotHere("such a window function")
+        raise NotHere("a window function that is not a function call")
     partition = [compile_node(p, bindings) for p in node.partition]
     keys = [CompiledSortItem.of(o, bindings) for o in node.order]
     type_, compute = _function(node, node.function, keys, bindings)
@@ -102,11 +102,11 @@ def _peers(rows: Sequence[int], places: Sequence[list[Any]]) -> list[int]:
 def _check(node: WindowFunction, call: FunctionCall) -> None:
     """Raise NotHere for what Spark refuses in a window."""
     if call.is_distinct or call.where or (node.ignores_nulls and call.name not in OF_KNOWN):
-        raise NotHere(f"{call.name} of some rows of a window")
+        raise NotHere(f"the window function {call.name} with DISTINCT, FILTER or IGNORE NULLS")
     if call.name in (*RANKERS, *SHIFTS) and (node.frame or not node.order):
-        raise NotHere(f"{call.name} without an order, or with a frame")
+        raise NotHere(f"{call.name} without ORDER BY, or with a frame")
     if call.name in RANKERS and call.arguments:
-        raise NotHere(f"{call.name} of a value")
+        raise NotHere(f"{call.name} with an argument")
 
 
 def _function(
@@ -147,13 +147,13 @@ def _of_known(fold: Fold) -> Fold:
 
 def _framed(fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
     if sum(b - a for a, b in set(bounds)) > MOST_STEPS:
-        raise NotHere("a window's frames of that many rows")
+        raise NotHere("window frames with too many rows")
     known = {bound: fold(values[bound[0] : bound[1]]) for bound in set(bounds)}
     return [known[bound] for bound in bounds]
 
 
 def _running(fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
-    """Fold ever longer beginnings: each is the fold of the one before and what is added."""
+    """Fold growing prefixes: each continues the fold of the one before."""
     total = fold([])
     found, is_count = [total], total == 0
     for value in values:
@@ -173,14 +173,14 @@ def _shifted(
     value, *more = (compile_node(a, bindings) for a in call.arguments)
     by = more[0] if more else constant(1, INT)
     if not isinstance(by.literal, int) or by.type != INT or len(more) > 2:
-        raise NotHere(f"{call.name} by such a number")
+        raise NotHere(f"{call.name} with an offset that is not a constant INT")
     step = -by.literal if call.name == "lag" else by.literal
     default = more[1] if len(more) > 1 and more[1].literal is not None else None
     type_ = value.type
     if default and common([type_, default.type]) != type_ and not _is_few_digits(default, type_):
-        raise NotHere(f"{call.name} with a default of another type")
+        raise NotHere(f"{call.name} with a default of a different type")
     if ignores_nulls and not step:
-        raise NotHere(f"{call.name} of the row itself, ignoring nulls")
+        raise NotHere(f"{call.name} with offset 0 and IGNORE NULLS")
     default = cast(default, type_) if default else None
 
     def compute(batch: ColumnBatch) -> Ranker:
@@ -201,7 +201,7 @@ def _shifted(
 
 
 def _is_few_digits(value: Value, type_: Any) -> bool:
-    """Return whether it is a whole constant that a decimal has room for, or refuses."""
+    """Return whether it is an integer constant to be converted to a decimal."""
     return isinstance(type_, DecimalType) and value.is_literal and is_integer(value.type)
 
 

@@ -1,6 +1,5 @@
-"""Columns that need no list of values: one value in all rows, or Arrow's until somebody looks.
-
-Most columns of a batch are handed through, and most conditions are the same for all of its rows.
+"""Columns without a list of values: one value in all rows, or Arrow's until they are read. Most
+columns of a batch are passed through, and most conditions are the same for all of its rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +38,7 @@ class Same(Sequence[Any]):
 
 
 class ArrowColumn(Sequence[Any]):
-    """A column of Arrow's, whose values are made when they are first read."""
+    """A column of Arrow's, whose values are converted when first read."""
 
     __slots__ = ("_values", "array", "type")
 
@@ -88,7 +87,7 @@ def held(column: pa.ChunkedArray, type_: T.DataType) -> ArrowColumn:
 
 
 def settled(values: Values) -> Same | None:
-    """Return a column as one value, if it surely has but one."""
+    """Return a column as one value, if it certainly has only one."""
     if isinstance(values, ArrowColumn):
         return values.settled()
     return values if isinstance(values, Same) else None

@@ -1,4 +1,4 @@
-"""Values as texts, in the form that Spark gives them."""
+"""Values as texts, in Spark's form."""
 
 from datetime import date
 
@@ -47,7 +47,7 @@ def date_of(days: int) -> date:
     try:
         return date.fromordinal(days + EPOCH)
     except (ValueError, OverflowError):
-        raise NotHere("a date beyond the years 1 to 9999") from None
+        raise NotHere("a date outside the years 1 to 9999") from None
 
 
 def date_text(days: int) -> str:

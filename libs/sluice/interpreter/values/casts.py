@@ -42,7 +42,7 @@ MOST = 100_000  # characters or elements that one value is made of
 
 
 def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
-    """Return the value in another type. Raises NotHere for a cast that is unknown here."""
+    """Return the value in another type. Raises NotHere for an unsupported cast."""
     if value.type == type_:
         return value
     caster = caster_of(value.type, type_)
@@ -55,7 +55,7 @@ def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
 
 
 def boolean(value: Value) -> Value:
-    """Return what is true or false; other types are left to Spark."""
+    """Return a BOOLEAN; other types are left to Spark."""
     if not isinstance(value.type, T.BooleanType | T.NullType):
         raise NotHere(f"{value.type.simpleString()} as a condition")
     return cast(value, T.BooleanType())
@@ -76,11 +76,11 @@ def whole(value: Value) -> Value:
 
 
 def length(value: Value) -> Value:
-    """Return a length of what is made, no less than 0; a very great one is left to Spark."""
+    """Return the length of a result, at least 0; a very large one is left to Spark."""
 
     def few(count: int) -> int:
         if abs(count) > MOST:
-            raise NotHere(f"a length of {count}")
+            raise NotHere(f"a string or array of length {count}")
         return max(count, 0)
 
     return each(INT, few, whole(value))
@@ -151,7 +151,7 @@ def _single(value: float) -> float:
 def _exact_single(value: int) -> float:
     """Return a whole number as FLOAT. Spark leaves out a FLOAT on the way to DOUBLE."""
     if _single(value) != value:
-        raise NotHere("a whole number between two of FLOAT")
+        raise NotHere("an integer that FLOAT can't represent exactly")
     return float(value)
 
 
@@ -175,7 +175,7 @@ def _nullable(caster: Caster) -> Caster:
 
 
 def _tried(a: T.DataType, b: T.DataType, caster: Caster) -> Caster:
-    """Return null for what is out of range; a text of another shape is left to Spark."""
+    """Return null for a value out of range; a text of another form is left to Spark."""
     if (is_number(a) or isinstance(a, T.StringType)) and (is_number(b) or is_moment(b)):
 
         def attempt(value: Any) -> Any:
@@ -212,7 +212,7 @@ def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Cast
     def cut(v: int) -> int:
         whole = abs(v) // unit
         if not is_long and int(abs(v) / unit) != whole:
-            raise NotHere("a decimal whose nearest DOUBLE is another whole number")
+            raise NotHere("a DECIMAL whose nearest DOUBLE rounds to a different integer")
         return fits(whole if v >= 0 else -whole)
 
     return cut
@@ -274,4 +274,4 @@ def _decoded(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise NotHere("bytes that are no UTF-8, as a text") from None
+        raise NotHere("a cast to string of bytes that are not UTF-8") from None

@@ -1,4 +1,4 @@
-"""Rows that an expression is computed over, as columns; parts of them are taken when needed."""
+"""Rows for an expression, as columns, from which parts can be selected."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from sluice.interpreter.values.arrow_conversion import Values
 class ColumnBatch:
     """Columns of equal length, by number; a lambda's variables by their own keys.
 
-    `later`: columns that are computed when they are first read, as Spark computes none unread.
+    `later`: columns that are computed when first read, because Spark computes no unused ones.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ Evaluation = Callable[[ColumnBatch], Values]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An expression with its type, ready to be computed; `literal`: it is this constant."""
+    """An expression with its type, ready to be computed; `literal`: its constant, if it is one."""
 
     type: T.DataType
     run: Evaluation
@@ -116,7 +116,7 @@ def whole(type_: T.DataType, function: Callable[..., Any], *arguments: Value) ->
 
 
 def _only_row(columns: Sequence[Values]) -> tuple[Any, ...]:
-    """Return the row that all rows are; nothing if they may differ, or if there is none."""
+    """Return the row if all rows are the same; nothing if they may differ, or if there is none."""
     same = [one.value for one in map(settled, columns) if one]
     return tuple(same) if len(same) == len(columns) else ()
 
@@ -136,7 +136,7 @@ def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
 
 
 def element_type(value: Value) -> T.DataType:
-    """Return the type of an array's elements. Raises NotHere for what is no array."""
+    """Return the type of an array's elements. Raises NotHere unless it is an array."""
     if not isinstance(value.type, T.ArrayType):
-        raise NotHere(f"a function of arrays of {value.type.simpleString()}")
+        raise NotHere(f"an array function of a value of type {value.type.simpleString()}")
     return value.type.elementType

@@ -1,4 +1,4 @@
-"""Texts as numbers, dates and times; a text of another shape is left to Spark."""
+"""Texts as numbers, dates and times; a text of another form is left to Spark."""
 
 import math
 import re
@@ -33,7 +33,7 @@ def whole_number(text: str) -> int:
     text = text.strip(SPACE)
     found = _WHOLE.fullmatch(text)
     if not found:
-        raise BadValue(f"the text {text!r} as a whole number")
+        raise BadValue(f"the string {text!r} as an integer")
     _check_length(found[2])
     return int(found[1] + found[2])
 
@@ -43,9 +43,9 @@ def decimal(text: str, scale: int) -> int:
     text = text.strip(SPACE)
     found = _DECIMAL.fullmatch(text)
     if not found:
-        raise BadValue(f"the text {text!r} as a decimal")
+        raise BadValue(f"the string {text!r} as a DECIMAL")
     if not any(map(str.isdigit, text)):
-        raise OutOfRange(f"the text {text!r} has no digits")
+        raise OutOfRange(f"the string {text!r}, which has no digits")
     _check_length(found[2])
     value = rescale(int(f"0{found[2]}{found[3] or ''}"), len(found[3] or ""), scale)
     return -value if found[1] == "-" else value
@@ -61,12 +61,12 @@ def double(text: str) -> float:
     if text.strip(SPACE).lower() in _NOT_FINITE:
         return float(text)
     if not _NUMBER.fullmatch(text.strip(SPACE)):
-        raise BadValue(f"the text {text!r} as a number")
+        raise BadValue(f"the string {text!r} as a number")
     return float(text)
 
 
 def single(text: str) -> float:
-    """Return the nearest FLOAT of a text, of two the even one, as rounding it once gives it."""
+    """Return the nearest FLOAT of a text, rounded once, half to even."""
     with np.errstate(over="ignore"):
         near = np.float32(double(text))
     if not np.isfinite(near):
@@ -86,14 +86,14 @@ def day(text: str) -> int:
     """Return the days since the epoch."""
     found = _DATE.fullmatch(text.strip(SPACE))
     if not found:
-        raise BadValue(f"the text {text!r} as a date")
+        raise BadValue(f"the string {text!r} as a date")
     year, *rest = map(int, found.groups())
     try:
         if year == 0:  # which Python lacks
             return date(400, *rest).toordinal() - DAYS_OF_400_YEARS - EPOCH
         return date(year, *rest).toordinal() - EPOCH
     except ValueError:
-        raise OutOfRange(f"there is no date {text}") from None
+        raise OutOfRange(f"the date {text}, which does not exist") from None
 
 
 def moment(text: str, *, with_zone: bool) -> int:
@@ -103,10 +103,10 @@ def moment(text: str, *, with_zone: bool) -> int:
         return day(text) * DAY
     found = _MOMENT.fullmatch(text)
     if not found or (found[6] and not with_zone):
-        raise BadValue(f"the text {text!r} as a time")
+        raise BadValue(f"the string {text!r} as a timestamp")
     hour, minute, second = (int(part or 0) for part in found.groups()[1:4])
     if hour > 23 or minute > 59 or second > 59:
-        raise OutOfRange(f"there is no time {text}")
+        raise OutOfRange(f"the time {text}, which does not exist")
     micros = int((found[5] or "")[:6].ljust(6, "0"))
     local = day(found[1]) * DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
     return local - _offset(local, found[6]) if found[6] else local
@@ -119,6 +119,6 @@ def _offset(local: int, zone: str) -> int:
     if zone[0] in "+-":
         hours, minutes = int(zone[1:3]), int(zone[-2:])
         if hours > 18 or minutes > 59 or (hours == 18 and minutes):
-            raise OutOfRange(f"there is no zone {zone}")
+            raise OutOfRange(f"the timezone {zone}, which does not exist")
         return (hours * 60 + minutes) * (-60_000_000 if zone[0] == "-" else 60_000_000)
     return offset_at(local, region(zone))

@@ -19,7 +19,7 @@ def bounded(type_: T.DataType) -> Callable[[int], int]:
     def check(value: int) -> int:
         if -most <= value < most:
             return value
-        raise OutOfRange(f"{value} is out of the range of {type_.simpleString()}")
+        raise OutOfRange(f"{value}, which is out of the range of {type_.simpleString()}")
 
     return check
 
@@ -45,7 +45,7 @@ def fits_in(type_: T.DecimalType) -> Callable[[int], int]:
     def check(value: int) -> int:
         if -most < value < most:
             return value
-        raise OutOfRange(f"more digits than {type_.simpleString()} has")
+        raise OutOfRange(f"a value with more digits than {type_.simpleString()} has")
 
     return check
 
@@ -53,7 +53,7 @@ def fits_in(type_: T.DecimalType) -> Callable[[int], int]:
 def truncated(value: float) -> int:
     """Return a DOUBLE without its fraction."""
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
-        raise OutOfRange(f"{value} as a whole number")
+        raise OutOfRange(f"{value} as an integer")
     return 2**63 - 1 if value == 2**63 else int(value)  # the nearest DOUBLE of the greatest BIGINT
 
 
@@ -67,7 +67,7 @@ def printable(value: float) -> float:
 def decimal_of_double(value: float, scale: int) -> int:
     """Return the unscaled decimal nearest to the digits of a DOUBLE."""
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
-        raise OutOfRange(f"{value} as a decimal")
+        raise OutOfRange(f"{value} as a DECIMAL")
     number, _, power = repr(printable(value)).partition("e")
     whole, _, fraction = number.partition(".")
     places = len(fraction) - int(power or 0)

@@ -38,9 +38,9 @@ def has_maps(type_: T.DataType) -> bool:
 
 
 def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
-    """Return a function to values that are equal if Spark groups their originals together.
+    """Return a function to keys that are equal if Spark groups the values together.
 
-    None if the values themselves are such. NaN equals NaN, -0.0 equals 0.0. Maps are refused.
+    None if the values can be keys themselves. NaN equals NaN, -0.0 equals 0.0. Maps are refused.
     """
     if has_maps(type_):
         raise NotHere("maps as keys")
@@ -60,7 +60,8 @@ def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
 
 
 def group_key(type_: T.DataType) -> Callable[[Any], Any] | None:
-    """Return a function to what GROUP BY shows of equal values; None for the values themselves.
+    """Return a function to the value that GROUP BY shows for equal values; None for the values
+    themselves.
 
     A map's entries are in the order of their keys there, also within other values.
     """
@@ -108,7 +109,7 @@ def _float_key(value: float | None) -> float | None:
 
 
 def same_value(value: Any) -> Any:
-    """Return the value: the order of types whose values Python orders as Spark does."""
+    """Return the value: the sort key of types that Python orders as Spark does."""
     return value
 
 
@@ -124,7 +125,7 @@ def order_of(type_: T.DataType) -> Callable[[Any], Any]:
             parts = [nulls_first(order_of(f.dataType)) for f in type_.fields]
             return lambda v: tuple(p(x) for p, x in zip(parts, v, strict=True))
         case T.MapType() | T.NullType():
-            raise NotHere(f"an order of {type_.simpleString()}")
+            raise NotHere(f"an order by values of type {type_.simpleString()}")
     return same_value
 
 

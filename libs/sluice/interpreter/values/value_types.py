@@ -113,4 +113,4 @@ def wider(a: T.DataType, b: T.DataType) -> T.DataType:  # noqa: C901, PLR0911 - 
         return b
     if isinstance(b, T.DateType) and isinstance(a, T.TimestampType | T.TimestampNTZType):
         return a
-    raise NotHere(f"{a.simpleString()} together with {b.simpleString()}")
+    raise NotHere(f"a common type of {a.simpleString()} and {b.simpleString()}")

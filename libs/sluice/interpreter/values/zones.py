@@ -1,4 +1,4 @@
-"""The epoch, and offsets of regions where Java's tables and Python's surely agree."""
+"""The epoch, and offsets of regions where Java's tables and Python's certainly agree."""
 
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -15,36 +15,34 @@ UNITS = {  # those of a time of day, in microseconds
     "hour": 3_600_000_000,
 }
 EPOCH = date(1970, 1, 1).toordinal()
-CHANGED = (
-    frozenset(  # since Java 17 came, so one Java knows other rules than the next, or no such zone
-        {
-            *("Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "America/Asuncion"),
-            *("America/Bahia_Banderas", "America/Cambridge_Bay", "America/Chihuahua"),
-            *("America/Ciudad_Juarez", "America/Coyhaique", "America/Ensenada", "America/Godthab"),
-            *("America/Hermosillo", "America/Inuvik", "America/Iqaluit", "America/Matamoros"),
-            *("America/Mazatlan", "America/Merida", "America/Mexico_City", "America/Monterrey"),
-            *("America/Nuuk", "America/Ojinaga", "America/Pangnirtung", "America/Punta_Arenas"),
-            *(
-                "America/Rankin_Inlet",
-                "America/Resolute",
-                "America/Santa_Isabel",
-                "America/Santiago",
-            ),
-            *("America/Scoresbysund", "America/Thule", "America/Tijuana", "America/Yellowknife"),
-            *("Antarctica/Casey", "Antarctica/Palmer", "Antarctica/Vostok", "Asia/Almaty"),
-            *("Asia/Amman", "Asia/Beirut", "Asia/Choibalsan", "Asia/Damascus", "Asia/Gaza"),
-            *("Asia/Hebron", "Asia/Hovd", "Asia/Manila", "Asia/Qostanay", "Asia/Qyzylorda"),
-            *("Asia/Tehran", "Asia/Ulaanbaatar", "Asia/Ulan_Bator", "Chile/Continental"),
-            *(
-                "Europe/Kyiv",
-                "Mexico/BajaNorte",
-                "Mexico/BajaSur",
-                "Mexico/General",
-                "Pacific/Apia",
-            ),
-            *("Pacific/Fiji", "Pacific/Tongatapu"),
-        }
-    )
+CHANGED = frozenset(  # since Java 17, so versions of Java differ in their rules, or lack the zone
+    {
+        *("Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "America/Asuncion"),
+        *("America/Bahia_Banderas", "America/Cambridge_Bay", "America/Chihuahua"),
+        *("America/Ciudad_Juarez", "America/Coyhaique", "America/Ensenada", "America/Godthab"),
+        *("America/Hermosillo", "America/Inuvik", "America/Iqaluit", "America/Matamoros"),
+        *("America/Mazatlan", "America/Merida", "America/Mexico_City", "America/Monterrey"),
+        *("America/Nuuk", "America/Ojinaga", "America/Pangnirtung", "America/Punta_Arenas"),
+        *(
+            "America/Rankin_Inlet",
+            "America/Resolute",
+            "America/Santa_Isabel",
+            "America/Santiago",
+        ),
+        *("America/Scoresbysund", "America/Thule", "America/Tijuana", "America/Yellowknife"),
+        *("Antarctica/Casey", "Antarctica/Palmer", "Antarctica/Vostok", "Asia/Almaty"),
+        *("Asia/Amman", "Asia/Beirut", "Asia/Choibalsan", "Asia/Damascus", "Asia/Gaza"),
+        *("Asia/Hebron", "Asia/Hovd", "Asia/Manila", "Asia/Qostanay", "Asia/Qyzylorda"),
+        *("Asia/Tehran", "Asia/Ulaanbaatar", "Asia/Ulan_Bator", "Chile/Continental"),
+        *(
+            "Europe/Kyiv",
+            "Mexico/BajaNorte",
+            "Mexico/BajaSur",
+            "Mexico/General",
+            "Pacific/Apia",
+        ),
+        *("Pacific/Fiji", "Pacific/Tongatapu"),
+    }
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
@@ -54,17 +52,17 @@ _MICRO = timedelta(microseconds=1)
 def region(name: object) -> ZoneInfo:
     """Return the zone of a region's name. Raises NotHere for other names."""
     if not isinstance(name, str) or name in CHANGED or not (name == "UTC" or "/" in name):
-        raise NotHere(f"the zone {name!r}")
+        raise NotHere(f"the timezone {name!r}")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise NotHere(f"the zone {name!r}") from None
+        raise NotHere(f"the timezone {name!r}") from None
 
 
 def _known(micros: int) -> datetime:
     found = _EPOCH + timedelta(microseconds=micros) if abs(micros) < 1 << 61 else None
     if found is None or not 1972 <= found.year <= 2036:
-        raise NotHere("a zone's offset that long ago, or that far ahead")
+        raise NotHere("a timezone's offset before 1972 or after 2036")
     return found
 
 

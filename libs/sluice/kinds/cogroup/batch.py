@@ -1,8 +1,8 @@
 """Batch of a cogroup's state: it merges the change into the rows that the state has.
 
 Only the feeds and the touched rows of the state are read. If a removal breaks groups, only the
-streams that it concerns are recomputed, from the inputs of those streams alone. The same pass
-produces the changelog of the view over the state. Sessions are recomputed from the inputs.
+affected streams are recomputed, from their inputs only. The same pass produces the changelog of the
+view over the state. Sessions are recomputed from the inputs.
 """
 
 from collections.abc import Mapping

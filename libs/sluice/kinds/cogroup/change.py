@@ -1,8 +1,8 @@
 """The effect of a change on a cogroup's state: its groups before and after, side by side.
 
 The change's contributions are merged with the state's rows of the groups. Streams whose state can't
-take in a removal are named as broken, and recomputed from their inputs. Cost: one shuffle for the
-contributions, one for bringing both together.
+apply a removal are listed as broken, and recomputed from their inputs. Cost: one shuffle for the
+contributions, one to join both.
 """
 
 from collections.abc import Collection
@@ -95,7 +95,7 @@ def changed_groups(state: CogroupState, rows: DataFrame, alive: Column | None = 
 
 
 def _broken(accumulators: list[Accumulator]) -> Column:
-    """Return the streams with rows left of which an accumulator could not take in a removal."""
+    """Return the streams with remaining rows whose accumulators could not apply a removal."""
     by_stream: dict[str, list[Column]] = {}
     for a in accumulators:
         by_stream.setdefault(a.stream, []).append(has_rows(a) & a.breaks(_state(a), delta(a)))

@@ -11,7 +11,7 @@ from sluice.language.expression import Aggregate, Expression
 
 
 def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-    """Return what keys, windows and aggregates read of each stream, or what is selected of them."""
+    """Return the columns of each stream that keys, windows and aggregates read."""
     spec = table.spec
     assert isinstance(spec, Cogroup)
     made = defaultdict[str, InputColumns](frozenset)

@@ -1,10 +1,10 @@
 """A cogroup whose definition gained or lost streams and aggregates: the rest of its state is kept.
 
-Only the new parts are computed, from the input versions that the state reflects, and put beside the
+Only the new parts are computed, from the input versions that the state reflects, and added to the
 rest. The next batch continues from there. Dropping a part rewrites the state and reads no inputs.
 Everything is rebuilt if keys, windows or the rest of the definition have changed. It is also
-rebuilt if a new input reflects other states of a shared source, or if the required past can no
-longer be read or lacks a column.
+rebuilt if a new input reflects other states of a shared source, or if required versions can't be
+read or lack a column.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ AddedAggregates = Mapping[str, tuple[str, ...]]  # stream -> aggregates
 
 @dataclass(frozen=True)
 class CogroupExtension:
-    """A plan whose pins are what the kept columns reflect, and the parts to compute."""
+    """A plan pinned to the versions that the kept columns reflect, and the parts to compute."""
 
     plan: BatchPlan
     state: CogroupState
@@ -122,7 +122,7 @@ def _extension(
 
 
 def _pins(state: CogroupState, lake: LakeLayout, at: Position) -> dict[str, Pin] | None:
-    """Return the versions of all inputs that belong to what is kept."""
+    """Return the versions of all inputs that the kept state reflects."""
     found = {}
     for input_id in state.inputs:
         now = head(lake.uri(input_id))

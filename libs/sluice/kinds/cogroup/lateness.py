@@ -27,7 +27,7 @@ def late_in_sessions(
     current: Iterable[DataFrame],
     alive: Column,
 ) -> DataFrame:
-    """Count late rows of a change to sessions, whose bounds depend on today's rows (`current`)."""
+    """Count late rows of a change to sessions; their bounds depend on the rows now (`current`)."""
     columns = names((*state.spec.key, windows.TIME, windows.END))
     stays = [rows.select(*columns, F.lit(0).alias(WEIGHT)) for rows in current]
     comes = [rows.where(F.col(WEIGHT) > 0).select(*columns, WEIGHT) for rows in prepared]

@@ -1,4 +1,4 @@
-"""Rows that a cogroup's row comes from: those of its group; of a session, those within it."""
+"""Rows that a cogroup's row comes from: those of its group or session."""
 
 from functools import partial
 

@@ -18,7 +18,7 @@ STREAM = "_stream"
 def packed(
     rows: DataFrame, accumulators: tuple[Accumulator, ...]
 ) -> tuple[DataFrame, Mapping[str, Column]]:
-    """Return `rows` with shared columns for their arguments, and the arguments made of these."""
+    """Return `rows` with shared columns for their arguments, and the new arguments."""
     places = {a.name: _place(a, accumulators, rows) for a in accumulators}
     shared: dict[str, list[str]] = {}
     for name, place in places.items():

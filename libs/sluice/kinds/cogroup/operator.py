@@ -57,7 +57,7 @@ class CogroupState(Operator):
 
     @property
     def breaking(self) -> tuple[str, ...]:
-        """Aggregates, as they were written, whose state can't take in some removals."""
+        """Aggregates, as written, whose state can't apply some removals."""
         return tuple(a.aggregate.text for a in self.accumulators if a.can_break)
 
     @property
@@ -77,7 +77,7 @@ class CogroupState(Operator):
     def only(
         self, streams: Collection[str], aggregates: Mapping[str, Collection[str]] | None = None
     ) -> "CogroupState":
-        """Return the state of these streams alone, and of their `aggregates` if those are named."""
+        """Return the state of only these streams, and only of `aggregates` if given."""
         chosen = {name: s for name, s in self.spec.streams.items() if name in streams}
         for name, columns in (aggregates or {}).items():
             kept = {c: a for c, a in chosen[name].aggregates.items() if c in columns}
@@ -205,7 +205,7 @@ class CogroupState(Operator):
         return rows.withColumn(WEIGHT, F.explode(F.array_repeat(sign, times)))
 
     def _values(self, rows: DataFrame) -> Mapping[Accumulator, DataType]:
-        """Return the accumulators whose argument prepared rows have, and the type of its values."""
+        """Return the accumulators whose argument is in prepared rows, with its type."""
         arguments = {f.name: f.dataType for f in rows.schema.fields}
         found = {a: arguments[a.name] for a in self.accumulators if a.name in arguments}
         return {

@@ -1,7 +1,6 @@
-"""Reads of a small batch of a cogroup's state, made in this process and handed to Spark.
-
-The feeds name the keys that they touch, so only those keys' rows of a large state are handed on. If
-a stream's key is computed, or its type is not exact, the state must be small.
+"""Reads of a small batch of a cogroup's state, made in this process and passed to Spark. The feeds
+contain the touched keys, so only those keys' rows of a large state are passed on. If a stream's key
+is computed, or its type is not exact, the state must be small.
 """
 
 from collections.abc import Iterable, Mapping

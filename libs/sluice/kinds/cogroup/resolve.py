@@ -87,18 +87,18 @@ def _check_names(spec: Cogroup, mistakes: TableMistakes) -> None:
     taken = dict.fromkeys(WINDOW, "the window") if spec.window else {}
     for name in spec.key:
         if name in taken:
-            mistakes.add(("key",), f"the column {name!r} is that of {taken[name]} already")
+            mistakes.add(("key",), f"the column {name!r} already belongs to {taken[name]}")
         taken[name] = "the key"
     for stream_name, stream in spec.streams.items():
         for name in stream.aggregates:
             if name in taken:
                 where = ("streams", stream_name, "aggregates", name)
-                mistakes.add(where, f"the column {name!r} is that of {taken[name]} already")
+                mistakes.add(where, f"the column {name!r} already belongs to {taken[name]}")
             taken[name] = f"the stream {stream_name}"
 
 
 def _check_selected_names(select: Select, head: Collection[str], mistakes: TableMistakes) -> None:
-    """Note selected columns that would replace those of the key or the window.
+    """Report selected columns that would replace those of the key or the window.
 
     The view has the key and the window in any case.
     """
@@ -119,7 +119,7 @@ def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
 
 
 def _check_keys(spec: Cogroup, scopes: Scopes, mistakes: TableMistakes) -> None:
-    """Note streams whose keys can't share a column."""
+    """Report streams whose keys can't share a column."""
     for i, key in enumerate(spec.key):
         types = _key_types(spec, i, scopes)
         first = next((name for name, type_ in types.items() if type_), "")

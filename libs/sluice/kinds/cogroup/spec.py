@@ -16,12 +16,12 @@ from sluice.language.names import Name
 
 
 def _key_is_the_views(schema: dict[str, Any]) -> None:
-    """Make `key` optional: a stream without one takes the view's."""
+    """Make `key` optional: a stream without one uses the view's."""
     schema["required"].remove("key")
 
 
 class Stream(Model):
-    """One input of a cogroup and what is aggregated of it.
+    """One input of a cogroup, with its aggregates.
 
     `sequence`: the order of its rows, for aggregates that need one and name none.
     """
@@ -37,7 +37,7 @@ class Stream(Model):
     sequence: tuple[SortKey, ...] = ()
 
     def in_order(self, aggregate: Aggregate) -> Aggregate:
-        """The aggregate with the order that it goes by."""
+        """The aggregate with its order."""
         if not aggregate.lacks_order:
             return aggregate
         return aggregate.model_copy(update={"order_by": self.sequence})
@@ -60,7 +60,7 @@ class Cogroup(View):
     @model_validator(mode="after")
     def _times_need_a_window(self) -> Self:
         if self.retention and not self.window:
-            raise ValueError("`retention` says how long a window lives: it needs a `window`")
+            raise ValueError("`retention` is how long a window is kept: it needs a `window`")
         timed = [name for name, stream in self.streams.items() if stream.time]
         if timed and not self.window:
             raise ValueError(f"`time` of the stream {timed[0]!r} needs a `window`")

@@ -1,8 +1,8 @@
 """Spreading of a whole cogroup's rows: in ranges of its groups, if there are many.
 
-Aggregating before a shuffle pays off if groups have many rows. If most groups have few, it makes
-rows wider and hardly fewer. Such rows are better shuffled unaggregated and in ranges, because this
-shuffle then also distributes them to the table's files. A sample decides between the two.
+Aggregating before a shuffle pays off if groups have many rows. If most groups have few, rows get
+wider and hardly fewer. Such rows are better shuffled unaggregated and in ranges: this shuffle then
+also distributes them to the table's files. A sample decides between the two.
 """
 
 from pyspark.sql import functions as F
@@ -15,7 +15,7 @@ from sluice.limits import Limits
 
 
 def ranges_for(state: CogroupState, prepared: InputRows, rows: int, limits: Limits) -> int:
-    """Return the number of ranges to spread the prepared rows in; 0 if they are added up first.
+    """Return the number of ranges for the prepared rows; 0 if they are aggregated first.
 
     One Spark job over the columns of the groups. Sessions need no ranges: their windows are columns
     of the group, and are found only when all rows of a key are together.

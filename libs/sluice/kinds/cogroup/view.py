@@ -46,7 +46,7 @@ class CogroupView(Operator):
     def changed(self, groups: DataFrame) -> DataFrame:
         """Return the view's changelog, from the changed groups of its state (see `changed_groups`).
 
-        Not for a view with `having`, whose rows come and go while their groups stay.
+        Not for a view with `having`, whose rows may appear and disappear while their groups stay.
         """
         now = self._shown(groups, passing=(WAS, CHANGE))
         visible = now.drop(WAS, CHANGE)

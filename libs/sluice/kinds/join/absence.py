@@ -1,4 +1,4 @@
-"""Rows of one side without a partner on the other; of an anti join, rows that have one."""
+"""Rows of one side without a match on the other; for an anti join, rows with one."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,14 +12,14 @@ from sluice.kinds.join.spec import EquiJoin
 
 
 def conditions(spec: EquiJoin, found: Sequence[Condition]) -> Sequence[Condition]:
-    """Return `where`, unless pairs that meet it take rows away."""
+    """Return `where`, unless pairs that meet it remove rows."""
     return () if spec.type == "anti" else found
 
 
 def unmatched(
     operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
 ) -> Iterator[Unmatched]:
-    """Yield what the sides whose rows are wanted need of the other side."""
+    """Yield the rows of one side that the other side's wanted rows need, or must not match."""
     assert isinstance(operator, JoinedRows)
     spec, (left, right) = operator.spec, operator.shape.both
     for nth, ((which, side, table), (other, _, there)) in enumerate(((left, right), (right, left))):

@@ -31,7 +31,7 @@ NAMED = 3  # values that a report names
 
 
 class JoinStrategy(StrEnum):
-    """Strategies of a join beside those of all kinds."""
+    """Strategies of a join, in addition to those of all kinds."""
 
     ONE_SIDE = "one side"  # changed rows of one side, with the rows that they match
 
@@ -79,7 +79,7 @@ class JoinBatch(Batch):
 
     @classmethod
     def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
-        """Say which files of the inputs the next batch opens."""
+        """Report which files of the inputs the next batch opens."""
         if not plan.is_pending or plan.strategy == Strategy.BUILD:
             return ()
         join = plan.node.operator
@@ -117,8 +117,8 @@ class JoinBatch(Batch):
         pairs = zip(self.rows.shape.on_as_written, found[:-1], strict=True)
         value = " and ".join(f"{text} = {value}" for text, value in pairs)
         return (
-            f"{self.plan.node.id}: {found[COUNT]:,} of the rows that this batch wrote are of one "
-            f"value, {value}; each change to it joins all of its rows again"
+            f"{self.plan.node.id}: {found[COUNT]:,} of the rows that this batch wrote have the "
+            f"same value, {value}; each change to it joins all of these rows again"
         )
 
     def needed(self, snapshots: InputRows) -> InputRows:
@@ -126,11 +126,13 @@ class JoinBatch(Batch):
 
 
 def _read(name: str, size: FeedSize, searched: Sequence[str], *, is_large: bool) -> str:
-    """Return what is read of an input, in words."""
+    """Return the part of an input that is read, as text."""
     whole = f"{size.bytes / 1e6:,.1f} MB in {size.files:,} file(s)"
     if not is_large:
         return f"{name} is read whole ({whole})"
     if not searched:
-        return f"{name} is read whole ({whole}): its files have no statistics of what `on` compares"
+        return (
+            f"{name} is read whole ({whole}): its files have no statistics for the columns of `on`"
+        )
     columns = " and ".join(searched)
-    return f"of {name} ({whole}) the files are read whose statistics admit touched {columns}"
+    return f"of {name} ({whole}), only files that may contain touched {columns} are read"

@@ -15,7 +15,7 @@ WANTED = "`on: left.a = right.b`"
 def read_equalities(data: Any) -> Any:
     """Read `a.x = b.y AND ...`, or a list of such texts and of columns that both sides have.
 
-    Raises ValueError for a part that is no equality.
+    Raises ValueError for a part that is not an equality.
     """
     texts = data if isinstance(data, list | tuple) else [data]
     return tuple(each for text in texts for each in _read(text))

@@ -1,4 +1,4 @@
-"""Rows that a join's row comes from: those of its pair; for a semi join, also all matching rows."""
+"""Rows that a join's row comes from: its pair; for a semi join, all matching rows, too."""
 
 from functools import reduce
 
@@ -12,7 +12,7 @@ from sluice.kinds.join.spec import Side
 
 
 def contributing(operator: Operator, groups: Groups) -> InputRows:
-    """Return the row of each side that is shown, and the rows by which a semi join keeps it."""
+    """Return the row of each visible side, and the rows that make a semi join keep it."""
     assert isinstance(operator, JoinedRows)
     found = dict[str, list[DataFrame]]()
     for which, side, table in operator.shape.both:

@@ -48,7 +48,7 @@ class JoinedRows(Operator):
         return found if all(found) else ()
 
     def follows_alone(self, name: str) -> bool:
-        """True if changes of this input alone are joined with the other, which stays as it is.
+        """True if it suffices to join changes of this input with the rows of the other.
 
         A row of the other side must not change by whether it has a match.
         """
@@ -97,7 +97,7 @@ class JoinedRows(Operator):
                 yield column.rpartition(".")[2], on
 
     def searched(self, name: str) -> tuple[str, ...]:
-        """Return the columns by whose statistics files of an input are skipped."""
+        """Return the columns whose statistics can exclude files of an input."""
         found = [
             column
             for columns in self.named(name)
@@ -107,7 +107,7 @@ class JoinedRows(Operator):
         return tuple(dict.fromkeys([*found, *(self._times(name) if self.retention else ())]))
 
     def living(self, rows: InputRows, horizon: datetime | None) -> InputRows:
-        """Leave out input rows that no living row comes from, by literals that skip files."""
+        """Drop input rows without a live result, by literals that skip files."""
         since = self._since(horizon) if horizon else None
         if since is None:
             return rows

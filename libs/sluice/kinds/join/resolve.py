@@ -15,7 +15,7 @@ from sluice.language.typed.families import are_comparable, is_orderable, widen_e
 def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
     """Return the table: the selected columns, or all of both sides.
 
-    A row's key are the keys of the two rows it comes from; parts that are not shown are hidden.
+    A row's key consists of the keys of its two rows; parts that are not selected are hidden.
     PRESENT distinguishes a full join's unmatched rows if their keys are null.
     """
     join = ResolvedJoin(spec, inputs["left",], inputs["right",])
@@ -40,7 +40,7 @@ def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], mistakes: TableMistak
 
 
 def _showable(join: ResolvedJoin, mistakes: TableMistakes) -> dict[str, Expression]:
-    """Return the selected columns; note those of a side that only filters."""
+    """Return the selected columns; report those of a side that only filters."""
     spec, select = join.spec, dict(join.spec.select or {})
     for name, expression in () if spec.shows_right else list(select.items()):
         if any(c.split(".")[0] == spec.right.as_ for c in expression.columns):
@@ -84,7 +84,7 @@ def _check_types(
 
 
 def _check_names(join: ResolvedJoin, mistakes: TableMistakes) -> None:
-    """Note columns that both sides have, if nothing says which is meant."""
+    """Report columns that both sides have, if none is selected by name."""
     if join.spec.select is not None or not join.spec.shows_right:
         return
     both = [c for c in join.left.columns if c in join.right.columns and c not in join.shared]

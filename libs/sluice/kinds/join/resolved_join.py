@@ -7,9 +7,9 @@ from sluice.kinds.join.spec import EquiJoin, Side
 from sluice.language.expression import Expression
 
 PRESENT = "_sluice_present"  # of a full join: which sides a row has, 1 left, 2 right, 3 both
-END = "_sluice_end"  # the later of a pair's event times; of one side's row, until it may match
-OWN_END = "_sluice_own_end"  # of one side's row, its event time, from when on it may end
-ON = "_sluice_on_"  # and a number: a value that both rows of a pair have
+END = "_sluice_end"  # the later of a pair's event times; of one side's row, its last match
+OWN_END = "_sluice_own_end"  # for a row of one side, its event time, after which it may end
+ON = "_sluice_on_"  # with a number: a value that both rows of a pair share
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ResolvedJoin:
 
     @property
     def sides(self) -> tuple[tuple[str, Side, Table], ...]:
-        """Return those of them whose rows are shown."""
+        """Return those whose rows are visible."""
         return self.both if self.spec.shows_right else self.both[:1]
 
     @property

@@ -23,7 +23,7 @@ On = Annotated[
 
 
 class Side(Model):
-    """One of the two tables, and the name by which expressions know it.
+    """One of the two tables, and its name in expressions.
 
     `time`: the event time of its rows, which `within` compares.
     """
@@ -42,7 +42,7 @@ class Side(Model):
 
 
 class EquiJoin(View):
-    """One row for each pair of rows that belong together, or as `type` says.
+    """One row for each pair of matching rows, or as `type` defines.
 
     `within`: the greatest time between the two rows of a pair.
     """

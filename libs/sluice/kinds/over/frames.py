@@ -1,6 +1,6 @@
 """Frames of windows: `ROWS 6 PRECEDING`, `RANGE BETWEEN INTERVAL 7 DAYS PRECEDING AND CURRENT ROW`.
 
-A RANGE with a distance takes the rows whose order value is within that distance.
+A RANGE with a distance includes the rows whose order value is within that distance.
 """
 
 import math
@@ -12,15 +12,14 @@ from sluice.kinds.over.functions import MOST
 from sluice.language import syntax
 from sluice.language.expression import Expression
 
-# What a unit of an interval is worth, to see which of two bounds is first.
+# Lengths of interval units, to compare two bounds.
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _UNITS = {**_SECONDS, "month": 2_629_746, "year": 31_556_952}
 
 
 def frame_of(spec: Any, text: str) -> tuple[str, tuple[Expression, ...]]:
-    """Return a window's frame in SQL, and the distances of a RANGE.
-
-    Raises ValueError for what is wrong with it.
+    """Return a window's frame in SQL, and the distances of a RANGE. Raises ValueError for a
+    mistake.
     """
     if spec is None:
         return "", ()
@@ -46,7 +45,7 @@ def _is_distance(spec: exp.Expression, which: str) -> bool:
 
 
 def _unit(value: syntax.Tree) -> str:
-    """Return what a distance is in; weeks are days."""
+    """Return the unit of a distance; weeks are days."""
     if isinstance(value, exp.Interval):
         return str(value.args["unit"].name.lower().removesuffix("s").replace("week", "day"))
     return "whole" if value.name.isdigit() else "fraction"

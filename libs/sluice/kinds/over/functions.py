@@ -1,7 +1,7 @@
 """Window functions: arguments and result of each, and whether ties change its result.
 
-All of Spark's that give the same result for the same rows are here. Approximations are not, nor is
-`collect_set`, whose elements have no order.
+All deterministic ones of Spark are supported. Approximations are not, nor is `collect_set`, because
+its elements have no order.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ OTHER_ROWS = frozenset({"lag", "lead"})
 ROWS_OF_FRAME = frozenset({"first_value", "last_value", "nth_value", "first", "last", "any_value"})
 
 # Aggregates that streams have as well; `language` knows their arguments and their types.
-SHARED: Mapping[str, str] = {  # Spark's name -> the name there
+SHARED: Mapping[str, str] = {  # Spark's name -> its name in streams
     **{name: name for name in ("count", "sum", "avg", "min", "max", "bool_and", "bool_or")},
     **{name: name for name in ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "percentile")},
     **dict.fromkeys(("mean", "try_avg"), "avg"),

@@ -1,8 +1,8 @@
 """Over: SQL's window functions, by partition.
 
 A change touches the partitions that contain or contained its rows. Each is recomputed whole and
-compared; unchanged rows are not written. The input's key ends the order where ties must be ordered,
-so that two runs agree.
+compared; unchanged rows are not written. The input's key breaks ties where they must be ordered, so
+that two runs agree.
 """
 
 from collections.abc import Mapping, Sequence

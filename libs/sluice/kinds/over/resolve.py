@@ -22,7 +22,7 @@ from sluice.language.typed.families import (
 from sluice.language.typed.inference import aggregate_type, whole_type
 from sluice.language.typed.types import INTEGERS, head
 
-BY = "_sluice_by_"  # and a number: a value that the rows of a partition share
+BY = "_sluice_by_"  # with a number: a value that the rows of a partition share
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
 
 

@@ -55,7 +55,7 @@ class WindowCall(Model):
 
     @property
     def is_by_place(self) -> bool:
-        """True if rows that tie in the order must have places; the input's key gives them."""
+        """True if ties must be ordered, which the input's key does."""
         return self.function not in OF_TIES and not self.counts_ties
 
     @property

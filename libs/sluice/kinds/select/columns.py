@@ -9,7 +9,7 @@ from sluice.kinds.select.spec import Selection
 
 
 def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-    """Return the input's columns that each column reads; elements come from their array."""
+    """Return the input's columns that each column reads; elements count as their array."""
     spec, source = table.spec, inputs[table.inputs[0]]
     assert isinstance(spec, Selection)
     sees, array = Seen(source), spec.explode

@@ -1,6 +1,6 @@
 """Select: the WHERE and SELECT [DISTINCT] of SQL over one table.
 
-Without `distinct` each output row comes from one input row and has its identity, with the number of
+Without `distinct`, each output row comes from one input row and has its identity, and the number of
 its element if an array is exploded. With it, a row exists while any input row yields it, so a row's
 group consists of all its columns.
 """
@@ -19,7 +19,7 @@ PLACE_READ = "_sluice_place_read"
 
 
 class SelectedRows(Operator):
-    """The rows that meet the condition, as they are selected."""
+    """The rows that meet the condition, with the selected columns."""
 
     def __init__(self, view: Table, source: Table):
         assert isinstance(view.spec, Selection)

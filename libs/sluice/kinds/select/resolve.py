@@ -37,7 +37,7 @@ def resolve(spec: Selection, inputs: Mapping[Where, Table], mistakes: TableMista
 
 
 def _exploded(spec: Selection, source: Table, mistakes: TableMistakes) -> dict[str, str]:
-    """Return the columns that an exploded array brings; what is wrong with it is noted."""
+    """Return the columns that an exploded array adds; report its mistakes."""
     if spec.explode is None:
         return {}
     scope = Scope(source.columns)

@@ -14,7 +14,7 @@ from sluice.language.names import Name
 
 
 class Exploded(Model):
-    """An array of which each element gives a row. `position`: column of its number, from 0.
+    """An array whose elements become rows. `position`: column of its number, from 0.
 
     With `outer`, a row without elements stays, with nulls.
     """

@@ -33,7 +33,7 @@ class WholeQuery(Operator):
         self.view, self.spec = view, view.spec
         self.inputs = view.inputs
         self.key = view.key
-        self.untraced = f"its query is computed whole, because of {self.spec.refusal}"
+        self.untraced = f"every batch computes its whole query, because of {self.spec.refusal}"
 
     def columns(self, name: str) -> tuple[str, ...]:
         return ()

@@ -27,7 +27,7 @@ TEXT_OR_FILE = {
 
 
 class Sql(View):
-    """The rows that a SELECT gives over other tables.
+    """The result of a SELECT over other tables.
 
     `key`: columns by which its rows must be unique, as the query itself shows.
     `incremental`: whether a query may be computed whole if parts of it can't be kept. `refusal`:
@@ -47,7 +47,7 @@ class Sql(View):
     @field_validator("sql", mode="before")
     @classmethod
     def _from_file(cls, data: Any, info: ValidationInfo) -> Any:
-        """Return the text of `{file: PATH}`, which lies in the folder of the pipeline's file."""
+        """Return the text of `{file: PATH}`, relative to the folder of the pipeline's file."""
         if not isinstance(data, dict) or [*data] != ["file"]:
             return data
         path = beside(info.context["folder"] if info.context else Path(), str(data["file"]))
@@ -71,7 +71,11 @@ class Sql(View):
 
     @property
     def caution(self) -> str:
-        return f"every batch computes all, because of {self.refusal}" if self.refusal else ""
+        return (
+            f"every batch computes the whole query, because of {self.refusal}"
+            if self.refusal
+            else ""
+        )
 
     @cached_property
     def query(self) -> Query:

@@ -1,8 +1,8 @@
 """A batch of a top-k's state: the effect of the change on the kept rows.
 
 Only the feed and the kept rows are read. The input itself is read again only for groups that have
-lost more rows than their headroom, and only the files that may hold them. The same pass gives the
-changelog of the view over the state.
+lost more rows than their headroom, and only the files that may hold them. The same pass computes
+the changelog of the view over the state.
 """
 
 from collections.abc import Iterator

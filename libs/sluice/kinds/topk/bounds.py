@@ -39,7 +39,7 @@ def bounds_of(condition: syntax.Tree, rank: str | None) -> RankRange:
     first = max(1, *(low for low, _ in bounds))
     uppers = [high for _, high in bounds if high is not None]
     if len(uppers) != 1:
-        raise refused("a ranking with no or several upper bounds")
+        raise refused("a ranking without exactly one upper bound")
     if isinstance(uppers[0], int) and uppers[0] < first:
         raise refused("a range of ranks that is empty")
     return RankRange(first, uppers[0])

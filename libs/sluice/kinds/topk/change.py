@@ -1,9 +1,9 @@
 """The effect of a net change on the kept rows of a top-k, and with them on the visible ones.
 
 The kept rows and the changes of each touched group are brought together once. Rows no later than
-the last kept one are known in full, so they can be ranked again. Later ones are left to the rows
-that nobody has looked at. If too few rows remain and others may exist, the group is SHORT: it needs
-a refill from the input. One pass gives both changelogs.
+the last kept one are known in full, so they can be ranked again. Later ones belong to rows that
+were not read. If too few rows remain and others may exist, the group is SHORT: it needs a refill
+from the input. One pass computes both changelogs.
 
 It is written as SQL, because Python builds a tree of columns call by call, which takes longer than
 a small batch.
@@ -26,9 +26,9 @@ OLD_FLAGS = {COMPLETE: "_old_complete", NEEDED: "_old_needed"}
 
 
 def competing(state: TopKState, changes: DataFrame, last: DataFrame) -> DataFrame:
-    """Return the prepared changes that can matter, judged by the `last_rows` of a state.
+    """Return the prepared changes that can matter, according to the `last_rows` of a state.
 
-    A change behind the last kept row of an incomplete group alters nothing, except by its limit. No
+    A change after the last kept row of an incomplete group alters nothing, except by its limit. No
     shuffle if `last` can be broadcast.
     """
     is_open = last.where(f"NOT {COMPLETE}").drop(COMPLETE).alias("_kept")
@@ -53,10 +53,10 @@ def foremost(state: TopKState, arrivals: DataFrame) -> DataFrame:
 def moved(
     state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column | None = None
 ) -> DataFrame:
-    """Return what the prepared changes (with WEIGHT) make of the kept rows, in the form of `told`.
+    """Return the kept rows after the prepared changes (with WEIGHT), in the form of `told`.
 
-    `rows` holds the state of every touched group; other groups in it are left alone. `alive`: the
-    groups that remain if windows expire.
+    `rows` holds the state of every touched group; other groups in it stay. `alive`: the groups that
+    remain if windows expire.
     """
     over, order = state.ranking.over(), state.ranking.order
     paired = _paired(state, rows, changes, F.expr("true") if alive is None else alive)
@@ -74,7 +74,7 @@ def moved(
 
 
 def refilled(state: TopKState, rows: DataFrame, fresh: DataFrame) -> DataFrame:
-    """Return the changes that give groups with `rows` in the state `fresh` ones, as `told` does."""
+    """Return the changes from groups' kept `rows` to `fresh` ones, as `told` does."""
     key = [f"`{c}`" for c in state.key]
     old = rows.selectExpr(*key, *_kept_as_old(state))
     new = fresh.selectExpr(*key, f"{_struct(state)} AS {NEW}", *state.flags)
@@ -117,7 +117,7 @@ def told(state: TopKState, moves: DataFrame, schema: StructType) -> DataFrame:
 
 
 def _paired(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column) -> DataFrame:
-    """Return one row for each row of touched groups: OLD as it was kept, `_arrived` as it is."""
+    """Return one row for each row of touched groups: OLD as kept, `_arrived` as now."""
     key = [f"`{c}`" for c in state.key]
     old = rows.selectExpr(*key, *_kept_as_old(state))
     come = f"IF({WEIGHT} > 0, {_struct(state)}, NULL) AS _come"
@@ -146,7 +146,7 @@ def _with_old_rank(state: TopKState, paired: DataFrame) -> DataFrame:
 
 
 def _trimmed(state: TopKState, standing: DataFrame) -> DataFrame:
-    """Add RANK, flags and SHORT; NEW is what is kept."""
+    """Add RANK, flags and SHORT; NEW is the kept row."""
     over = state.ranking.over()
     rank = state.ranking.rank("_standing", "_standing IS NULL")
     ranked = standing.selectExpr("*", f"IF(_standing IS NULL, NULL, {rank}) AS {RANK}")

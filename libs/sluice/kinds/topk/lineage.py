@@ -1,4 +1,4 @@
-"""Rows that a ranked row comes from: the row with its key; others only decide on its rank."""
+"""Rows that a ranked row comes from: the row with its key; others only affect its rank."""
 
 from pyspark.sql import functions as F
 

@@ -4,8 +4,8 @@ Flink SQL calls this Top-N, and Kafka Streams proposes it as `KTable.top`. It ke
 `ROW_NUMBER() OVER (PARTITION BY p ORDER BY s, key) <= k` up to date. The input's key breaks ties,
 so the order is total.
 
-It is kept in two tables. The state holds the beginning of each group's order: at least what the
-view needs, and up to `headroom` ranks more, which replace rows that leave (Yi et al., "Efficient
+It is kept in two tables. The state holds the first rows of each group: at least those that the view
+needs, and up to `headroom` ranks more, which replace rows that leave (Yi et al., "Efficient
 maintenance of materialized top-k views", ICDE 2003). The view is a function of the state.
 """
 
@@ -20,16 +20,16 @@ from sluice.kinds.topk.ranks import LIMIT, RankRule, listed
 RANK = "_rank"
 COMPLETE, NEEDED = "_complete", "_needed"
 LAST = "_last"
-PARTS = 64  # of a global ranking, each cut off by itself
+PARTS = 64  # of a global ranking, each limited separately
 
 
 class TopKState(Operator):
     """Each group's rows up to some rank; COMPLETE if it surely has no others.
 
-    If limits are a column, NEEDED is the greatest limit of any row seen in the group, and at least
-    1, because a group without kept rows would look like a new one. Rows past those kept are never
-    looked at. So the number of kept rows depends on the table's past, and COMPLETE may be false
-    although the group's other rows have been removed since.
+    If limits are a column, NEEDED is the greatest limit of any row seen in the group. It is at
+    least 1, because a group without kept rows would look like a new one. Rows after the kept ones
+    are never read. So the number of kept rows depends on the table's past, and COMPLETE may be
+    false although the group's other rows have been removed since.
     """
 
     has_slack = True
@@ -55,7 +55,7 @@ class TopKState(Operator):
         rows = self.limited(prepared[self.inputs[0]])
         if self.ranking.limit_is_column:
             ranked = self.ranked(self.contending(rows, self.last_kept()))
-        else:  # lower ranks stay out of the shuffle
+        else:  # lower ranks are not shuffled
             ranked = self.ranked(rows).where(f"{RANK} <= {self.last_kept()} + 1")
         marked = ranked.selectExpr("*", f"{self.is_whole()} AS {COMPLETE}")
         return marked.where(f"{RANK} <= {self.last_kept()}").select(*names(self.stored))
@@ -75,10 +75,10 @@ class TopKState(Operator):
         return rows.crossJoin(F.broadcast(rows.selectExpr(needed)))
 
     def contending(self, rows: DataFrame, last: str, but: str = "false") -> DataFrame:
-        """Drop the rows of a global ranking that are behind `last` + 1 even in their own part.
+        """Drop the rows of a global ranking that are after `last` + 1 even in their own part.
 
-        So no task has to sort all rows. Rows that meet `but` are kept and push no others out. Rows
-        that share a place by ties are all kept, so that the first row behind them is, too.
+        So no task has to sort all rows. Rows that meet `but` are kept and push no others out. Tied
+        rows are all kept, and so is the first row after them.
         """
         if self.group:
             return rows
@@ -101,8 +101,8 @@ class TopKState(Operator):
     def is_whole(self) -> str:
         """SQL that is true if a group's ranked rows all find a place; false if ties leave it open.
 
-        The rows may have been cut one rank past the last kept. With `rank`, the row behind many
-        that tie has a rank far past it, and may be missing.
+        The rows may have been cut one rank past the last kept. With `rank`, the row after many tied
+        ones has a much higher rank, and may be missing.
         """
         over, last = self.ranking.over(), self.last_kept()
         fits = f"max({RANK}) {over} <= {last}"

@@ -1,6 +1,6 @@
-"""Sort keys from a user's Python function, whose results are a column like any other.
+"""Sort keys from a user's Python function, whose results become a normal column.
 
-Spark's workers call it row by row with plain Python values, None for null. Its annotation gives the
+Spark's workers call it row by row with plain Python values, None for null. Its annotation is the
 type of its results.
 """
 
@@ -36,7 +36,7 @@ def sort_value(key: RankKey, where: str) -> Column:
     function = imported(key.function, place)
     module = key.function.partition(":")[0]
     if not isinstance(function, FunctionType) or function.__module__ != module:
-        raise ConfigError([f"{place}: that is no function which {module} defines"])
+        raise ConfigError([f"{place}: that is not a function defined in {module}"])
     arguments = [F.expr(argument.sql) for argument in key.arguments]
     return F.udf(function, _type(function, place), useArrow=True)(*arguments)
 
@@ -49,6 +49,6 @@ def _type(function: FunctionType, place: str) -> str:
     if len(found) != 1 or not found[0]:
         known = listing([known.__name__ for known in TYPES])
         raise ConfigError(
-            [f"{place}: annotate what the function returns, one of {known}, or that or None"]
+            [f"{place}: annotate the function's return type: one of {known}, alone or with None"]
         )
     return found[0]

@@ -1,7 +1,7 @@
 """A top-k's sort key: an expression of the row, or a user's Python function of expressions.
 
 `shop.scores:worth(price, units) desc` sorts by the result of `worth` for a row. The function comes
-from a module that the project lists, and must always return the same for the same values.
+from a module that the project lists, and must be deterministic.
 """
 
 import re
@@ -37,8 +37,8 @@ class RankKey(SortKey):
         call = ordered.this
         if not isinstance(call, exp.Anonymous) or not call.expressions:
             raise ValueError(
-                f"{function} is to be called with expressions of the row and nothing behind it but "
-                "asc or desc, nulls first or nulls last"
+                f"{function} takes expressions of the row, and only asc or desc, nulls first or "
+                "nulls last may follow it"
             )
         arguments = tuple(Expression.parse(syntax.render(tree)) for tree in call.expressions)
         read = Expression.of(call, f"{function}({', '.join(map(str, arguments))})")

@@ -23,7 +23,7 @@ from sluice.read.ordered.rows import Row
 
 PartitionValue = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]
-UNNAMED = "rank"  # the rank's column in rows of a view that has none
+UNNAMED = "rank"  # the rank's column for views without one
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Ranking:
     ) -> Ranks | dict[PartitionValue, Ranks]:
         """Return the map rank -> row of one partition, or partition -> rank -> row of several.
 
-        One partition is meant if every partition column is given, or the view has none.
+        The request is for one partition if every partition column is given, or the view has none.
         """
         given = dict(partition or {})
         found = self.partitions(given)
@@ -128,7 +128,7 @@ class Ranking:
 
     def _by_order(self, rows: list[Row]) -> list[tuple[int, Row]]:
         if self.spec.function == "rank" and self.spec.offset:
-            raise self._refuse("ranks with ties can't be found behind an offset")
+            raise self._refuse("ranks with ties can't be looked up after an offset")
         keys = [(self._stored(key), key) for key in self.spec.order_by]
         for column, key in reversed(keys):
             rows = _sorted(rows, column, key)

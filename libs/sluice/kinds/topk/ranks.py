@@ -1,7 +1,7 @@
 """Ranking of rows by a top-k's declaration: their group, their order, their rank, their limit.
 
-A prepared row holds the group, the sort keys `_o0...`, the input's key `_k0...` and whatever else
-the view shows. Ranking needs nothing more, so the state keeps exactly this.
+A prepared row holds the group, the sort keys `_o0...`, the input's key `_k0...` and the view's
+other columns. Ranking needs nothing more, so the state keeps exactly this.
 """
 
 from collections.abc import Iterable

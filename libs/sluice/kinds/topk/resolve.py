@@ -71,7 +71,7 @@ def _check_window(spec: TopK, source: Table, mistakes: TableMistakes) -> None:
             mistakes.add(("window", "type"), "a top-k's window is tumbling or hopping")
     elif spec.retention:
         hint = "is inherited from the input" if source.spec.windows else "needs a `window`"
-        mistakes.add(("retention",), f"`retention` says how long a window lives: it {hint}")
+        mistakes.add(("retention",), f"`retention` is how long a window is kept: it {hint}")
 
 
 def _rest(spec: TopK, source: Table, scope: Scope) -> dict[str, str]:

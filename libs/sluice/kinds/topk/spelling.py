@@ -1,7 +1,7 @@
 """Rewriting of a ranked query from other common spellings into the one that is read.
 
-Only spelling changes. A WITH of one query becomes the subquery that it names, an alias of the only
-table is dropped, and `10 >= rank` becomes `rank <= 10`. What the query asks for is not judged here.
+Only spelling changes. A WITH of one query becomes a subquery, an alias of the only table is
+dropped, and `10 >= rank` becomes `rank <= 10`. The query's meaning is not checked here.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """A top-k written as SQL, read into the fields of its declaration.
 
 Two forms are accepted: QUALIFY, and a numbered subquery (or WITH) limited by an outer WHERE.
-Anything else in the SQL is refused by name, so that nothing is silently ignored.
+Anything else in the SQL is refused with its name, so that nothing is silently ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -111,7 +111,7 @@ def _ranking(inner: exp.Select, condition: syntax.Tree) -> tuple[exp.Window, str
     found: list[tuple[exp.Window, str | None]] = [*named]
     found += [(window, None) for window in condition.find_all(exp.Window)]
     if len({syntax.render(window) for window, _ in found}) != 1 or len(named) > 1:
-        raise refused("a query with no or several ranking functions")
+        raise refused("a query without exactly one ranking function")
     window, rank = found[0]
     if window.this.name.lower() not in RANKINGS or window.this.expressions:
         raise refused(f"{syntax.render(window.this)} in place of {', '.join(RANKINGS)}")
@@ -186,7 +186,7 @@ def _rank_shown(outer: exp.Select, rank: str) -> str | None:
 
 
 def _partition(window: exp.Window, *selected: Mapping[str, Expression] | None) -> Iterator[Named]:
-    """Yield the partition's expressions, named as they are selected, if they are."""
+    """Yield the partition's expressions, with their names in SELECT, if any."""
     for tree in window.args.get("partition_by") or ():
         syntax.check(tree)
         expression = Expression.of(tree)

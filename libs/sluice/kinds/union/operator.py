@@ -10,7 +10,7 @@ from sluice.kinds.union.spec import Input, Union
 
 
 class UnionRows(Operator):
-    """All rows of all inputs. A table that is named twice gives its rows twice."""
+    """All rows of all inputs. A table that is listed twice contributes its rows twice."""
 
     row_wise = mirror = True
 

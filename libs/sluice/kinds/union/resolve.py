@@ -46,7 +46,7 @@ def _check_keys(sources: list[Table], mistakes: TableMistakes) -> None:
 def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
     """Return output column -> key column of each input.
 
-    Keys of the same names and types share columns; any others have columns of their own.
+    Keys of the same names and types share columns; all others have separate columns.
     """
     keys = [{name: source.type_of(name) for name in source.key} for source in sources]
     if any(key != keys[0] for key in keys) or NUMBER in keys[0]:
@@ -102,5 +102,5 @@ def _check_names(
     further = [name for name in columns if name not in wanted]
     if lacking or further:
         lacks = [f"{table} lacks {', '.join(lacking)}"] if lacking else []
-        has = [f"{table} has {', '.join(further)}, which {first} has not"] if further else []
+        has = [f"{table} has {', '.join(further)}, which {first} lacks"] if further else []
         mistakes.add(("from", i), f"{'; '.join([*lacks, *has])}: `select` the common columns")

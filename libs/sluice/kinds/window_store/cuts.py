@@ -1,6 +1,6 @@
 """Periods that a store without a retention cuts into finer slices, because they have many rows.
 
-A year is one slice until it has many rows; from then on, its rows go into slices of months, and
+A year is one slice until it has many rows. From then on, its rows go into slices of months, and
 those of a full month into slices of days. Rows stay in the slice that they were filed in. So there
 are few slices of few rows, and none grows far beyond a batch more than the limit.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sluice.kinds.window_store.grain import Grain
 
-LAST_YEAR, LAST_MONTH = 9999, 999912  # the greatest numbers of slices of these lengths
+LAST_YEAR, LAST_MONTH = 9999, 999912  # the greatest slice numbers of these lengths
 FIRST_DAY = 10_000_000
 
 
@@ -46,7 +46,7 @@ class Cuts:
 
 
 def in_time(number: int) -> int:
-    """Return a place in time by which slices of any length can be sorted, by their begin."""
+    """Return the start of a slice, by which slices of any length can be sorted."""
     while 0 < number < FIRST_DAY:
         number *= 100
     return number

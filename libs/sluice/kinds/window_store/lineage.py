@@ -6,7 +6,7 @@ from sluice.kinds.window_store.operator import WindowStoreRows
 
 
 def contributing(operator: Operator, groups: Groups) -> InputRows:
-    """Return the input's row that stands for each group."""
+    """Return the input's row that represents each group."""
     assert isinstance(operator, WindowStoreRows)
     if operator.row_wise:
         return groups.prepared

@@ -5,7 +5,7 @@ truncated. Without `duplicates`, each (key, window start) has one row: the last 
 by the input's key. Rows without an event time are in no window.
 
 Rows are filed in time slices, and within a slice by key, the newest of a key first. The slice of a
-row is no part of what the row says.
+row is not part of its content.
 """
 
 from copy import copy
@@ -103,7 +103,7 @@ class WindowStoreRows(Operator):
         return slice_
 
     def last_of_each(self, rows: DataFrame) -> DataFrame:
-        """Return the row that stands for each key and time, of whole groups' prepared rows."""
+        """Return the row that represents each key and time, from whole groups' prepared rows."""
         sequence = [
             by(F.expr(k.expression.sql), not k.descending, not k.nulls_first)
             for k in self.spec.sequence

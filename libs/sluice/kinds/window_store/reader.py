@@ -2,7 +2,7 @@
 
 Rows are ordered by window start, and within one start by key; reverse is the exact mirror. Bounds
 are inclusive. A store with a retention shows a row only while its window start is after the horizon
-− the retention, even before its file is dropped.
+− the retention. Its file may be dropped later.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +35,7 @@ Time = datetime | str
 class FetchOptions(TypedDict, total=False):
     """Options of every read: direction, limit, rows, columns, and where to continue.
 
-    `after` is the previous page's cursor: the read continues behind the last row of that page.
+    `after` is the previous page's cursor: the read continues after the last row of that page.
     """
 
     reverse: bool
@@ -110,7 +110,7 @@ class ReadOnlyWindowStore:
     ) -> Rows:
         """Return the rows of one key, or of a range of keys, by window start.
 
-        The range is from `key_from` to `key_to`. None is no bound: the null key is `(None,)`.
+        The range is from `key_from` to `key_to`. None means no bound: the null key is `(None,)`.
         """
         for name in times.keys() - Times.__annotations__:
             raise UsageError(f"fetch: {unknown('argument', name, [*KEYS, *Times.__annotations__])}")

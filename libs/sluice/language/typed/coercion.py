@@ -75,9 +75,9 @@ def common(types: Iterable[str]) -> str:
 
 
 def widened(types: Iterable[str]) -> str:
-    """Return the type that a UNION of Spark's gives these; '' if it gives none.
+    """Return the type of Spark's UNION of these; '' if there is none.
 
-    Unlike `common`, it rounds: a BIGINT beside a DOUBLE, and a DATE to midnight. Decimals that need
+    Unlike `common`, it rounds: a BIGINT with a DOUBLE, and a DATE to midnight. Decimals that need
     more than 38 digits together, whose places Spark would cut, have none here.
     """
     found = [type_ for type_ in dict.fromkeys(types) if type_ != NOTHING]

@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[frozenset[str], str]] = {
     "amount": (NUMERIC | INTERVALS | {"string"}, "a number or an interval"),
     "time": (MOMENTS | {"string"}, "a date or a time"),
     "part": (MOMENTS | INTERVALS | {"string"}, "a date, a time or an interval"),
-    "text": (_ATOMIC, "a text, or what can be written as one"),
+    "text": (_ATOMIC, "a STRING, or a value that can be cast to one"),
     "string": (frozenset({"string"}), "a STRING"),
     "bytes": (frozenset({"string", "binary"}), "a STRING or BINARY"),
     "boolean": (frozenset({"boolean", "string"}), "true or false"),

@@ -1,7 +1,6 @@
 """Type of an expression, as far as known without Spark; '' if unknown.
 
-A type named here is the one that Spark gives. An unknown type is no mistake: whoever needs it then
-asks Spark.
+A type named here equals Spark's. An unknown type is not a mistake: the caller then asks Spark.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -196,7 +195,7 @@ def _operand(node: syntax.Tree, type_: str) -> Decimal | None:
 
 
 def together(types: Iterable[str]) -> str:
-    """Return the type of values put one behind the other: a text, or that of equal arrays."""
+    """Return the type of concatenated values: a text, or that of equal arrays."""
     every = set(types)
     if any(head(type_) in (UNKNOWN, "ARRAY", "BINARY") for type_ in every):
         return every.pop() if len(every) == 1 else UNKNOWN

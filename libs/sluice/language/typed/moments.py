@@ -1,4 +1,4 @@
-"""Texts such as 'now' or 'today UTC', for which Spark reads the clock if they become a time.
+"""Texts such as 'now' or 'today UTC', for which Spark reads the clock when cast to a time.
 
 The same rows must always give the same result, so such a text is refused there. Elsewhere it is an
 ordinary text.
@@ -36,7 +36,7 @@ def reads_clock(node: syntax.Tree, of: TypeOf) -> bool:
 
 
 def _times(node: syntax.Tree, of: TypeOf) -> Sequence[syntax.Tree]:
-    """Return the parts of a node that become times, whatever the others are."""
+    """Return the parts of a node that become times, regardless of the other parts."""
     match node:
         case exp.Cast():
             return [node.this] if family(of(node)) in MOMENTS else []

@@ -1,7 +1,7 @@
 """Check of the types in an expression, by the rules of Spark in ANSI mode.
 
 A part that Spark would refuse is reported with the types found and those accepted. Unknown types
-are never reported, so that nothing is refused that Spark accepts.
+are never reported, so nothing that Spark accepts is refused.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
-"""Spellings accepted for each type, wherever values come as text: the one place of the rules.
+"""Spellings accepted for each type in any text: the only place of these rules.
 
-A text is accepted if it matches its type's patterns as a whole, ignoring surrounding spaces and
-tabs, and if the value lies within the type's bounds. Patterns mean the same in Java, RE2 and
-Python: no look-around, no back-references, ASCII classes alone. Every reader of texts uses them:
+A text is accepted if it matches its type's patterns, ignoring surrounding spaces and tabs, and its
+value is within the type's bounds. Patterns mean the same in Java, RE2 and Python: no look-around,
+no back-references, ASCII classes alone. Every reader of texts uses them:
 
 - A number with an exponent is written out before it is matched against `exact`: `1.5e1` is `15.`.
 - FLOAT and DOUBLE take the nearest binary fraction. These are out of bounds: a finite text that

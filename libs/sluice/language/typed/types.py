@@ -24,7 +24,7 @@ INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 EVENT_TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 UNORDERED = ("MAP", "VARIANT")
 KNOWN = f"types are: {', '.join(SIMPLE)}"
-GAP = "?"  # stands in a schema for what an import could not learn
+GAP = "?"  # placeholder in a schema for unknown types
 
 
 def read_columns(ddl: str) -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ def _read_column(part: str) -> tuple[str, str]:
 
 
 def canonical(text: str) -> str:
-    """Return a type as Spark writes it: `long` is BIGINT; ValueError if it is no type."""
+    """Return a type as Spark writes it: `long` is BIGINT; ValueError if it is not a type."""
     try:
         tree = syntax.parse_as(text, exp.DataType)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Tables that depend on a table: declared over it, or built from it by what their commits say."""
+"""Tables that depend on a table: declared over it, or built from it according to their commits."""
 
 from collections.abc import Collection
 
@@ -28,11 +28,11 @@ def dependents(project: Project, table_id: str) -> list[str]:
 
 
 def built_from(lake: LakeLayout, table_id: str) -> dict[str, Position]:
-    """Return the other stored tables whose position names a table or one kept beside it, by id."""
+    """Return the other stored tables whose position names a table or its internal tables, by id."""
     found = {}
     for name in stored(lake):
         if declared(name) == table_id:
-            continue  # it may be broken, and be dropped for that
+            continue  # it may be broken, and dropped for that reason
         at = readable_head(lake.uri(name))
         if at and at.position and table_id in map(declared, at.position.reads):
             found[name] = at.position

@@ -1,4 +1,4 @@
-"""Removal of a table from the lake, with all that is kept beside it; refused while it is needed."""
+"""Removal of a table from the lake, with its internal tables; refused while it is needed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from sluice.operate.definitions.dependents import dependents
 
 @dataclass(frozen=True)
 class Dropped:
-    """One table that left the lake; `kept_at` is empty if its files were deleted at once."""
+    """One table that was removed; `kept_at` is empty if its files were deleted at once."""
 
     table: str
     kept_at: str
@@ -57,10 +57,10 @@ def drop(project: Project, table_id: str, now: datetime, *, at_once: bool = Fals
 
 
 def found(project: Project, name: str) -> str:
-    """Return the id of a table in the lake, declared or not, by its id or its name alone."""
+    """Return the id of a table in the lake, declared or not, by its id or only its name."""
     if MARK in name:
         raise UsageError(
-            f"{name} is kept beside {declared(name)}, and goes with it",
+            f"{name} belongs to {declared(name)}, and is dropped with it",
             hint=f"name {declared(name)}",
         )
     lake = layout(project)

@@ -1,6 +1,6 @@
-"""Rebuild of a table by its current definition, in one commit that keeps what is the same.
+"""Rebuild of a table by its current definition, in one commit of the difference.
 
-A view is recomputed from its inputs, or only for what is new in its definition. A source is rebuilt
+A view is recomputed from its inputs, or only for new parts of its definition. A source is rebuilt
 from its deliveries or its files; a dimension is loaded whole. The change feed gets only the
 difference. Views over the table follow by that feed; those that can't are rebuilt as well.
 """
@@ -53,7 +53,7 @@ def rebuild(
     `as_landed`: a source's files are read again, even if they differ from those that were
     delivered.
 
-    Raises UsageError for a table that is not stored or, with `as_landed`, is no source. Raises
+    Raises UsageError for a table that is not stored or, with `as_landed`, not a source. Raises
     HistoryLost if what it was made from can't be read again. In both cases nothing was changed.
     """
     done = list(_rebuilt(spark, project, table, run, as_landed=as_landed))
@@ -68,7 +68,7 @@ def rebuild(
 
 
 def check_asked(table: Table, *, as_landed: bool) -> None:
-    """Raise UsageError for a table that is not stored or, with `as_landed`, is no source."""
+    """Raise UsageError for a table that is not stored or, with `as_landed`, not a source."""
     if not table.is_stored:
         raise UsageError(f"{table.id} is computed when it is read: there is nothing to rebuild")
     if as_landed and not table.is_ingested:
@@ -131,7 +131,7 @@ def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
 def _way(
     spark: Spark, context: Context, node: Node
 ) -> tuple[BatchPlan, Horizon | None, Extension | None]:
-    """Plan only what is new in the definition if the rest of the table stands, else all of it.
+    """Plan only the new parts of the definition if the rest of the table is valid, else all of it.
 
     Expired windows come back when the horizon falls. The table lacks them, so it is then rebuilt
     whole.
@@ -186,14 +186,14 @@ def _has_lost_history(context: Context, node: Node) -> bool:
     try:
         plan_batch(node, context.lake, context.graph, context.limits)
     except ForeignCommit:
-        return False  # in another table or in the view; somebody has to look at it
+        return False  # in another table or in the view; a person must decide
     except HistoryLost:
         return True
     return False
 
 
 def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
-    """True if the table has the columns that its query gives now."""
+    """True if the table has the columns of its current query."""
     session = spark.session
     plan = plan_rebuild(node, context.lake, context.graph, context.limits)
     assert plan.before is not None

@@ -1,4 +1,4 @@
-"""Tables that the configuration defines otherwise than it did when they were filled."""
+"""Tables whose definition has changed since they were built."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ from sluice.engine.planning.plan import replaced_by_build
 
 
 def meanings(project: Project, table: Table) -> dict[str, dict[str, Any]]:
-    """Return the meaning of each stored table behind a declared one, in order."""
+    """Return the definition of each stored table behind a declared one, in order."""
     found = {table.delivered_to: meaning_of_deliveries(table)} if table.is_delivered else {}
     return found | {node.id: meaning(node.table) for node in nodes_of(table, project.graph)}
 
 
 def redefined_parts(project: Project, table: Table) -> dict[str, str]:
-    """Return what differs, by stored table: the table's own, and the internal ones behind it."""
+    """Return the differences by stored table: the table itself, and its internal tables."""
     lake = layout(project)
     nodes = {node.id: node for node in nodes_of(table, project.graph)}
     found = {}

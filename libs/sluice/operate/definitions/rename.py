@@ -1,8 +1,8 @@
 """Another name for a stored table that keeps its history and the positions of those that read it.
 
-Positions name tables by id. So every table that reads the renamed one, or one of its source rows,
-gets a commit that changes no row: its position with the new names. Its earlier positions are read
-by these names, too. Then the folders are moved. Each step may run twice.
+Positions name tables by id. So every table that reads the renamed one, or reflects its rows, gets a
+commit without changed rows: its position with the new names. Its earlier positions are read by
+these names, too. Then the folders are moved. Each step may run twice.
 """
 
 import uuid
@@ -43,7 +43,7 @@ class Renamed:
 
 
 def rename(project: Project, old: str, table: Table) -> list[Renamed]:
-    """Give the stored table `old` the name of `table`, and return all tables that it concerned.
+    """Rename the stored table `old` to `table`, and return all affected tables.
 
     Safe to repeat: another attempt finishes the first. Raises UsageError if both are there.
     """
@@ -88,7 +88,7 @@ def _check(project: Project, old: str, table: Table) -> None:
 def _leads_to_forgotten(project: Project, old: str, table: Table) -> bool:
     """True if a dropped table of the new name has left its forgotten subjects.
 
-    A rename that was killed has moved such a folder only if nothing but the table itself is left.
+    A killed rename has moved such a folder only if only the table itself is left.
     """
     lake = layout(project)
     is_there = internal(table.name, FORGOTTEN) in folders_of(lake, table.id)
@@ -132,7 +132,7 @@ def _followed(
 
 
 def _move(project: Project, old: str, table: Table) -> Iterator[Renamed]:
-    """Move the folders, the table's own last: as long as it is there, something is left to do."""
+    """Move the folders, the table's own last: while it exists, the rename is unfinished."""
     lake, pipeline = layout(project), old.partition(".")[0]
     folders = _targets(old, table, folders_of(lake, old))
     batch_counts.rename(lake, old, table.id)

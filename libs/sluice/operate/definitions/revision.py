@@ -38,7 +38,7 @@ def _extracted(config: Path, revision: str, folder: Path) -> Path:
     root = _git(config, "rev-parse", "--show-toplevel")
     if root is None:
         raise UsageError(
-            f"{revision!r} is no folder, and {config} is in no git repository",
+            f"{revision!r} is not a folder, and {config} is not in a git repository",
             hint="give --against a folder of configuration",
         )
     found = _git(config, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")

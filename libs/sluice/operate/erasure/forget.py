@@ -1,7 +1,7 @@
-"""Erasure of subjects from a source and from all that was made of their rows.
+"""Erasure of subjects from a source and from all tables computed from their rows.
 
 The subjects are noted first, so no delivery brings them back. Their rows are deleted by an ordinary
-commit, and views follow by their feeds. Then every place that still has such rows is cleaned, and
+commit, and views follow by their feeds. Then every place that still has these rows is cleaned, and
 the whole lake is searched. Each step may run twice, so another attempt finishes one that was
 killed. Landing files and topics are not touched.
 """
@@ -53,7 +53,7 @@ class Receipt:
     """Proof of an erasure: its id, what was done where, and what a search of the lake has found.
 
     `left`: places that still name the subjects, with how often; `elsewhere`: those in tables that
-    have no rows of the source. `outside`: where its rows come from, which nobody touched.
+    have no rows of the source. `outside`: the origin of its rows, which was not touched.
     `in_versions`: true if the lake's bucket keeps earlier versions of objects, with the subjects.
     """
 
@@ -70,7 +70,7 @@ class Receipt:
 
     @property
     def is_proven(self) -> bool:
-        """True if no file of these tables, and none beside tables, names the subjects."""
+        """True if no file of these tables, nor any other file of the lake, names the subjects."""
         return not self.left
 
 
@@ -144,7 +144,7 @@ def _check(spark: Spark, project: Project, tables: Sequence[Table]) -> None:
 
 
 def _check_environments(lake: str) -> None:
-    """Raise UsageError if other lakes have the tables' files too, or this one is such a lake."""
+    """Raise UsageError if other lakes share the tables' files, or this one shares another's."""
     if shared := names(lake):
         raise UsageError(
             f"environments have these rows, too: {_listed(shared)}",
@@ -172,7 +172,7 @@ def _check_previews(lake: LakeLayout) -> None:
 
 
 def _sought(project: Project, table: Table, asked: Asked, kept: Unfinished, uri: str) -> Sought:
-    """Return the subjects, and keep them; those of an attempt that has not ended come first."""
+    """Return and keep the subjects; those of an unfinished attempt come first."""
     found = asked.find(Snapshot.open(table.name, uri).schema, uri)
     sought = replace(found, in_files=getattr(table.spec, "names", {}))
     if (before := kept.subjects()) is not None:
@@ -203,7 +203,7 @@ def _noted(spark: Spark, project: Project, table: Table, sought: Sought) -> Forg
 
 def _absent(project: Project, table: Table, what: str, hint: str = LOOK) -> UsageError:
     if begun(layout(project), table.id):
-        hint = "a forget that has not ended has deleted such rows: run exactly that command again"
+        hint = "an unfinished forget has deleted such rows: run exactly that command again"
     return UsageError(what, hint=f"nothing was changed; {hint}")
 
 

@@ -1,4 +1,4 @@
-"""The steps by which subjects' rows leave a lake, in their order. Each is safe to repeat."""
+"""The steps that remove subjects' rows from a lake, in order. Each is safe to repeat."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ ATTEMPTS = 50  # of a step beside runs; what was written before a lost race stay
 
 @dataclass(frozen=True)
 class Done:
-    """One line of a receipt: `what` was done at a place, to how many, by which commit, and when."""
+    """One line of a receipt: `what` was done at a place, the count, the commit and the time."""
 
     place: str
     what: str
@@ -65,7 +65,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Erasure of subjects from a table. `tables`: the table and what is made of it, in order."""
+    """Erasure of subjects from a table. `tables`: the table and its consumers, in order."""
 
     spark: Spark
     project: Project
@@ -85,7 +85,7 @@ class Forgetting:
 
     @cached_property
     def run(self) -> Run:
-        """The run whose id the commits have."""
+        """The run that the commits belong to."""
         return Run(f"{KIND}-{self.id}")
 
     def _done(self, place: str, what: str, count: int | None, version: int | None = None) -> Done:
@@ -186,7 +186,7 @@ class Forgetting:
             yield self._done(f"{dropped.FOLDER}/{name}", "dropped table deleted", None)
 
     def _files(self) -> Iterator[Done]:
-        """Erase the past of every table that had such rows."""
+        """Erase the past of every table that had these rows."""
         lake = layout(self.project)
         places = {
             f"{t.pipeline}.{folder}": f"{lake.root}/{t.pipeline}/{folder}"
@@ -203,7 +203,7 @@ class Forgetting:
         return self._done(place, f"{done.entries} log entries cleaned, files deleted", done.files)
 
     def _unmark(self, table: Table) -> None:
-        """Write files again whose deleted rows are only marked."""
+        """Rewrite files whose deleted rows are only marked."""
 
         def every() -> None:
             for kept in kept_in(table, self.project):

@@ -1,4 +1,4 @@
-"""Tables in which the rows of a source or a dimension lie as they were delivered."""
+"""Tables that hold the rows of a source or a dimension as delivered."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Holder:
 
 
 def delivered_in(table: Table) -> tuple[Holder, ...]:
-    """Return what holds a table's delivered rows; the last one shows those that stand.
+    """Return the tables that hold a table's delivered rows; the last one holds the current ones.
 
     Raises UsageError for a table whose rows can't be forgotten.
     """

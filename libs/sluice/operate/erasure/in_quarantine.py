@@ -1,4 +1,4 @@
-"""Quarantined rows that belong to subjects, by what is kept of each: JSON, a line, a message."""
+"""Quarantined rows of subjects, found in their raw form: JSON, a line, a message."""
 
 import json
 from base64 import b64decode

@@ -1,8 +1,8 @@
 """Search of every file of a lake for the values that name subjects.
 
 Rows of tables and of their feeds are compared in columns of those names. Texts are searched, too:
-columns of text, logs, checkpoints, statistics, reports. There a number, or a text of few letters,
-is found behind its column's name alone, because files are full of numbers.
+columns of text, logs, checkpoints, statistics, reports. There, a number or a short text counts only
+after its column's name, because files are full of numbers.
 """
 
 import html
@@ -22,7 +22,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from sluice.delta.places.delta_rs import located
 from sluice.read.conditions.where import Predicate
 
-TELLING = 4  # letters of a text that names its subject by itself
+TELLING = 4  # letters of a text that identifies its subject alone
 ROWS = 65_536
 MOST_TEXTS = 100  # subjects that texts are searched for; more are compared in columns alone
 BETWEEN = r"""\\*["']?\s*[:=,]{1,2}\s*\\*["']?"""  # a name and its value, in nested JSON, too
@@ -74,7 +74,7 @@ class Sought:
         return any(all(word.search(values) for word in words) for words in self._words)
 
     def is_word(self, text: str) -> bool:
-        """True if a text has all values of one of the subjects as words, whatever these mean."""
+        """True if a text has all values of one of the subjects as words, in any meaning."""
         near = (values for values in self.texts if all(value in text for value in values))
         return any(all(_word_in(value, text) for value in values) for values in near)
 

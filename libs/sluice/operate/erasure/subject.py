@@ -52,9 +52,9 @@ def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
 def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought:
     """Return the subjects of the rows that meet a condition.
 
-    `COLUMN = VALUE` names its subject itself, also for rows to come. With a key, the column must be
-    one of its own: another one may have had other values before. Any other condition names the keys
-    of its rows, or without a key whole rows.
+    `COLUMN = VALUE` names its subject itself, also for rows to come. With a key, the column must
+    belong to it, because another one may have had other values before. Any other condition names
+    the keys of its rows, or without a key whole rows.
     """
     where = parse(text, schema)
     key, named = _key(table), _equalities(text)
@@ -73,7 +73,7 @@ def _key(table: Table) -> tuple[str, ...]:
 
 
 def _equalities(text: str) -> dict[str, str]:
-    """Return the values of columns if the condition is only about these; nothing otherwise."""
+    """Return the values of columns if the condition tests only these; nothing otherwise."""
     found: dict[str, str] = {}
     whole = sqlglot.parse_one(text, dialect="spark").unnest()
     for part in whole.flatten() if isinstance(whole, exp.And) else (whole,):
@@ -88,7 +88,7 @@ def _equalities(text: str) -> dict[str, str]:
 
 
 def _written(side: exp.Expr) -> str | None:
-    """Return a literal's text, with its sign; None for what is no literal."""
+    """Return a literal's text, with its sign; None for anything else."""
     if isinstance(side, exp.Neg):
         number = side.this.unnest()
         is_number = isinstance(number, exp.Literal) and not number.is_string

@@ -1,1 +1,1 @@
-"""Lineage of a row: where it comes from, and why another is not there."""
+"""Lineage of a row: its origin, and why another is absent."""

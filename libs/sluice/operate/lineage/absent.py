@@ -1,9 +1,9 @@
-"""Search for what keeps rows out of a table, from the table down to what was delivered.
+"""Search for the reason why rows are absent, from the table down to its deliveries.
 
 At each view, the rows are computed that it would have without its conditions, from the versions
 that it reflects. Conditions then come back one by one, and each keeps some rows out. If there is no
-such row even without conditions, the search goes on in the inputs. Cost: every table on the way is
-read whole, and computed once for each condition.
+such row even without conditions, the search continues in the inputs. Cost: every table on the way
+is read whole, and computed once for each condition.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ FOLLOWED = 3  # keys without a match that are searched in the other table
 
 @dataclass(frozen=True)
 class Reflected:
-    """Places of what a table's version was made from, and the horizon of its retention."""
+    """Places of the inputs of a table's version, and the horizon of its retention."""
 
     inputs: Mapping[str, At]
     pins: Pins
@@ -293,6 +293,6 @@ def _each(rows: pa.Table, key: Sequence[str]) -> list[tuple[Any, ...]]:
 def _but(
     rows: pa.Table, keys: set[tuple[Any, ...]], key: Sequence[str], *, inside: bool = False
 ) -> pa.Table:
-    """Return the rows whose key is not among these; those whose key is, if `inside`."""
+    """Return the rows whose key is not among these; if `inside`, those whose key is."""
     mask = [(one in keys) == inside for one in _each(rows, key)]
     return rows.filter(pa.array(mask, pa.bool_()))

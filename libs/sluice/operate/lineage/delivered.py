@@ -1,7 +1,7 @@
 """Deliveries that brought rows of a source: their interval, their commit, their files.
 
-The notes name the delivery that stands now. Where the interval has been delivered again since
-the version in question, its commit is not named.
+The notes name the delivery that is now valid. Where the interval has been delivered again since the
+version in question, its commit is not named.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Reasons why rows are absent from a table, and the rows that are meant."""
+"""Reasons why rows are absent from a table, and the requested rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ AbsenceCause = Literal[
 
 @dataclass(frozen=True)
 class AbsenceReason:
-    """One reason why rows are absent from a table, which may be behind the one in question.
+    """One reason why rows are absent from the requested table or one of its inputs.
 
     `what`: the condition, or the reason in words. `rows`: those kept out, as they would be or were.
     `others`: those that keep them out.
@@ -47,7 +47,7 @@ class AbsenceReason:
 
 
 def of(rows: pa.Table, wanted: Wanted) -> pa.Table:
-    """Return the rows that lie in all spans."""
+    """Return the rows within all spans."""
     for span in wanted:
         rows = span.rows(rows)
     return rows
@@ -69,21 +69,21 @@ def shown(rows: pa.Table) -> pa.Table:
 
 
 def not_explained(table: Table, why: str) -> AbsenceReason:
-    """Return the reason of a table whose rows can't be traced: why not, and what to look at."""
+    """Return the reason for a table whose rows can't be traced, with where to look instead."""
     look = " and ".join(f"`sluice read {declared(name)}`" for name in table.inputs)
     what = f"{why}; {look} shows whether the rows are there that it would be made from"
     return AbsenceReason(declared(table.id), "not explained", what)
 
 
 def no_such(table: Table, inputs: Iterable[str], wanted: Wanted) -> AbsenceReason:
-    """Return the reason of a table whose inputs have rows, but none that give what is wanted."""
+    """Return the reason for a table whose inputs have rows, but none for the wanted ones."""
     named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
-    what = f"no rows of {', '.join(dict.fromkeys(map(declared, inputs)))} give {named or 'it'}"
+    what = f"no rows of {', '.join(dict.fromkeys(map(declared, inputs)))} produce {named or 'it'}"
     return AbsenceReason(declared(table.id), "no such value", what)
 
 
 def mapped_to(made: MadeFrom, wanted: Wanted, name: str) -> Wanted:
-    """Return what is wanted of an input: values of columns that are taken over from it."""
+    """Return the wanted values of an input: of columns that are copied from it."""
     return tuple(
         only((one.column,), (value,))
         for column, value in values(wanted).items()

@@ -60,7 +60,7 @@ def _quarantined(walk: Walk, table: Table, wanted: Wanted) -> Iterator[AbsenceRe
 
 
 def _deleted(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
-    """Yield the deliveries of rows whose last one deletes them."""
+    """Yield the deliveries of rows that the last of these deletes."""
     node = walk.nodes.get(table.id)
     if node is None:
         return

@@ -1,8 +1,8 @@
-"""Input rows that a row of a table comes from, back to the rows that were delivered.
+"""Input rows that a row of a table comes from, back to the delivered rows.
 
 Each table is read at the version that the position of its reader names, and prepared as its batches
-prepare it. So it is exact, whatever has been delivered since. It is computed in this process, for
-small tables. Cost: every table on the way is read whole.
+prepare it. So it is exact, even after later deliveries. It is computed in this process, for small
+tables. Cost: every table on the way is read whole.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ At = tuple[str, int]  # a table and a version
 class TracedRows:
     """Rows of one table, with their hidden columns; `version` is None if it is not stored.
 
-    `untraced`: why nobody can say what these rows come from, if that is so.
+    `untraced`: why the origin of these rows can't be known; else ''.
     """
 
     table: str
@@ -87,7 +87,7 @@ def lineage(project: Project, table: Table, version: int, rows: pa.Table) -> lis
 
 @contextmanager
 def walking(project: Project, table: Table, what: str, hint: str) -> Iterator["Walk"]:
-    """Yield a walk through the tables behind one, to find out `what`.
+    """Yield a walk through the inputs of a table, to find `what`.
 
     Raises UsageError, with the hint, if only Spark can.
     """
@@ -251,7 +251,7 @@ class Walk:
             )
         size, most = table_size(uri, version).bytes, self.context.limits.narrowed_bytes
         if size > most:
-            raise NotHere(f"{name} has {size:,} bytes, the most is {most:,}")
+            raise NotHere(f"{name} has {size:,} bytes, more than the limit of {most:,}")
         return NumberedRows(read_rows(uri, version), types_of(uri, version))
 
     def _uri(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Explanation of a row: the commit that gave it its values, and the rows that it comes from."""
+"""Explanation of a row: the commit that wrote its values, and the rows that it comes from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from sluice.read.stored.scan import Scan
 
 @dataclass(frozen=True)
 class ContributingRows:
-    """Rows of one table that a row comes from, and the deliveries that brought them.
+    """Rows of one table that a row comes from, and their deliveries.
 
     Rows that were delivered have their marks: interval, position and identity. `untraced`: why
-    nobody can say what they come from, if that is so.
+    their origin can't be known; else ''.
     """
 
     table: str
@@ -61,7 +61,8 @@ def why(
     when: str | None = None,
     version: int | None = None,
 ) -> Why | None:
-    """Return why a row is as it is, or who last changed its column `when`; None if it never was.
+    """Return the origin of a row, or the last change of its column `when`; None if it never
+    existed.
 
     A row is named by its key, a ranked one also by `partition` and `rank`, a windowed one also by
     its key and `time`.

@@ -1,1 +1,1 @@
-"""Upkeep of tables, and what is wrong with them."""
+"""Upkeep of tables, and their faults."""

@@ -1,7 +1,7 @@
 """Faults of a lake, found before a batch, a reader or a VACUUM meets them.
 
-Each finding has a name, and says what was found and what to do. Those that `stops` marks block the
-next batch or a reader; the others will later, or are clutter. Nothing is changed and no Spark is
+Each finding has a name, a description, and a next step. Those that `stops` marks block the next
+batch or a reader; the others will later, or are clutter. Nothing is changed and no Spark is
 started. Brokers of topics and schema registries are asked, too.
 """
 
@@ -51,7 +51,7 @@ class Finding:
 
 
 def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Finding]:
-    """Return everything that is wrong with these tables and with those behind them."""
+    """Return all faults of these tables and of their internal tables."""
     found: list[Finding] = []
     failures, tables = kept(layout(project)), list(tables)
     for table in tables:
@@ -68,7 +68,7 @@ def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Fi
 
 
 def _of_failure(failure: Failure) -> Finding:
-    """Return the finding of a table whose last batch failed, and no batch has succeeded since."""
+    """Return the finding of a table whose last batch failed, if no batch has succeeded since."""
     what = f"its last batch failed at {failure.at:%Y-%m-%d %H:%M} UTC: {failure.reason}"
     return Finding(failure.table, "failed", what, failure.hint or "run it again")
 
@@ -149,7 +149,7 @@ def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Fi
                 table_id,
                 "short-retention",
                 f"{consumer} has read it up to version {version}; the next one is "
-                f"{_days(now - next_one)} old, and a VACUUM leaves deleted files for {_days(keep)}",
+                f"{_days(now - next_one)} old, and a VACUUM keeps deleted files for {_days(keep)}",
                 f"`sluice advance {declared(consumer)}`; VACUUM by `sluice maintain` alone",
             )
 

@@ -1,4 +1,4 @@
-"""Oldest version of a table that may still be read; upkeep deletes nothing behind it.
+"""Oldest version of a table that may still be read; upkeep deletes nothing that it needs.
 
 A view's position names the versions of its inputs that it reflects. Its next batch reads the feeds
 from there, and `verify` reads their rows as of then. A view whose rows keep the dimension

@@ -1,7 +1,7 @@
-"""Upkeep of a pipeline's tables and the internal tables behind them, with nothing to tune.
+"""Upkeep of a pipeline's tables and their internal tables, without settings.
 
 Upkeep drops expired slices, seals closed ones, and files those with many files again. It deletes
-files and commits that nobody needs any more. It starts Spark only for rows whose order matters.
+files and commits that nobody needs. It starts Spark only for rows whose order matters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,9 +34,8 @@ from sluice.spark.session import Spark
 class Upkeep:
     """Upkeep of one table: what was done, and to how many of its files.
 
-    `done`: expiry, seal, compact or vacuum; log, of commits; remove, of a table that a changed
-    query left behind; deleted, of a table that was dropped a week ago, and of an environment that
-    has expired.
+    `done`: expiry, seal, compact or vacuum; log: deleted commits; remove: a table that a changed
+    query no longer uses; deleted: a table dropped a week ago, or an expired environment.
     """
 
     table: str
@@ -105,7 +104,7 @@ def _clean(filing: Filing, project: Project, kept: Kept) -> int:
 
 
 def _remove_leftovers(project: Project, tables: Iterable[Table]) -> Iterator[tuple[str, int]]:
-    """Remove what views have left behind; yield each table and its number of files.
+    """Remove internal tables that views no longer use; yield each with its number of files.
 
     A view that is not rebuilt yet keeps them, because its change may be taken back.
     """

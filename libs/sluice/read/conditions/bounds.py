@@ -1,8 +1,8 @@
 """Bounds of a column's values in a file or row group, by statistics, without reading them.
 
 Bounds may be wider than the values, never narrower. Some statistics can't be trusted to hold every
-value: floats with NaN, decimals that went through JSON, types without an order. Such a column is
-unknown, and its file is read.
+value: floats with NaN, decimals that went through JSON, types without an order. For such a column
+the bounds are unknown, and its file is read.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-EXACT_IN_JSON = 15  # decimal digits that survive a double
+EXACT_IN_JSON = 15  # decimal digits that a double preserves
 CUT = timedelta(microseconds=999)  # statistics in the Delta log are cut to milliseconds
 
 

@@ -1,7 +1,7 @@
 """Comparisons with Spark SQL's meaning, as Arrow expressions.
 
 Null on either side gives null, except for `<=>`. NaN equals itself and is above every number. A
-literal is compared exactly, whatever the column's number type.
+literal is compared exactly with a column of any number type.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
-"""Cursor: the end of a page, as a text that a service can give to its caller and take back.
+"""Cursor: the end of a page, as a text that a service can pass to its caller and back.
 
 It holds the values of the order's columns in the last row taken, hidden ones included. So the next
-page begins right behind that row, whatever was added or removed since.
+page begins right after that row, whatever was added or removed since.
 """
 
 import base64
@@ -22,7 +22,7 @@ from sluice.read.conditions.values import from_text
 class Cursors:
     """Cursors of a read: the `order` of a row, to which `complete` adds hidden columns.
 
-    `after`: the cursor behind which the read began.
+    `after`: the cursor after which the read began.
     """
 
     order: Sequence[str] = ()
@@ -30,7 +30,7 @@ class Cursors:
     after: str | None = None
 
     def behind(self, row: pa.RecordBatch) -> str | None:
-        """Return the cursor behind this row."""
+        """Return the cursor after this row."""
         if not self.order:
             return None
         found = self.complete(row)
@@ -39,7 +39,7 @@ class Cursors:
 
 
 def behind(cursor: str, order: KeyOrder, schema: pa.Schema) -> KeyRange:
-    """Return the rows behind a cursor in an order. Raises UsageError for another read's."""
+    """Return the rows after a cursor in an order. Raises UsageError for another read's."""
     try:
         named = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         texts = [named[name] for name in order.columns]

@@ -1,8 +1,8 @@
 """Total orders over rows, and spans of them: the common part of sorting, key ranges and pruning.
 
 As in Spark, null precedes every value in every column, and NaN follows. Descending is the exact
-mirror of ascending. A bound may name fewer columns than the order: then it stands for every row
-that begins with it.
+mirror of ascending. A bound may have fewer columns than the order: then it matches every row that
+begins with it.
 """
 
 from collections.abc import Mapping
@@ -38,14 +38,14 @@ def places(values: tuple[Any, ...]) -> Places:
 
 
 def lowest(bounds: Bounds) -> Place:
-    """Return a place before which no row within the bounds stands."""
+    """Return a bound before which there is no row within the bounds."""
     if not bounds.is_known:
         return FIRST
     return NULL if bounds.has_nulls else place(bounds.low)
 
 
 def highest(bounds: Bounds) -> Place:
-    """Return a place after which no row within the bounds stands."""
+    """Return a bound after which there is no row within the bounds."""
     return place(bounds.high) if bounds.is_known else LAST
 
 
@@ -78,7 +78,7 @@ class KeyOrder:
         return mask
 
     def at(self, table: pa.Table, bound: Places) -> pa.ChunkedArray:
-        """Return a mask of the rows that stand at `bound`, in the columns that it names."""
+        """Return a mask of the rows equal to `bound` in its columns."""
         named = zip(self.columns, bound, strict=False)
         return reduce(pc.and_, (self._equal(table[column], limit) for column, limit in named))
 
@@ -93,14 +93,14 @@ class KeyOrder:
         at = "at_end" if self.descending else "at_start"
         keys: list[tuple[str, str, str]] = []
         for column in self.columns:
-            if pa.types.is_floating(table[column].type):  # Arrow puts NaN beside null
+            if pa.types.is_floating(table[column].type):  # Arrow sorts NaN next to null
                 table = table.append_column(f"{column} is nan", pc.is_nan(table[column]))
                 keys.append((f"{column} is nan", way, at))
             keys.append((column, way, at))
         return pc.sort_indices(table, sort_keys=keys)
 
     def _compare(self, values: pa.ChunkedArray, limit: Place) -> tuple[Any, Any]:
-        """Return masks of the values before the limit, and of those that stand at it."""
+        """Return masks of the values before the limit, and of those equal to it."""
         if limit in (FIRST, LAST):
             outside = (limit == FIRST) == self.descending
             return _constant(values, outside), _constant(values, value=False)
@@ -116,7 +116,7 @@ class KeyOrder:
 
     @staticmethod
     def _equal(values: pa.ChunkedArray, limit: Place) -> pa.ChunkedArray:
-        """Return a mask of the values that stand at the limit: a value, null or NaN."""
+        """Return a mask of the values equal to the limit: a value, null or NaN."""
         if limit == NULL:
             return pc.is_null(values)
         is_nan = limit == NAN
@@ -142,14 +142,14 @@ class KeyRange:
     is_open: bool = False
 
     def may_hold(self, bounds: Mapping[str, Bounds]) -> bool:
-        """Return False only if no row within the bounds can lie in the span."""
+        """Return False only if no row within the bounds can be in the span."""
         low, high = KeyOrder(self.columns).best(bounds), KeyOrder(self.columns, True).best(bounds)
         below = self.high is not None and low[: len(self.high)] > self.high
         above = self.low is not None and high[: len(self.low)] < self.low
         return not (below or above)
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """Return the table's rows that lie in the span."""
+        """Return the table's rows within the span."""
         if self.low is not None and self.low == self.high and not self.is_open:
             return table.filter(KeyOrder(self.columns).at(table, self.low))
         if self.low is not None:

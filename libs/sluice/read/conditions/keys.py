@@ -43,7 +43,7 @@ class KeyColumns:
         return (KeyRange(self.names, self._bound(key_from), self._bound(key_to)),)
 
     def are_backward(self, key_from: Key, key_to: Key) -> bool:
-        """True if the first of two bounds is behind the second."""
+        """True if the first of two bounds is after the second."""
         low, high = self._bound(key_from) or (), self._bound(key_to) or ()
         named = min(len(low), len(high))
         return low[:named] > high[:named]
@@ -69,7 +69,7 @@ class KeyColumns:
     def misfit(self, given: int) -> UsageError:
         if not self.names:
             return UsageError(
-                f"the rows of {self.table!r} have no key that can be named",
+                f"the rows of {self.table!r} have no key to identify one by",
                 hint=f"`sluice read {self.table} --where ...` finds them",
             )
         values = "1 value doesn't" if given == 1 else f"{given} values don't"

@@ -99,7 +99,7 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
 
 
 def _accepted(kind: pa.DataType) -> Any:
-    """Return the Python types that stand for a column type."""
+    """Return the Python types that represent a column type."""
     return next((types for is_kind, types in ACCEPTED if is_kind(kind)), str)
 
 

@@ -76,7 +76,7 @@ def parse(text: str, schema: pa.Schema) -> Predicate:
 
 
 def _check_types(text: str, expression: pc.Expression, schema: pa.Schema) -> None:
-    """Evaluate on no rows, so that types that don't compare are found before any read."""
+    """Evaluate on no rows, so that incomparable types are found before any read."""
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowException, TypeError) as error:
@@ -154,7 +154,7 @@ class _Compiler:
         """Return a column of truth values."""
         column = self.column(node)
         if not pa.types.is_boolean(column.type):
-            raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a truth value")
+            raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a condition")
         return pc.field(column.name)
 
     def between(self, node: exp.Between) -> pc.Expression:
@@ -213,7 +213,7 @@ class _Compiler:
     def _refuse(self, node: exp.Expr) -> UsageError:
         part = node.sql(dialect="spark")
         hint = QUOTED if isinstance(node, exp.Concat) else ACCEPTED
-        return UsageError(f"where can't take {part!r} (in {self.text!r})", hint=hint)
+        return UsageError(f"where does not support {part!r} (in {self.text!r})", hint=hint)
 
 
 TESTS: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {

@@ -114,8 +114,7 @@ class _Pool:
 def put_together(tables: list[pa.Table]) -> pa.Table:
     """Return one table in one piece.
 
-    The list is emptied and the rows are moved column by column, so that they are never all held
-    twice.
+    The list is emptied and the rows are moved column by column, to avoid a second copy of all rows.
     """
     whole = pa.concat_tables(tables)
     tables.clear()

@@ -1,7 +1,7 @@
 """The first rows of an order: few columns decide which they are, and only those are read whole.
 
 Units are visited best first, by their bounds, until no unread unit can hold an earlier row. At
-first they are read one by one, so that the last rows of a busy key touch one row group. Then more
+first, they are read one by one, so that the last rows of a busy key touch one row group. Then more
 and more are read at a time, so that a long search pays little for each.
 """
 
@@ -25,7 +25,7 @@ TOGETHER = 16  # row groups of a file whose rows are fetched at a time
 
 
 class Candidates:
-    """Candidates found so far: their leading columns, and where their rows lie.
+    """Candidates found so far: their leading columns, and the places of their rows.
 
     `limit`: the number of rows wanted, at least one.
     """
@@ -93,7 +93,7 @@ class Candidates:
         return rows.append_column(GROUP, chosen[GROUP]).append_column(ROW, chosen[ROW])
 
     def _next(self, count: int) -> list[RowGroup]:
-        """Return the best unread row groups, unless all is settled; opens files."""
+        """Return the best unread row groups that may still change the result; opens files."""
         groups: list[RowGroup] = []
         while (best := self.unread.best) and len(groups) < count:
             if self._is_settled(best.place):
@@ -127,7 +127,7 @@ class Candidates:
         self.found = [self._before_edge(every)]
 
     def _before_edge(self, table: pa.Table) -> pa.Table:
-        """Return the rows up to the edge; those that stand at it may still be chosen."""
+        """Return the rows up to the edge; those equal to it may still be chosen."""
         assert self.edge is not None
         beyond = KeyOrder(self.lead.columns, not self.lead.descending).before(table, self.edge)
         return table.filter(pc.invert(beyond))

@@ -1,4 +1,4 @@
-"""Interface of every table that is read by its key, wherever its rows come from."""
+"""Interface of every table that is read by its key."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class KeyValues(ABC):
     @property
     @abstractmethod
     def version(self) -> int:
-        """Version whose rows these are."""
+        """Version of these rows."""
 
     @property
     @abstractmethod
@@ -53,7 +53,7 @@ class KeyValues(ABC):
         limit: int | None = None,
         columns: Iterable[str] | None = None,
     ) -> Rows:
-        """Return rows as they are stored."""
+        """Return rows in no particular order."""
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class KeyValues(ABC):
         columns: Iterable[str] | None,
         after: str | None,
     ) -> Rows:
-        """Return the rows in these spans of keys, in key order, behind the cursor `after`."""
+        """Return the rows in these spans of keys, in key order, after the cursor `after`."""
 
     def range(
         self,
@@ -96,7 +96,7 @@ class KeyValues(ABC):
     ) -> Rows:
         """Return the rows from `key_from` to `key_to`, both included, in key order.
 
-        `after`: the `cursor` of another read, to start behind the last row of its page.
+        `after`: the `cursor` of another read, to start after the last row of its page.
         """
         if self.backward_iteration and self.key.are_backward(key_from, key_to):
             key_from, key_to, reverse = key_to, key_from, True

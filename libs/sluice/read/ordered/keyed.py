@@ -70,7 +70,7 @@ class KeyedTable(KeyValues):
     def row_key(self) -> KeyColumns:
         if len(self.key.names) < len(self.identity) or not self.identity:
             raise UsageError(
-                f"the rows of {self.name!r} have no key that can be named",
+                f"the rows of {self.name!r} have no key to identify one by",
                 hint=f"use a range, or `sluice read {self.name} --where ...`",
             )
         return self.key
@@ -94,7 +94,7 @@ class KeyedTable(KeyValues):
         return sum(t.num_rows for t in Scan(self.snapshot, self.spans).unordered(columns))
 
     def get(self, *key: Any) -> Row | None:
-        """Return the row of that key, or None; of a history, the version that stands."""
+        """Return the row of that key, or None; of a history, the current version."""
         columns = self.row_key.first(len(key)) if self.current else self.row_key
         span = columns.exactly(key[0] if len(key) == 1 else key)
         if self.current is None:
@@ -126,7 +126,7 @@ class KeyedTable(KeyValues):
         limit: int | None = None,
         columns: Iterable[str] | None = None,
     ) -> Rows:
-        """Return rows as they are stored: no order is kept, so none is paid for."""
+        """Return rows in no particular order, which costs no sort."""
         return self.select((), None, where, columns, limit)
 
     def select(
@@ -138,9 +138,9 @@ class KeyedTable(KeyValues):
         limit: int | None = None,
         after: str | None = None,
     ) -> Rows:
-        """Return the visible rows in these spans, behind the cursor `after`.
+        """Return the visible rows in these spans, after the cursor `after`.
 
-        Without an order, rows come as they are stored.
+        Without an order, rows come in no particular order.
         """
         limit = check_limit(limit)
         if order:

@@ -1,4 +1,4 @@
-"""Rows of one read: an iterator over dicts that reads only as far as it is asked.
+"""Rows of one read: an iterator over dicts that reads only as many rows as it returns.
 
 The remaining rows are also available as Arrow batches or one Arrow table. The read stays at the
 table version at which it was opened. Its cursor marks the last row, for another read to continue
@@ -24,7 +24,7 @@ NO_CURSORS = Cursors()
 class Rows(Iterator[Row]):
     """Lazy, single pass, pinned to `version`; `touched` shows what it has read so far.
 
-    `tables` may have more columns than `schema`: those that give the rows' places.
+    `tables` may have more columns than `schema`: those with the rows' places.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Rows(Iterator[Row]):
 
     @property
     def cursor(self) -> str | None:
-        """Cursor behind the last row taken; give it as `after=` to continue in another read.
+        """Cursor after the last row taken; pass it as `after=` to continue in another read.
 
         None if nothing was taken, or the read has no order.
         """

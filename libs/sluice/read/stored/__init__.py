@@ -1,1 +1,1 @@
-"""Versions of one table as they are stored: commits, files, rows."""
+"""Stored versions of one table: commits, files, rows."""

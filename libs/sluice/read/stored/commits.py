@@ -1,7 +1,7 @@
 """Commit of a single version: its position in the inputs, and when it was made.
 
-It is read from the log's file of just that version. So it belongs to that version, whatever was
-committed since.
+It is read from the log's file of just that version. So it belongs to that version, even after later
+commits.
 """
 
 import json

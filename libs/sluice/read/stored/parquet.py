@@ -51,7 +51,7 @@ def leaves(uri: str, path: str) -> Mapping[str, tuple[int, ...]]:
 def row_groups(uri: str, path: str, indexes: Sequence[int], columns: Sequence[str]) -> pa.Table:
     """Return those of the columns that the file has, of some row groups one after the other."""
     present = [c for c in columns if c in leaves(uri, path)]
-    is_far = "://" in uri  # gathering a local file's pieces takes longer than reading them
+    is_far = "://" in uri  # for a local file, gathering pieces takes longer than reading them
     with filesystem(uri).open_input_file(path) as source:
         reader = pq.ParquetFile(source, metadata=footer(uri, path), pre_buffer=is_far)
         many = len(indexes) * len(present) >= MANY

@@ -25,7 +25,7 @@ class Touched:
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows of `snapshot` that lie in every span and for which `where` is true."""
+    """Rows of `snapshot` that are in every span and for which `where` is true."""
 
     snapshot: Snapshot
     spans: tuple[KeyRange, ...] = ()
@@ -91,7 +91,7 @@ class Scan:
         self.touched.bytes += self.snapshot.bytes_of(group, needed)
 
     def unordered(self, columns: tuple[str, ...], limit: int | None = None) -> Iterator[pa.Table]:
-        """Yield the wanted rows as they are stored, at most `limit`."""
+        """Yield the wanted rows as they are read, at most `limit`."""
         left = limit
         for file in self.files():
             for group in self.row_groups(file):

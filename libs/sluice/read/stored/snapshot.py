@@ -134,7 +134,7 @@ class Snapshot:
     ) -> list[RowGroup]:
         """Return the file's row groups with the bounds of these columns; opens its footer.
 
-        Row groups whose first column lies outside of a span are left out at once.
+        Row groups whose first column is outside a span are skipped first.
         """
         try:
             footer = parquet.footer(self.uri, file.path)
@@ -177,7 +177,7 @@ class Snapshot:
         return parquet.stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
 
     def _within(self, file: DataFile, span: KeyRange, groups: list[int]) -> list[int]:
-        """Return the row groups whose values of the span's first column may lie in it."""
+        """Return the row groups whose values of the span's first column may be in it."""
         first = span.columns[0]
         if first in file.partition:
             return groups
@@ -249,7 +249,7 @@ def open_delta(name: str, uri: str, version: int | None = None, *, build: str = 
 
 
 def refuse_unreadable(name: str, table: DeltaTable) -> None:
-    """Raise for a table whose files don't hold its rows in the plain form that is read here."""
+    """Raise for a table with features that this reader does not support."""
     protocol, properties = table.protocol(), table.metadata().configuration
     features = set(protocol.reader_features or ()) - READABLE
     if properties.get("delta.columnMapping.mode", "none") != "none":

@@ -1,7 +1,7 @@
 """Delivery of somebody else's table: its commits up to now, in batches of whole ones.
 
-The first batch is the table as it is. A batch is an interval of its own, from the instant at which
-it was read. Its commit holds the place that it reached, and the next one continues there.
+The first batch is the whole table. A batch is a separate interval, from the instant at which it was
+read. Its commit holds the place that it reached, and the next one continues there.
 """
 
 from collections.abc import Collection, Iterator
@@ -86,7 +86,7 @@ def _deliver(
 
 
 def _whole(found: Foreign) -> CommitRange:
-    """Return the table as it is, as if one commit had made it."""
+    """Return the whole table, as if one commit had written it."""
     size = table_size(found.uri, found.version).bytes
     return CommitRange(NOTHING, found.version, (WeightedFiles(found.version, bytes=size),))
 
@@ -133,7 +133,7 @@ def _moment(last: VersionRange) -> datetime:
 
 
 def _said(source: TableSource, commits: CommitRange) -> Iterator[str]:
-    """Yield a warning of each commit that put other rows in place of all of them."""
+    """Yield a warning for each commit that replaced all rows."""
     for what in commits.replaced:
         yield f"{source.table.id}: {what} of {source.uri} replaced its rows; the difference is read"
 

@@ -16,7 +16,7 @@ GAP = "the changes of versions {} to {} are skipped"
 def moved(
     project: Project, table: Table, before: Head, *, latest: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the place at the newest version, and what is passed over, in words."""
+    """Return the place at the newest version, and the skipped part as text."""
     if not latest:
         raise UsageError(
             f"{table.id} follows a Delta table, whose oldest version is not a start",

@@ -2,8 +2,8 @@
 
 Copies of a row that came and went within a span cancel out, so a commit that rewrites a file brings
 only what differs. Of one key, a row that comes hides those that went. A row that goes keeps only
-its key, if there is one: it is found by that, and its other values may be bad. One whose key is
-null has never been among the rows, so nothing goes with it.
+its key, if there is one: it is found by that, and its other values may be bad. A row with a null
+key was never stored, so its delete is ignored.
 """
 
 from collections.abc import Iterator

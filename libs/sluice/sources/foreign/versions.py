@@ -1,7 +1,7 @@
 """Place in somebody else's table that a source has reached; the commit of its rows holds it.
 
-It has the table's id and a fingerprint of the last commit that was read, because a table that was
-created again or restored from a backup reuses version numbers.
+It has the table's id and a fingerprint of the last commit read, because a recreated or restored
+table reuses version numbers.
 """
 
 import json
@@ -45,7 +45,7 @@ class VersionRange:
         if not plain:
             return None
         if "table" not in plain:
-            raise InputReplaced(f"{table} was filled from another place", hint=_choice(table))
+            raise InputReplaced(f"{table} was filled from a different place", hint=_choice(table))
         at = datetime.fromisoformat(plain["at"]) if plain["at"] else None
         gaps = tuple((after, upto) for after, upto in plain.get("gaps", ()))
         after, upto = plain["versions"]
@@ -115,7 +115,7 @@ def check_files(found: Foreign, commits: CommitRange, table: str) -> None:
 
 
 def check_columns(found: Foreign, version: int, names: Collection[str], table: str) -> None:
-    """Raise QualityStop if a version lacks a declared column, by the names that its owner gives."""
+    """Raise QualityStop if a version lacks a declared column, by its owner's names."""
     have = found.columns(version)
     if lacking := [name for name in names if name not in have]:
         raise QualityStop(

@@ -1,9 +1,9 @@
 """Backfill of a time: the messages that bear it are read again, and replace what they gave.
 
 What has arrived since is delivered first, as by any run: messages of that time may be among it. A
-message belongs to the time of its own timestamp. Timestamps need not follow the offsets, so each
-partition is read from its first message of that time on, up to the recorded place. Messages that
-the topic no longer has keep their rows.
+message belongs to the interval that contains its timestamp. Timestamps need not follow the offsets,
+so each partition is read from its first message of that time on, up to the recorded place. Messages
+that the topic no longer has keep their rows.
 """
 
 from collections.abc import Iterator

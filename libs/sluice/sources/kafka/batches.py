@@ -17,7 +17,7 @@ from sluice.errors import DeliveriesLost
 from sluice.sources.kafka.client.message import Message
 
 INSTANT = timedelta(microseconds=1)
-SHOWN = 80  # characters of a note in a message
+SHOWN = 80  # characters of a note shown in a message
 NOTHING = '{"id":"","read":{}}'  # the fingerprint of no batch
 
 
@@ -39,7 +39,7 @@ class Batches:
     def of(cls, noted: Iterable[Note], topic_id: str, table: str) -> "Batches":
         """Return the batches of that topic; of two that have read a message, the later has it.
 
-        Raises DeliveriesLost if a note does not say what its batch has read.
+        Raises DeliveriesLost if a note lacks the offsets of its batch.
         """
         found: dict[int, list[_Span]] = defaultdict(list)
         for note in sorted(noted, key=lambda n: n.interval.start):
@@ -77,7 +77,7 @@ def _read(note: Note, topic_id: str, table: str) -> list[tuple[str, tuple[int, i
         return read if noted["id"] == topic_id else []
     except (ValueError, TypeError, KeyError, AttributeError):
         raise DeliveriesLost(
-            f"{table}: the note of the batch of {note.interval.start.isoformat()} in "
+            f"{table}: the record of the batch of {note.interval.start.isoformat()} in "
             f"{table}__intervals does not say which offsets it has read: an earlier Sluice wrote "
             f"it: {note.files[:SHOWN]!r}",
             hint=f"run `sluice rebuild {table} --as-landed`: it takes all that the topic still has "

@@ -1,8 +1,8 @@
 """Delivery of a topic: its messages up to the run's start, batch by batch, each exactly once.
 
-A batch is an interval of its own, from the instant at which it was read. Its commit holds the place
-that it reached in the topic, and the next one continues there. A batch that was killed is not in
-any commit, so it is read again; so is one that was killed before it was noted, without a change.
+A batch is a separate interval, from the instant at which it was read. Its commit holds the place
+that it reached in the topic, and the next one continues there. A killed batch is in no commit, so
+it is read again. One killed before it was noted is also read again, without a change.
 """
 
 from collections.abc import Generator, Iterator

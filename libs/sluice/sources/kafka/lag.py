@@ -14,7 +14,7 @@ from sluice.sources.kafka.client.offsets import OffsetRange
 from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
 
-ANSWER_S = 5.0  # somebody waits for it
+ANSWER_S = 5.0  # a person waits for it
 
 
 def unread_of(project: Project, table: Table, spec: Source, topic: Topic) -> tuple[Unread, ...]:

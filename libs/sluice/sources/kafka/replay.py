@@ -1,6 +1,7 @@
-"""Messages of batches that were delivered, judged again; they keep the moments of their batches.
+"""Messages of earlier batches, judged again; they keep the moments of their batches.
 
-A replay takes them from quarantine. Messages that come from the topic again replace what they gave.
+A replay takes them from quarantine. Messages that are read from the topic again replace their
+earlier rows.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,9 +32,9 @@ from sluice.spark.session import Spark
 def replay_topic(
     spark: Spark, project: Project, table: Table, moments: Collection[datetime], run: Run
 ) -> Iterator[BatchReport]:
-    """Judge the quarantined messages of those moments again, as the quarantine keeps them.
+    """Judge the quarantined messages of those moments again, from the quarantine.
 
-    Brokers are asked only for messages that were too large and are not any more. Safe to repeat: a
+    Brokers are asked only for messages that were too large and no longer are. Safe to repeat: a
     message that was added already gives the same rows.
     """
     source = MessageSource.of(project, table)

@@ -15,7 +15,7 @@ GAP = "partition {}: the messages from offset {} to {} are skipped"
 def moved(
     project: Project, table: Table, before: Head, *, latest: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the place at the topic's end or beginning, and what is passed over, in words."""
+    """Return the place at the topic's end or beginning, and the skipped part as text."""
     source, place = MessageSource.of(project, table), OffsetRange.of(before)
     assert place
     found = Brokers.of(table.id, source.topic).describe()

@@ -26,8 +26,8 @@ def check_connection(name: str) -> str:
     """Return the name of a connection. Raises ValueError if it can't be one."""
     if not CONNECTION.fullmatch(name):
         raise ValueError(
-            f"{name!r} is no connection's name (letters, digits, _): addresses and settings belong "
-            "into the connection"
+            f"{name!r} is not the name of a connection (letters, digits, _): addresses and "
+            "settings belong in the connection"
         )
     return name
 
@@ -66,10 +66,9 @@ class Topic(Model):
 class ValueFormat(Model):
     """Form of a topic's messages, and where their schema is: in a registry, or in files.
 
-    `registry`: the connection to the schema registry. `files` lie in the folder of the pipeline's
-    file: schemas of Avro, or what `protoc --descriptor_set_out` has written. `encoding`: how Avro's
-    messages without a registry are written. `message`: the full name of protobuf's message in the
-    files.
+    `registry`: the connection to the schema registry. `files` are in the folder of the pipeline's
+    file: Avro schemas, or outputs of `protoc --descriptor_set_out`. `encoding`: how Avro's messages
+    without a registry are written. `message`: the full name of protobuf's message in the files.
     """
 
     format: MessageFormat
@@ -116,7 +115,7 @@ class ValueFormat(Model):
             return
         if self.encoding == "container":
             if self.registry or self.files:
-                yield "a container brings its schema: leave `registry` and `files` out of `value`"
+                yield "a container contains its schema: leave `registry` and `files` out of `value`"
         elif not self.registry and not self.files:
             other = ", or `value.files`: the schemas themselves" if "files" in takes else ""
             yield f"`value.registry` is missing: the connection to the schema registry{other}"

@@ -23,7 +23,7 @@ FEWER = {"first": {0: 0}, "following": {0: 9}}
         (
             TopicDescription("other", "t", "other", **FEWER),
             InputReplaced,
-            "brokers are of the cluster other",
+            "brokers are now of the cluster other",
         ),
         (
             TopicDescription("cluster", "t", "id", **FEWER),

@@ -159,7 +159,7 @@ def test_schemas_may_refer_to_others() -> None:
         assert found.fields == expected
     (found,) = read(sent(6, b"\2\2\0"))
     assert found.fields == {"id": 1, "tags": []}
-    for id_, says in ((7, "no version 2 of s/shop.Nothing"), (8, "is of PROTOBUF, not of Avro")):
+    for id_, says in ((7, "no version 2 of s/shop.Nothing"), (8, "is PROTOBUF, not Avro")):
         with pytest.raises(Unusable, match=says):
             read(sent(id_, bill))
 
@@ -189,7 +189,7 @@ def test_values_of_avro_become_rows_and_unknown_schemas_go_to_quarantine(topical
     assert reasons == [
         "the message does not begin with the id of a schema",
         "the message does not fit its schema",
-        "the message is longer than its schema says",
+        "the message is longer than its schema allows",
         "the schema registry has no schema 99",
     ]
 

@@ -102,7 +102,7 @@ def test_a_single_object_names_the_version_of_its_schema(tmp_path: Path) -> None
     for schema, row in ((old, {"id": 1}), (new, {"id": 2, "v": "x"})):
         (found,) = read(message(single(schema, row)))
         assert found.fields == row
-    with pytest.raises(Unusable, match="none of `files` has the schema of fingerprint"):
+    with pytest.raises(Unusable, match="none of `files` has the schema with the fingerprint"):
         read(message(single(other, {"v": 1})))
     for broken in (b"", b"\xc3\x01\0", binary(old, {"id": 1})):
         with pytest.raises(Unusable, match="does not begin with C3 01"):
@@ -115,7 +115,7 @@ def test_a_container_gives_all_of_its_rows_in_order(tmp_path: Path) -> None:
     columns = [DecodedColumn("id", LongType(), StringType())]
     read = reader(tmp_path, encoding="container")
     rows = decoded_all("t", columns, in_columns(map(message, sent)), read).to_pylist()
-    assert "not a container of Avro" in rows.pop()[FAULT]
+    assert "not an Avro container file" in rows.pop()[FAULT]
     assert [row["id"] for row in sorted(rows, key=lambda row: row[ID])] == [*range(120)]
 
 
@@ -123,7 +123,7 @@ def test_a_container_gives_all_of_its_rows_in_order(tmp_path: Path) -> None:
     ("broken", "reason"),
     [
         (b"", "does not fit its schema"),
-        (b"\x02x", "longer than its schema says"),
+        (b"\x02x", "longer than its schema allows"),
         (b"\xff", "does not fit its schema"),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_broken_key_is_unusable(tmp_path: Path, key: bytes) -> None:
         ({"files": ["../x.avsc"]}, "is not in the folder"),
         ({"files": ["a.avsc"], "registry": "r"}, "in the registry: leave `files` out"),
         ({"encoding": "single-object", "registry": "r"}, "in the registry: leave `encoding` out"),
-        ({"encoding": "container", "registry": "r"}, "a container brings its schema"),
+        ({"encoding": "container", "registry": "r"}, "a container contains its schema"),
         ({"format": "debezium-avro"}, "connection to the schema registry$"),
         ({"format": "json", "files": ["a"]}, "`value.files` is for avro, protobuf, not for json"),
     ],
@@ -184,7 +184,7 @@ sources:
 @pytest.mark.parametrize(
     ("file", "how", "says"),
     [
-        ("{", "", "orders.value.files: order.avsc is not a schema of Avro"),
+        ("{", "", "orders.value.files: order.avsc is not an Avro schema"),
         ('"nope"', "", "order.avsc: type nope is not defined before it is used"),
         ('"long"', "", "order.avsc: the schema of a message must be a record"),
         (
@@ -232,5 +232,5 @@ def test_messages_with_a_schema_in_a_file_become_rows(
     reasons = sorted(q["reason"].partition(":")[0] for q in lake.quarantine())
     assert reasons == [
         "the message does not fit its schema",
-        "the message is longer than its schema says",
+        "the message is longer than its schema allows",
     ]

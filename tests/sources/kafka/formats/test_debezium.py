@@ -54,7 +54,7 @@ def test_without_a_key_the_rows_before_are_taken_away(topical: Made) -> None:
     lake.take()
     assert lake.values() == [two]
     (with_key, without) = (q["reason"] for q in lake.quarantine())
-    assert "give the source `key: [shop, id]`, or let the connector send it" in with_key
+    assert "give the source `key: [shop, id]`, or have the connector send it" in with_key
     assert "give the source a `key`, or" in without
     assert "REPLICA IDENTITY FULL" in without
 

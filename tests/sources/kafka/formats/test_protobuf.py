@@ -42,7 +42,7 @@ def test_messages_that_are_none_are_unusable(tmp_path: Path) -> None:
             read(sent(broken))
     late = CLASS()
     late.at.seconds = 10**15
-    with pytest.raises(Unusable, match="1000000000000000 seconds are no time"):
+    with pytest.raises(Unusable, match="1000000000000000 seconds are not a time"):
         read(sent(late.SerializeToString()))
     old = file("old.proto", "shop", message("Order", "required int32 id"), syntax="proto2")
     with pytest.raises(Unusable, match="it lacks id"):
@@ -79,8 +79,8 @@ sources:
 @pytest.mark.parametrize(
     ("content", "named", "says"),
     [
-        (b'syntax = "proto3";', "shop.Item", "order.desc is no set of descriptors; write it with"),
-        (b"", "shop.Item", "order.desc is no set of descriptors"),
+        (b'syntax = "proto3";', "shop.Item", "order.desc is not a descriptor set; write it with"),
+        (b"", "shop.Item", "order.desc is not a descriptor set"),
         (
             descriptors(ORDER),
             "shop.Order",

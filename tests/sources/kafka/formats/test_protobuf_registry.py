@@ -92,7 +92,7 @@ def test_the_key_of_a_tombstone_may_be_a_message_or_a_text(
         (framed(5, b"\0", b""), "has no version 9 of shop/item"),
         (framed(1, b"\x02\x08", b""), r"schema 1 has no message \(4,\)"),
         (framed(1, b"\x04\x02\x08", b""), r"schema 1 has no message \(1, 4\)"),
-        (framed(1, b"\x01", b""), "names its type by -1 numbers"),
+        (framed(1, b"\x01", b""), "gives its type by -1 numbers"),
         (framed(1, b"\x02\x01", b""), "type has the number -1"),
         (framed(1, b"\x04\x02", b""), "ends within the numbers of its type"),
         (framed(1, b"\xff" * 12, b""), "ends within the numbers of its type"),

@@ -1,1 +1,1 @@
-"""Aggregates of a cogroup: each with what it keeps of a group."""
+"""Aggregates of a cogroup, each with its state of a group."""

@@ -1,11 +1,11 @@
-"""The state that every aggregate keeps of a group, which takes in added and removed rows.
+"""State of an aggregate for a group, to which added and removed rows are applied.
 
 An accumulator sees a stream's rows as one argument column: a struct, null for rows that don't count
 (other streams' rows, rows that FILTER drops). `gather` turns weighted rows into their contribution,
 in one aggregation. `settle` turns an old state and a contribution into the new state. A whole group
 is gathered with weights of one and settled on nothing, so recomputing and merging share one code
 and can't disagree. The state is null if nothing counts: it does not show the group's past. A
-removal that the state can't take in, mostly of a kept extreme, breaks the group: it must be
+removal that the state can't apply, mostly of a kept extreme, breaks the group: it must be
 recomputed from the inputs.
 """
 
@@ -24,7 +24,7 @@ from sluice.language.expression import Aggregate, Expression
 class Accumulator(ABC):
     """One aggregate of one stream; `ties` are the input's key, which ends every order.
 
-    `can_break`: it can't take in some removals. `is_approximate`: the state may depend on the order
+    `can_break`: it can't apply some removals. `is_approximate`: the state may depend on the order
     of arrival. `can_overflow`: it adds values up, and the total may exceed their sum's type.
     """
 
@@ -85,7 +85,7 @@ class Accumulator(ABC):
     def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
         """Return aggregate expressions over at most one row with `was` and one with `delta`.
 
-        They give old state and contribution side by side, or both already in one contribution.
+        They have old state and contribution side by side, or both already in one contribution.
         `kept` is the type of a contribution, here and below.
         """
         return F.first(was, ignorenulls=True), F.first(delta, ignorenulls=True)
@@ -99,9 +99,9 @@ class Accumulator(ABC):
         return F.lit(False)
 
     def agrees(self, a: Column, b: Column, kept: DataType) -> Column:
-        """True if two states may be of the same rows. Never null."""
+        """True if two states may come from the same rows. Never null."""
         return a.eqNullSafe(b)
 
     @abstractmethod
     def finish(self, state: Column, kept: DataType) -> Column:
-        """Return the value that readers see; `state` is of the type `kept`, null if of no rows."""
+        """Return the visible value; `state` is of the type `kept`, null without rows."""

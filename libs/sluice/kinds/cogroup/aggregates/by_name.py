@@ -1,4 +1,4 @@
-"""Aggregates by name, each with the accumulator that keeps what it needs."""
+"""Aggregates by name, each with its accumulator."""
 
 from collections.abc import Mapping
 

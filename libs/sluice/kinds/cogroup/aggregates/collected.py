@@ -1,6 +1,6 @@
-"""Aggregates that keep what they have seen: ordered lists, sets, distinct and frequent values.
+"""Aggregates that keep their values: ordered lists, sets, distinct and frequent values.
 
-A list keeps its rows' order keys and input keys beside the values, so that a removed row is found.
+A list keeps its rows' order keys and input keys with the values, so that a removed row is found.
 Sets keep the number of rows of each value. So no removal breaks their groups. Cost: a touched
 group's whole state is read and written.
 """
@@ -92,8 +92,8 @@ class CountDistinct(Counted):
 class Frequent(Accumulator):
     """approx_top_k: the most frequent values, the most frequent first, with their counts.
 
-    Counts of at most `tracked` values are kept (Misra and Gries 1982). They are exact while there
-    are no more values. Otherwise they are too low by at most `error`, which is at most a
+    Counts of at most `tracked` values are kept (Misra and Gries 1982). They are exact up to that
+    number of values. Beyond it, they are too low by at most `error`, which is at most a
     `tracked`-th of the rows.
     """
 

@@ -1,7 +1,7 @@
 """Sums of floating point that don't depend on order, so added numbers can be subtracted.
 
-Numbers are summed as DECIMAL and rounded once. NaN and the infinities, which no DECIMAL holds, are
-counted beside the sum. A sum that needs more than 20 digits before the point is an error.
+Numbers are summed as DECIMAL and rounded once. NaN and the infinities, which a DECIMAL can't hold,
+are counted separately. A sum that needs more than 20 digits before the point is an error.
 """
 
 from collections.abc import Callable, Mapping

@@ -28,8 +28,8 @@ from sluice.language.typed.types import canonical
 class Aggregator(Protocol):
     """Interface of a user's class; without `remove`, groups that lose a value are recomputed.
 
-    `state` and `type` are the Spark SQL types of the state and of the result. A state is given and
-    taken as plain Python. Values are never null and have no order.
+    `state` and `type` are the Spark SQL types of the state and of the result. States are plain
+    Python values. Values are never null and have no order.
     """
 
     state: str
@@ -50,7 +50,7 @@ class Aggregator(Protocol):
 
 @dataclass(frozen=True)
 class Own(Accumulator):
-    """Accumulator of a user's class; its state is a number of values and what the class keeps."""
+    """Accumulator of a user's class; its state is a number of values and the class's own state."""
 
     @cached_property
     def aggregator(self) -> Aggregator:
@@ -59,8 +59,8 @@ class Own(Accumulator):
             self.aggregate.function, f"{self.stream}.{self.name}: {self.aggregate.text}"
         )
         if not isinstance(named, type):
-            raise self._refused("is no class")
-        self._check(named, _METHODS)  # before the call, because the name may be of anything
+            raise self._refused("is not a class")
+        self._check(named, _METHODS)  # before the call, because the name may refer to anything
         try:
             made: Aggregator = named(*self.aggregate.parameters)
         except Exception as error:
@@ -111,7 +111,7 @@ class Own(Accumulator):
     def finish(self, state: Column, kept: DataType) -> Column:
         type_ = self._type("type")
         read = _udf(_reading(self.aggregator, self.aggregate.text), type_)
-        typed = F.lit(None).cast(type_)  # gives the function its Arrow type
+        typed = F.lit(None).cast(type_)  # sets the function's Arrow type
         return F.when(state.isNotNull(), read(state.getField("kept"), typed))
 
 
@@ -166,5 +166,5 @@ def _udf(function: Callable[..., pa.Array], type_: str) -> Callable[..., Column]
 
 
 def _values(lists: pa.Array, i: int) -> pa.Array:
-    """Return the values of one group, as they lie in Arrow."""
+    """Return the values of one group, as Arrow values."""
     return lists[i].values if lists[i].is_valid else pa.array([])

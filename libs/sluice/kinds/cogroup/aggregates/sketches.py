@@ -1,8 +1,8 @@
 """Aggregates by mergeable sketches: approximate counts of distinct values and quantiles.
 
 The state is the sketch; readers see the number. Added rows are merged in. Removed ones break the
-group, because no sketch forgets. A sketch may depend on the order of what it has seen, within its
-error bound: small groups are exact.
+group, because no sketch forgets. A sketch may depend on the order of its values, within its error
+bound; small groups are exact.
 """
 
 from abc import abstractmethod
@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 
-DEVIATIONS = 3  # sketches of the same rows are no further from the truth, except 1 in 300
+DEVIATIONS = 3  # standard deviations; a sketch exceeds them 1 time in 300
 _LONG_DIGITS = 17
 
 
@@ -93,7 +93,7 @@ class QuantileSketch(Sketch):
     """approx_percentile by KLL: numbers and times as BIGINT if they fit, else as DOUBLE.
 
     The last parameter is the accuracy: ranks are right within its inverse, 1/1000 unless given. The
-    least value is kept beside the sketch, and so the values' type. NaN has no rank.
+    least value is kept with the sketch, for the values' type. NaN has no rank.
     """
 
     @property
@@ -159,13 +159,13 @@ def _quantile_of(is_whole: bool) -> Callable[[Column, Column], Column]:
 
 
 def _is_whole(value: DataType) -> bool:
-    """True if values are BIGINTs, or count in units that are."""
+    """True if values are BIGINTs, or multiples of a unit that fit one."""
     is_short = isinstance(value, DecimalType) and value.precision <= _LONG_DIGITS
     return is_short or isinstance(value, IntegralType | DateType | TimestampType | TimestampNTZType)
 
 
 def _as_number(value: Column, type_: DataType) -> Column:
-    """Return the value as it is ranked, null if it has no rank."""
+    """Return the value as ranked, null if it has no rank."""
     match type_:
         case DateType():
             return F.unix_date(value).cast("bigint")

@@ -93,7 +93,7 @@ def _size(state: Column) -> Column:
 
 
 def _sum(state: Column, of: Callable[[Column], Column]) -> Column:
-    """Add up what `of` makes of the values as DOUBLE, in their order."""
+    """Add up the results of `of` for the values as DOUBLE, in their order."""
 
     def added(total: Column, e: Column) -> Column:
         return total + of(e.getField("v").cast("double")) * e.getField("n")

@@ -91,8 +91,8 @@ class Sum(Accumulator):
 class RoundedSum(Sum):
     """approx_sum and approx_avg: added up as DOUBLE, each time rounded.
 
-    The last digits show remains of removed values and the order of arrival. The magnitudes of all
-    numbers ever added or subtracted are summed beside the total, because their rounding stays when
+    The last digits depend on removed values and on the order of arrival. The magnitudes of all
+    numbers ever added or subtracted are summed separately, because their rounding error stays when
     they are removed. `verify` allows a trillionth of that sum.
     """
 
@@ -114,7 +114,7 @@ class RoundedSum(Sum):
         return {**parts, _MAGNITUDE: _total(finite * F.abs(weight), DoubleType())}
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
-        """Fail if the total is not finite, because nothing can be subtracted from it again."""
+        """Fail if the total is not finite, because later subtractions could not restore it."""
         total = delta.getField(exact.TOTAL)
         words = F.lit(f"{self.aggregate.text}: the total is greater than a DOUBLE can be")
         is_lost = F.isnan(total) | (F.abs(total) == float("inf"))

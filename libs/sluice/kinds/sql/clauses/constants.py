@@ -18,7 +18,7 @@ NEVER: Tree = exp.Boolean(this=False)
 
 
 def one_row(table: TableRows) -> AnyRows:
-    """Return one row without columns, whatever the table holds."""
+    """Return one row without columns, even for an empty table."""
     counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
     every = {EVERY: exp.Literal.number(1)}
     return QueryRows(Grouped(table, (NEVER,), every, counted, is_whole=True), {})
@@ -29,10 +29,10 @@ def values(chain: Chain, table: TableRows, tree: exp.Values, names: Sequence[str
     rows = [list(e.expressions) if isinstance(e, exp.Tuple) else [e] for e in tree.expressions]
     names = names or [f"col{i + 1}" for i in range(len(rows[0]))]
     if any(len(row) != len(names) for row in rows):
-        raise Refused(tree, "each row of VALUES has a value for each column")
+        raise Refused(tree, "each row of VALUES needs a value for each column")
     for value in (value for row in rows for value in row):
         if next(columns_in(value), None) is not None:
-            raise Refused(value, f"{sql(value)!r}: VALUES are constants")
+            raise Refused(value, f"{sql(value)!r}: VALUES must be constants")
     if len(rows) == 1:
         return QueryRows(one_row(table).source, dict(zip(names, rows[0], strict=True)))
     single = QueryRows(one_row(table).source, {"one": exp.Literal.number(1)})

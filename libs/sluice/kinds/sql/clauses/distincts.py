@@ -1,4 +1,4 @@
-"""Sums and means of distinct values: each value is a stream of its own, of its distinct rows."""
+"""Sums and means of distinct values: each value is a separate stream of its distinct rows."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ VALUE = "value"
 def apart(
     parts: Chain, rows: StoredRows, keys: Mapping[str, Tree], aggregates: Mapping[str, Tree]
 ) -> tuple[dict[str, Tree], tuple[GroupStream, ...]]:
-    """Return the aggregates of all rows, and a stream for each value whose distinct ones add up."""
+    """Return the aggregates of all rows, and a stream for each value that is summed distinct."""
     found = {name: _distinct(tree) for name, tree in aggregates.items()}
     values = {sql(value): value for value in found.values() if value is not None}
     shown = {n: tree for n, tree in keys.items() if tree.find(exp.Column)}  # others are constants
@@ -39,7 +39,7 @@ def _call(tree: Tree) -> Tree:
 
 
 def _distinct(tree: Tree) -> Tree | None:
-    """Return the value whose distinct ones a sum or mean takes; None for other aggregates."""
+    """Return the value of a distinct sum or mean; None for other aggregates."""
     call = _call(tree)
     first = call.expressions[0] if call.expressions else None
     if not isinstance(first, exp.Distinct) or call.name.lower() not in ("sum", "avg", "mean"):

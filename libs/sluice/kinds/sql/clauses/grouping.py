@@ -23,7 +23,7 @@ from sluice.language import syntax
 from sluice.language.syntax import Tree
 
 EVERY = "every"
-LATER = "_later"  # stands for values that are joined to groups
+LATER = "_later"  # placeholder for values that are joined to groups
 FROM_THE_START = ("first_value", "first", "any_value")
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 
@@ -50,7 +50,7 @@ def _of_same(tree: Tree, same: Collection[str]) -> Tree:
         if {key_of(column) for column in columns_in(call)} <= {*same}:
             call.set("this", "max")
         elif call.name.lower() == "any_value":
-            what = f"{sql(call)} takes any of several values"
+            what = f"{sql(call)} returns an arbitrary one of several values"
             raise Refused(call, f"{what}: write min(x), or group by its columns as well")
     return found
 
@@ -97,7 +97,7 @@ def _sets(select: exp.Select) -> list[list[Tree]]:
 
 
 def _sets_of(tree: Tree) -> list[list[Tree]]:
-    """Return the sets of keys that one item of GROUP BY stands for."""
+    """Return the sets of keys of one item of GROUP BY."""
     each = [_listed(e) for e in tree.expressions]
     if isinstance(tree, exp.GroupingSets):
         return each
@@ -170,7 +170,7 @@ class GroupedNames:
         return copied
 
     def _column(self, column: exp.Column) -> Tree:
-        """Return a column that is no key: a value joined to groups, or the same in all rows."""
+        """Return a column that is not a key: a value joined to groups, or the same in all rows."""
         if column.table == LATER:
             return column.copy()
         if column.table.isupper() and not self.lacking:

@@ -21,7 +21,7 @@ def set_of(chain: Chain, tree: exp.SetOperation, sides: list[AnyRows]) -> AnyRow
     """Return the rows of UNION, INTERSECT or EXCEPT of two sides."""
     names = [*sides[0].columns]
     if len(names) != len(sides[1].columns):
-        raise Refused(tree, "both sides of a set operation have the same number of columns")
+        raise Refused(tree, "both sides of a set operation must have the same number of columns")
     sides[1] = renamed(sides[1], names)
     is_distinct = tree.args.get("distinct")
     if isinstance(tree, exp.Union):

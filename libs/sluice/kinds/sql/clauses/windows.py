@@ -27,7 +27,7 @@ TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, ex
 
 
 def with_windows_inlined(select: exp.Select) -> None:
-    """Replace the names of windows by what they stand for."""
+    """Replace the names of windows by their definitions."""
     named = {w.name: w for w in select.args.get("windows") or ()}
     for window in select.find_all(exp.Window):
         if window.arg_key != "windows" and window.parent_select is select:
@@ -79,7 +79,7 @@ def _placed(tree: Tree, places: dict[str, str]) -> Tree:
 
 
 def _inline(window: exp.Window, named: dict[str, exp.Window]) -> None:
-    """Replace the name of a window by what it stands for."""
+    """Replace the name of a window by its definition."""
     name = window.alias
     if not name:
         return
@@ -126,7 +126,7 @@ def _call(window: Tree, *, ends_at_ties: bool) -> Tree:
 
 
 def _reads_its_ties(function: Tree) -> bool:
-    """True if the frame that ends with the rows that tie may give one of them."""
+    """True if the function may return any of the tied rows at the end of its frame."""
     if isinstance(function, exp.IgnoreNulls):
         return function.this.name.lower() in (*TO_THE_END, *FROM_THE_START)
     called = function.this if isinstance(function, exp.RespectNulls) else function
@@ -180,7 +180,7 @@ def as_ranked(relation: AnyRows) -> AnyRows:
 
 
 def _bound(condition: Tree, place: str) -> tuple[int | None, int | None] | None:
-    """Return the first and last rank that a condition admits; None if it says something else."""
+    """Return the first and last rank that a condition admits; None for other conditions."""
     if isinstance(condition, exp.Between) and _is(condition.this, place):
         low, high = (_whole(condition.args[name]) for name in ("low", "high"))
         return None if low is None or high is None else (low, high)

@@ -58,12 +58,14 @@ class Queries(Planner):
             return self.query(inner)
         if isinstance(inner, exp.Values):
             return self.values(inner)
-        raise Refused(inner, f"{type(inner).__name__.upper()} can't be kept incrementally yet")
+        raise Refused(
+            inner, f"{type(inner).__name__.upper()} can't be maintained incrementally yet"
+        )
 
     def _select(self, select: exp.Select) -> AnyRows:
         for name, what in NEVER.items():
             if select.args.get(name):
-                raise Refused(select, f"{what} can't be kept incrementally")
+                raise Refused(select, f"{what} can't be maintained incrementally")
         with_windows_inlined(select)
         items = {item.alias_or_name: item.unalias() for item in select.expressions}
         if len(items) < len(select.expressions):
@@ -168,7 +170,7 @@ class Queries(Planner):
 
 
 def _exploded(joined: JoinedSources, items: dict[str, Tree], after: list[Tree]) -> dict[str, Tree]:
-    """Return selected expressions with a column in place of an array that one explodes."""
+    """Return selected expressions with a column instead of an exploded array."""
     calls = {n: t for n, t in items.items() if t.find(exp.Anonymous) and _is_generator(t)}
     if not calls:
         return items

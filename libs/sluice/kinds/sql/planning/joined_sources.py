@@ -37,12 +37,12 @@ ABSORBED = {"inner": "lr", "semi": "lr", "left": "r", "right": "l", "anti": "r",
 NULLED = {"left": "r", "right": "l", "full": "lr"}
 SHOWN = {"semi": "l", "anti": "l"}
 NO_EQUALITY = (
-    "a join without an equality between the two sides can't be kept incrementally: every row may "
-    "match every other; join on a key"
+    "a join without an equality between the two sides can't be maintained incrementally: every row "
+    "may match every other; join on a key"
 )
 
 NULL_SAFE = (
-    "`<=>` alone can't be kept incrementally: a join needs an equality (`=`) between the two "
+    "`<=>` alone can't be maintained incrementally: a join needs an equality (`=`) between the two "
     "sides; to match nulls as well, compare coalesce(...) of both sides"
 )
 
@@ -71,7 +71,7 @@ class JoinedSources:
     carried: list[Tree] = field(default_factory=list)
 
     def apply(self) -> None:
-        """Apply the conditions whose tables are all there."""
+        """Apply the conditions whose tables are all joined."""
         ready = [c for c in self.usable([]) if tables_of(c) <= self.aliases]
         self._take(ready)
         self.rows = as_ranked(self.rows.kept(self.rows.resolved(c) for c in ready))
@@ -82,7 +82,7 @@ class JoinedSources:
         return [c for c in (*self.carried, *on, *where) if not has_query(c)]
 
     def taken_by(self, aliases: set[str], on: list[Tree]) -> list[Tree]:
-        """Return the conditions that an inner join takes; others of its own are carried on."""
+        """Return the conditions that an inner join can use; keep its others for later."""
         found = [c for c in self.usable(on) if tables_of(c) <= self.aliases | aliases]
         self.carried += [c for c in on if not _is_among(c, found)]
         self._take(found)
@@ -111,7 +111,7 @@ class JoinedSources:
         """
         for condition in on:
             if has_query(condition):
-                raise Refused(condition, "a subquery in ON can't be kept; write it in WHERE")
+                raise Refused(condition, "a subquery in ON is not supported; write it in WHERE")
         if type_ == "inner" and is_constant(self.planner.chain, other):
             self.beside(other, aliases, on)
             return
@@ -148,7 +148,7 @@ class JoinedSources:
         self.aliases = self.aliases | (aliases if "r" in shown else set())
 
     def side(self) -> StoredRows:
-        """Return the rows joined so far over a stored table, with what is still to be evaluated."""
+        """Return the rows joined so far over a stored table, and the rest to evaluate."""
         return self.planner.chain.stored(self.rows, self._wanted([]))
 
     def is_free(self, other: AnyRows) -> bool:
@@ -159,12 +159,12 @@ class JoinedSources:
     def explode(
         self, call: Tree, alias: str, names: Sequence[str], rest: Sequence[Tree], *, outer: bool
     ) -> None:
-        """Put a row for each element of an array in place of each row. `names`: its columns."""
+        """Replace each row by one for each element of an array. `names`: its columns."""
         name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
         plain = name.removesuffix("_outer")
         if plain not in ("explode", "posexplode") or len(call.expressions) != 1:
             raise Refused(
-                call, f"{syntax.render(call)!r} can't be kept incrementally: explode an array"
+                call, f"{syntax.render(call)!r} can't be maintained incrementally: explode an array"
             )
         stored = self.planner.chain.stored(self.rows, self._wanted([call, *rest]))
         number = self.planner.chain.number()

@@ -1,6 +1,6 @@
 """FROM and JOIN: the sources of a SELECT joined one after the other.
 
-An equality between two tables joins them, wherever it is written.
+An equality between two tables joins them, in ON or in WHERE.
 """
 
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def _source(planner: Planner, tree: Tree) -> tuple[AnyRows, set[str]]:
         after: list[Tree] = [c.copy() for c in columns_in(tree.root())]
         joined, rest = unfiltered(planner, select, [], after)
         if rest:
-            raise Refused(rest[0], "a subquery in ON can't be kept; write it in WHERE")
+            raise Refused(rest[0], "a subquery in ON is not supported; write it in WHERE")
         return joined.rows, joined.aliases
     alias, rows = planner.source(tree)
     return prefixed(rows, alias), {alias}
@@ -130,19 +130,17 @@ class _Join:
     @classmethod
     def of(cls, planner: Planner, join: exp.Join) -> "_Join":
         if join.args.get("match_condition") or join.args.get("using"):
-            raise Refused(join, "such a join can't be kept incrementally")
+            raise Refused(join, "this join can't be maintained incrementally")
         kind, side = join.kind.upper(), join.side.upper()
         name = kind if kind in ("SEMI", "ANTI", "CROSS") else side or kind
         if name not in TYPES or (join.method and join.method.upper() != "NATURAL"):
             words = " ".join(word for word in (join.method.upper(), name, "JOIN") if word)
-            raise Refused(join, f"{words} can't be kept incrementally")
+            raise Refused(join, f"{words} can't be maintained incrementally")
         on = conjuncts(join.args.get("on"))
         if isinstance(join.this, exp.Lateral):
             on = [condition for condition in on if not is_true(condition)]
             if on or name not in ("", "INNER", "CROSS", "LEFT"):
-                raise Refused(
-                    join, "a LATERAL array is joined by CROSS JOIN, or LEFT JOIN … ON true"
-                )
+                raise Refused(join, "join a LATERAL array by CROSS JOIN, or LEFT JOIN … ON true")
             if isinstance(join.this.this, exp.Subquery):
                 return cls.of_query(planner, join.this, name == "LEFT")
             return cls.of_array(join.this, name == "LEFT")
@@ -154,7 +152,7 @@ class _Join:
         """Return the step that explodes the array of a LATERAL VIEW."""
         call = view.this
         if not isinstance(call, exp.Anonymous):
-            raise Refused(view, "write such a LATERAL query after a comma or JOIN")
+            raise Refused(view, "write this LATERAL query after a comma or JOIN")
         kind = "left" if outer else "inner"
         return cls({view.alias}, QueryRows(TableRows(""), {}), kind, [], view, (call,))
 
@@ -163,7 +161,7 @@ class _Join:
         """Return the step that joins the rows that a LATERAL query has for each row."""
         select, kind = view.this.this, "left" if outer else "inner"
         if not isinstance(select, exp.Select):
-            raise Refused(view, "a LATERAL query is one SELECT")
+            raise Refused(view, "a LATERAL query must be one SELECT")
         if select.args.get("from_") is None or correlated.is_total(select):
             return cls({view.alias}, QueryRows(TableRows(""), {}), kind, [], view, (view.this,))
         found = correlated.untied(select)
@@ -171,7 +169,7 @@ class _Join:
         return cls({view.alias}, prefixed(rows, view.alias), kind, found.tie(view.alias), view)
 
     def explode(self, joined: JoinedSources, rest: list[Tree]) -> None:
-        """Put a row for each element in place of each row joined so far, or add columns."""
+        """Replace each row joined so far by a row for each element, or add columns."""
         if isinstance(self.arrays[0], exp.Subquery):
             _add_values(joined, self.arrays[0], *self.aliases)
             return
@@ -184,7 +182,7 @@ def _add_values(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> No
     """Add the columns of a query that has one row for each row."""
     if subquery.this.args.get("having"):
         raise Refused(
-            subquery, "a LATERAL aggregate with HAVING can't be kept: write WHERE outside"
+            subquery, "a LATERAL aggregate with HAVING is not supported: write WHERE outside"
         )
     found = {}
     joined.after += [item.copy() for item in subquery.this.expressions]

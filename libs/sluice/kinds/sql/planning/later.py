@@ -1,4 +1,4 @@
-"""Scalar subqueries that stand alone: their values are joined to groups once these are formed."""
+"""Uncorrelated scalar subqueries: their values are joined to groups once these are formed."""
 
 from sqlglot import exp
 
@@ -14,7 +14,7 @@ from sluice.language.syntax import Tree
 
 
 def deferred(trees: dict[str, Tree]) -> tuple[dict[str, Tree], dict[str, exp.Subquery]]:
-    """Return expressions with columns in place of the scalar subqueries that stand alone.
+    """Return expressions with columns instead of uncorrelated scalar subqueries.
 
     Those in an aggregate are needed before, for each row.
     """

@@ -19,7 +19,7 @@ from sluice.language.syntax import Tree
 class Planner(ABC):
     """Plans the queries inside a query. `shared`: relations of common table expressions, by name.
 
-    A query may stand wherever rows or a value may, so all that plan a part of one are given this.
+    A query may occur wherever rows or a value may, so every part's planner gets this.
     """
 
     chain: Chain
@@ -47,7 +47,7 @@ class Planner(ABC):
 
     @contextmanager
     def sharing(self, tree: Tree) -> Iterator[None]:
-        """Plan the common table expressions of a query, whose names mean nothing outside of it."""
+        """Plan the common table expressions of a query, whose names are valid only within it."""
         outside = dict(self.shared)
         with_ = tree.args.get("with_")
         for cte in with_.expressions if with_ else ():
@@ -61,7 +61,7 @@ class Planner(ABC):
     def source(self, tree: Tree) -> tuple[str, AnyRows]:
         """Return the alias of a table or subquery in FROM, and its rows."""
         if tree.args.get("sample"):
-            raise Refused(tree, "TABLESAMPLE can't be kept incrementally")
+            raise Refused(tree, "TABLESAMPLE can't be maintained incrementally")
         if isinstance(tree, exp.Table) and not tree.db and tree.name not in self.shared:
             raise Refused(tree, f"{tree.name!r} of WITH is not known here; give it another name")
         if isinstance(tree, exp.Table) and not tree.db:
@@ -73,11 +73,11 @@ class Planner(ABC):
         if isinstance(tree, exp.Subquery):
             return tree.alias, renamed(self.query(tree), _column_list(tree))
         raise Refused(
-            tree, f"{type(tree).__name__.upper()} in FROM can't be kept incrementally yet"
+            tree, f"{type(tree).__name__.upper()} in FROM can't be maintained incrementally yet"
         )
 
 
 def _column_list(tree: Tree) -> list[str]:
-    """Return the names that an alias gives to columns, as in `AS t (a, b)`."""
+    """Return the column names of an alias, as in `AS t (a, b)`."""
     alias = tree.args.get("alias") or exp.TableAlias()
     return [column.name for column in alias.args.get("columns") or ()]

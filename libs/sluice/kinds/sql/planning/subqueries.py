@@ -1,6 +1,6 @@
 """Queries inside conditions and expressions: EXISTS, IN, and scalar ones.
 
-Their values have aliases in upper case, such as S1, which no query has once it is read.
+Their values have aliases in upper case, such as S1, which no parsed query contains.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ def keep(joined: JoinedSources, condition: Tree) -> None:
 
 
 def _not_in(joined: JoinedSources, test: exp.In) -> None:
-    """Keep the rows whose value is not among those of a subquery; nulls may make it unknown."""
+    """Keep the rows whose value is not in a subquery; nulls may make that unknown."""
     query = test.args["query"]
     select = _query_of(query)
     if isinstance(test.this, exp.Tuple):
@@ -88,9 +88,11 @@ def _not_in(joined: JoinedSources, test: exp.In) -> None:
 
 
 def _none_of(joined: JoinedSources, values: list[Tree], select: Tree) -> None:
-    """Keep the rows whose values are not together among those of a subquery."""
+    """Keep the rows whose combination of values is not in a subquery."""
     if not is_alone(select):
-        raise Refused(select, "NOT IN of several columns that is tied: write NOT EXISTS")
+        raise Refused(
+            select, "a correlated NOT IN of several columns is not supported: write NOT EXISTS"
+        )
     if len(values) > len(NAMES):
         raise Refused(select, f"NOT IN of more than {len(NAMES)} columns: write NOT EXISTS")
     planner = joined.planner
@@ -163,7 +165,7 @@ def tied_rows(outside: JoinedSources, select: exp.Select) -> tuple[AnyRows, list
     inner, outer = correlated.outer_conditions(select)
     known = outside.aliases | own_tables(select)
     if beyond := next((c for c in outer if not tables_of(c) <= known), None):
-        what = f"{syntax.render(beyond)!r} names a table that is not just outside"
+        what = f"{syntax.render(beyond)!r} reads a table that is not in the query directly outside"
         raise Refused(beyond, f"{what}: join that table in this subquery")
     after = [*(i.unalias() for i in select.expressions if not isinstance(i, exp.Star)), *outer]
     joins = [join for join in select.args.get("joins") or () if join.side and join.args.get("on")]
@@ -179,7 +181,7 @@ def _check_own(trees: Iterable[Tree], outside: JoinedSources, where: str) -> Non
     """Refuse columns of the outer query in a part of a subquery that can't be tied to it."""
     for column in (c for tree in trees for c in columns_in(tree)):
         if column.table in outside.aliases:
-            what = f"{syntax.render(column)} of the outer query {where} can't be kept"
+            what = f"{syntax.render(column)} of the outer query {where} is not supported"
             raise Refused(column, f"{what}: name it in WHERE, or join the tables")
 
 
@@ -217,7 +219,7 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     """Join the groups of a correlated aggregate; return the expression of its value."""
     select = subquery.this
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:
-        raise Refused(subquery, "a scalar subquery is one SELECT of one column")
+        raise Refused(subquery, "a scalar subquery must be one SELECT of one column")
     item = select.expressions[0].unalias()
     if select.args.get("from_") is None and not has_aggregates([item]):
         return exp.Paren(this=with_scalars(joined, {"item": item.copy()})["item"])
@@ -268,9 +270,11 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
 def _check_single(
     joined: JoinedSources, select: exp.Select, item: Tree, inner: AnyRows, keys: list[Tree]
 ) -> None:
-    """Refuse a scalar subquery that may give several rows for one row of the outer query."""
+    """Refuse a scalar subquery that may return several rows for one row of the outer query."""
     if any(select.args.get(a) for a in ("having", "distinct", "limit", "offset")):
-        raise Refused(select, "a scalar subquery with HAVING, DISTINCT or LIMIT can't be kept yet")
+        raise Refused(
+            select, "a scalar subquery with HAVING, DISTINCT or LIMIT is not supported yet"
+        )
     group = select.args.get("group")
     by = {sql(key) for key in (group.expressions if group else ())}
     if group and (not by or not by <= {sql(key) for key in keys}):

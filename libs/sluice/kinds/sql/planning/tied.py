@@ -44,7 +44,7 @@ def _check(joined: JoinedSources, own: set[str], conditions: list[Tree]) -> None
     for condition in conditions:
         for node in condition.walk():
             if not isinstance(node, STRICT):
-                what = "such a condition on the outer query can't be kept; compare values plainly"
+                what = "this condition on the outer query is not supported; compare plain values"
                 raise Refused(condition, what)
         if not {c.table for c in _columns([condition])} <= joined.aliases | own:
             what = "a subquery's condition names a table that is neither its own nor just outside"

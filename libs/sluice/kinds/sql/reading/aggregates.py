@@ -11,7 +11,7 @@ CALLED_WITH = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def has_aggregates(trees: Iterable[Tree]) -> bool:
-    """True if any of the expressions has an aggregate of its own: no window's, no subquery's."""
+    """True if any of the expressions has an aggregate outside windows and subqueries."""
     return any(is_aggregate(node) for tree in trees for node in tree.walk(prune=is_query))
 
 
@@ -38,7 +38,7 @@ def _window_of(node: Tree) -> Tree | None:
 
 
 def is_count(tree: Tree) -> bool:
-    """True for an aggregate that is 0 where there are no rows."""
+    """True for an aggregate that is 0 for no rows."""
     call = tree.this if isinstance(tree, exp.Filter) else tree
     return isinstance(call, exp.Anonymous) and call.name.lower().startswith(
         ("count", "approx_count")

@@ -1,7 +1,7 @@
 """Aggregates that are formulas of those of a cogroup: `corr`, `regr_slope`, `listagg`, `bit_or`.
 
 Those of pairs take the rows that have both values. A covariance is the difference of two variances,
-which are kept exactly; one over a single value of x or y is no line, and its slope is null.
+which are kept exactly. With a single value of x or y there is no line, and its slope is null.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,9 @@ def _formula(call: exp.Anonymous, name: str, order: exp.WithinGroup | None) -> T
             plain = "percentile" if name == "percentile_cont" else name
             return exp.Anonymous(this=plain, expressions=[key.this, *call.expressions])
     if order:
-        raise Refused(call, f"{sql(order)!r} can't be kept: percentile_cont and mode ascend")
+        raise Refused(
+            call, f"{sql(order)!r} is not supported: percentile_cont and mode sort ascending"
+        )
     return None
 
 
@@ -97,7 +99,7 @@ def _listed(call: exp.Anonymous, order: exp.WithinGroup | None) -> Tree:
         ordered.set("expressions", [key.copy() for key in keys])
         return found
     if len(keys) != 1 or sql(keys[0].this) != sql(first):
-        raise Refused(call, f"{sql(call)!r}: distinct texts are ordered by themselves")
+        raise Refused(call, f"{sql(call)!r}: distinct strings can only be ordered by themselves")
     up = exp.Boolean(this=not keys[0].args.get("desc"))
     return _made(_LISTED_ONCE, {"x": text, "up": up, "d": separator})
 
@@ -107,7 +109,7 @@ def _made(formula: str, parts: Mapping[str, Tree]) -> Tree:
 
 
 def _filtered(formula: Tree, where: Tree | None) -> Tree:
-    """Return a formula whose aggregates take the rows that meet a condition."""
+    """Return a formula whose aggregates use only the rows that meet a condition."""
     if where is None:
         return formula
 

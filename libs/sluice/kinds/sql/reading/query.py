@@ -53,7 +53,7 @@ class Query:
 
     @classmethod
     def read(cls, text: str, pipeline: str) -> "Query":
-        """Read one SELECT; ValueError says what it can't be."""
+        """Parse one SELECT; ValueError names the mistake."""
         if len(text) > LONGEST:
             raise ValueError(f"a query of {len(text)} characters is longer than {LONGEST}")
         try:
@@ -71,7 +71,7 @@ class Query:
         _check_shared(tree)
         named = [_with_pipeline(table, pipeline) for table in _stored(tree)]
         if not named:
-            raise ValueError("the query names no table: there is nothing whose changes it follows")
+            raise ValueError("the query reads no table, so it has no changes to follow")
         return cls(tree, tuple(dict.fromkeys(named)))
 
     def place_of(self, table_id: str) -> str:
@@ -140,7 +140,7 @@ def _check_functions(tree: exp.Query) -> None:
 def _check_shared(tree: exp.Query) -> None:
     """Refuse a part of WITH that reads itself, or a table of its own name."""
     if with_ := next((w for w in tree.find_all(exp.With) if w.args.get("recursive")), None):
-        raise Refused(with_, "WITH RECURSIVE can't be kept incrementally")
+        raise Refused(with_, "WITH RECURSIVE can't be maintained incrementally")
     for cte in tree.find_all(exp.CTE):
         for table in cte.this.find_all(exp.Table):
             if table.name == cte.alias and not table.db:
@@ -173,14 +173,14 @@ def _names_of(items: Iterable[Tree]) -> set[str]:
 
 
 def _said(item: Tree) -> str:
-    """Return a name after what an expression says."""
+    """Return a name derived from an expression."""
     words = re.findall(r"[a-z0-9]+", syntax.render(item).lower())
     name = "_".join(words) if words and words[0][0].isalpha() else "c"
     return name[:LONGEST_NAME].rstrip("_")
 
 
 def _name_by_place(tree: exp.Query) -> None:
-    """Name columns that count by their place alone: those of IN, and on the right of UNION."""
+    """Name columns that count only by their position: those of IN, and on the right of UNION."""
     right_sides = [node.expression for node in tree.find_all(exp.SetOperation)]
     for query in [*right_sides, *(node.args.get("query") for node in tree.find_all(exp.In))]:
         select = query.unnest() if query else None
@@ -193,7 +193,7 @@ def _name_by_place(tree: exp.Query) -> None:
 
 
 def _stored(tree: exp.Query) -> list[exp.Table]:
-    """Return the tables that are no common table expressions."""
+    """Return the tables that are not common table expressions."""
     shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     return [
         t for t in tree.find_all(exp.Table) if t.name and (t.db or t.name.lower() not in shared)
@@ -201,11 +201,11 @@ def _stored(tree: exp.Query) -> list[exp.Table]:
 
 
 def _with_pipeline(table: exp.Table, pipeline: str) -> str:
-    """Give the table's name its pipeline, and return both as an id."""
+    """Qualify the table's name with its pipeline, and return its id."""
     if table.catalog:
         raise Refused(table, f"{syntax.render(table)!r}: write `table` or `pipeline.table`")
     if not isinstance(table.this, exp.Identifier):
-        raise Refused(table, f"{syntax.render(table)!r} is no table")
+        raise Refused(table, f"{syntax.render(table)!r} is not a table")
     name, db = table.name.lower(), (table.db or pipeline).lower()
     table.this.set("this", name)
     table.set("db", exp.to_identifier(db))
@@ -215,7 +215,7 @@ def _with_pipeline(table: exp.Table, pipeline: str) -> str:
 
 
 def _check_columns(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
-    """Refuse a column of a table by its name or alias that the table has not."""
+    """Refuse `table.column` if the table lacks the column."""
     meanings: dict[str, set[str]] = {}
     for source in tree.find_all(exp.Table, exp.Subquery):
         table_id = f"{source.db}.{source.name}" if isinstance(source, exp.Table) else ""

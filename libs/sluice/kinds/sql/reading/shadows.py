@@ -1,4 +1,4 @@
-"""Tables of subqueries that hide tables of the queries around them, under names of their own.
+"""Tables of subqueries that hide tables of the queries around them, renamed.
 
 In `SELECT cid FROM custs WHERE cid IN (SELECT boss FROM custs)` the inner table becomes `custs_1`.
 So an alias means one table when conditions of a subquery and of its outer query are put together.
@@ -21,7 +21,7 @@ def with_own_aliases(tree: exp.Query) -> None:
 
 
 def _around(select: Tree) -> set[str]:
-    """Return the tables of outer queries that a query may name: none of those beside it in FROM."""
+    """Return the tables of outer queries that a query may read: none of those beside it in FROM."""
     node, is_lateral, is_source = select, False, False
     while node.parent is not None:
         is_first = isinstance(node.parent, exp.From | exp.CTE)

@@ -12,7 +12,7 @@ LISTS = ("collect_list", "array_agg")
 def respell(query: Tree) -> None:
     """Give each meaning in a query one spelling."""
     for select in query.find_all(exp.Select):
-        select.set("hint", None)  # advice to an optimizer, which changes no row
+        select.set("hint", None)  # optimizer hints, which change no row
     for node in [*query.walk()]:
         _step(node)
 
@@ -46,7 +46,7 @@ def _select_from_function(table: exp.Table, call: exp.Anonymous) -> None:
     """Write `FROM explode(...) AS r (n)` and `FROM range(5)` as a query of an array's elements."""
     name = call.name.lower()
     if name not in ("explode", "range"):
-        raise Refused(call, f"{name}(...) in FROM can't be kept incrementally")
+        raise Refused(call, f"{name}(...) in FROM can't be maintained incrementally")
     given = table.args.get("alias") or exp.TableAlias()
     columns = [c.name for c in given.args.get("columns") or ()]
     array = _range(call) if name == "range" else call
@@ -60,7 +60,7 @@ def _select_from_function(table: exp.Table, call: exp.Anonymous) -> None:
 
 
 def _range(call: exp.Anonymous) -> Tree:
-    """Return `range(first, end, step)` as an array, whose end is part of it."""
+    """Return `range(first, end, step)` as an array, which includes its end."""
     if not 1 <= len(call.expressions) <= 3 or not all(n.is_int for n in call.expressions):
         raise Refused(call, "range(...) takes one to three whole numbers")
     numbers = [int(n.to_py()) for n in call.expressions]
@@ -121,7 +121,7 @@ def _known(values: list[Tree]) -> Tree:
 
 
 def _sort(call: exp.Anonymous) -> None:
-    """Give a list that is sorted later an order of its own, so that it depends on none."""
+    """Give a list that is sorted later a fixed order, so that it depends on no other."""
     (value,) = call.expressions
     if not isinstance(value, exp.Order | exp.Distinct):
         key = exp.Ordered(this=value.copy(), nulls_first=True)

@@ -13,7 +13,7 @@ _ATOMS = (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Boole
 
 
 class Refused(ValueError):
-    """A part of a query that can't be kept incrementally; `node` is where."""
+    """A part of a query that can't be maintained incrementally; `node` is its place."""
 
     def __init__(self, node: Tree, why: str) -> None:
         line = line_of(node)
@@ -47,7 +47,7 @@ def is_column(tree: Tree) -> bool:
 
 
 def key_of(column: exp.Column) -> str:
-    """Return `table.column`, or the column's name alone."""
+    """Return `table.column`, or only the column's name."""
     return f"{column.table}.{column.name}" if column.table else column.name
 
 

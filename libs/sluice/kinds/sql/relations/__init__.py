@@ -1,1 +1,1 @@
-"""Rows that a part of a query stands for, and the chain of views that keeps them."""
+"""Rows of a part of a query, and the chain of views that keeps them."""

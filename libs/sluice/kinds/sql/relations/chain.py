@@ -24,7 +24,7 @@ from sluice.language.syntax import Tree
 class Chain:
     """Declarations of views, by name: `<view>__1` and so on, the view itself last.
 
-    `uniqueness`: what is known of the rows of each, and of the tables that they read.
+    `uniqueness`: what is known about the rows of each, and about their inputs.
     """
 
     def __init__(self, view: str, uniqueness: Mapping[str, Uniqueness] | None = None) -> None:
@@ -34,7 +34,7 @@ class Chain:
         self._numbers = count()
 
     def number(self) -> int:
-        """Return a number that it has not returned yet."""
+        """Return the next unused number."""
         return next(self._numbers)
 
     def end(self, relation: AnyRows) -> None:
@@ -48,12 +48,12 @@ class Chain:
         self.uniqueness[self.view] = self.known_of(relation)
 
     def known_of(self, relation: AnyRows) -> Uniqueness:
-        """Return what is known of a relation's rows, by its columns."""
+        """Return what is known about a relation's rows, in terms of its columns."""
         found = uniqueness_of(relation.source, relation.where, self.uniqueness)
         return found.shown_as(relation.columns)
 
     def is_one_row(self, relation: AnyRows) -> bool:
-        """True if the relation has one row, whatever its tables hold."""
+        """True if the relation always has one row."""
         source = relation.source
         if relation.where:
             return False
@@ -127,7 +127,7 @@ def _shown(columns: ColumnTrees) -> tuple[dict[str, Tree], dict[str, Tree]]:
 
 
 def _pieces(trees: Iterable[Tree]) -> dict[str, Tree]:
-    """Return the plain columns that expressions are made of, each under a free name."""
+    """Return the plain columns in expressions, each under a free name."""
     found: dict[str, Tree] = {}
     for column in {key_of(c): c for tree in trees for c in columns_in(tree)}.values():
         found[free_name(column.name, found)] = exp.column(column.name, column.table or None)

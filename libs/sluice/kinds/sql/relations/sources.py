@@ -23,7 +23,7 @@ class RowSource(Protocol):
     def fields(
         self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
     ) -> ViewFields | None:
-        """Return the declaration of a view with these columns; None if its kind can't say it.
+        """Return the declaration of a view with these columns; None if its kind can't express it.
 
         Unless `exactly`, the view may have more columns.
         """
@@ -104,7 +104,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class GroupStream:
-    """Further rows of groups, with the same keys and aggregates of their own."""
+    """Further rows of groups, with the same keys and separate aggregates."""
 
     source: TableRows
     where: tuple[Tree, ...]
@@ -116,7 +116,7 @@ class GroupStream:
 class Grouped:
     """Groups of a table. `keys` and `aggregates`: name -> expression over the table.
 
-    `is_whole`: the one group of all rows is there even if there are no rows. `streams`: of others.
+    `is_whole`: the one group of all rows exists even without rows. `streams`: of others.
     """
 
     source: TableRows

@@ -1,7 +1,8 @@
 """Proof that rows are unique by some of their columns.
 
-Known are sets of columns by which rows are unique, and rules: columns that determine others. Both
-follow from keys of tables, groups, DISTINCT, rankings, equalities, and joins to unique sides.
+It knows sets of columns by which rows are unique, and functional dependencies: columns that
+determine others. Both follow from keys of tables, groups, DISTINCT, rankings, equalities, and joins
+to unique sides.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -58,7 +59,7 @@ class Uniqueness:
         return replace(self, unique=self.unique | {frozenset(names)})
 
     def shown_as(self, columns: ColumnTrees) -> "Uniqueness":
-        """Return what is known of columns made of these."""
+        """Return what is known about columns computed from these."""
         plain = {sql(tree): name for name, tree in reversed([*columns.items()])}
         rules = {(NONE, self._following(NONE, columns))}
         for ones, _ in {*self.rules, *((one, NONE) for one in self.unique)}:
@@ -85,7 +86,7 @@ class Uniqueness:
 
 
 def of_table(columns: Mapping[str, str], key: Collection[str]) -> Uniqueness:
-    """Return that of a stored table with a key; a key that is not all shown says nothing."""
+    """Return the uniqueness of a stored table with a key; a partly hidden key does not count."""
     if not key or not {*key} <= {*columns}:
         return Uniqueness(types=columns)
     one = frozenset(key)
@@ -95,7 +96,7 @@ def of_table(columns: Mapping[str, str], key: Collection[str]) -> Uniqueness:
 def uniqueness_of(
     source: RowSource, where: Iterable[Tree], tables: Mapping[str, Uniqueness]
 ) -> Uniqueness:
-    """Return what is known of a source's rows that meet conditions. `tables`: by their names."""
+    """Return what is known about a source's rows that meet conditions. `tables`: by their names."""
     found = _uniqueness(source, tables)
     is_filter = isinstance(source, TableRows) or (
         isinstance(source, Joined) and source.type == "inner"
@@ -184,7 +185,7 @@ def _of_side(tables: Mapping[str, Uniqueness], table: str, side: str) -> Uniquen
 
 
 def _rules(conditions: Iterable[Tree], types: Mapping[str, str]) -> Iterator[FunctionalDependency]:
-    """Yield what equalities of exactly comparable values say."""
+    """Yield the rules that equalities of exactly comparable values imply."""
     sides: dict[str, dict[str, str]] = {"l": {}, "r": {}, "": {}}
     for name, type_ in types.items():
         side, _, column = name.rpartition(".")

@@ -1,7 +1,7 @@
-"""Queries tied to an outer one whose groups, ranks or limits are for each of its rows.
+"""Correlated queries whose groups, ranks or limits apply to each row of the outer query.
 
-Equalities to outer values become columns `K0`, `K1` and so on by which the query is grouped or
-partitioned as well. What is left of the tie is an equality with these.
+Equalities to outer values become columns `K0`, `K1` and so on. The query is also grouped or
+partitioned by these. The remaining correlation is an equality with these.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from sluice.kinds.sql.reading.trees import (
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
-TIE = "a subquery with groups or LIMIT is tied to the outer query by equalities alone"
+TIE = "a subquery with groups or LIMIT may be correlated with the outer query by equalities only"
 ROWS, PLACE = "R", "PLACE"
 ZERO, ONE = exp.Literal.number(0), exp.Literal.number(1)
 
@@ -77,7 +77,7 @@ class Untied:
 
 
 def untied(select: exp.Select) -> Untied:
-    """Return a query that groups and ranks for each outer value at once."""
+    """Return a query that groups and ranks for all outer values at once."""
     inner, outer = outer_conditions(select)
     pairs = [_pair(condition, own_tables(select)) for condition in outer]
     keys = [exp.alias_(own.copy(), f"K{i}") for i, (own, _) in enumerate(pairs)]
@@ -106,7 +106,7 @@ def _first_of_each(select: exp.Select, keys: list[Tree]) -> exp.Select:
     """Return the rows that ORDER BY and LIMIT leave of each value of the keys."""
     order, limit = select.args.get("order"), select.args.get("limit")
     if order is None or limit is None or select.args.get("distinct"):
-        raise Refused(select, "LIMIT in a tied subquery needs ORDER BY, and no DISTINCT")
+        raise Refused(select, "LIMIT in a correlated subquery needs ORDER BY, and no DISTINCT")
     skipped = select.args["offset"].expression.copy() if select.args.get("offset") else ZERO.copy()
     place = exp.Window(
         this=exp.Anonymous(this="row_number"),
@@ -136,14 +136,14 @@ def select_from(
 
 
 def opened(select: exp.Select, alias: str) -> exp.Select:
-    """Return a tied query as rows of one that is not, whose tie is in WHERE."""
+    """Return a correlated query as rows of an uncorrelated one, with the correlation in WHERE."""
     found = untied(select)
     names = [item.alias_or_name for item in select.expressions]
     return select_from(found.select, alias, names, found.tie(alias))
 
 
 def loosened(select: exp.Select, alias: str, *, of_values: bool = True) -> exp.Select:
-    """Return a tied query of EXISTS or, `of_values`, of IN as rows of its FROM and WHERE."""
+    """Return a correlated query of EXISTS or, `of_values`, of IN as rows of its FROM and WHERE."""
     found = _with_inner_exists(select.copy())
     found.set("distinct", None)
     if not of_values and not found.args.get("offset"):
@@ -181,7 +181,7 @@ def is_alone(select: Tree) -> bool:
 
 
 def with_totals(tree: Tree) -> Tree:
-    """Return an expression in which EXISTS and IN compare the value of a tied aggregate."""
+    """Return an expression in which EXISTS and IN compare the value of a correlated aggregate."""
     holder = exp.Paren(this=tree.copy())
     for node in [*holder.find_all(exp.Exists, exp.In)]:
         query = node.this if isinstance(node, exp.Exists) else node.args.get("query")
@@ -206,6 +206,6 @@ def _of_total(node: Tree, select: exp.Select) -> Tree:
     elif having is None and not isinstance(node.this, exp.Tuple):
         shown, value = select.expressions[0].unalias().copy(), node.this.copy()
     else:
-        raise Refused(node, "IN over a tied aggregate compares one value, without HAVING")
+        raise Refused(node, "IN over a correlated aggregate compares one value, without HAVING")
     total.set("expressions", [exp.alias_(shown, "total")])
     return exp.EQ(this=value, expression=exp.Subquery(this=total))

@@ -12,12 +12,12 @@ from sluice.kinds.sql.rewriting.correlated import is_alone, is_closed, loosened
 from sluice.language.syntax import Tree
 
 ZERO: Tree = exp.Literal.number(0)
-ROWS = "rows_of"  # alias of a subquery that is taken as it is
-GROUPS = "groups_of"  # alias of one whose groups are tied to the outer query
+ROWS = "rows_of"  # alias of an unchanged subquery
+GROUPS = "groups_of"  # alias of one with groups that are correlated to the outer query
 
 
 def counted(tree: Tree) -> Tree:
-    """Return a copy of an expression with scalar subqueries in place of EXISTS and IN."""
+    """Return a copy of an expression with scalar subqueries instead of EXISTS and IN."""
     holder = exp.Paren(this=tree.copy())
     for negation in [n for n in holder.find_all(exp.Not) if _is_outermost(n)]:
         _push_down(negation)
@@ -61,7 +61,10 @@ def _among(node: exp.In, *, may_be_unknown: bool) -> Tree:
     value, query = node.this, _open(node.args["query"])
     select = query.this if isinstance(query, exp.Subquery) else query
     if not isinstance(select, exp.Query) or len(select.selects) != 1 or has_aggregates([value]):
-        raise Refused(node, "IN within others compares one column, no aggregate, with one column")
+        raise Refused(
+            node,
+            "IN inside another condition must compare one column, no aggregate, with one column",
+        )
     (column,) = (item.unalias() for item in select.selects)
     equal = exp.EQ(this=column.copy(), expression=value.copy())
     found = _is_any(_count(query, [equal]))
@@ -81,7 +84,9 @@ def _count(query: Tree, more: list[Tree]) -> Tree:
     select = query.this if isinstance(query, exp.Subquery) else query
     if not isinstance(select, exp.Select) or is_closed(select):
         what = "EXISTS and IN over a query with groups, DISTINCT, LIMIT or a set operation"
-        raise Refused(query, f"{what} can be kept as conditions of WHERE, not within others")
+        raise Refused(
+            query, f"{what} are supported as conditions of WHERE, not inside other conditions"
+        )
     found = select.copy()
     found.set("expressions", [exp.Anonymous(this="count", expressions=[exp.Star()])])
     found.set("order", None)
@@ -95,7 +100,7 @@ def _count(query: Tree, more: list[Tree]) -> Tree:
 
 
 def _open(query: Tree) -> Tree:
-    """Return a query of its own as a SELECT from it, to which conditions can be added."""
+    """Return a query as a SELECT from it, to which conditions can be added."""
     select = query.this if isinstance(query, exp.Subquery) else query
     is_open = isinstance(select, exp.Select) and not is_closed(select)
     if is_open or not isinstance(select, exp.Query):

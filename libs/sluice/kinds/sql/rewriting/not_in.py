@@ -1,7 +1,7 @@
 """NOT IN of several columns, by SQL's rule for nulls.
 
 `(a, b) NOT IN S` is true if each row of S differs from it in a column that both have. So no row of
-S may be equal in some of the columns while each other one is null in the outer row or in that of S.
+S may be equal in some columns if all other columns are null in either row.
 """
 
 from collections.abc import Iterator, Sequence

@@ -15,12 +15,14 @@ def with_groups(tree: exp.Query, columns: Mapping[str, Collection[str]]) -> None
     """Write each PIVOT of a query as groups. `columns`: of the stored tables, by id.
 
     The query is resolved: each PIVOT has an alias. Raises Refused for UNPIVOT, and for a value
-    whose column would have no name.
+    without a column name.
     """
     for pivot in [*tree.find_all(exp.Pivot)]:
         source = pivot.parent
         if pivot.args.get("unpivot"):
-            raise Refused(pivot, "UNPIVOT can't be kept incrementally: write explode(array(...))")
+            raise Refused(
+                pivot, "UNPIVOT can't be maintained incrementally: write explode(array(...))"
+            )
         assert isinstance(source, exp.Table | exp.Subquery)
         used = {c.name for part in (*pivot.expressions, *pivot.fields) for c in columns_in(part)}
         alias = source.alias_or_name
@@ -53,8 +55,8 @@ def _shown(pivot: exp.Pivot) -> Iterator[Tree]:
         for item in pivot.expressions:
             name = next(names).name
             if not NAME.fullmatch(name):
-                what = f"{syntax.render(value)!r} of PIVOT has no name for a column"
-                raise Refused(pivot, f"{what}: give the value, or the aggregate, one by AS")
+                what = f"{syntax.render(value)!r} of PIVOT has no usable column name"
+                raise Refused(pivot, f"{what}: name the value or the aggregate with AS")
             is_there = exp.GT(
                 this=_filtered(exp.Anonymous(this="count", expressions=[exp.Star()]), condition),
                 expression=exp.Literal.number(0),
@@ -71,7 +73,7 @@ def _is(column: Tree, value: Tree) -> Tree:
 
 
 def _filtered(tree: Tree, condition: Tree) -> Tree:
-    """Return an expression whose aggregates see the rows of that condition only."""
+    """Return an expression whose aggregates use only the rows that meet that condition."""
     holder = exp.Paren(this=tree.copy())
     for call in [node for node in holder.walk() if is_aggregate(node)]:
         if not isinstance(call.parent, exp.Filter):

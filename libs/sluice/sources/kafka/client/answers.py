@@ -1,7 +1,7 @@
-"""Answers of brokers to a client's questions, and named errors in place of those that don't come.
+"""Answers of brokers to a client's requests, and named errors for missing ones.
 
-A client never gives up: it connects again and again. So faults of its connections are looked at
-while an answer is awaited, and a refusal ends that at once.
+A client never gives up, but reconnects forever. So Sluice checks its connection errors while it
+waits for an answer, and a refusal ends the wait at once.
 """
 
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient
 
-LOOKED_S = 0.1  # between looks at the faults
+LOOKED_S = 0.1  # between checks of the faults
 REFUSED = re.compile(
     r"SASL authentication error|mechanism handshake failed|certificate verify failed|"
     r"alert [a-z ]*(certificate|unknown ca)"
@@ -34,7 +34,7 @@ class Answers:
     faults: "list[KafkaError]"
 
     def result(self, admin: "AdminClient", future: Any) -> Any:
-        """Return an answer. Raises UsageError without such a topic, Retryable unheard."""
+        """Return an answer. Raises UsageError for a missing topic, Retryable without an answer."""
         from confluent_kafka import KafkaError, KafkaException
 
         try:
@@ -54,7 +54,7 @@ class Answers:
         """Raise UsageError if a login or a certificate was refused, by either side."""
         why = fault.str()
         if not REFUSED.search(why) or "Local:" in why:
-            return  # the connection may only have broken off
+            return  # the connection may only have been interrupted
         raise UsageError(
             f"{self.table}: can't log in to the brokers of the connection "
             f"{self.topic.connection!r}: "
@@ -64,7 +64,7 @@ class Answers:
         )
 
     def _awaited(self, admin: "AdminClient", future: Any) -> Any:
-        """Return an answer, unless no broker is left that might give it."""
+        """Return an answer, unless no broker is left to give it."""
         last = time.monotonic() + self.within_s
         while (left := last - time.monotonic()) > 0:
             with suppress(TimeoutError):

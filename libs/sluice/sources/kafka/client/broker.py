@@ -1,7 +1,7 @@
 """Kafka's client: a topic's state, and its messages between given offsets.
 
 Partitions are assigned with explicit offsets. There is no consumer group, and nothing is committed
-to the brokers; the table's own commit is the record.
+to the brokers; the table's commit is the record.
 """
 
 import time
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 ANSWER_S = 15.0
 AT_ONCE = 5_000  # messages of one call
 QUIET = {"log_level": "0", "enable.metrics.push": "false"}
-FETCHES = {  # what the client holds, unless the connection says otherwise
+FETCHES = {  # the client's buffers, unless the connection sets them
     "queued.max.messages.kbytes": "16384",
     "fetch.message.max.bytes": "1048576",
     "fetch.max.bytes": "8388608",
-    "fetch.queue.backoff.ms": "10",  # a full queue is emptied in less than the usual second
+    "fetch.queue.backoff.ms": "10",  # a full queue is emptied faster than in the usual second
 }
 OWN = {
-    "group.id": "sluice",  # the client wants one; no group is joined
+    "group.id": "sluice",  # required by the client; no group is joined
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
@@ -163,7 +163,7 @@ class Brokers:
             elif time.monotonic() - heard > longest:
                 raise Retryable(
                     f"{self.table}: the brokers were silent for {topic.max_wait.text}",
-                    hint="what was committed stands; the next run continues from there. On a slow "
+                    hint="earlier commits remain; the next run continues from there. On a slow "
                     "link one answer may take longer: give the connection a smaller "
                     "`fetch.message.max.bytes`, or the source a longer `max_wait`",
                 )
@@ -268,7 +268,7 @@ class Brokers:
             fault = refused.args[0]
             why = fault.str() if isinstance(fault, KafkaError) else fault
             raise UsageError(
-                f"{self.table}: Kafka's client refuses the connection {self.topic.connection!r}: "
+                f"{self.table}: the Kafka client rejects the connection {self.topic.connection!r}: "
                 f"{why}",
                 hint="correct its extra fields, which are settings of librdkafka",
             ) from refused

@@ -1,4 +1,4 @@
-"""Settings of clients, read from the environment alone.
+"""Settings of clients, read only from the environment.
 
 A source names a connection. `AIRFLOW_CONN_<ID>` holds it as Airflow has it. The extra fields of a
 Kafka connection are the client's own settings, such as `security.protocol`. Host and port may
@@ -24,7 +24,7 @@ def client_settings(
 ) -> dict[str, str]:
     """Return a client's settings, without those that a batch decides.
 
-    Raises UsageError, which never shows what the connection holds.
+    Raises UsageError, which never shows the connection's content.
     """
     name = VARIABLE.format(connection.upper())
     fields = _fields(name, table, environ, AS_KAFKA)
@@ -67,7 +67,7 @@ def _fields(name: str, table: str, environ: Mapping[str, str], how: str) -> dict
     try:
         return _of_json(json.loads(text)) if text.startswith("{") else _of_uri(text)
     except (ValueError, TypeError, AttributeError):
-        raise UsageError(f"{table}: {name} is no connection", hint=how.format(name)) from None
+        raise UsageError(f"{table}: {name} is not a connection", hint=how.format(name)) from None
 
 
 def _of_json(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class OffsetRange:
             return None
         if "cluster" not in plain:
             table = table_at(head.uri)
-            raise InputReplaced(f"{table} was filled from another place", hint=_choice(table))
+            raise InputReplaced(f"{table} was filled from a different place", hint=_choice(table))
         at = datetime.fromisoformat(plain["at"]) if plain["at"] else None
         gaps = tuple((p, start, end) for p, start, end in plain.get("gaps", ()))
         start, following = (_numbered(plain[name]) for name in ("from", "to"))
@@ -75,7 +75,7 @@ class OffsetRange:
         }
 
     def check(self, description: TopicDescription, table: str) -> None:
-        """Raise HistoryLost unless the topic still has everything from here on."""
+        """Raise HistoryLost unless the topic still has all messages from here on."""
         for faults in (self._other, self._behind, self._expired):
             if lost := faults(description):
                 kind, what = lost
@@ -98,7 +98,7 @@ class OffsetRange:
         }
 
     def moved_to(self, description: TopicDescription, *, latest: bool) -> "OffsetRange":
-        """Return the place at the topic's beginning or end; what lies between is noted as a gap."""
+        """Return the place at the topic's beginning or end; note the messages between as a gap."""
         target = dict(description.following if latest else description.first)
         is_same = (self.cluster, self.topic_id) == (description.cluster, description.topic_id)
         old = self.following if is_same else {}
@@ -112,10 +112,8 @@ class OffsetRange:
 
     def _other(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         if self.cluster != description.cluster:
-            what = (
-                f"its brokers are of the cluster {description.cluster}, and {self.cluster} was read"
-            )
-            return InputReplaced, what
+            now, before = description.cluster, self.cluster
+            return InputReplaced, f"its brokers are now of the cluster {now}, no longer of {before}"
         if (self.topic, self.topic_id) != (description.topic, description.topic_id):
             return InputReplaced, f"the topic {description.topic} was deleted and created again"
         return None

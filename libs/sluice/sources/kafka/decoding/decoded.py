@@ -1,4 +1,4 @@
-"""Messages decoded into Arrow: the declared columns as texts, and what is known of each row."""
+"""Messages decoded into Arrow: the declared columns as texts, and facts about each row."""
 
 import gc
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ OWN = (
     *(StructField(name, LongType()) for name in (BLOCK, ROW, AT, LEFT_OUT)),
     *(StructField(name, BinaryType()) for name in (KEY, VALUE)),
 )
-AT_ONCE = 2_000  # messages that are Python's objects at a time; Arrow holds the others
+AT_ONCE = 2_000  # messages held as Python objects at a time; Arrow holds the others
 NO_ROW = Record({})
 
 
@@ -68,7 +68,7 @@ def decoded_all(
 
 
 def _of_one_type(parts: list[pa.Table], name: str) -> list[pa.Table]:
-    """Return parts whose columns of that name are of one type; nulls alone are of any."""
+    """Return parts whose columns of that name have one type; a column of nulls fits any."""
     nth = parts[0].column_names.index(name)
     if len({part.schema.types[nth] for part in parts}) == 1:
         return parts

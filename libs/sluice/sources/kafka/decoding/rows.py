@@ -1,7 +1,7 @@
 """Messages as rows of the declared columns, each with its reason, its identity and what it does.
 
-A message's identity is its partition and offset, so a message that is read again gives the same
-rows. In quarantine a row keeps its message whole.
+A message's identity is its partition and offset, so reading it again gives the same rows. In
+quarantine a row keeps its message whole.
 """
 
 from contextlib import suppress

@@ -9,7 +9,7 @@ from sluice.sources.kafka.spec import ValueFormat
 
 
 def check_fields(value: ValueFormat, columns: Iterable[str]) -> Iterator[tuple[Where, str]]:
-    """Yield what is wrong with the files, or the columns that no message has, and where.
+    """Yield mistakes in the files, or columns that no message has, with their places.
 
     Nothing is checked of other messages, or where the client of Kafka is not installed.
     """

@@ -1,7 +1,7 @@
 """Records of one message: what its rows hold, and what they do to the table.
 
-A reader of a format gives records whose fields are texts, lists and mappings of texts, or None. It
-raises Unusable for a message that it can't read; that becomes the reason of the message's row.
+A reader of a format returns records whose fields are texts, lists and mappings of texts, or None.
+It raises Unusable for a message that it can't read; that becomes the reason of the message's row.
 """
 
 import json
@@ -70,9 +70,9 @@ ReadWhole = Callable[[Sequence[bytes], SparkTypes], Sequence[ColumnarRecords] | 
 class FormatReader:
     """A reader of a format. `one` returns the rows of a message.
 
-    `many` and `whole`, if there are faster ways for many values, return the fields of the one row
-    that each of them is, or rows by the declared columns. They return None if that is not sure; the
-    next slower way reads the same messages then, and those whose places `whole` leaves out.
+    `many` and `whole` are faster ways for many values, if there are any. They return the fields of
+    each value's only row, or rows by the declared columns. They return None if that is not certain.
+    The next slower way then reads these messages, and those whose places `whole` leaves out.
     """
 
     one: Callable[[Message], Iterable[Record]]

@@ -64,7 +64,7 @@ class Registry:
     def answer(self, path: str, what: str) -> Answer:
         """Return an answer. Raises Unusable without `what`, and Retryable if none is heard.
 
-        Raises UsageError if the address is no registry's, or if it refuses the login.
+        Raises UsageError if there is no registry at the address, or if it refuses the login.
         """
         return _answer(self, path, what)
 
@@ -93,7 +93,7 @@ def _answer(registry: Registry, path: str, what: str) -> Answer:
     return found
 
 
-LATER = "what was committed stands; the next run reads the same messages again"
+LATER = "earlier commits remain; the next run reads the same messages again"
 
 
 def _refusal(refused: HTTPError, name: str, what: str) -> Exception:
@@ -112,7 +112,7 @@ def _refusal(refused: HTTPError, name: str, what: str) -> Exception:
 
 
 def _is_of_registry(refused: HTTPError) -> bool:
-    """True if a registry wrote the answer, which says by a code what is not found."""
+    """True if a registry wrote the answer, which contains a code for the missing item."""
     try:
         return "error_code" in json.loads(refused.read())
     except (ValueError, TypeError, OSError):

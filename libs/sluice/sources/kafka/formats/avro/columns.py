@@ -1,7 +1,7 @@
 """Messages of Avro decoded into columns: each field of all messages at once, by NumPy.
 
-Only records of plain fields are read so. Whatever a reader of one message might refuse or read
-otherwise (a number too long, an index of no type, bytes that are left) is left to it.
+Only records of plain fields are read so. The reader of single messages gets those that it might
+refuse or read differently: a number too long, an index of no type, bytes left over.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ import pyarrow as pa
 from sluice.sources.kafka.formats.records import ArrowFields, SparkTypes
 
 PREFIX = 5  # bytes before the value
-PADDING = b"\0" * 16  # behind all messages, so that none is read beyond the end
+PADDING = b"\0" * 16  # padding after all messages, so that no read passes the end
 LONGEST = 10  # bytes of a number
 PLAIN = ("null", "boolean", "int", "long", "double", "string", "bytes")
-SHOWN = ("boolean", "int", "long", "string")  # by the same texts in any column
+SHOWN = ("boolean", "int", "long", "string")  # written the same in any column
 Ints = npt.NDArray[np.int64]
 RowNumbers = npt.NDArray[np.intp]
 
@@ -30,7 +30,7 @@ class Doubt(Exception):
 def plain_record(schema: Any, named: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the types of a record's fields; None unless each is plain, a record, or that and null.
 
-    `named`: types that stand in the schema by their names.
+    `named`: types that the schema refers to by name.
     """
     try:
         found = _plain(schema, named, ())
@@ -81,7 +81,7 @@ def read_record(record: Mapping[str, Any], values: Sequence[bytes]) -> ArrowFiel
 
 
 def fits(record: Mapping[str, Any], types: SparkTypes) -> bool:
-    """True if a record's fields say the same in columns as their texts would."""
+    """True if a record's fields have the same meaning as columns and as texts."""
     return all(_fits(record[name], type_) for name, type_ in types.items() if name in record)
 
 
@@ -185,7 +185,7 @@ class _Cursor:
         return every.take(pa.array(np.arange(1, 2 * len(rows), 2)))
 
     def _move(self, rows: RowNumbers, at: Ints) -> None:
-        """Go on to these places. Raises Doubt if one is beyond its message's end."""
+        """Advance to these places. Raises Doubt if one is beyond its message's end."""
         if (at > self.ends[rows]).any():
             raise Doubt
         self.at[rows] = at

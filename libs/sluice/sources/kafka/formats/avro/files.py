@@ -42,7 +42,7 @@ def avro_file_reader(value: ValueFormat, key: tuple[str, ...]) -> FormatReader:
 def avro_fields(value: ValueFormat) -> tuple[str, frozenset[str]]:
     """Return the name of a message's record, and its fields: of single objects in any version.
 
-    Raises ValueError if a file is no schema, or if messages would be no records.
+    Raises ValueError if a file is not a schema, or if messages would not be records.
     """
     schemas = parsed(value)
     records = schemas if value.encoding == "single-object" else schemas[-1:]
@@ -67,7 +67,7 @@ def _parsed(name: str, content: bytes, named: dict[str, Any]) -> Any:
     except UnknownType as fault:
         raise ValueError(f"{name}: type {fault.name} is not defined before it is used") from None
     except (SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise ValueError(f"{name} is not a schema of Avro: {fault}") from None
+        raise ValueError(f"{name} is not an Avro schema: {fault}") from None
 
 
 def _fingerprint(schema: Any) -> bytes:
@@ -76,10 +76,10 @@ def _fingerprint(schema: Any) -> bytes:
 
 def _of_single_object(known: Mapping[bytes, Any], data: bytes) -> Any:
     if data[:2] != MARKER or len(data) < HEADER:
-        raise Unusable("the message is not a single object of Avro: it does not begin with C3 01")
+        raise Unusable("the message is not an Avro single object: it does not begin with C3 01")
     named = data[2:HEADER]
     if named not in known:
-        raise Unusable(f"none of `files` has the schema of fingerprint {named.hex()}")
+        raise Unusable(f"none of `files` has the schema with the fingerprint {named.hex()}")
     return decoded_from(HEADER, known[named], data)
 
 
@@ -87,4 +87,4 @@ def _of_container(data: bytes) -> list[Any]:
     try:
         return list(reader(io.BytesIO(data)))
     except Exception as fault:  # noqa: BLE001 # fastavro raises whatever its decoders do
-        raise Unusable(f"the message is not a container of Avro: {fault!r:.200}") from None
+        raise Unusable(f"the message is not an Avro container file: {fault!r:.200}") from None

@@ -26,11 +26,11 @@ from sluice.sources.kafka.formats.registry import Registry
 from sluice.sources.kafka.spec import ValueFormat
 
 PREFIX = 5  # bytes before the value
-MARK = 16  # bytes behind it, when many are decoded at once
+MARK = 16  # bytes after it, when many are decoded at once
 
 
 class Parsed(NamedTuple):
-    """A schema as the field of a record, and what its columns mean to Debezium; or its fault.
+    """A schema as the field of a record, and the meaning of its columns in Debezium; or its fault.
 
     fastavro finds types of other schemas by names only within a record. `marked`: the schema of
     many values, if they are records; `record`: their fields, if all are plain; `changes`: the way
@@ -66,7 +66,7 @@ class Schemas(dict[bytes, Parsed]):
         schema_id = int.from_bytes(prefix[1:], "big")
         found = self._registry.schema(schema_id)
         if found.get("schemaType", "AVRO") != "AVRO":
-            raise Unusable(f"schema {schema_id} is of {found['schemaType']}, not of Avro")
+            raise Unusable(f"schema {schema_id} is {found['schemaType']}, not Avro")
         named: dict[str, Any] = {}
         try:
             for _, _, other in self._registry.references(found):
@@ -99,7 +99,7 @@ def _value(schemas: Schemas, data: bytes) -> Any:
 def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
     """Return values of one schema, decoded at once; None unless each is one record and whole.
 
-    They are decoded as a list with a random mark behind each, which shows where each has ended.
+    They are decoded as a list with a random mark after each, which shows where each has ended.
     """
     parsed = _schema_of_all(schemas, values)
     if parsed is None or parsed.marked is None:
@@ -155,7 +155,7 @@ def _decoded(parsed: Parsed, data: bytes) -> Any:
 
 
 def _marked(schema: Any, named: Mapping[str, Any]) -> Any:
-    """Return the schema of a list of values, each with a mark behind it; records alone have one."""
+    """Return the schema of a list of values, each followed by a mark; only records have one."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         return None
     mark = {"type": "fixed", "name": "_sluice_mark", "size": MARK}
@@ -170,7 +170,7 @@ def _record(name: str, types: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _image(schema: Any, named: Mapping[str, Any]) -> Any:
-    """Return the record of a row in an envelope, which may stand there by its name alone."""
+    """Return the record of a row in an envelope, which may only refer to it by name."""
     image = _field(schema, "after")
     return named.get(image) if isinstance(image, str) else image
 

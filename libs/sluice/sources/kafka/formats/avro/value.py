@@ -9,7 +9,7 @@ from sluice.sources.kafka.formats.records import Unusable
 
 
 def decoded_from(start: int, schema: Any, data: bytes) -> Any:
-    """Return the value that begins there. Raises Unusable unless it is of the schema, and whole."""
+    """Return the value that begins there. Raises Unusable unless it fits the schema completely."""
     rest = io.BytesIO(data)
     rest.seek(start)
     try:
@@ -17,5 +17,5 @@ def decoded_from(start: int, schema: Any, data: bytes) -> Any:
     except Exception as fault:  # noqa: BLE001 # fastavro raises whatever its decoders do
         raise Unusable(f"the message does not fit its schema: {fault!r:.200}") from None
     if rest.tell() < len(data):
-        raise Unusable("the message is longer than its schema says")
+        raise Unusable("the message is longer than its schema allows")
     return found

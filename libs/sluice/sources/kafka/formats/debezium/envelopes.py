@@ -1,9 +1,8 @@
 """Envelopes of Debezium: what a change was before and after, as records.
 
-With a key, a row is written by snapshots (`r`), creates and updates, and deleted by deletes; the
-key's columns come from the message's key where the row lacks them. Without one, an update and a
-delete need the row as it was before. Tombstones, messages of the outbox (`m`) and transaction
-metadata are skipped.
+With a key, snapshots (`r`), creates and updates write a row, and deletes delete it. Key columns
+that the row lacks come from the message's key. Without one, an update and a delete need the row as
+it was before. Tombstones, messages of the outbox (`m`) and transaction metadata are skipped.
 """
 
 from base64 import b64decode
@@ -28,7 +27,7 @@ SHOWN = 80  # characters of a value in a reason
 MOST_SCALE, MOST_BYTES = 1000, 420  # both are of numbers of some thousand digits
 WRITES, TAKES = ("c", "r", "u"), ("u", "d")
 NO_BEFORE = (
-    "the row as it was before is missing: give the source {}, or let the connector send it "
+    "the row as it was before is missing: give the source {}, or have the connector send it "
     "(REPLICA IDENTITY FULL)"
 )
 
@@ -42,7 +41,7 @@ class ConnectType:
 
 
 class Envelope(NamedTuple):
-    """A change as it was sent, and the meanings of its columns where a schema gives them."""
+    """A change as sent, and the meanings of its columns if a schema has them."""
 
     fields: Fields
     meanings: Mapping[str, ConnectType]
@@ -118,7 +117,7 @@ def _image(envelope: Envelope, name: str) -> Fields | None:
     if row is None:
         return None
     if not isinstance(row, dict):
-        raise Unusable(f"`{name}` is no object")
+        raise Unusable(f"`{name}` is not an object")
     return _read(row, envelope.meanings)
 
 

@@ -1,7 +1,7 @@
 """Messages of JSON read into columns by Arrow, which keeps numbers as they were written.
 
-Arrow refuses what is no JSON, a field that is repeated, and a value of another type than the
-column is read as. Any refusal leaves the messages to the slower ways.
+Arrow refuses invalid JSON, a repeated field, and a value whose type differs from its column's. Any
+refusal leaves the messages to the slower ways.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Messages of JSON; numbers are kept as they were written.
 
-msgspec reads them. Python's own parser, which is slower, judges what msgspec refuses or might read
-as something else, so that every message means the same whoever reads it.
+msgspec reads them. Python's slower parser checks messages that msgspec refuses or might misread, so
+that every message has one meaning.
 """
 
 import json
@@ -26,7 +26,7 @@ class _Wrapped(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def of_json(data: bytes) -> Any:
-    """Return the value of a message. Raises Unusable unless it is one value of JSON."""
+    """Return the value of a message. Raises Unusable unless it is one JSON value."""
     try:
         found = _FAST.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -35,7 +35,7 @@ def of_json(data: bytes) -> Any:
 
 
 def _is_whole(found: Any, data: bytes) -> bool:
-    """True if a value surely holds all that its message says.
+    """True if a value certainly holds the whole content of its message.
 
     msgspec reads -0 as 0, and keeps the last of two fields with one name. If it dropped a field,
     the value written again has fewer colons than the message. An escape may be a colon.
@@ -46,7 +46,7 @@ def _is_whole(found: Any, data: bytes) -> bool:
 
 
 def rows_of_json(values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
-    """Return what `bare` would of each value, decoded at once; None unless that is sure."""
+    """Return the results of `bare` for all values, decoded at once; None unless that is certain."""
     lines = lines_of(values)
     if not lines:
         return None
@@ -61,10 +61,10 @@ def rows_of_json(values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
 
 
 def lines_of(values: Sequence[bytes]) -> bytes:
-    """Return values on lines of their own; nothing unless each is surely one object, if valid.
+    """Return values on separate lines; nothing unless each, if valid, certainly is one object.
 
-    Each stands between braces, and nothing in JSON goes on behind a brace with another one. Two
-    objects on one line are more rows than values.
+    Each is in braces, and no JSON continues after a brace with another one. Two objects on one line
+    are more rows than values.
     """
     lines = b"\n".join(values)
     breaks = len(values) - 1
@@ -86,7 +86,7 @@ def _checked(data: bytes) -> Any:
 
 
 def of_text(data: bytes) -> Any:
-    """Return the value of a key of JSON, or a bare text. Raises Unusable for a broken object."""
+    """Return the value of a JSON key, or a bare text. Raises Unusable for a broken object."""
     try:
         return of_json(data)
     except Unusable:
@@ -99,13 +99,13 @@ def of_text(data: bytes) -> Any:
 
 
 def bare(data: bytes) -> Any:
-    """Return the value of a message, or its payload if Connect sent its schema beside it."""
+    """Return the value of a message, or its payload if Connect sent it with a schema."""
     found = of_json(data)
     return found["payload"] if _has_schema(found) else found
 
 
 def envelope(data: bytes) -> Envelope:
-    """Return a change, with or without its schema beside it."""
+    """Return a change, sent with or without its schema."""
     found = of_json(data)
     if not isinstance(found, dict):
         raise Unusable("the message is not an object")
@@ -117,7 +117,7 @@ def envelope(data: bytes) -> Envelope:
 
 
 def key_of_envelope(data: bytes) -> Any:
-    """Return a message's key, with the meanings of its columns if its schema is beside it."""
+    """Return a message's key, with the meanings of its columns if its schema was sent."""
     found = of_json(data)
     if not _has_schema(found):
         return found
@@ -154,7 +154,7 @@ def meanings_of(schema: Any, image: str) -> Mapping[str, ConnectType]:
 
 @lru_cache(maxsize=256)
 def _meanings(schema: str, image: str) -> Mapping[str, ConnectType]:
-    """Return the meanings of the columns. Raises Unusable for what is no schema of Connect's."""
+    """Return the meanings of the columns. Raises Unusable unless it is a schema of Connect."""
     parts = _fields(json.loads(schema))
     if image:
         parts = next((_fields(part) for part in parts if part["field"] == image), ())

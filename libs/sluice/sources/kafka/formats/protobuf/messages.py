@@ -1,7 +1,7 @@
 """Messages of protobuf: bare ones of a declared type, or with the id of a schema before them.
 
 Confluent's prefix is a zero byte, the id of a schema, and the numbers of the message in it: as
-varints, how many there are, then each. A single zero stands for the schema's first message.
+varints, first their count, then each. A single zero means the schema's first message.
 """
 
 from base64 import b64decode
@@ -21,7 +21,7 @@ from sluice.sources.kafka.spec import ValueFormat
 
 SERIALIZED = "?format=serialized"
 NUMBERS = 5  # bytes before the numbers of the message
-DEEPEST = 100  # messages within each other
+DEEPEST = 100  # nested messages
 
 
 class Type(NamedTuple):
@@ -86,7 +86,7 @@ class MessageTypes(dict[bytes, Type]):
 
 
 def _file(found: Any, name: str, what: str) -> FileDescriptorProto:
-    """Return a descriptor under the name by which it is imported; the registry has another."""
+    """Return a descriptor under its import name, which differs from its name in the registry."""
     try:
         file = FileDescriptorProto.FromString(b64decode(found["schema"], validate=True))
     except (ValueError, DecodeError):
@@ -105,14 +105,14 @@ def _numbers(prefix: bytes) -> tuple[int, ...]:
 
 
 def _end(data: bytes) -> int:
-    """Return where a message begins. Raises Unusable if no prefix stands before it."""
+    """Return where a message begins. Raises Unusable without the prefix."""
     if len(data) <= NUMBERS or data[0] != 0:
         raise Unusable("the message does not begin with the id of a schema")
     if data[NUMBERS] == 0:
         return NUMBERS + 1
     count, at = _varint(data, NUMBERS)
     if not 0 < count <= DEEPEST:
-        raise Unusable(f"the message names its type by {count} numbers")
+        raise Unusable(f"the message gives its type by {count} numbers")
     for _ in range(count):
         number, at = _varint(data, at)
         if number < 0:

@@ -13,7 +13,7 @@ from sluice.language.names import unknown
 from sluice.sources.kafka.spec import ValueFormat
 
 OWN = ("any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct")
-PROVIDED = {  # files that every compiler has
+PROVIDED = {  # files included in every compiler
     f"google/protobuf/{name}.proto": f"google.protobuf.{name}_pb2"
     for name in (*OWN, "timestamp", "type", "wrappers")
 }
@@ -79,7 +79,7 @@ def _files(name: str, content: bytes) -> list[FileDescriptorProto]:
     except DecodeError:
         files = []
     if not files:
-        raise ValueError(f"{name} is no set of descriptors; {WRITE_IT}")
+        raise ValueError(f"{name} is not a descriptor set; {WRITE_IT}")
     return files
 
 

@@ -105,7 +105,7 @@ def _moment(stamp: Any) -> str:
     try:
         at = EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
     except OverflowError:
-        raise Unusable(f"{stamp.seconds} seconds are no time of the calendar") from None
+        raise Unusable(f"{stamp.seconds} seconds are not a time of the calendar") from None
     return f"{at.isoformat()}Z"
 
 
