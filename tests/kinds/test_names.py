@@ -43,7 +43,7 @@ ASKING = re.compile(
     r"|(def |\.)is_(source|dimension)\b"
 )
 # What the key `dimension:` of a join may name, and the sections that `sluice init` writes.
-DECLARING = {"declare/building.py", "starter/guess.py", "starter/project.py"}
+DECLARING = {"declare/building.py", "starter/guess.py", "starter/new_project.py"}
 
 
 def test_no_file_outside_asks_whether_a_table_is_a_source_or_a_dimension() -> None:
