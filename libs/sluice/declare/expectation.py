@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from sluice.language.model import Model
 
 OnFailure = Literal["quarantine", "stop", "warn"]
-Over = Literal["batch", "table"]
+ExpectationScope = Literal["batch", "table"]
 OWN_KEYS = ("type", "on_failure", "over", "kwargs")
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B")
 COLUMN_LIST_ARGUMENTS = ("column_list", "column_set")
@@ -43,7 +43,7 @@ class Expectation(Model):
 
     type: str
     on_failure: OnFailure = "warn"
-    over: Over = "batch"
+    over: ExpectationScope = "batch"
     kwargs: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")

@@ -144,20 +144,20 @@ class _Step:
             position = next_position(plan, self.run, horizon)
             batch = self.node.batch(context, session, plan, position.batch, horizon, self.held)
             known = BatchResult(ready.changelog, Strategy.WITH_STATE) if ready else None
-            computed = settled(session, known or batch.computed())
-            position = replace(position, refills=position.refills + computed.refills)
+            result = settled(session, known or batch.result())
+            position = replace(position, refills=position.refills + result.refills)
         judged = JudgedBatch(self.run.id, position.batch, None, None)
-        checking = checked(session, context.lake, self.node, computed.changelog, judged)
-        target = _target(plan, computed, whole_size(context.lake, plan))
-        is_projection = computed.is_projection
+        checking = checked(session, context.lake, self.node, result.changelog, judged)
+        target = _target(plan, result, whole_size(context.lake, plan))
+        is_projection = result.is_projection
         with clock.timed("check", checking) as passed:
             rows = passed.changelog
             done = write(
                 session, context, target, rows, position, clock, is_projection=is_projection
             )
         warnings = (*passed.warnings, *_notes_on(batch, done))
-        report = _report(plan, position, computed, done, clock, warnings)
-        return report, Carried.after(plan, computed, done)
+        report = _report(plan, position, result, done, clock, warnings)
+        return report, Carried.after(plan, result, done)
 
 
 def _is_small(context: Context, plan: BatchPlan, carried: Carried | None) -> bool:

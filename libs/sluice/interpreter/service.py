@@ -54,7 +54,7 @@ class Service:
     def table(self, plan: proto.Plan) -> tuple[pa.Table, StructType]:
         """Return the rows of a plan, with its columns."""
         relation = self.plans.relation(plan.root)
-        return computed(relation), relation.schema
+        return collected(relation), relation.schema
 
     def ExecutePlan(self, _: Any) -> Any:  # noqa: N802 - the protocol's name
         """Refuse a command. The client asks for rows directly."""
@@ -116,7 +116,7 @@ class Service:
         return proto.ReleaseSessionResponse(session_id=request.session_id)
 
 
-def computed(relation: Relation) -> pa.Table:
+def collected(relation: Relation) -> pa.Table:
     """Return a relation's rows as Arrow; rows that were passed in are returned unchanged."""
     fields = [pa.field(c.name, arrow_type(c.type)) for c in relation.columns]
     if relation.stored is not None:

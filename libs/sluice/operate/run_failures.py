@@ -1,7 +1,7 @@
 """Failures of a run: each is reported and kept, and stops only the tables that depend on it.
 
 A table that fails has a report like that of a batch, as has a table skipped because of it.
-`delta.failures` keeps the failure until a batch of the table succeeds.
+`delta.notes.failures` keeps the failure until a batch of the table succeeds.
 """
 
 import logging

@@ -13,7 +13,7 @@ from sluice.language.typed.inference import ColumnTypes, infer, is_interval
 from sluice.language.typed.rules import aggregate_problem, problems
 from sluice.language.typed.types import EVENT_TIMES, UNORDERED, head, inner_types, struct_fields
 
-Select = Mapping[str, Expression]
+SelectedColumns = Mapping[str, Expression]
 Review = Callable[[Expectation, ColumnTypes], Iterable[str]]  # a further check of expectations
 
 
@@ -134,7 +134,7 @@ class Scope:
         if type_ and head(type_) not in EVENT_TIMES:
             mistakes.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
 
-    def check_select(self, select: Select | None, mistakes: TableMistakes) -> None:
+    def check_select(self, select: SelectedColumns | None, mistakes: TableMistakes) -> None:
         """Report mistakes in the selected expressions."""
         for name, expression in (select or {}).items():
             self.check(expression, mistakes, "select", name)
@@ -161,7 +161,7 @@ class Scope:
         """Return the expression's type; '' if it isn't known."""
         return infer(expression, self.columns, self.joined) if expression else ""
 
-    def types_of(self, select: Select) -> dict[str, str]:
+    def types_of(self, select: SelectedColumns) -> dict[str, str]:
         """Return the selected columns' types."""
         return {name: self.type_of(expression) for name, expression in select.items()}
 
@@ -195,7 +195,7 @@ def unknown_of(table: str, column: str, known: Iterable[str]) -> str:
     return unknown("column", column, known).replace(";", f" of {table};", 1)
 
 
-def plain_columns(select: Select) -> set[str]:
+def plain_columns(select: SelectedColumns) -> set[str]:
     """Return the selected columns that are the input's, under the same name."""
     return {name for name, expression in select.items() if expression.plain_column == name}
 

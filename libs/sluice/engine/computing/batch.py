@@ -93,7 +93,7 @@ class Batch:
         """Return the extension from the table's definition to the node's; None: rebuild it."""
         return None
 
-    def computed(self) -> BatchResult:
+    def result(self) -> BatchResult:
         """Return the minimal changelog, and how it was found."""
         return self.built() if self.is_whole else self.changed()
 

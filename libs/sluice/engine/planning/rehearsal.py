@@ -29,7 +29,7 @@ def _compile(context: Context, node: Node, plan: BatchPlan, session: SparkSessio
     """Compute a batch over no rows, up to its commit. Raises NotHere."""
     number = plan.before.next_batch if plan.before else 1
     batch = node.batch(context, session, plan, number, _horizon(plan))
-    changelog = settled(session, batch.computed()).changelog
+    changelog = settled(session, batch.result()).changelog
     if node.expectations:
         judged(node, as_rows(session, changelog))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from sluice.declare.resolution.scope import Scope, Select, TableMistakes
+from sluice.declare.resolution.scope import Scope, SelectedColumns, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
 from sluice.declare.window import WINDOW
@@ -97,7 +97,9 @@ def _check_names(spec: Cogroup, mistakes: TableMistakes) -> None:
             taken[name] = f"the stream {stream_name}"
 
 
-def _check_selected_names(select: Select, head: Collection[str], mistakes: TableMistakes) -> None:
+def _check_selected_names(
+    select: SelectedColumns, head: Collection[str], mistakes: TableMistakes
+) -> None:
     """Report selected columns that would replace those of the key or the window.
 
     The view has the key and the window in any case.

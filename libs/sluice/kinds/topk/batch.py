@@ -43,9 +43,9 @@ class TopKBatch(Batch):
         grows = plan.growing == plan.ranges.keys()
         return chosen(state, plan.size, whole, limits, only_inserts=grows)
 
-    def computed(self) -> BatchResult:
+    def result(self) -> BatchResult:
         if self.plan.strategy == Strategy.BUILD or self.has_fallen:
-            return replace(super().computed(), warnings=self._without_limit(self.snapshots()))
+            return replace(super().result(), warnings=self._without_limit(self.snapshots()))
         is_full = self.plan.strategy == TopKStrategy.FULL
         return self._anew() if is_full else self._moved()
 
@@ -72,16 +72,16 @@ class TopKBatch(Batch):
         if refills := short.count():
             moves = moves.where(~is_true(SHORT)).beside(self._refilled(short.rows))
         warnings = (*self._contradiction(strategy), *without_limit(self.state, changes))
-        return self._computed(moves, strategy, warnings, self._late(came), refills)
+        return self._result(moves, strategy, warnings, self._late(came), refills)
 
     def _anew(self) -> BatchResult:
         """Compute the moves from the whole input and all kept rows."""
         inputs = self.snapshots()
         found = refilled(self.state, self.current(), self.living(self.state.query(inputs, {})))
         moves, late = self._few_or_many(found), self._late(self._prepared(self._feed()))
-        return self._computed(moves, TopKStrategy.FULL, self._without_limit(inputs), late)
+        return self._result(moves, TopKStrategy.FULL, self._without_limit(inputs), late)
 
-    def _computed(
+    def _result(
         self, moves: Held, strategy: str, warnings: tuple[str, ...], late: int, refills: int = 0
     ) -> BatchResult:
         kept = moves.where(is_given(CHANGE))
