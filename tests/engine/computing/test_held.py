@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from sluice.delta.reading.local import to_arrow
+from sluice.delta.reading.local import nullable, to_arrow
 from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given, is_true
 
 if TYPE_CHECKING:
@@ -18,7 +18,13 @@ def rows(spark: "SparkSession", *found: tuple[object, ...]) -> "DataFrame":
     return spark.createDataFrame(list(found), TYPES)
 
 
-@pytest.fixture(params=[Here.of, InSpark])
+def read_here(frame: "DataFrame") -> Here:
+    """Rows of a table that has a further column, read in this process."""
+    types = nullable(frame.schema).add("further", "date")
+    return Here(to_arrow(frame), frame.sparkSession, types)
+
+
+@pytest.fixture(params=[Here.of, read_here, InSpark])
 def held(request: pytest.FixtureRequest, spark: "SparkSession") -> Held:
     kept: Held = request.param(
         rows(

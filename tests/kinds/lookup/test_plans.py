@@ -11,12 +11,12 @@ from tests.support.lake import Lake, away, counted, folded
 from sluice.declare.settings import SparkSettings
 from sluice.delta.log.actions import Log
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.reading.local import handed_over
+from sluice.delta.reading.local import hand, handed_over
 from sluice.delta.writing.filing import slices_of
+from sluice.engine.computing import held
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_rebuild
-from sluice.kinds.lookup import few as lookup_few
 from sluice.kinds.lookup import many as lookup_many
 from sluice.kinds.lookup import operator as lookup
 from sluice.kinds.lookup.broadcast import memory_bytes
@@ -148,9 +148,13 @@ def test_few_facts_meet_only_the_rows_that_they_match(
         handed[uri.rpartition("/")[2]] = rows.num_rows
         return handed_over(session, uri, version, rows)
 
+    def noting_facts(session: Any, rows: Any, types: Any) -> Any:
+        handed["sales"] = rows.num_rows
+        return hand(session, rows, types)
+
     lake.advance()
-    for module in (lookup_few, lookup_many):
-        monkeypatch.setattr(module, "handed_over", noting)
+    monkeypatch.setattr(lookup_many, "handed_over", noting)
+    monkeypatch.setattr(held, "hand", noting_facts)
     lake.put("sales", {"id": 1000, "product": 7, "buyer": -3}, {"id": 1001, "product": None})
     (report,) = lake.advance()
     assert (report.inserted, handed) == (1, {"sales": 2, "products": 1, "buyers": 1})

@@ -4,16 +4,17 @@ Both can be filtered, counted, combined with other rows, and read as a changelog
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.delta.reading.local import nullable, plain, to_arrow
+from sluice.delta.reading.local import hand, nullable, to_arrow
 from sluice.engine.computing.batch_result import ChangelogRows
 from sluice.engine.query.operator import names
 
@@ -79,32 +80,32 @@ class Held(Protocol):
 
 @dataclass(frozen=True)
 class Here:
-    """Rows in this process, few of them. `frame`: the DataFrame behind them, for its types."""
+    """Rows in this process, few of them. `types`: Spark's types of at least their columns."""
 
     table: pa.Table
-    frame: DataFrame
+    session: SparkSession
+    types: StructType
 
     @classmethod
     def of(cls, frame: DataFrame) -> "Here":
         """Compute the rows of `frame`."""
-        return cls(_nullable(to_arrow(frame)), frame)
+        return cls(_nullable(to_arrow(frame)), frame.sparkSession, nullable(frame.schema))
 
-    @property
+    @cached_property
     def rows(self) -> DataFrame:
-        types = nullable(self.frame.schema)
-        schema = StructType([types[name] for name in self.table.column_names])
-        return self.frame.sparkSession.createDataFrame(plain(self.table), schema).coalesce(1)
+        schema = StructType([self.types[name] for name in self.table.column_names])
+        return hand(self.session, self.table, schema).coalesce(1)
 
     def where(self, condition: RowFilter) -> "Here":
-        return Here(self.table.filter(condition.arrow), self.frame)
+        return replace(self, table=self.table.filter(condition.arrow))
 
     def distinct(self, columns: Sequence[str]) -> "Here":
         found = self.table.select(list(columns)).group_by(list(columns)).aggregate([])
-        return Here(found, self.frame)
+        return replace(self, table=found)
 
     def beside(self, others: DataFrame) -> "Here":
         more = to_arrow(others.select(*names(tuple(self.table.column_names))))
-        return Here(pa.concat_tables([self.table, more.cast(self.table.schema)]), self.frame)
+        return replace(self, table=pa.concat_tables([self.table, more.cast(self.table.schema)]))
 
     def count(self) -> int:
         return int(self.table.num_rows)
@@ -121,7 +122,7 @@ class Here:
 
 @dataclass(frozen=True)
 class InSpark:
-    """Many rows, cached by Spark."""
+    """Many rows, as Spark has them: cached, if they are read more than once."""
 
     rows: DataFrame
     table: None = None

@@ -19,7 +19,7 @@ from sluice.engine.context import Context
 from sluice.engine.query.operator import InputRows
 from sluice.kinds.lookup.broadcast import Broadcast, broadcast_of
 from sluice.kinds.lookup.facts import ConcernedFacts
-from sluice.kinds.lookup.few import Facts, FewFacts, FewJoined
+from sluice.kinds.lookup.few import Facts, FewJoined, together
 from sluice.kinds.lookup.many import ManyJoined
 from sluice.kinds.lookup.operator import BATCH, LookupJoin
 from sluice.kinds.lookup.proof import batch_by_batch
@@ -47,13 +47,10 @@ class LookupBatch(Batch):
             return self._compared_whole(facts.searched)
         own, concerned = facts.own(), facts.concerned(keys)
         parts = [part for part in (own, concerned) if part]
-        few = [part for part in parts if isinstance(part, FewFacts)]
-        if len(few) == len(parts) and (found := self._here(facts, few)) is not None:
+        if all(part.are_few for part in parts) and (found := self._here(facts, parts)) is not None:
             return BatchResult(found)
-        many = [part.handed(self.session, facts.searched) for part in few]
-        many += [part for part in parts if isinstance(part, Facts)]
-        rows = sum(_count(part) for part in many) if concerned else None
-        return BatchResult(ManyJoined(self, self.join, facts.searched).changelog(many), rows=rows)
+        rows = sum(part.came.count() for part in parts) if concerned else None
+        return BatchResult(ManyJoined(self, self.join, facts.searched).changelog(parts), rows=rows)
 
     def expected(self, rows: DataFrame) -> DataFrame:
         if self.join.follows_references:
@@ -82,17 +79,17 @@ class LookupBatch(Batch):
         changelog = diff(self.current(), new, self.operator.key)
         return BatchResult(changelog, rows=table_size(facts.uri, facts.version).rows)
 
-    def _here(self, facts: ConcernedFacts, few: list[FewFacts]) -> ChangelogRows | None:
+    def _here(self, facts: ConcernedFacts, few: list[Facts]) -> ChangelogRows | None:
         """Compute the changelog in this process; return None if that is impossible."""
         before, dimensions = self.plan.before, self._dimensions(facts)
         assert before is not None
-        together = FewFacts.together(few, self.join.facts.key)
-        most = self.context.settings.small_changelog
-        if dimensions is None or together.came.num_rows > most:
+        came, went = together(few, self.join.facts.key)
+        if dimensions is None or came.num_rows > self.context.settings.small_changelog:
             return None
         view = SearchedVersion(self.plan.uri, before.version, self.context.limits)
         joined = FewJoined(self.session, self.join, facts.searched, view, dimensions)
-        return joined.changelog(together, self.stored)
+        are_new = went is None and not any(part.are_there for part in few)
+        return joined.changelog(came, went, self.stored, are_new=are_new)
 
     def _dimensions(
         self, facts: ConcernedFacts
@@ -114,9 +111,3 @@ class LookupBatch(Batch):
 def _broadcasts(context: Context, plan: BatchPlan) -> dict[str, Broadcast]:
     pins = plan.looked_up
     return {i: broadcast_of(context, i, pins) for i in plan.node.operator.references}
-
-
-def _count(facts: Facts) -> int:
-    if facts.held is not None:
-        return int(facts.held.num_rows)
-    return int(facts.came.agg(F.count(F.lit(1))).collect()[0][0])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -18,8 +19,9 @@ from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arro
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.reading.spark_reads import feed
 from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.held import Here, InSpark
 from sluice.engine.computing.pruning import few_of
-from sluice.kinds.lookup.few import Facts, FewFacts
+from sluice.kinds.lookup.few import Facts
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import dimension_at
 from sluice.kinds.lookup.spec import Join
@@ -62,7 +64,7 @@ class ConcernedFacts:
         uri, version = self.batch.context.lake.uri(self._id), self.batch.plan.pins[self._id].version
         return SearchedVersion(uri, version, self.batch.context.limits, self.join.columns(self._id))
 
-    def own(self) -> Facts | FewFacts | None:
+    def own(self) -> Facts | None:
         """Return the facts that were added and those that were removed; None if none were."""
         if self._id not in self.batch.plan.ranges:
             return None
@@ -71,16 +73,27 @@ class ConcernedFacts:
         if are_few and has_local_feed(self.searched.uri, range_[1]):
             rows = read_feed(self.searched.uri, *range_)
             if have_grown:
-                return FewFacts(rows.select(self.searched.columns))
+                return Facts(self._here(rows.select(self.searched.columns)))
             if (changes := arrow_net(rows, self.searched.columns)) is not None:
-                return FewFacts.of(changes)
+                return self._split(changes)
         own = self._change(self._id)
         if have_grown:
-            return Facts(arrivals(own))
+            return Facts(InSpark(arrivals(own)))
         if are_few:
-            return FewFacts.of(plain(to_arrow(own)))
+            return self._split(plain(to_arrow(own)))
         own = self.batch.hold(own)
-        return Facts(arrivals(own), own.where(F.col(WEIGHT) < 0).drop(WEIGHT))
+        return Facts(InSpark(arrivals(own)), InSpark(own.where(F.col(WEIGHT) < 0).drop(WEIGHT)))
+
+    def _split(self, changes: pa.Table) -> Facts:
+        """Split a net change, with its WEIGHT, into added and removed facts."""
+        came, went = (
+            self._here(changes.filter(sign).drop_columns([WEIGHT]))
+            for sign in (pc.field(WEIGHT) > 0, pc.field(WEIGHT) < 0)
+        )
+        return Facts(came, went)
+
+    def _here(self, rows: pa.Table) -> Here:
+        return Here(rows, self.batch.session, self.searched.types)
 
     def _are_few(self, table_id: str) -> bool:
         size = feed_size(self.batch.context.lake.uri(table_id), *self.batch.plan.ranges[table_id])
@@ -96,7 +109,7 @@ class ConcernedFacts:
         rows = feed(self.batch.session, uri, *self.batch.plan.ranges[table_id], limits)
         return (weighted if table_id in self.batch.plan.growing else net)(rows, columns)
 
-    def concerned(self, here: Mapping[Join, pa.Table] | None) -> Facts | FewFacts | None:
+    def concerned(self, here: Mapping[Join, pa.Table] | None) -> Facts | None:
         """Return the current facts that a changed dimension row is joined to, or was."""
         if here is not None and not here:
             return None
@@ -135,7 +148,7 @@ class ConcernedFacts:
             )
         return found
 
-    def _found(self, keys: Mapping[Join, pa.Table]) -> FewFacts | None:
+    def _found(self, keys: Mapping[Join, pa.Table]) -> Facts | None:
         """Find facts in this process, by their plain columns; None if there are too many."""
         columns = {join: self.columns(join) for join in keys}
         if any(rows.num_rows > self.batch.context.limits.joined_keys for rows in keys.values()):
@@ -146,7 +159,7 @@ class ConcernedFacts:
             if names is not None
         ]
         found = self.searched.rows(wanted) if len(wanted) == len(keys) else None
-        return None if found is None else FewFacts(found, are_there=True)
+        return None if found is None else Facts(self._here(found), are_there=True)
 
     def columns(self, join: Join) -> list[str] | None:
         """Return the facts' columns that a join reads; None if it reads more than columns."""
@@ -158,7 +171,7 @@ class ConcernedFacts:
         rows = self.batch.snapshots()[self._id]
         bounds = self._bounds(keys) if self.searched.is_large else {}
         found = self.batch.hold(self.join.concerned(rows, keys, bounds))
-        return Facts(found, found)
+        return Facts(InSpark(found), are_there=True)
 
     def _bounds(self, keys: Mapping[Join, DataFrame]) -> dict[Join, Column]:
         """Return conditions that facts must meet to join on these keys, if the keys are few."""

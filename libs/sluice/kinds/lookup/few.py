@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
 from sluice.changes.diff import inserted
-from sluice.changes.net import WEIGHT
 from sluice.changes.small_changes import arrow_diff, has_plain_keys
-from sluice.delta.reading.local import handed_over, plain, to_arrow
+from sluice.delta.reading.local import plain, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.engine.computing.batch_result import ChangelogRows
+from sluice.engine.computing.held import Held
 from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.matching import matching
 from sluice.kinds.lookup.operator import LookupJoin
@@ -33,57 +33,34 @@ Numbered = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts as Spark's rows; `held`: the same in this process, if they are few.
-
-    `went`: those whose rows may be in the view; None if surely none of them is.
-    """
-
-    came: DataFrame
-    went: DataFrame | None = None
-    held: pa.Table | None = None
-
-
-@dataclass(frozen=True)
-class FewFacts:
-    """Facts in this process: those added (`came`) and those removed (`went`).
+    """Facts in a batch: those added (`came`) and those removed (`went`), all of them few or many.
 
     `are_there`: whether the view may have rows of the added facts.
     """
 
-    came: pa.Table
-    went: pa.Table | None = None
+    came: Held
+    went: Held | None = None
     are_there: bool = False
 
     @property
-    def only_come(self) -> bool:
-        """True if the view surely has no row of any of them."""
-        return self.went is None and not self.are_there
+    def are_few(self) -> bool:
+        """True if they are in this process."""
+        return self.came.table is not None
 
-    @classmethod
-    def of(cls, changes: pa.Table) -> "FewFacts":
-        """Split a net change, with its WEIGHT, into added and removed facts."""
-        signs = (pc.field(WEIGHT) > 0, pc.field(WEIGHT) < 0)
-        return cls(*(changes.filter(sign).drop_columns([WEIGHT]) for sign in signs))
+    @property
+    def shown(self) -> Held | None:
+        """Those whose rows may be in the view; None if surely none of them is."""
+        return self.came if self.are_there else self.went
 
-    @classmethod
-    def together(cls, parts: Sequence["FewFacts"], key: Sequence[str]) -> "FewFacts":
-        """Combine all parts, with each added fact once."""
-        if len(parts) == 1:
-            return parts[0]
-        came = pa.concat_tables([part.came for part in parts], promote_options="default")
+
+def together(parts: Sequence[Facts], key: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
+    """Return the added facts of all parts, few of them, each once; and the removed ones."""
+    came = pa.concat_tables([part.came.table for part in parts], promote_options="default")
+    if len(parts) > 1:
         numbers = came.select(list(key)).append_column("_n", pa.array(np.arange(came.num_rows)))
-        first = numbers.group_by(list(key)).aggregate([("_n", "min")])["_n_min"]
-        gone = [part.went for part in parts if part.went is not None]
-        went = pa.concat_tables(gone, promote_options="default") if gone else None
-        return cls(came.take(first), went, any(part.are_there for part in parts))
-
-    def handed(self, session: SparkSession, facts: SearchedVersion) -> Facts:
-        """Return the facts as Spark's rows."""
-        came = handed_over(session, facts.uri, facts.version, self.came)
-        went = came if self.are_there else None
-        if self.went is not None:
-            went = handed_over(session, facts.uri, facts.version, self.went)
-        return Facts(came, went, held=self.came)
+        came = came.take(numbers.group_by(list(key)).aggregate([("_n", "min")])["_n_min"])
+    gone = [part.went.table for part in parts if part.went is not None]
+    return came, pa.concat_tables(gone, promote_options="default") if gone else None
 
 
 @dataclass(frozen=True)
@@ -100,17 +77,22 @@ class FewJoined:
     view: SearchedVersion
     dimensions: Mapping[Join, tuple[SearchedVersion, Mapping[str, str]]]
 
-    def changelog(self, few: FewFacts, numbered: Numbered) -> ChangelogRows | None:
-        """Compute the view's changelog; return None if this process can't decide it."""
-        every, stands = few.came, pa.array(np.ones(few.came.num_rows, bool))
-        if few.went is not None:
-            every = pa.concat_tables([every, few.went], promote_options="default")
-            gone = pa.array(np.zeros(few.went.num_rows, bool))
+    def changelog(
+        self, came: pa.Table, went: pa.Table | None, numbered: Numbered, *, are_new: bool
+    ) -> ChangelogRows | None:
+        """Compute the view's changelog; return None if this process can't decide it.
+
+        `are_new`: the view surely has no row of any of the facts.
+        """
+        every, stands = came, pa.array(np.ones(came.num_rows, bool))
+        if went is not None:
+            every = pa.concat_tables([every, went], promote_options="default")
+            gone = pa.array(np.zeros(went.num_rows, bool))
             stands = pa.concat_arrays([stands, gone])
         joined = self._joined(every.append_column(STANDS, stands))
         if joined is None:
             return None
-        if few.only_come:
+        if are_new:
             rows = self._handed(joined.filter(joined[STANDS])).where(self._condition())
             shown = [column.alias(name) for name, column in self.operator.outputs().items()]
             return inserted(numbered(rows.select(*shown)))

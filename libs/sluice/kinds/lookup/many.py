@@ -35,12 +35,12 @@ class ManyJoined:
     def changelog(self, parts: list[Facts]) -> DataFrame:
         """Compute the view's changelog; old rows are not read if facts were only added."""
         operator, fact_id = self.operator, self.operator.facts.id
-        came = union([operator.prepare(fact_id, part.came) for part in parts])
+        came = union([operator.prepare(fact_id, part.came.rows) for part in parts])
         rows = came if len(parts) == 1 else came.dropDuplicates(list(operator.group))
-        held = [part.held for part in parts if part.held is not None]
+        held = [part.came.table for part in parts if part.are_few]
         few = pa.concat_tables(held, promote_options="default") if len(held) == len(parts) else None
         new = self.batch.stored(operator.combine({fact_id: rows}, self._references(rows, few)))
-        went = [operator.prepare(fact_id, part.went) for part in parts if part.went is not None]
+        went = [operator.prepare(fact_id, part.shown.rows) for part in parts if part.shown]
         if not went:
             return inserted(new)
         touched = union([rows.select(*names(operator.group)) for rows in went]).distinct()
