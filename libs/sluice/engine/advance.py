@@ -33,6 +33,7 @@ from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import is_computed_here, plan_batch, whole_size
 from sluice.engine.query.data_faults import naming_data_faults
+from sluice.engine.query.operator import Operator
 from sluice.engine.query.retention import Horizon
 from sluice.errors import LostRace
 from sluice.interpreter.refusals import NotHere
@@ -166,7 +167,7 @@ def _is_small(context: Context, plan: BatchPlan, carried: Carried | None) -> boo
     return is_computed_here(context.limits, plan) and not is_carried_by_spark
 
 
-def _notes_on(batch: Batch, done: Committed) -> tuple[str, ...]:
+def _notes_on(batch: Batch[Operator], done: Committed) -> tuple[str, ...]:
     """Return a batch's notes on what it has committed; a commit is not begun again for them."""
     try:
         return batch.warnings_of(done)

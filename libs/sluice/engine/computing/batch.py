@@ -6,10 +6,10 @@ results. A kind's batch overrides its special parts. Rows are lazy, except the l
 which a large scan skips files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -33,6 +33,8 @@ from sluice.engine.query.retention import Horizon
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 
+Op_co = TypeVar("Op_co", bound=Operator, covariant=True)
+
 
 class Extension(Protocol):
     """A definition with parts added or removed, for a table that keeps the rest of its rows."""
@@ -41,12 +43,12 @@ class Extension(Protocol):
     def plan(self) -> BatchPlan:
         """A plan pinned to the versions that the kept columns reflect."""
 
-    def rows(self, batch: "Batch") -> DataFrame:
+    def rows(self, batch: "Batch[Operator]") -> DataFrame:
         """Return the whole table by today's definition."""
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(Generic[Op_co]):
     """One plan in one session.
 
     `number` is the batch number in its commit; `horizon` is for views with retention. Rows cached
@@ -139,7 +141,11 @@ class Batch:
         inputs = self.snapshots().items()
         every = {n: as_inserts(r, self.operator.columns(n) or r.columns) for n, r in inputs}
         came = [self.operator.prepare(n, rows) for n, rows in every.items()]
-        return WholeTable(self.query(), count_of(late_of_change(came, self.alive)))
+        return WholeTable(self.query(), self.count_late(came))
+
+    def count_late(self, prepared: Iterable[DataFrame]) -> int:
+        """Count the rows of a prepared change that arrived for expired windows. One Spark job."""
+        return 0 if self.alive is None else count_of(late_of_change(prepared, self.alive))
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Add the table's extra columns to output rows."""
@@ -152,9 +158,9 @@ class Batch:
         return late_of_change([self.operator.prepare(n, c) for n, c in changes.items()], alive)
 
     @property
-    def operator(self) -> Operator:
+    def operator(self) -> Op_co:
         """The node's operator."""
-        return self.plan.node.operator
+        return cast(Op_co, self.plan.node.operator)
 
     @property
     def has_fallen(self) -> bool:
@@ -199,6 +205,14 @@ class Batch:
         assert self.plan.before is not None
         at, limits = self.plan.before, self.context.limits
         return delta.snapshot(self.session, self.plan.uri, at.version, limits)
+
+    def current_of(self, groups: DataFrame) -> DataFrame:
+        """Return the table's rows of these groups, and those of groups that have expired."""
+        operator, current = self.operator, self.current()
+        if self.horizon and self.alive is not None:
+            expired = self.horizon.expired_groups(operator, current)
+            groups = union([groups, expired]).distinct()
+        return within(current, groups, operator.group)
 
     def snapshots(self, part: Operator | None = None) -> dict[str, DataFrame]:
         """Return the inputs at the pinned versions; with `part`, only the inputs that it reads."""

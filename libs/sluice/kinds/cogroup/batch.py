@@ -19,9 +19,8 @@ from sluice.engine.computing.batch import Batch, Extension, count_of
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.batch_result import BatchResult, WholeTable
 from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given
-from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.maintained import Maintained
-from sluice.engine.query.operator import InputRows, names, union, within
+from sluice.engine.query.operator import InputRows, names, within
 from sluice.interpreter.presence import is_here
 from sluice.kinds.cogroup.change import BROKEN, changed_groups, contributed, mended, merged
 from sluice.kinds.cogroup.extension import extension_of
@@ -40,7 +39,7 @@ class CogroupStrategy(StrEnum):
     MERGE = "merge"  # also recomputes, from their inputs, streams that a removal breaks
 
 
-class CogroupBatch(Batch):
+class CogroupBatch(Batch[CogroupState]):
     """One batch of the state of a cogroup."""
 
     @classmethod
@@ -69,82 +68,65 @@ class CogroupBatch(Batch):
 
     def whole(self) -> WholeTable:
         """Compute all rows; those of a new table in the order of its files, if that pays."""
-        prepared = {n: self.state.prepare(n, rows) for n, rows in self.snapshots().items()}
+        prepared = {n: self.operator.prepare(n, rows) for n, rows in self.snapshots().items()}
         ranges = self._ranges(prepared) if self.plan.before is None else 0
         if ranges:
-            rows = self.state.combine_in_ranges(prepared, ranges)
+            rows = self.operator.combine_in_ranges(prepared, ranges)
         else:
-            rows = self.state.combine(prepared, {})
+            rows = self.operator.combine(prepared, {})
         if self.alive is None:
             return WholeTable(rows, is_filed=bool(ranges))
         held = self.hold(rows)
-        late = count_of(late_of_all(self.state, held, self.alive))
+        late = count_of(late_of_all(self.operator, held, self.alive))
         return WholeTable(self.living(held), late, is_filed=bool(ranges))
 
     def late(
         self, changes: InputRows, snapshots: InputRows, touched: DataFrame, alive: Column
     ) -> DataFrame:
-        if not self.state.is_session:
+        if not self.operator.is_session:
             return super().late(changes, snapshots, touched, alive)
-        came = [self.state.prepare(n, c) for n, c in changes.items()]
-        rows = [self.state.prepare(n, r) for n, r in snapshots.items()]
-        current = [within(r, touched, self.state.group) for r in rows]
-        return late_in_sessions(self.state, came, current, alive)
-
-    @property
-    def state(self) -> CogroupState:
-        """The operator."""
-        operator = self.operator
-        assert isinstance(operator, CogroupState)
-        return operator
+        came = [self.operator.prepare(n, c) for n, c in changes.items()]
+        rows = [self.operator.prepare(n, r) for n, r in snapshots.items()]
+        current = [within(r, touched, self.operator.group) for r in rows]
+        return late_in_sessions(self.operator, came, current, alive)
 
     def _ranges(self, prepared: InputRows) -> int:
         lake, pins = self.context.lake, self.plan.pins
-        sizes = [table_size(lake.uri(i), pins[i].version) for i in self.state.inputs]
+        sizes = [table_size(lake.uri(i), pins[i].version) for i in self.operator.inputs]
         is_small = sum(size.bytes for size in sizes) <= self.context.limits.read_here_bytes
         if is_small or is_here(self.session):
             return 0
         rows = sum(size.rows or 0 for size in sizes)
-        return ranges_for(self.state, prepared, rows, self.context.limits)
+        return ranges_for(self.operator, prepared, rows, self.context.limits)
 
     def _merged(self) -> BatchResult:
         """Merge the change with the rows of the state."""
-        local = GroupReads.of(self, self.state)
-        prepared = {n: self.state.prepare(n, c) for n, c in self._net(local).items()}
-        change = contributed(self.state, prepared)
-        old = local.state if local else self._old(change)
-        found = changed_groups(self.state, merged(self.state, old, change), self.alive)
-        expired = 0
-        if self.alive is not None:
-            expired = count_of(late_of_change(prepared.values(), self.alive))
+        local = GroupReads.of(self)
+        prepared = {n: self.operator.prepare(n, c) for n, c in self._net(local).items()}
+        change = contributed(self.operator, prepared)
+        old = local.state if local else self.current_of(change.select(*names(self.operator.group)))
+        found = changed_groups(self.operator, merged(self.operator, old, change), self.alive)
+        expired = self.count_late(prepared.values())
         groups = Here.of(found) if local else InSpark(self.hold(found))
         whole, recomputed = self._mended(groups)
         changed = whole.where(is_given(CHANGE))
-        view = CogroupView(self.state, self.plan.node.id)
+        view = CogroupView(self.operator, self.plan.node.id)
         return BatchResult(
-            changed.changelog({name: name for name in (*self.state.stored, CHANGE)}),
+            changed.changelog({name: name for name in (*self.operator.stored, CHANGE)}),
             recomputed=recomputed,
             expired=expired,
-            shown=None if self.state.spec.having else view.changed(changed.rows),
+            shown=None if self.operator.spec.having else view.changed(changed.rows),
             is_projection=True,
         )
 
     def _net(self, local: GroupReads | None) -> Mapping[str, DataFrame]:
         if local is None:
             return self.changes()
-        return {n: net(feed, self.state.columns(n)) for n, feed in local.feeds.items()}
-
-    def _old(self, change: DataFrame) -> DataFrame:
-        """Return the state's rows for the touched groups and for those that have expired."""
-        touched, current = change.select(*names(self.state.group)), self.current()
-        if self.horizon:
-            expired = self.horizon.expired_groups(self.state, current)
-            touched = union([touched, expired]).distinct()
-        return within(current, touched, self.state.group)
+        return {n: net(feed, self.operator.columns(n)) for n, feed in local.feeds.items()}
 
     def _mended(self, groups: Held) -> tuple[Held, int | None]:
         """Return the groups with broken ones recomputed, and the number of those."""
-        if not self.state.breaking:
+        if not self.operator.breaking:
             return groups, None
         broken = groups.where(has_elements(BROKEN))
         count, streams = broken.elements(BROKEN)
@@ -152,15 +134,17 @@ class CogroupBatch(Batch):
             return groups, 0
         rows = broken.rows
         again = self._recomputed_streams(streams, rows, broken.table)
-        whole = changed_groups(self.state, mended(self.state, rows, streams, again), self.alive)
+        whole = changed_groups(
+            self.operator, mended(self.operator, rows, streams, again), self.alive
+        )
         return groups.where(~has_elements(BROKEN)).beside(whole), count
 
     def _recomputed_streams(
         self, streams: frozenset[str], groups: DataFrame, here: pa.Table | None
     ) -> DataFrame:
         """Recompute the broken streams' state rows from their inputs. `here`: the same groups."""
-        part = self.state.only(streams)
-        touched = groups.select(*names(self.state.group))
+        part = self.operator.only(streams)
+        touched = groups.select(*names(self.operator.group))
         if here is not None and (rows := few_rows(self, part, here)):
             return part.recompute(rows, {}, touched)
         return part.recompute(self.snapshots(part), {}, touched, self.bounds(touched, part))

@@ -23,7 +23,7 @@ from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.planning.frontier import frontier_of, merge
 from sluice.engine.query.maintained import Maintained
-from sluice.engine.query.operator import names, same
+from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import HistoryLost
 from sluice.kinds.cogroup.operator import CogroupState, rows_column
 from sluice.kinds.cogroup.parts import SHAPE
@@ -41,7 +41,7 @@ class CogroupExtension:
     kept: tuple[str, ...]
     added: AddedAggregates
 
-    def rows(self, batch: Batch) -> DataFrame:
+    def rows(self, batch: Batch[Operator]) -> DataFrame:
         """Return the whole state by today's definition."""
         kept = batch.current().select(*names((*self.state.by, *self.kept)))
         if self.added:

@@ -41,7 +41,7 @@ class GroupReads:
     state: DataFrame
 
     @classmethod
-    def of(cls, batch: Batch, state: CogroupState) -> "GroupReads | None":
+    def of(cls, batch: Batch[CogroupState]) -> "GroupReads | None":
         """Read the feeds and the state; None if there is too much to read."""
         plan, lake, limits = batch.plan, batch.context.lake, batch.context.limits
         assert plan.before is not None
@@ -55,7 +55,7 @@ class GroupReads:
         ):
             return None
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
-        wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version))
+        wanted = _touched(batch.operator, feeds, arrow_schema(plan.uri, plan.before.version))
         count = sum(feed.num_rows for feed in feeds.values())
         most = limits.handed_rows
         if count > most or (wanted is None and searched.is_large):
@@ -71,7 +71,9 @@ class GroupReads:
         return cls(handed, given(plan.uri, plan.before.version, rows))
 
 
-def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, DataFrame] | None:
+def few_rows(
+    batch: Batch[CogroupState], part: CogroupState, groups: pa.Table
+) -> dict[str, DataFrame] | None:
     """Read the input rows that make up those groups; None if they are not known to be few."""
     found, limits = {}, batch.context.limits
     for input_id in part.inputs:

@@ -36,7 +36,7 @@ class JoinStrategy(StrEnum):
     ONE_SIDE = "one side"  # changed rows of one side, with the rows that they match
 
 
-class JoinBatch(Batch):
+class JoinBatch(Batch[JoinedRows]):
     """One batch of a join."""
 
     @classmethod
@@ -92,29 +92,22 @@ class JoinBatch(Batch):
             _read(i, size, join.searched(i), is_large=is_large) for i, size in sizes.items()
         )
 
-    @property
-    def rows(self) -> JoinedRows:
-        """The operator."""
-        operator = self.operator
-        assert isinstance(operator, JoinedRows)
-        return operator
-
     def warnings_of(self, done: Committed) -> tuple[str, ...]:
         """Name values of `on` that multiplied rows. Reads the commit's feed only if it is large."""
         most = self.context.limits.multiplied_rows
-        if done.changed <= most or not self.rows.spec.shows_right:
+        if done.changed <= most or not self.operator.spec.shows_right:
             return ()
         span, limits = (done.version - 1, done.version), self.context.limits
         feed = delta.feed(self.session, self.plan.uri, *span, limits)
         written = feed.where(f"{CHANGE_TYPE} != 'update_preimage'").dropna(
-            subset=[*self.rows.group]
+            subset=[*self.operator.group]
         )
-        counts = written.groupBy(*names(self.rows.group)).agg(F.count(F.lit(1)).alias(COUNT))
+        counts = written.groupBy(*names(self.operator.group)).agg(F.count(F.lit(1)).alias(COUNT))
         largest = counts.where(F.col(COUNT) > most).orderBy(F.desc(COUNT)).limit(NAMED)
         return tuple(map(self._warning, largest.collect()))
 
     def _warning(self, found: Row) -> str:
-        pairs = zip(self.rows.shape.on_as_written, found[:-1], strict=True)
+        pairs = zip(self.operator.shape.on_as_written, found[:-1], strict=True)
         value = " and ".join(f"{text} = {value}" for text, value in pairs)
         return (
             f"{self.plan.node.id}: {found[COUNT]:,} of the rows that this batch wrote have the "
@@ -122,7 +115,7 @@ class JoinBatch(Batch):
         )
 
     def needed(self, snapshots: InputRows) -> InputRows:
-        return self.rows.living(snapshots, self.horizon.now if self.horizon else None)
+        return self.operator.living(snapshots, self.horizon.now if self.horizon else None)
 
 
 def _read(name: str, size: FeedSize, searched: Sequence[str], *, is_large: bool) -> str:

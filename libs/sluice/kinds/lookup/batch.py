@@ -27,7 +27,7 @@ from sluice.kinds.lookup.references import references_at
 from sluice.kinds.lookup.spec import Join
 
 
-class LookupBatch(Batch):
+class LookupBatch(Batch[LookupJoin]):
     """One batch of a lookup."""
 
     @classmethod
@@ -41,21 +41,23 @@ class LookupBatch(Batch):
 
     def changed(self) -> BatchResult:
         """Compare the rows of the concerned facts before and after."""
-        facts = ConcernedFacts(self, self.join)
+        facts = ConcernedFacts(self, self.operator)
         keys = facts.changed_keys()
         if facts.are_most(keys):
             return self._compared_whole(facts.searched)
         own, concerned = facts.own(), facts.concerned(keys)
         parts = [part for part in (own, concerned) if part]
-        if all(part.are_few for part in parts) and (found := self._here(facts, parts)) is not None:
+        are_few = all(part.are_few for part in parts)
+        if are_few and (found := self._here(facts, parts)) is not None:
             return BatchResult(found)
         rows = sum(part.came.count() for part in parts) if concerned else None
-        return BatchResult(ManyJoined(self, self.join, facts.searched).changelog(parts), rows=rows)
+        many = ManyJoined(self, self.operator, facts.searched)
+        return BatchResult(many.changelog(parts), rows=rows)
 
     def expected(self, rows: DataFrame) -> DataFrame:
-        if self.join.follows_references:
+        if self.operator.follows_references:
             return self.query()
-        return batch_by_batch(self, self.join, rows)
+        return batch_by_batch(self, self.operator, rows)
 
     def references(self) -> InputRows:
         return references_at(self.session, self.context, self.operator, self.plan.looked_up)
@@ -65,13 +67,6 @@ class LookupBatch(Batch):
         if BATCH not in self.plan.node.ignored:
             return rows
         return rows.withColumn(BATCH, F.lit(self.number).cast("bigint"))
-
-    @property
-    def join(self) -> LookupJoin:
-        """The lookup's operator."""
-        operator = self.operator
-        assert isinstance(operator, LookupJoin)
-        return operator
 
     def _compared_whole(self, facts: SearchedVersion) -> BatchResult:
         """Join all facts again, and compare them with all rows of the view."""
@@ -83,11 +78,11 @@ class LookupBatch(Batch):
         """Compute the changelog in this process; return None if that is impossible."""
         before, dimensions = self.plan.before, self._dimensions(facts)
         assert before is not None
-        came, went = together(few, self.join.facts.key)
+        came, went = together(few, self.operator.facts.key)
         if dimensions is None or came.num_rows > self.context.settings.small_changelog:
             return None
         view = SearchedVersion(self.plan.uri, before.version, self.context.limits)
-        joined = FewJoined(self.session, self.join, facts.searched, view, dimensions)
+        joined = FewJoined(self.session, self.operator, facts.searched, view, dimensions)
         are_new = went is None and not any(part.are_there for part in few)
         return joined.changelog(came, went, self.stored, are_new=are_new)
 
@@ -96,16 +91,16 @@ class LookupBatch(Batch):
     ) -> Mapping[Join, tuple[SearchedVersion, Mapping[str, str]]] | None:
         """Return the table that each join searches, by plain fact columns; None if that fails."""
         pins, limits, found = self.plan.looked_up, self.context.limits, {}
-        for join in self.join.spec.join:
-            table, columns = self.join.dimension(join), facts.columns(join)
+        for join in self.operator.spec.join:
+            table, columns = self.operator.dimension(join), facts.columns(join)
             if columns is None or not table.is_stored:
                 return None
-            used = self.join.columns(table.id)
+            used = self.operator.columns(table.id)
             searched = SearchedVersion(
                 self.context.lake.uri(table.id), pins[table.id].version, limits, used
             )
             found[join] = searched, dict(zip((c for _, c in join.on), columns, strict=True))
-        return None if self.join.spec.as_of == "event_time" else found
+        return None if self.operator.spec.as_of == "event_time" else found
 
 
 def _broadcasts(context: Context, plan: BatchPlan) -> dict[str, Broadcast]:

@@ -31,7 +31,7 @@ from sluice.kinds.lookup.spec import Join
 class ConcernedFacts:
     """The facts of one batch."""
 
-    batch: Batch
+    batch: Batch[LookupJoin]
     join: LookupJoin
 
     def are_most(self, keys: Mapping[Join, pa.Table] | None) -> bool:

@@ -28,7 +28,7 @@ from sluice.kinds.lookup.spec import Join
 class ManyJoined:
     """Join of many facts into a view. `facts`: their current table."""
 
-    batch: Batch
+    batch: Batch[LookupJoin]
     operator: LookupJoin
     facts: SearchedVersion
 

@@ -14,7 +14,7 @@ from sluice.kinds.lookup.operator import BATCH, LookupJoin
 from sluice.kinds.lookup.references import references_at
 
 
-def batch_by_batch(batch: Batch, operator: LookupJoin, rows: DataFrame) -> DataFrame:
+def batch_by_batch(batch: Batch[LookupJoin], operator: LookupJoin, rows: DataFrame) -> DataFrame:
     """Join each fact to the dimensions of its batch.
 
     The batch of a fact without a row is recorded nowhere. Such a fact is missing only if it finds

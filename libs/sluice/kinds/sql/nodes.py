@@ -56,7 +56,7 @@ class WholeQuery(Operator):
         return found.select(*shown, F.row_number().over(equal).alias(NTH))
 
 
-class WholeBatch(Batch):
+class WholeBatch(Batch[Operator]):
     """Batch that computes everything."""
 
     @classmethod

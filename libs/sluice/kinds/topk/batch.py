@@ -16,12 +16,11 @@ from sluice.changes.net import WEIGHT, summed, weighted
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
-from sluice.engine.computing.batch import Batch, count_of
+from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.batch_result import BatchResult, ChangelogRows
 from sluice.engine.computing.held import Held, Here, InSpark, is_given, is_true
-from sluice.engine.query.lateness import late_of_change
-from sluice.engine.query.operator import names, union, within
+from sluice.engine.query.operator import names, within
 from sluice.kinds.topk.change import FELL, SHORT, SHOWN_CHANGE, competing, foremost, moved, refilled
 from sluice.kinds.topk.operator import TopKState, TopKView
 from sluice.kinds.topk.ranks import LIMIT
@@ -32,7 +31,7 @@ from sluice.limits import Limits
 GROUPS_NAMED = 5
 
 
-class TopKBatch(Batch):
+class TopKBatch(Batch[TopKState]):
     """One batch of a top-k's state."""
 
     @classmethod
@@ -55,29 +54,31 @@ class TopKBatch(Batch):
 
     def expected(self, rows: DataFrame) -> DataFrame:
         """Return the expected rows; the state may keep more than it must, depending on its past."""
-        return self.living(self.state.acceptable(self.snapshots(), rows))
+        return self.living(self.operator.acceptable(self.snapshots(), rows))
 
     def _moved(self) -> BatchResult:
         """Compute the moves from the change and the kept rows."""
-        local = LocalReads.of(self, self.state)
+        local = LocalReads.of(self)
         came = self._prepared(local.feed if local else self._feed())
         changes = self._changes(came)
         if not local:
             changes = self.hold(changes)
-        rows = local.state if local else self._rows(changes)
-        found = moved(self.state, rows, changes, self.alive)
+        rows = local.state if local else self.current_of(self._groups(changes))
+        found = moved(self.operator, rows, changes, self.alive)
         moves = Here.of(found) if local else self._few_or_many(found)
         strategy = self._strategy(moves)
-        short = moves.where(is_true(SHORT)).distinct(self.state.group or (SHORT,))
+        short = moves.where(is_true(SHORT)).distinct(self.operator.group or (SHORT,))
         if refills := short.count():
             moves = moves.where(~is_true(SHORT)).beside(self._refilled(short.rows))
-        warnings = (*self._contradiction(strategy), *without_limit(self.state, changes))
+        warnings = (*self._contradiction(strategy), *without_limit(self.operator, changes))
         return self._result(moves, strategy, warnings, self._late(came), refills)
 
     def _anew(self) -> BatchResult:
         """Compute the moves from the whole input and all kept rows."""
         inputs = self.snapshots()
-        found = refilled(self.state, self.current(), self.living(self.state.query(inputs, {})))
+        found = refilled(
+            self.operator, self.current(), self.living(self.operator.query(inputs, {}))
+        )
         moves, late = self._few_or_many(found), self._late(self._prepared(self._feed()))
         return self._result(moves, TopKStrategy.FULL, self._without_limit(inputs), late)
 
@@ -86,7 +87,7 @@ class TopKBatch(Batch):
     ) -> BatchResult:
         kept = moves.where(is_given(CHANGE))
         return BatchResult(
-            kept.changelog({name: name for name in (*self.state.stored, CHANGE)}),
+            kept.changelog({name: name for name in (*self.operator.stored, CHANGE)}),
             strategy,
             refills=refills,
             expired=late,
@@ -96,53 +97,41 @@ class TopKBatch(Batch):
 
     def _shown(self, moves: Held) -> ChangelogRows | None:
         """Return the view's changelog, if its rows show whenever their rank does."""
-        if self.state.ranking.spec.having:
+        if self.operator.ranking.spec.having:
             return None
-        view, seen = TopKView(self.state, self.plan.node.id), moves.where(is_given(SHOWN_CHANGE))
+        view, seen = TopKView(self.operator, self.plan.node.id), moves.where(is_given(SHOWN_CHANGE))
         return seen.changelog({**view.places, CHANGE: SHOWN_CHANGE})
-
-    @property
-    def state(self) -> TopKState:
-        """The state's operator."""
-        operator = self.operator
-        assert isinstance(operator, TopKState)
-        return operator
 
     def _prepared(self, feed: DataFrame) -> DataFrame:
         """Return the feed's prepared rows, with WEIGHT."""
         (input_id,) = self.plan.ranges
-        return self.state.prepare(input_id, weighted(feed, self.state.columns(input_id)))
+        return self.operator.prepare(input_id, weighted(feed, self.operator.columns(input_id)))
 
     def _late(self, came: DataFrame) -> int:
         """Count rows that arrived for expired windows. Takes a Spark job if there are windows."""
         if self.alive is None:
             return 0
-        late = summed(came.where(~self.alive), self.state.ranking.prepared)
-        return count_of(late_of_change([late], self.alive))
+        return self.count_late([summed(came.where(~self.alive), self.operator.ranking.prepared)])
 
     def _changes(self, came: DataFrame) -> DataFrame:
         """Return the prepared net change, with WEIGHT, of rows that can matter."""
         changes = self.living(came)
         if self.plan.size.bytes > self.context.limits.read_here_bytes:
-            changes = competing(self.state, changes, self._last_rows())
+            changes = competing(self.operator, changes, self._last_rows())
         if self.plan.strategy == TopKStrategy.APPEND:
-            return foremost(self.state, changes)
-        return summed(changes, self.state.ranking.prepared)
+            return foremost(self.operator, changes)
+        return summed(changes, self.operator.ranking.prepared)
 
     def _last_rows(self) -> DataFrame:
         """Return the last kept row of each group; there may be more than a worker can hold."""
         assert self.plan.before is not None
-        last = self.state.last_rows(self.current())
+        last = self.operator.last_rows(self.current())
         size = table_size(self.plan.uri, self.plan.before.version)
         is_small = size.bytes <= self.context.limits.ranked_state_bytes
         return F.broadcast(last) if is_small else last
 
-    def _rows(self, changes: DataFrame) -> DataFrame:
-        """Return the kept rows of at least the touched groups."""
-        groups = [changes.select(*names(self.state.group))]
-        if self.alive is not None:
-            groups.append(self.current().where(~self.alive).select(*names(self.state.group)))
-        return within(self.current(), union(groups).distinct(), self.state.group)
+    def _groups(self, rows: DataFrame) -> DataFrame:
+        return rows.select(*names(self.operator.group)).distinct()
 
     def _feed(self) -> DataFrame:
         ((input_id, range_),) = self.plan.ranges.items()
@@ -156,7 +145,7 @@ class TopKBatch(Batch):
 
     def _refilled(self, groups: DataFrame) -> DataFrame:
         """Return the moves of groups that are refilled from the current input."""
-        operator = self.state
+        operator = self.operator
         bounds = self.bounds(groups)
         fresh = self.living(operator.recompute(self.snapshots(), {}, groups, bounds))
         return refilled(operator, within(self.current(), groups, operator.group), fresh)
@@ -165,12 +154,12 @@ class TopKBatch(Batch):
         """Return the strategy that the net change turned out to need, if none is declared."""
         if self.plan.strategy == TopKStrategy.APPEND:
             return TopKStrategy.APPEND
-        if self.state.ranking.spec.strategy == "retract":
+        if self.operator.ranking.spec.strategy == "retract":
             return TopKStrategy.RETRACT
         return TopKStrategy.RETRACT if moves.has_any(is_true(FELL)) else TopKStrategy.UPDATE
 
     def _contradiction(self, found: str) -> Iterator[str]:
-        declared = self.state.ranking.spec.strategy
+        declared = self.operator.ranking.spec.strategy
         if declared in ("append", "update") and found == TopKStrategy.RETRACT:
             yield (
                 f"{self.plan.node.table.id}: strategy {declared!r} is declared, but kept rows "
@@ -178,8 +167,8 @@ class TopKBatch(Batch):
             )
 
     def _without_limit(self, inputs: dict[str, DataFrame]) -> tuple[str, ...]:
-        prepared = (self.state.prepare(name, rows) for name, rows in inputs.items())
-        return tuple(warning for rows in prepared for warning in without_limit(self.state, rows))
+        prepared = (self.operator.prepare(name, rows) for name, rows in inputs.items())
+        return tuple(warning for rows in prepared for warning in without_limit(self.operator, rows))
 
 
 def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:

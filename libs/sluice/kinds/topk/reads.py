@@ -22,7 +22,7 @@ class LocalReads:
     state: DataFrame
 
     @classmethod
-    def of(cls, batch: Batch, state: TopKState) -> "LocalReads | None":
+    def of(cls, batch: Batch[TopKState]) -> "LocalReads | None":
         """Read the rows; return None if there is too much to read."""
         plan, session = batch.plan, batch.session
         assert plan.before is not None
@@ -36,7 +36,7 @@ class LocalReads:
             return None
         is_small = max(size, kept) <= limits.read_here_bytes
         feed = read_feed(uri, after, upto)
-        short = Shortlist.of(state.ranking, feed.schema)
+        short = Shortlist.of(batch.operator.ranking, feed.schema)
         where = None
         if short:
             touched = short.groups(feed)

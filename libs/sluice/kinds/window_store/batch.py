@@ -13,7 +13,7 @@ from sluice.kinds.window_store.grain import Grain
 from sluice.kinds.window_store.operator import WindowStoreRows
 
 
-class StoreBatch(Batch):
+class StoreBatch(Batch[WindowStoreRows]):
     """One batch of a window store."""
 
     @cached_property
