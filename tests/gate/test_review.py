@@ -181,7 +181,7 @@ def test_validate_imports_only_what_it_needs_to_look_again(tmp_path: Path) -> No
 def test_the_gate_does_not_import_great_expectations() -> None:
     program = (
         "import sys\n"
-        "import sluice.gate.gate, sluice.gate.pages.report, sluice.gate.outcomes.history\n"
+        "import sluice.gate.gate, sluice.report.quality_pages, sluice.gate.outcomes.history\n"
         "import sluice.gate.outcomes.quarantine, sluice.gate.review\n"
         "sys.exit('great_expectations' in sys.modules)"
     )

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -85,13 +84,6 @@ def test_a_kind_is_declared_and_resolved(of: Kind) -> None:
 def test_kinds_have_names_of_their_own() -> None:
     names = [each.name for each in kinds()]
     assert len(names) == len(set(names)) == len(BUILT_IN)
-
-
-def test_a_page_brings_its_template() -> None:
-    for each in kinds():
-        page = each.part("page")
-        if page is not None:
-            assert (Path(str(page.__file__)).parent / page.TEMPLATE).is_file()
 
 
 def test_commands_have_a_line_of_help_and_names_of_their_own() -> None:

@@ -1,6 +1,7 @@
 """A kind of view that nothing in the product knows, from its declaration to the page."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from tests.support.lake import Lake
 
-from sluice.airflow.page.contents import table
-from sluice.airflow.page.rendering import render
+from sluice.airflow.page.table_page import table
+from sluice.airflow.page.visit import Visit
 from sluice.airflow.task_graph import task_graph
 from sluice.cli.main import main
 from sluice.declare import registry
@@ -17,6 +18,7 @@ from sluice.declare.registry import register
 from sluice.declare.schema import json_schema
 from sluice.errors import ConfigError
 from sluice.operate.explain import explain
+from sluice.pages.html import html
 from sluice.read.lake import open_lake
 from sluice.read.status import status
 
@@ -29,7 +31,7 @@ sources:
 views:
   high: {kind: above, from: sales, column: v, least: 5}
 """
-AROUND = {"root": "/sluice", "airflow": "", "nonce": "n", "has_report": False}
+VISIT = Visit("/sluice", "", "", has_report=False, now=datetime.now(UTC))
 
 
 @pytest.fixture(autouse=True)
@@ -97,5 +99,6 @@ def test_it_is_read_in_its_own_way(lake: Lake) -> None:
 
 def test_its_page_shows_its_own_block(lake: Lake) -> None:
     lake.advance()
-    html = render("table", table=table(lake.project, lake.table("high")), **AROUND)
-    assert "<p>The highest: 3</p>" in html
+    page = html(table(VISIT, lake.project, lake.table("high")))
+    assert "<h2>The highest</h2>" in page
+    assert '<a href="/sluice/tables/shop.high/why?key=3">3</a>' in page

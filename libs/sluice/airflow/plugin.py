@@ -20,7 +20,7 @@ ICON = (
 ICONS = {"icon": ICON.format(ink="%237c93b8"), "icon_dark_mode": ICON.format(ink="%23cfd9ec")}
 
 
-class Page:
+class PageApp:
     """The page as an ASGI application, created at the first request."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -34,7 +34,7 @@ class SluicePlugin(AirflowPlugin):  # type: ignore[misc]
     """Sluice's additions to Airflow."""
 
     name = "sluice"
-    fastapi_apps = [{"app": Page(), "url_prefix": PREFIX, "name": "Sluice"}]  # noqa: RUF012
+    fastapi_apps = [{"app": PageApp(), "url_prefix": PREFIX, "name": "Sluice"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
         {"name": "Sluice", "href": address("/"), "url_route": "sluice", **ICONS},
         {

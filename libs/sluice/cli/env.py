@@ -18,11 +18,11 @@ from sluice.delta.places import environments
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.errors import Differs, UsageError
-from sluice.gate.pages.preview import Heading
 from sluice.language.duration import Duration
 from sluice.language.internal import declared
 from sluice.operate.bring import bring, to_bring
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
+from sluice.report.preview_page import Heading
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted, print_table, show_time, write_rows

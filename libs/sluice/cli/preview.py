@@ -15,9 +15,9 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
-from sluice.gate.pages.preview import Heading, write_preview
 from sluice.operate.preview import Preview, previewing
 from sluice.read.samples import Sample
+from sluice.report.preview_page import Heading, write_preview
 from sluice.terminal.output import Format, print_table, write_json, write_rows
 
 Show = Callable[[Iterable[BatchReport]], None]

@@ -17,7 +17,7 @@ modules, called parts, are these:
     plan      `deliveries_ahead(...)`: next deliveries, for `sluice plan` (operate.explain)
     deliver   `deliver(...)`, `replay(...)`, ...: of delivered tables (operate.delivering)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
-    page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (airflow.page)
+    page      `chapters(lake, table, why)`: its block on Airflow's page (airflow.page.block)
 
 `spec` and `resolve` are required. They and `reader`, `naming`, `pending`, `lag` and `page` import
 no Spark.

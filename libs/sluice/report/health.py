@@ -1,7 +1,6 @@
 """Health of each table's data at its newest check, in a few words; reads no result in full."""
 
 import datetime as dt
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from sluice.declare.table import Table
 from sluice.delta.places.lake_layout import layout
 from sluice.gate.counting import batch_counts
 from sluice.gate.outcomes.history import TABLE as RESULTS
-from sluice.gate.pages.checks import newest
+from sluice.gate.outcomes.standing import by_table, newest
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
 
@@ -58,8 +57,5 @@ def _newest(project: Project) -> dict[str, list[Row]]:
         stored = Snapshot.open("results", f"{layout(project).root}/{RESULTS}")
     except NotBuilt:
         return {}
-    by_table: defaultdict[str, list[Row]] = defaultdict(list)
-    for page in Scan(stored).unordered(COLUMNS):
-        for row in page.to_pylist():
-            by_table[f"{row['pipeline']}.{row['table']}"].append(row)
-    return {name: newest(rows) for name, rows in by_table.items()}
+    rows = (row for page in Scan(stored).unordered(COLUMNS) for row in page.to_pylist())
+    return {name: newest(found) for name, found in by_table(rows).items()}

@@ -5,7 +5,7 @@ object store it is written to `quality.reports` of the settings, below the proje
 Expectations over whole tables are checked first, as far as that takes no Spark.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,16 +17,17 @@ from sluice.declare.table import Table
 from sluice.delta.notes import intervals
 from sluice.delta.notes.note_tables import read_rows, tidy_rows
 from sluice.delta.places.lake_layout import layout
+from sluice.gate import data_docs
 from sluice.gate.counting import batch_counts
 from sluice.gate.outcomes.history import MANY_FILES, newest
 from sluice.gate.outcomes.history import TABLE as RESULTS
-from sluice.gate.pages import data_docs
-from sluice.gate.pages.report import FOLDER, render, write
-from sluice.gate.pages.summary import TableRecord
+from sluice.gate.outcomes.standing import by_table
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
+from sluice.report.quality_pages import FOLDER, render, write
+from sluice.report.summary import TableRecord
 from sluice.report.sweep import sweep, whole_table
 
 SHOWN = ("_sluice_interval", "reason", "raw", "file")
@@ -42,12 +43,13 @@ def publish(project: Project) -> Path:
         if whole_table(table):
             sweep(project, table, run="report")
     tidy_rows(f"{lake.root}/{RESULTS}", MANY_FILES, newest)
-    results = _by_table(read_rows(f"{lake.root}/{RESULTS}"))
+    results = by_table(read_rows(f"{lake.root}/{RESULTS}"))
     docs = data_docs.pages(results) if project.quality.data_docs else {}
     states = {s.table: s for s in status(project)}
     tables = [t for t in project.graph.tables.values() if t.id in states]
-    gathered = [_record(project, t, states[t.id], results[t.id]) for t in tables]
-    linked = [replace(f, data_docs=_link(f, docs)) for f in gathered]
+    gathered = [_record(project, t, states[t.id], results.get(t.id, [])) for t in tables]
+    files = {t.id: file for t in tables if (file := data_docs.file_of(t.id)) in docs}
+    linked = [replace(one, data_docs=files.get(one.table.id, "")) for one in gathered]
     pages = render(lake.root, linked, datetime.now(UTC))
     return write(report_folder(project), docs | pages)
 
@@ -60,39 +62,18 @@ def report_folder(project: Project) -> Path:
     return Path(root) / FOLDER
 
 
-def _link(table: TableRecord, docs: Mapping[str, str]) -> str:
-    file = data_docs.file_of(f"{table.pipeline}.{table.table}")
-    return file if file in docs else ""
-
-
-def _by_table(results: Iterable[Row]) -> defaultdict[str, list[Row]]:
-    found: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in results:
-        found[f"{row['pipeline']}.{row['table']}"].append(row)
-    return found
-
-
 def _record(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableRecord:
     lake = layout(project)
     noted = intervals.notes(lake.uri(table.id, INTERVALS)) if table.is_delivered else []
     return TableRecord(
-        pipeline=table.pipeline,
-        table=table.name,
-        kind=table.kind,
-        is_delivered=table.is_delivered,
-        is_loaded_whole=table.is_loaded,
-        description=table.description,
-        version=state.version,
-        row_count=state.rows,
-        updated_at=state.last.at if state.last else None,
-        behind=tuple(lag.input for lag in state.lag),
-        failure=state.failure,
-        columns=tuple(_columns(project, table)),
-        expected=tuple(e.label for e in table.expect),
-        results=tuple(results),
-        batches=tuple(batch_counts.read(lake, table.id)) if table.is_delivered else (),
-        intervals=tuple(noted),
-        quarantine=tuple(_aside(project, table)) if table.is_delivered else (),
+        table,
+        state,
+        tuple(_columns(project, table)),
+        tuple(e.label for e in table.expect),
+        tuple(results),
+        tuple(batch_counts.read(lake, table.id)) if table.is_delivered else (),
+        tuple(noted),
+        tuple(_set_apart(project, table)) if table.is_delivered else (),
     )
 
 
@@ -107,7 +88,7 @@ def _columns(project: Project, table: Table) -> Iterator[tuple[str, str]]:
     yield from ((name, f"{stored.kind(name)}, taken from files") for name in taken)
 
 
-def _aside(project: Project, table: Table) -> list[Row]:
+def _set_apart(project: Project, table: Table) -> list[Row]:
     """Return the newest rows in quarantine, a few of each reason, as many as are shown."""
     try:
         stored = Snapshot.open(table.name, layout(project).uri(table.id, QUARANTINE))

@@ -27,8 +27,8 @@ from sluice.gate.outcomes.results import (
     measure_outcome,
     uniqueness_outcome,
 )
+from sluice.gate.outcomes.standing import is_whole
 from sluice.gate.outcomes.verdict import Verdict
-from sluice.gate.pages.checks import is_whole
 from sluice.gate.rules import freshness
 from sluice.gate.rules.measures import Measure
 from sluice.gate.rules.suite import COMPILERS

@@ -3,11 +3,10 @@
 from tests.kinds.throwaway.reader import highest
 
 from sluice.declare.table import Table
+from sluice.pages.elements import Address, Chapter, Text
 from sluice.read.lake import Lake
-from sluice.read.ordered.rows import Row
-
-TEMPLATE = "page.html.j2"
 
 
-def shown(lake: Lake, table: Table) -> list[Row]:
-    return [highest(lake, table.id)]
+def chapters(lake: Lake, table: Table, why: Address) -> list[Chapter]:
+    key = str(highest(lake, table.id)["id"])
+    return [Chapter("The highest", [Text(key, href=why([("key", key)]))])]

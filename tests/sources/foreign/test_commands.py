@@ -4,17 +4,20 @@ import json
 import subprocess
 import sys
 from ctypes import CDLL
+from datetime import UTC, datetime
 from pathlib import Path
 
 from click.testing import CliRunner
 from tests.sources.foreign.conftest import Following, Made
 
-from sluice.airflow.page.contents import table
-from sluice.airflow.page.rendering import render
+from sluice.airflow.page.contents import tables
+from sluice.airflow.page.table_page import table
+from sluice.airflow.page.visit import Visit
 from sluice.cli.main import main
 from sluice.errors import ExitCode
+from sluice.pages.html import html
 
-AROUND = {"root": "/sluice", "airflow": "", "nonce": "n", "has_report": True, "environment": ""}
+VISIT = Visit("/sluice", "", "", has_report=True, now=datetime.now(UTC))
 KEYED = "key: [id]"
 
 
@@ -33,16 +36,15 @@ def test_plan_run_status_and_doctor_follow_a_table(following: Made) -> None:
     lake.crm.append({"id": 3, "v": 3})
     lake.crm.table.delete("id = 1")
     assert "lag: shop.events is behind, by 2 versions" in called(lake, "status")[1]
-    shown = table(lake.project, lake.table("events"))
-    assert shown.shown.state == "behind"
-    page = render("table", table=shown, **AROUND)
-    assert "<li>2 versions</li>" in page
+    assert [one.state for one in tables(lake.project, [lake.table("events")])] == ["behind"]
+    page = html(table(VISIT, lake.project, lake.table("events")))
+    assert ">2 versions unread<" in page
     assert "the Delta table crm" in page
     code, said = called(lake, "doctor")
     assert code == 0, said
     assert called(lake, "run", "shop")[0] == 0
     lake.check()
-    assert table(lake.project, lake.table("events")).shown.state == "fresh"
+    assert [one.state for one in tables(lake.project, [lake.table("events")])] == ["up to date"]
     code, said = called(lake, "cost", "--by", "table")
     assert (code, "events" in said) == (0, True), said
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.sources.kafka.conftest import CONNECTION, Topical
 from tests.support.landed import RUN
 
-from sluice.airflow.page.contents import table
+from sluice.airflow.page.contents import tables
 from sluice.cli.jobs.ingest import deliver
 from sluice.cli.main import main
 from sluice.errors import ExitCode
@@ -63,7 +63,7 @@ def test_lag_is_shown_in_messages_and_time_of_each_partition(topical: Made) -> N
     parts = json.loads(called(lake, "status", "--json")[1])["unread"]
     assert [part["messages"] for part in parts] == [1, 0, 0]
     assert parts[0]["since"].startswith("2024-05-01T10:01:00")
-    assert (table(lake.project, lake.table("events")).shown.state) == "behind"
+    assert tables(lake.project, [lake.table("events")])[0].state == "behind"
 
 
 def test_brokers_that_are_silent_leave_the_lag_unknown(
@@ -77,8 +77,8 @@ def test_brokers_that_are_silent_leave_the_lag_unknown(
     monkeypatch.setenv(CONNECTION, silent)
     said = called(lake, "status")[1]
     assert "lag: shop.events is not known: the brokers of the connection" in said
-    shown = table(lake.project, lake.table("events")).shown
-    assert (shown.state, shown.status.rows) == ("fresh", 1)
+    shown = tables(lake.project, [lake.table("events")])[0]
+    assert (shown.state, shown.status.rows) == ("up to date", 1)
     assert "don't answer" in shown.status.unheard
 
 

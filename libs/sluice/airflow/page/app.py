@@ -6,6 +6,7 @@ versions; nothing is changed here.
 
 import re
 import secrets
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +18,19 @@ from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Res
 from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
 from sluice.airflow.connections import lent
-from sluice.airflow.page.contents import ShownPipeline, pipeline, table
-from sluice.airflow.page.rendering import render
-from sluice.airflow.page.why import options, why
+from sluice.airflow.page import why
+from sluice.airflow.page.contents import tables
+from sluice.airflow.page.overview import Shown, overview, stranger
+from sluice.airflow.page.table_page import table
+from sluice.airflow.page.visit import Visit
 from sluice.airflow.projects import airflows_config, mistakes, project
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.errors import SluiceError
+from sluice.pages.elements import Page
+from sluice.pages.html import html
 from sluice.report.publish import report_folder
+from sluice.report.quality_pages import INDEX
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{nonce}'; "
@@ -48,20 +54,21 @@ def refused(_: Request, error: SluiceError) -> Response:
 
 
 @app.get("/")
-def overview(request: Request, user: User) -> Response:
+def every_pipeline(request: Request, user: User) -> Response:
     """Show every pipeline that the user may see, with the state of its tables."""
     declared, wrong = _project(), mistakes(airflows_config())
     shown = [_pipeline(declared, name) for name in declared.pipelines if _may_see(user, name)]
-    return _page(request, "overview", pipelines=shown, mistakes=str(wrong or ""))
+    return _answer(overview(_visit(request, declared), shown, str(wrong or "")))
 
 
 @app.get("/pipelines/{name}")
 def one_pipeline(request: Request, user: User, name: str) -> Response:
     """Show one pipeline: the tab of its DAG."""
     declared = _project()
+    visit = _visit(request, declared)
     if name not in declared.pipelines or not _may_see(user, name):
-        return _page(request, "stranger", name=name)
-    return _page(request, "overview", pipelines=[_pipeline(declared, name)], mistakes="")
+        return _answer(stranger(visit, name))
+    return _answer(overview(visit, [_pipeline(declared, name)]))
 
 
 @app.get("/tables/{name}")
@@ -70,8 +77,7 @@ def one_table(request: Request, user: User, name: str) -> Response:
     declared = _project()
     found = _table(declared, user, name)
     with lent(declared, [found.id]):
-        contents = table(declared, found)
-    return _page(request, "table", table=contents)
+        return _answer(table(_visit(request, declared), declared, found))
 
 
 @app.get("/tables/{name}/why")
@@ -86,9 +92,9 @@ def one_row(
 ) -> Response:
     """Show why one row is as it is: the commit that last changed it, and where it comes from."""
     declared = _project()
-    found, named = _table(declared, user, name), options(key, partition, rank, time)
-    told = why(declared, airflows_config(), found.id, named)
-    return _page(request, "why", table=found, why=told)
+    found, named = _table(declared, user, name), why.options(key, partition, rank, time)
+    told = why.why(declared, airflows_config(), found.id, named)
+    return _answer(why.page(_visit(request, declared), found, told))
 
 
 @app.get("/report/{file}")
@@ -114,9 +120,10 @@ def _project() -> Project:
     return project(airflows_config())
 
 
-def _pipeline(declared: Project, name: str) -> ShownPipeline:
-    with lent(declared, [table.id for table in declared.graph.pipeline(name)]):
-        return pipeline(declared, declared.pipelines[name])
+def _pipeline(declared: Project, name: str) -> Shown:
+    members = declared.graph.pipeline(name)
+    with lent(declared, [table.id for table in members]):
+        return declared.pipelines[name], tables(declared, members)
 
 
 def _may_see(user: Any, dag_id: str) -> bool:
@@ -124,12 +131,13 @@ def _may_see(user: Any, dag_id: str) -> bool:
     return bool(get_auth_manager().is_authorized_dag(method="GET", details=details, user=user))
 
 
-def _page(request: Request, template: str, **shown: Any) -> Response:
-    nonce, root = secrets.token_urlsafe(16), request.scope["root_path"]
-    declared = _project()
-    has_report = (report_folder(declared) / "index.html").is_file()
-    shown |= {"has_report": has_report, "environment": declared.environment}
+def _visit(request: Request, declared: Project) -> Visit:
+    root, has_report = request.scope["root_path"], (report_folder(declared) / INDEX).is_file()
     airflow = str(Path(root).parent).rstrip("/")
-    html = render(template, root=root, airflow=airflow, nonce=nonce, **shown)
+    return Visit(root, airflow, declared.environment, has_report, datetime.now(UTC))
+
+
+def _answer(page: Page) -> Response:
+    nonce = secrets.token_urlsafe(16)
     headers = {"Content-Security-Policy": POLICY.format(nonce=nonce), "Cache-Control": "no-store"}
-    return HTMLResponse(html, headers=headers)
+    return HTMLResponse(html(page, nonce), headers=headers)

@@ -1,4 +1,4 @@
-"""Explanation of one row for the page, by `sluice why` in a process of its own.
+"""Explanation of one row, by `sluice why` in a process of its own.
 
 So the server imports nothing that computes. The command reads tables without Spark.
 """
@@ -6,12 +6,17 @@ So the server imports nothing that computes. The command reads tables without Sp
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sluice.airflow.connections import environ
+from sluice.airflow.page.visit import Visit
 from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Page, Properties, Text
+from sluice.pages.wording import cell, counted, data
+from sluice.report.entries import chapter
 
 LONGEST = 60  # seconds
 ROWS = "10"  # shown of each table
@@ -46,3 +51,46 @@ def options(
     given += [f"--partition={pair}" for pair in partition]
     given += [f"--rank={rank}"] if rank is not None else []
     return given + ([f"--time={time}"] if time else [])
+
+
+def page(visit: Visit, table: Table, told: Mapping[str, Any]) -> Page:
+    """Return the page of an explanation."""
+    title, path = f"Why · {table.id} · Sluice", visit.path(visit.table(table.id))
+    heading, trouble = "Why this row is here", told.get("trouble")
+    if trouble:
+        wrong = chapter(Text("It can't be shown", "wrong"), [trouble])
+        return Page(title, heading, (), wrong, visit.foot, path)
+    facts: list[tuple[str, Content]] = [
+        ("Last change", f"{told['change']}, version {told['version']}"),
+        ("When", told["at"]),
+        ("Batch", told["batch"]),
+        ("Run", visit.run(table.pipeline, told["run"])),
+    ]
+    inputs = (_input(visit, part) for part in told["from"])
+    return Page(title, heading, [Properties(facts)], [_change(told), *inputs], visit.foot, path)
+
+
+def _change(told: Mapping[str, Any]) -> Chapter:
+    before, after = told["before"] or {}, told["after"] or {}
+    columns = [(name, "mono") for name in ("Column", "Before", "After")]
+    rows = [
+        [name, *(cell(row[name]) if row else None for row in (before, after))]
+        for name in after or before
+    ]
+    return Chapter("The row, before and after that change", [Listing(columns, rows)])
+
+
+def _input(visit: Visit, part: Mapping[str, Any]) -> Chapter:
+    version = "" if part["version"] is None else f", version {part['version']}"
+    count = Text(f" {counted(part['count'], 'row')}{version}", "soft small")
+    rows, deliveries = part["rows"], [_delivery(one) for one in part["deliveries"]]
+    table = data(rows, list(rows[0])) if rows else ""
+    shown = [table, Card(deliveries) if deliveries else ""]
+    return Chapter(["From ", visit.table(part["table"]), count], shown)
+
+
+def _delivery(one: Mapping[str, Any]) -> Entry:
+    run = f", in {one['commit']['run']}" if one["commit"] and one["commit"]["run"] else ""
+    interval = f"[{one['interval_start']}, {one['interval_end']})"
+    files = [Text(file, "line") for file in one["files"]]
+    return Entry(f"{counted(one['rows'], 'row')} delivered by {interval}{run}", detail=files)

@@ -4,8 +4,7 @@ Of many partitions, those with the largest leaders are shown. Of a ranking per w
 window is shown.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,54 +12,37 @@ from typing import Any
 from sluice.declare.table import Table
 from sluice.kinds.topk.ranking import Ranking
 from sluice.kinds.topk.spec import TopK
+from sluice.pages.elements import Address, Bar, Bars, Cards, Chapter, Text
 from sluice.read.lake import Lake
 
-TEMPLATE = "page.html.j2"
 SHOWN = 6
 WINDOW = ("window_start", "window_end")
+Names = Sequence[tuple[str, str]]  # options of `sluice why` that name a row
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One row of a ranking; `share` is its length relative to the longest bar.
-
-    `names`: options of `sluice why` that name the row; none if texts can't.
-    """
-
-    rank: int
-    label: str
-    value: str
-    share: float | None
-    names: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Leaders:
-    """The ranking of one partition."""
-
-    title: str
-    measure: str
-    bars: tuple[Bar, ...]
-
-
-def shown(lake: Lake, table: Table) -> tuple[Leaders, ...]:
-    """Return the rankings that are worth a look."""
+def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:
+    """Yield the rankings that are worth a look."""
     ranking = Ranking.open(lake, table.id)
-    return tuple(leaders(ranking, ranking.spec))
+    measure = _measure(ranking.spec, ranking)
+    cards = list(leaders(ranking, measure, why))
+    if cards:
+        by = Text(f"by {measure}", "soft small") if measure else ""
+        yield Chapter(["Leaders ", by], [Cards(cards)])
 
 
-def leaders(ranking: Ranking, spec: TopK) -> Iterator[Leaders]:
+def leaders(ranking: Ranking, measure: str, why: Address) -> Iterator[Bars]:
     """Yield the rankings of the leading partitions or windows."""
-    columns = ranking.partition_columns
     found = [(key, list(_flat(ranks))) for key, ranks in ranking.partitions(_newest(ranking))]
-    measure = _measure(spec, ranking)
     largest = sorted(found, key=lambda one: _size(one[1][0][1], measure), reverse=True)[:SHOWN]
+    hidden = {*ranking.partition_columns, ranking.spec.rank, measure, *WINDOW}
     for key, rows in sorted(largest, key=lambda one: str(one[0])):
-        title = ", ".join(_text(value) for value in key) or "all"
-        bars = _bars(rows, measure, {*columns, spec.rank})
-        named = (replace(b, names=_names(ranking, *r)) for b, r in zip(bars, rows, strict=True))
-        yield Leaders(title, measure, tuple(named))
+        most = max(abs(_size(row, measure)) for _, row in rows)
+        bars = [
+            _bar(rank, row, measure, most, _label(row, hidden, _names(ranking, rank, row), why))
+            for rank, row in rows
+        ]
+        yield Bars(", ".join(_text(value) for value in key) or "all", bars)
 
 
 def _newest(ranking: Ranking) -> dict[str, Any]:
@@ -89,17 +71,21 @@ def _size(row: Row, measure: str) -> float:
     return _number(row.get(measure)) or 0.0
 
 
-def _bars(rows: list[tuple[int, Row]], measure: str, hidden: set[Any]) -> Iterator[Bar]:
-    most = max((abs(_size(row, measure)) for _, row in rows), default=0.0)
-    for rank, row in rows:
-        names = [c for c in row if c not in hidden and c != measure and c not in WINDOW]
-        number = _number(row.get(measure))
-        share = round(abs(number) / most, 4) if number is not None and most else None
-        value = row.get(measure) if measure else ""
-        yield Bar(rank, str(row[names[0]]) if names else "", _text(value), share)
+def _bar(rank: int, row: Row, measure: str, most: float, label: Text) -> Bar:
+    number = _number(row.get(measure))
+    share = round(abs(number) / most, 4) if number is not None and most else None
+    return Bar(rank, label, _text(row.get(measure) if measure else ""), share)
 
 
-def _names(ranking: Ranking, rank: int, row: Row) -> tuple[tuple[str, str], ...]:
+def _label(row: Row, hidden: Collection[str | None], names: Names, why: Address) -> Text:
+    """Return the first other column of a row, as a link to its explanation if texts can name it."""
+    said = next((_plain(row[column]) for column in row if column not in hidden), "")
+    if not names:
+        return Text(said, title=said)
+    return Text(said or "this row", "", why(names), f"{said}: why this row is here")
+
+
+def _names(ranking: Ranking, rank: int, row: Row) -> Names:
     """Return the row's key, or its place if the key is hidden and no other row shares the place."""
     table, spec = ranking.table, ranking.spec
     is_keyed = table.key.names == table.identity
@@ -116,7 +102,7 @@ def _names(ranking: Ranking, rank: int, row: Row) -> tuple[tuple[str, str], ...]
 
 def _plain(value: Any) -> str:
     """Return a value as a command line takes it."""
-    return value.isoformat() if isinstance(value, date) else str(value)
+    return value.isoformat() if isinstance(value, date) else "null" if value is None else str(value)
 
 
 def _number(value: Any) -> float | None:

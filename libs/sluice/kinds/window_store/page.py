@@ -1,16 +1,18 @@
 """The newest rows of a window store on Airflow's page."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sluice.declare.table import Table
 from sluice.kinds.window_store.reader import window
+from sluice.pages.elements import Address, Chapter
+from sluice.pages.wording import data
 from sluice.read.lake import Lake
 
-TEMPLATE = "page.html.j2"
 NEWEST = 12
 
 
-def shown(lake: Lake, table: Table) -> tuple[Mapping[str, Any], ...]:
-    """Return the newest rows."""
-    return tuple(window(lake, table.id).all(reverse=True, limit=NEWEST))
+def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:
+    """Yield the newest rows."""
+    rows = list(window(lake, table.id).all(reverse=True, limit=NEWEST))
+    if rows:
+        yield Chapter("Newest windows", [data(rows, list(rows[0]))])

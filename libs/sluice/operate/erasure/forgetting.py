@@ -31,7 +31,6 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable
 from sluice.files.marks import INTERVAL
 from sluice.gate.outcomes import history
-from sluice.gate.pages.report import FOLDER as REPORT
 from sluice.language.internal import INTERVALS, QUARANTINE, REBUILT
 from sluice.operate.definitions.dependents import dropped_from, looks_up
 from sluice.operate.definitions.rebuild import rebuild
@@ -42,6 +41,7 @@ from sluice.operate.erasure.remains import Sought
 from sluice.operate.erasure.subject import rows_of
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.report.publish import publish, report_folder
+from sluice.report.quality_pages import FOLDER as REPORT
 from sluice.spark.session import Spark
 
 KIND = "forget"

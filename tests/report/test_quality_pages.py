@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from sluice.declare.registry import kind
+from sluice.declare.table import Table
 from sluice.delta.notes.failures import Failure
 from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts
-from sluice.gate.pages import report
-from sluice.gate.pages.charts import LEAST_SEEN, bars, curve, strip
-from sluice.gate.pages.checks import Check, State
-from sluice.gate.pages.summary import IntervalCounts, TableRecord, summary
+from sluice.pages.elements import Listing
+from sluice.read.status import LastBatch, TableStatus
+from sluice.report import quality_pages
+from sluice.report.charts import LEAST_SEEN, bars, curve, strip
+from sluice.report.checks import Check, ExpectationSummary, State
+from sluice.report.summary import TableRecord, summary
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 EVIL = '"><script>alert("x")</script>&'
@@ -58,12 +62,20 @@ def aside(reason: str, raw: str, file: str | None) -> dict[str, Any]:
     return {"_sluice_interval": day(2), "reason": reason, "raw": raw, "file": file}
 
 
-FACTS = TableRecord(
+def record(pipeline: str, name: str, of: str = "source", **more: Any) -> TableRecord:
+    """A table's record; `stands`: what is known of its status."""
+    table = Table(name, pipeline, of, {}, (), kind(of).model.model_construct())
+    return TableRecord(table, TableStatus(table.id, of, **more.pop("stands", {})), **more)
+
+
+FACTS = record(
     "retail",
     "sales",
-    version=3,
-    row_count=1234,
-    updated_at=NOW - dt.timedelta(hours=2),
+    stands={
+        "version": 3,
+        "rows": 1234,
+        "last": LastBatch(2, "batch", "r", NOW - dt.timedelta(hours=2)),
+    },
     columns=(("id", "INT"), (EVIL, "STRING")),
     results=(result(1), result(2, success=False)),
     batches=(
@@ -110,8 +122,8 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    other = TableRecord("web", "clicks")
-    return report.render(f"lake {EVIL}", [FACTS, other], NOW)
+    other = record("web", "clicks")
+    return quality_pages.render(f"lake {EVIL}", [FACTS, other], NOW)
 
 
 def test_there_is_an_overview_and_a_page_per_table(pages: dict[str, str]) -> None:
@@ -149,7 +161,9 @@ def test_the_overview_shows_the_newest_batch_of_each_table(pages: dict[str, str]
 
 def test_a_failure_that_nobody_has_mended_stands_on_both_pages() -> None:
     failure = Failure("retail.sales", NOW, f"a text {EVIL}", "mend it", 4)
-    pages = report.render("lake", [TableRecord("retail", "sales", failure=failure)], NOW)
+    pages = quality_pages.render(
+        "lake", [record("retail", "sales", stands={"failure": failure})], NOW
+    )
     for html in pages.values():
         text = " ".join(Page(html).text.split())
         for part in ("Failed, and not mended since", f"a text {EVIL}", "exit code 4", "mend it"):
@@ -174,14 +188,14 @@ def test_a_failing_expectation_shows_its_rows_the_suspect_first(pages: dict[str,
 
 def test_the_last_check_of_an_interval_stands() -> None:
     earlier = result(2, success=False, checked_at=NOW - dt.timedelta(days=1))
-    table = summary(TableRecord("retail", "sales", results=(result(2), result(1), earlier)))
+    table = summary(record("retail", "sales", results=(result(2), result(1), earlier)))
     assert [check.state for check in table.expectations[0].checks] == [State.PASSED, State.PASSED]
     assert [batch.when for batch in table.batches] == ["2017-03-01", "2017-03-02"]
 
 
 def test_a_batch_is_as_bad_as_its_worst_check() -> None:
     others = [result(1, success=False, on_failure=on, says=on) for on in ("quarantine", "stop")]
-    table = summary(TableRecord("retail", "sales", results=(result(1), *others)))
+    table = summary(record("retail", "sales", results=(result(1), *others)))
     (batch,) = table.batches
     assert (batch.state, batch.observed) == (State.STOPPED, "2 of 3 expectations not met")
 
@@ -193,19 +207,19 @@ def test_the_share_that_is_drawn_is_that_of_the_message() -> None:
 
 def test_an_expectation_that_left_the_configuration_is_not_shown() -> None:
     old = result(1, says="quantity is at least 9", checked_at=NOW - dt.timedelta(days=1))
-    table = summary(TableRecord("retail", "sales", results=(old, result(1))))
+    table = summary(record("retail", "sales", results=(old, result(1))))
     assert [e.says for e in table.expectations] == ["quantity is at least 0"]
 
 
 def test_a_single_quarantined_row_is_seen_among_a_million() -> None:
-    drawn = bars([IntervalCounts("2017-03-01", 1_000_000, 999_999, 1)], height=80)
+    drawn = bars([interval(1, 1_000_000, 1)], height=80)
     accepted, aside = drawn.boxes
     assert aside.height >= LEAST_SEEN
     assert accepted.height + aside.height <= 80
 
 
 def test_an_interval_without_rows_draws_nothing() -> None:
-    assert bars([IntervalCounts("2017-03-01", 0, 0, 0)]).boxes == ()
+    assert bars([interval(1, 0, 0)]).boxes == []
 
 
 def test_a_strip_ends_with_the_newest_check_at_the_right() -> None:
@@ -218,19 +232,20 @@ def test_a_strip_ends_with_the_newest_check_at_the_right() -> None:
 
 def test_a_curve_has_its_points_below_the_cells_of_the_strip() -> None:
     checks = [Check(str(n), State.PASSED, "fine", n) for n in (3.0, None, 5.0, 4.0)]
-    drawn, cells = curve(checks), strip(checks, 4).boxes
+    of = ExpectationSummary("rows", "rows", "warn", tuple(checks), (), "", frozenset(), "rows")
+    drawn, cells = curve(of), strip(checks, 4).boxes
     middles = [f"{cell.x + cell.width / 2}" for cell in cells]
-    assert [point.split()[0] for point in drawn.line.replace("L", "M").split("M")[1:]] == [
+    assert [point.split()[0] for point in drawn.path.replace("L", "M").split("M")[1:]] == [
         middles[0],
         middles[2],
         middles[3],
     ]
-    assert drawn.line.count("M") == 2  # a check that observed nothing interrupts the line
-    assert (drawn.low, drawn.high, drawn.width) == (3.0, 5.0, strip(checks, 4).width)
+    assert drawn.path.count("M") == 2  # a check that observed nothing interrupts the line
+    assert (drawn.below, drawn.width) == (["3 to 5 rows"], strip(checks, 4).width)
 
 
 def test_what_was_observed_is_drawn_only_where_it_varies() -> None:
-    same = summary(TableRecord("retail", "sales", results=(result(1), result(2))))
+    same = summary(record("retail", "sales", results=(result(1), result(2))))
     assert not same.expectations[0].varies
     assert summary(FACTS).expectations[0].varies
     assert summary(FACTS).expectations[0].checks[-1].number == 2.0
@@ -248,14 +263,14 @@ def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str])
 def test_the_whole_table_has_a_state_of_its_own() -> None:
     whole = result(3, success=False, says="rows, over the whole table", interval_start=None)
     later = result(1, checked_at=NOW + dt.timedelta(hours=1))
-    table = summary(TableRecord("retail", "sales", results=(later, whole)))
+    table = summary(record("retail", "sales", results=(later, whole)))
     assert [e.says for e in table.expectations] == [later["says"], whole["says"]]
     assert [batch.when for batch in table.batches] == ["2017-03-01"]
     assert table.state is State.WARNED
 
 
 def test_only_what_is_still_expected_is_shown() -> None:
-    table = summary(TableRecord("retail", "sales", results=(result(1),), expected=("others",)))
+    table = summary(record("retail", "sales", results=(result(1),), expected=("others",)))
     assert table.expectations == ()
 
 
@@ -263,37 +278,41 @@ def test_writing_replaces_the_pages_and_leaves_no_draft(
     tmp_path: Path, pages: dict[str, str]
 ) -> None:
     for _ in range(2):
-        index = report.write(tmp_path / "report", pages)
+        index = quality_pages.write(tmp_path / "report", pages)
     assert index.read_text(encoding="utf-8") == pages["index.html"]
     assert {path.name for path in index.parent.iterdir()} == set(pages)
 
 
 def test_half_of_a_surrogate_pair_is_shown_as_it_was_escaped(tmp_path: Path) -> None:
     row = aside("has half of a surrogate pair", '{"k":"\\ud800"}', None)
-    facts = TableRecord("retail", "sales", quarantine=(row,))
-    report.write(tmp_path, report.render("lake", [facts], NOW))
+    facts = record("retail", "sales", quarantine=(row,))
+    quality_pages.write(tmp_path, quality_pages.render("lake", [facts], NOW))
     assert ">\\ud800<" in (tmp_path / "retail.sales.html").read_text(encoding="utf-8")
 
 
 def test_a_dimension_shows_the_rows_of_its_load() -> None:
     load = (interval(1, 41, 1),)
-    loaded = TableRecord("retail", "items", "dimension", is_loaded_whole=True, intervals=load)
+    loaded = record("retail", "items", "dimension", intervals=load)
     assert (summary(loaded).intervals, summary(loaded).quarantined) == ((), 1)
-    text = " ".join(Page(report.render("lake", [loaded], NOW)["retail.items.html"]).text.split())
+    text = " ".join(
+        Page(quality_pages.render("lake", [loaded], NOW)["retail.items.html"]).text.split()
+    )
     assert "41 rows read = 40 accepted + 1 quarantined" in text
 
 
 def test_rows_in_quarantine_are_listed_by_their_reason() -> None:
     rows = (aside("a", '{"id": 1}', None), aside("b", "{", None), aside("a", '{"no": 2}', None))
-    reasons = summary(TableRecord("retail", "sales", quarantine=rows)).reasons
-    assert [(r.says, len(r.rows), r.columns, r.has_texts) for r in reasons] == [
-        ("a", 2, ["id", "no"], False),
-        ("b", 1, [], True),
-    ]
+    reasons = list(quality_pages.reasons(rows))
+    assert [(r.title, bool(r.marks)) for r in reasons] == [("a", True), ("b", False)]
+    parsed, broken = (part for r in reasons for part in r.parts if isinstance(part, Listing))
+    ends = ["Interval", "File"]
+    assert [name for name, _ in parsed.columns] == ["id", "no", *ends]
+    assert [name for name, _ in broken.columns] == ["Text", *ends]
+    assert (len(parsed.rows), len(broken.rows)) == (2, 1)
 
 
 def test_what_is_not_met_stands_first_on_the_overview(pages: dict[str, str]) -> None:
     text = " ".join(Page(pages["index.html"]).text.split())
     assert "Not met sales retail quantity is at least 0 1 of 100 · 2017-03-02 warned" in text
-    met = report.render("lake", [TableRecord("retail", "sales", results=(result(1),))], NOW)
+    met = quality_pages.render("lake", [record("retail", "sales", results=(result(1),))], NOW)
     assert "Not met" not in Page(met["index.html"]).text

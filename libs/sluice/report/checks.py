@@ -1,16 +1,14 @@
-"""Results of one expectation, prepared for people: its checks through time, its last sample.
+"""Results of one expectation, prepared for people: its checks through time, its last sample."""
 
-Where an interval was checked several times, its last check stands.
-"""
-
-import datetime as dt
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sluice.gate.outcomes.results import WHOLE
+from sluice.gate.outcomes.standing import begin
+from sluice.pages.elements import Text
+from sluice.pages.wording import moment
 
 Row = Mapping[str, Any]
 SHOWN = 60  # checks, newest last
@@ -27,6 +25,14 @@ class State(StrEnum):
     @property
     def weight(self) -> int:
         return list(State).index(self)
+
+    @property
+    def look(self) -> str:
+        return self.name.lower()
+
+    @property
+    def chip(self) -> Text:
+        return Text(self.value, f"chip {self.look}")
 
 
 FAILED = {"quarantine": State.QUARANTINED, "warn": State.WARNED, "stop": State.STOPPED}
@@ -71,41 +77,6 @@ class ExpectationSummary:
         return sorted(columns, key=lambda column: column not in self.suspects)
 
 
-def standing(results: Iterable[Row]) -> list[Row]:
-    """Return each expectation's last check per interval (or batch), oldest interval first."""
-    last = {
-        (moment(row), *key(row)): row for row in sorted(results, key=lambda row: row["checked_at"])
-    }
-    return sorted(last.values(), key=moment)
-
-
-def moment(row: Row) -> dt.datetime:
-    """Return the interval that a result is about, or the time of a batch without one."""
-    found: dt.datetime = row.get("interval_start") or row["checked_at"]
-    return found
-
-
-def is_whole(row: Row) -> bool:
-    """True for a result over the whole table."""
-    return str(row["says"]).endswith(WHOLE)
-
-
-def newest(rows: Sequence[Row]) -> list[Row]:
-    """Return the results of the newest batch, and of the newest check of the whole table."""
-    last = {is_whole(row): row["checked_at"] for row in sorted(rows, key=_checked_at)}
-    return [row for row in rows if row["checked_at"] == last[is_whole(row)]]
-
-
-def _checked_at(row: Row) -> dt.datetime:
-    at: dt.datetime = row["checked_at"]
-    return at
-
-
-def key(row: Row) -> tuple[str, str]:
-    """Return the values that distinguish expectations."""
-    return row["expectation"], row["says"]
-
-
 def expectation(rows: Sequence[Row]) -> ExpectationSummary:
     """Return the summary of one expectation's standing results."""
     newest = rows[-1]
@@ -117,7 +88,7 @@ def expectation(rows: Sequence[Row]) -> ExpectationSummary:
         newest["on_failure"],
         tuple(check(row) for row in rows[-SHOWN:]),
         tuple(r for r in (result.get("result") or {}).get("unexpected_rows") or () if r),
-        moment_text(moment(failed)),
+        moment(begin(failed)),
         _suspects(result["expectation_config"]["kwargs"]),
         "" if newest["unexpected_count"] is None else "% unexpected",
     )
@@ -126,7 +97,7 @@ def expectation(rows: Sequence[Row]) -> ExpectationSummary:
 def check(row: Row) -> Check:
     """Return one result as a check."""
     state = State.PASSED if row["success"] else FAILED[row["on_failure"]]
-    return Check(moment_text(moment(row)), state, row["observed"], _number(row))
+    return Check(moment(begin(row)), state, row["observed"], _number(row))
 
 
 def worst(rows: Sequence[Row]) -> Check:
@@ -136,12 +107,6 @@ def worst(rows: Sequence[Row]) -> Check:
     unmet = sum(check.state is not State.PASSED for check in checks)
     observed = f"{unmet} of {len(checks)} expectations not met" if unmet else "all met"
     return Check(found.when, found.state, observed)
-
-
-def moment_text(moment: dt.datetime) -> str:
-    """Return a date if it says everything, else date and time, in UTC."""
-    utc = moment.astimezone(dt.UTC) if moment.tzinfo else moment
-    return f"{utc:%Y-%m-%d}" if utc.time() == dt.time() else f"{utc:%Y-%m-%d %H:%M}"
 
 
 def _number(row: Row) -> float | None:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sluice.gate.engine import load
+from sluice.gate.outcomes.standing import newest
 from sluice.gate.outcomes.table_comparison import SUM
-from sluice.gate.pages.checks import newest
 
 PREFIX = "data_docs"
 Row = Mapping[str, Any]

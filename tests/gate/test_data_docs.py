@@ -6,11 +6,11 @@ from typing import Any
 
 from tests.gate.rows import expect
 
+from sluice.gate import data_docs
 from sluice.gate.counting.counts import RowCounts
 from sluice.gate.outcomes import history
 from sluice.gate.outcomes.results import ExpectationOutcome, measure_outcome, row_outcome
 from sluice.gate.outcomes.verdict import Verdict
-from sluice.gate.pages import data_docs
 from sluice.gate.rules.suite import build_suite
 
 NOW = dt.datetime(2017, 3, 9, tzinfo=dt.UTC)

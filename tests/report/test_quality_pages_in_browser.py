@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.gate.pages.test_report import FACTS, NOW
+from tests.report.test_quality_pages import FACTS, NOW, record
 
-from sluice.gate.pages import report
-from sluice.gate.pages.summary import TableRecord
+from sluice.report import quality_pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -24,7 +23,7 @@ OVERFLOW = "() => document.documentElement.scrollWidth - window.innerWidth"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    for name, html in report.render("lake", [FACTS, TableRecord("web", "clicks")], NOW).items():
+    for name, html in quality_pages.render("lake", [FACTS, record("web", "clicks")], NOW).items():
         (folder / name).write_text(html, "utf-8")
     return folder
 

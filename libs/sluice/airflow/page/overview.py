@@ -1,0 +1,119 @@
+"""The overview of pipelines; and what a table lacks or waits for."""
+
+from collections.abc import Iterator, Sequence
+
+from sluice.airflow.page.contents import ShownTable
+from sluice.airflow.page.visit import Visit
+from sluice.declare.project import Pipeline
+from sluice.pages.elements import Card, Cards, Chapter, Content, Listing, Page, Text
+from sluice.pages.wording import counted, moment, tile
+from sluice.report.entries import chapter
+
+LOOKS = {"up to date": "passed", "behind": "warned", "stopped": "stopped", "not built": "none"}
+COLUMNS = (
+    ("Table", ""),
+    ("State", ""),
+    ("Inputs", "small wide"),
+    ("Last batch", "small"),
+    ("Version", "number"),
+    ("Rows", "number"),
+    ("Quality", "small nowrap"),
+)
+NOBODYS = "This DAG is none of Sluice's pipelines, or you may not see it. "
+
+
+Shown = tuple[Pipeline, Sequence[ShownTable]]  # in the order in which they are brought up to date
+
+
+def overview(visit: Visit, pipelines: Sequence[Shown], mistakes: str = "") -> Page:
+    """Return the page of these pipelines."""
+    environment = f", environment {visit.environment}" if visit.environment else ""
+    listed = [_pipeline(visit, *one) for one in pipelines]
+    wrong = chapter(Text("Mistakes in the configuration", "wrong"), [mistakes] if mistakes else [])
+    nothing = Text("There is no pipeline that you may see.", "line soft")
+    return Page(
+        "Sluice",
+        "Where the tables stand",
+        [Cards(_tiles([one for _, tables in pipelines for one in tables]))],
+        [wrong, listed or nothing],
+        visit.foot,
+        f"Sluice{environment}",
+    )
+
+
+def stranger(visit: Visit, name: str) -> Page:
+    """Return the page of a DAG that is none of Sluice's."""
+    every = Text("All pipelines", href=f"{visit.root}/")
+    return Page("Sluice", name, (), [[NOBODYS, every]], visit.foot, "Sluice")
+
+
+def _tiles(tables: Sequence[ShownTable]) -> list[Card]:
+    states = [one.state for one in tables]
+    unmet = sum(len(one.health.unmet) for one in tables)
+    return [
+        tile(states.count("up to date"), "tables reflect all of their inputs", len(tables)),
+        tile(states.count("behind"), "are behind"),
+        tile(states.count("stopped"), "can't go on"),
+        tile(unmet, "expectations not met, newest batches"),
+        tile(sum(one.status.quarantined for one in tables), "rows in quarantine"),
+    ]
+
+
+def _pipeline(visit: Visit, declared: Pipeline, tables: Sequence[ShownTable]) -> Chapter:
+    lasts = (one.status.last for one in tables)
+    newest = max((last.at for last in lasts if last), default=None)
+    said = [f" {declared.schedule.expression} · last written ", visit.since(newest)]
+    title: Content = [visit.dag(declared.name), Text(said, "soft small")]
+    rows = Listing(COLUMNS, [_row(visit, one) for one in tables], "stacked")
+    return Chapter(title, [Text(declared.description, "line soft"), rows])
+
+
+def _row(visit: Visit, one: ShownTable) -> list[Content]:
+    s, checked = one.status, one.health
+    kind = Text(one.table.kind.replace("_", " "), "soft small nowrap")
+    said = Text(f"{s.last.kind} {s.last.number}", "soft nowrap") if s.last else ""
+    bad = Text(f"{s.quarantined:,} quarantined", "line small warned nowrap")
+    look = "wrong" if checked.unmet else "warned" if checked.unusual else "soft"
+    return [
+        [visit.table(one.table.id, one.table.name, "name"), " ", kind],
+        chip(one),
+        [*_wrong(visit, one), *inputs(visit, one)],
+        [visit.since(s.last.at), " ", said] if s.last else None,
+        s.version,
+        [s.rows, bad if s.quarantined else ""],
+        Text(str(checked) or "–", look, title="\n".join(checked.unmet + checked.unusual)),
+    ]
+
+
+def chip(one: ShownTable) -> Text:
+    """Return the state of a table."""
+    return Text(one.state, f"chip {LOOKS[one.state]}")
+
+
+def _wrong(visit: Visit, one: ShownTable) -> Iterator[Text]:
+    s = one.status
+    if s.failure:
+        said = ["failed ", visit.since(s.failure.at), f": {s.failure.reason}"]
+        yield Text(said, "line wrong", title=s.failure.hint)
+    if s.problem:
+        yield Text(s.problem, "line wrong")
+
+
+def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
+    """Yield a line for all that a table lacks, waits for or has got."""
+    s = one.status
+    for name in s.blocked_by if not s.failure else ():
+        yield Text(["blocked: ", visit.table(name), " failed"], "line warned")
+    for span in s.missing:
+        yield Text(f"missing: {span}", "line warned")
+    for lag in s.lag:
+        since = [", ", visit.since(lag.since)] if lag.since else ""
+        yield Text([visit.table(lag.input), f": {counted(lag.versions, 'version')}", since], "line")
+    for part in s.unread:
+        since = [", ", visit.since(part.since)] if part.since else ""
+        if part.messages:
+            yield Text([f"{part.shown} unread", since], "line")
+    if s.unheard:
+        yield Text(s.unheard, "line warned")
+    if one.until:
+        yield Text(f"delivered until {moment(one.until)}", "line soft")

@@ -1,1 +1,0 @@
-"""Pages: the quality report as HTML, its summaries and its charts."""

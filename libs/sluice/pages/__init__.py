@@ -1,0 +1,1 @@
+"""Pages that people read in a browser: what they show, their templates, their one style."""

@@ -1,0 +1,293 @@
+"""The quality report: a few HTML files that need nothing but a browser.
+
+There is one overview and one page per table. `render` is pure. `write` replaces the overview last,
+so a reader never meets a dead link.
+"""
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from sluice.gate.counting.batch_counts import KeptCounts
+from sluice.language.internal import QUALITY
+from sluice.pages.elements import (
+    Card,
+    Cards,
+    Chapter,
+    Content,
+    Entry,
+    Fold,
+    Listing,
+    Page,
+    Properties,
+    Text,
+)
+from sluice.pages.html import html
+from sluice.pages.wording import cell, counted, data, moment, tile
+from sluice.report.charts import bars, curve, strip
+from sluice.report.checks import ExpectationSummary, Row, State
+from sluice.report.entries import FAILED, chapter, columns, failure, replace_page
+from sluice.report.summary import TableRecord, TableSummary, summary
+
+FOLDER = f"{QUALITY}/report"
+INDEX = "index.html"
+UNUSUAL_SHOWN = 10
+TEXT_SHOWN = 400  # characters of an unusable row
+WRITTEN = (
+    "Written {} UTC by Sluice. Intervals and times are UTC; expectations have Great Expectations'"
+    " names and meaning."
+)
+COLORS = [
+    Text("met", "key passed"),
+    Text("rows quarantined", "key quarantined"),
+    Text("warned", "key warned"),
+    Text("stopped: nothing was committed", "key stopped"),
+]
+COLUMNS = (
+    ("Table", ""),
+    ("State", ""),
+    ("Batches, newest at the right", "wide"),
+    ("Rows by interval", ""),
+    ("Updated", "small soft nowrap"),
+)
+UNEXPECTING: Content = [
+    "Nothing is expected of this table. Add ",
+    Text("expect:", "mono"),
+    " to it to have its batches checked.",
+]
+
+
+def render(lake: str, tables: Sequence[TableRecord], now: dt.datetime) -> dict[str, str]:
+    """Return file names and their HTML: the overview, and one page per table."""
+    summaries, foot = [summary(record) for record in tables], WRITTEN.format(moment(now))
+    pages = {page_name(one): html(table_page(one, foot)) for one in summaries}
+    return pages | {INDEX: html(overview(lake, summaries, foot))}
+
+
+def write(folder: Path, pages: Mapping[str, str]) -> Path:
+    """Write the pages as files of `folder`, and return the overview's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sorted(pages, key=lambda name: name == INDEX):
+        replace_page(folder / name, pages[name])
+    return folder / INDEX
+
+
+def page_name(table: TableSummary) -> str:
+    """Return the file of a table's page."""
+    return re.sub(r"[^a-z0-9_.]", "-", table.record.table.id.lower()) + ".html"
+
+
+def overview(lake: str, tables: Sequence[TableSummary], foot: str) -> Page:
+    """Return the first page: what is wrong, then every table."""
+    kept = [(t, t.record.status.failure) for t in tables]
+    by_pipeline: dict[str, list[Sequence[Content]]] = {}
+    for one in tables:
+        by_pipeline.setdefault(one.record.table.pipeline, []).append(_row(one))
+    listed = [
+        Chapter(name, [Listing(COLUMNS, rows, "stacked")])
+        for name, rows in sorted(by_pipeline.items())
+    ]
+    return Page(
+        f"Data quality of {lake}",
+        "Data quality",
+        [Text(lake, "line soft mono"), Cards(_tiles(tables))],
+        [
+            chapter(FAILED, (failure(failed, lead=_link(t)) for t, failed in kept if failed)),
+            chapter("Not met", (_unmet(t, e) for t in tables for e in t.failing)),
+            listed or Text("No table has been checked yet.", "line soft"),
+            COLORS,
+        ],
+        foot,
+    )
+
+
+def _tiles(tables: Sequence[TableSummary]) -> list[Card]:
+    checked = [t for t in tables if t.expectations]
+    expected, unmet = sum(len(t.expectations) for t in checked), sum(t.unmet for t in checked)
+    read, bad = sum(t.read for t in tables), sum(t.quarantined for t in tables)
+    share = f", {100 * bad / read:.3g}\N{NO-BREAK SPACE}% of those read" if read else ""
+    stopped = sum(t.state is State.STOPPED for t in tables)
+    return [
+        tile(expected - unmet, "expectations met, newest batches", expected),
+        tile(stopped, "tables stopped at their newest batch"),
+        tile(bad, f"rows in quarantine{share}"),
+        tile(sum(t.is_unusual for t in tables), "tables with an unusual newest batch"),
+        tile(len(checked), "tables have expectations", len(tables)),
+    ]
+
+
+def _link(table: TableSummary) -> Content:
+    of = table.record.table
+    return [Text(of.name, "name", page_name(table)), Text(f" {of.pipeline}", "soft small")]
+
+
+def _unmet(table: TableSummary, found: ExpectationSummary) -> Entry:
+    latest = found.latest
+    detail = f"{latest.observed} · {latest.when}"
+    return Entry(found.says, _link(table), detail, latest.state.chip)
+
+
+def _row(table: TableSummary) -> list[Content]:
+    of, shown = table.record.table, table.intervals[-30:]
+    version = table.record.status.version
+    bad = Text(f"{table.quarantined:,} quarantined", "small soft")
+    return [
+        [Text(of.name, "name", page_name(table)), Text(f" {_kind(table)}", "soft small")],
+        _chips(table),
+        strip(table.batches, 30, f"states of the last batches of {of.id}") if table.batches else "",
+        [
+            bars(shown, 150, 26, f"rows of the last intervals of {of.id}") if shown else "",
+            bad if table.quarantined else "",
+        ],
+        [_updated(table), "" if version is None else Text(f" version {version}", "line")],
+    ]
+
+
+def _kind(table: TableSummary) -> str:
+    return table.record.table.kind.replace("_", " ")
+
+
+def _updated(table: TableSummary) -> str:
+    last = table.record.status.last
+    return moment(last.at) if last else "never"
+
+
+def _chips(table: TableSummary) -> Content:
+    state = table.state.chip if table.state else Text("nothing expected", "chip none")
+    return [state, " ", Text("unusual batch", "chip warned")] if table.is_unusual else state
+
+
+def table_page(table: TableSummary, foot: str) -> Page:
+    """Return the page of one table."""
+    record, of = table.record, table.record.table
+    failed = record.status.failure
+    return Page(
+        f"{of.id}: data quality",
+        [of.name, " ", _chips(table)],
+        [Text(of.description, "line soft"), Properties(_facts(table))],
+        [
+            chapter(FAILED, [failure(failed)] if failed else []),
+            _unusual(record.batches),
+            _intervals(table),
+            _expectations(table),
+            COLORS,
+            _quarantine(table),
+            columns(record.columns) if record.columns else "",
+        ],
+        foot,
+        [Text("Data quality", href=INDEX), f" / {of.pipeline}"],
+    )
+
+
+def _facts(table: TableSummary) -> list[tuple[str, Content]]:
+    stands, expected = table.record.status, len(table.expectations)
+    behind = f"behind {', '.join(lag.input for lag in stands.lag)}" if stands.lag else ""
+    return [
+        ("Kind", _kind(table)),
+        ("Rows", stands.rows),
+        ("Version", stands.version),
+        ("Updated", _updated(table)),
+        ("Inputs", behind or ("files" if table.record.table.is_delivered else "all read")),
+        ("Expectations met", f"{expected - table.unmet} of {expected}"),
+    ]
+
+
+def _unusual(batches: Sequence[KeptCounts]) -> Content:
+    """Return what was unusual, newest first."""
+    newest = sorted(batches, key=lambda kept: kept.moment, reverse=True)
+    found = [
+        Entry(what.partition(": ")[2] or what, Text(moment(kept.moment), "warned"))
+        for kept in newest
+        for what in kept.unusual
+    ]
+    if found or not batches:
+        return chapter("Unusual batches", found[:UNUSUAL_SHOWN])
+    few = "; fewer than eight are too few to say" if len(batches) < 8 else ""
+    said = f"Nothing unusual in rows, nulls and keys among the last {len(batches)} batches{few}."
+    return Text(said, "line soft small")
+
+
+def _intervals(table: TableSummary) -> Content:
+    read, bad, shown = table.read, table.quarantined, table.intervals
+    counts = f"{read - bad:,} accepted + {bad:,} quarantined"
+    if not shown:
+        return Text(f"Last load: {read:,} rows read = {counts}.", "line soft small") if read else ""
+    first, last = (moment(row["interval_start"]) for row in (shown[0], shown[-1]))
+    most = f"most: {max(row['rows_read'] for row in shown):,} rows"
+    label = "rows read by interval, quarantined on top"
+    total = f"read {read:,} = {counts}, {counted(len(table.record.intervals), 'interval')}"
+    keys = [Text("accepted", "key bar"), Text("quarantined", "key quarantined")]
+    drawn = bars(shown, 1100, 120, label, (first, most, last))
+    entry = Entry("", parts=[drawn, [*keys, Text(total, "soft small")]])
+    return Chapter("Rows by interval", [Card([entry])])
+
+
+def _expectations(table: TableSummary) -> Chapter:
+    file = table.record.data_docs
+    named = Text("Data Docs of Great Expectations", href=file)
+    docs: Content = [named, " (styled only with internet access)"]
+    entries = [_expectation(each) for each in table.expectations] or [Entry(UNEXPECTING)]
+    return Chapter("Expectations", [Text(docs if file else "", "line soft small"), Card(entries)])
+
+
+def _expectation(found: ExpectationSummary) -> Entry:
+    latest, names = found.latest, found.sample_columns
+    past = strip(found.checks, len(found.checks), f"history of: {found.says}")
+    parts: list[Content] = [past, curve(found) if found.varies else ""]
+    if found.sample:
+        sample = data(
+            [dict.fromkeys(names) | {**row} for row in found.sample], names, found.suspects
+        )
+        is_open = latest.state is not State.PASSED
+        parts.append(Fold(f"rows that failed it on {found.sample_when}", sample, is_open))
+    label = Text(found.label if found.label != found.says else "", "line")
+    detail: Content = [label, f"{latest.observed} · {latest.when}"]
+    tag = Text(f"on failure: {found.on_failure}", "soft small")
+    return Entry(Text(found.says, "name"), "", detail, [tag, latest.state.chip], parts)
+
+
+def _quarantine(table: TableSummary) -> Content:
+    rows = table.record.quarantine
+    few = f"{len(rows)} of {max(table.quarantined, len(rows)):,}, a few of each reason"
+    fix = Text(f"sluice replay {table.record.table.name}", "mono")
+    said = Text([f"{few}, newest first. After a fix: ", fix], "line soft small")
+    return Chapter("Rows in quarantine", [said, Card(list(reasons(rows)))]) if rows else ""
+
+
+def reasons(quarantine: Sequence[Row]) -> Iterator[Entry]:
+    """Yield the rows in quarantine by reason, in their order."""
+    by_reason: dict[str, list[Row]] = {}
+    for row in quarantine:
+        by_reason.setdefault(row["reason"] or "", []).append(row)
+    for reason, rows in by_reason.items():
+        many = Text(counted(len(rows), "row"), "soft small") if len(rows) > 1 else ""
+        yield Entry(reason, marks=many, parts=[_unusable(rows)])
+
+
+def _unusable(rows: Sequence[Row]) -> Listing:
+    """Return rows with their fields if they parsed, else with their texts."""
+    parsed = [_fields(row) for row in rows]
+    names = list(dict.fromkeys(name for fields in parsed for name in fields))
+    texts = [("Text", "mono text")] if not all(parsed) else []
+    ends = [(name, "soft small nowrap") for name in ("Interval", "File")]
+    shown: list[list[Content]] = []
+    for row, fields in zip(rows, parsed, strict=True):
+        text = "" if fields else _cut(row["raw"] or "")
+        when, file = moment(row["_sluice_interval"]), str(row["file"] or "").rpartition("/")[2]
+        values = [cell(fields[name]) if name in fields else "" for name in names]
+        shown.append([*values, *([text] if texts else []), when, file])
+    return Listing([*((name, "mono") for name in names), *texts, *ends], shown)
+
+
+def _fields(row: Row) -> Row:
+    try:
+        fields = json.loads(row["raw"] or "")
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_SHOWN else f"{text[: TEXT_SHOWN - 1]}…"
