@@ -35,15 +35,15 @@ def translated(expression: Expression, view: str) -> str:
     return tree.sql(dialect="postgres", identify=True)
 
 
-def where_sql(spans: tuple[KeyRange, ...]) -> str:
-    """Return the spans' first columns as SQL for pruning; exact filtering comes later."""
+def where_sql(ranges: tuple[KeyRange, ...]) -> str:
+    """Return the ranges' first columns as SQL for pruning; exact filtering comes later."""
     tests = []
-    for span in spans:
-        for sign, bound in ((">=", span.low), ("<=", span.high)):
+    for key_range in ranges:
+        for sign, bound in ((">=", key_range.low), ("<=", key_range.high)):
             literal = _literal(bound[0][-1]) if bound and len(bound[0]) == 2 else None
-            or_null = f' OR "{span.columns[0]}" IS NULL' if sign == "<=" else ""
+            or_null = f' OR "{key_range.columns[0]}" IS NULL' if sign == "<=" else ""
             if literal:
-                tests.append(f'("{span.columns[0]}" {sign} {literal}{or_null})')
+                tests.append(f'("{key_range.columns[0]}" {sign} {literal}{or_null})')
     return f"WHERE {' AND '.join(tests)}" if tests else ""
 
 

@@ -79,8 +79,8 @@ class JoinedTable(KeyValues):
 
     def get(self, *key: Any) -> Row | None:
         """Return the row of that key, or None."""
-        span = self.key.exactly(key[0] if len(key) == 1 else key)
-        return next(self.between((span,), reverse=False, limit=1), None)
+        key_range = self.key.exactly(key[0] if len(key) == 1 else key)
+        return next(self.between((key_range,), reverse=False, limit=1), None)
 
     def read(
         self,
@@ -94,7 +94,7 @@ class JoinedTable(KeyValues):
 
     def between(
         self,
-        spans: tuple[KeyRange, ...],
+        ranges: tuple[KeyRange, ...],
         *,
         reverse: bool,
         limit: int | None,
@@ -104,13 +104,13 @@ class JoinedTable(KeyValues):
     ) -> Rows:
         limit, keys = check_limit(limit), tuple(self.key_names)
         if after is not None:
-            spans = (*spans, behind(after, KeyOrder(keys, reverse), self.schema))
+            ranges = (*ranges, behind(after, KeyOrder(keys, reverse), self.schema))
         shown = check_columns(self.name, columns, self.schema.names)
         condition = predicates.parse(where, self.schema) if where is not None else None
         way = "DESC NULLS LAST" if reverse else "ASC NULLS FIRST"
         order = ", ".join(f'"{column}" {way}' for column in self.key_names)
-        reader = self._query(f"{where_sql(spans)} ORDER BY {order}")
-        found = _filtered(reader, self.schema, spans, condition, limit)
+        reader = self._query(f"{where_sql(ranges)} ORDER BY {order}")
+        found = _filtered(reader, self.schema, ranges, condition, limit)
         schema = pa.schema([self.schema.field(column) for column in shown])
         return Rows(found, schema, self.version, Touched(), Cursors(keys, after=after))
 
@@ -156,7 +156,7 @@ class JoinedTable(KeyValues):
 def _filtered(
     reader: pa.RecordBatchReader,
     schema: pa.Schema,
-    spans: tuple[KeyRange, ...],
+    ranges: tuple[KeyRange, ...],
     condition: predicates.Predicate | None,
     limit: int | None,
 ) -> Iterator[pa.Table]:
@@ -165,8 +165,8 @@ def _filtered(
         if left == 0:
             return
         table = pa.Table.from_batches([batch]).cast(schema)
-        for span in spans:
-            table = span.rows(table)
+        for key_range in ranges:
+            table = key_range.rows(table)
         table = condition.rows(table) if condition else table
         table = table.slice(0, left)
         left = None if left is None else left - table.num_rows

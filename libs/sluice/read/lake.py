@@ -133,7 +133,7 @@ class Lake:
     ) -> KeyedTable:
         """Return a stored table.
 
-        `alive` gives the spans of the rows that readers may see, `first` the columns shown before
+        `alive` gives the ranges of the rows that readers may see, `first` the columns shown before
         the key.
         """
         version = self.version_of(table.id) if version is None else version
@@ -146,8 +146,8 @@ class Lake:
             alive=alive,
             first=first,
         )
-        spans = tuple(alive(snapshot))
-        return KeyedTable(snapshot, table.key, spans, current, backward_iteration, newest, first)
+        ranges = tuple(alive(snapshot))
+        return KeyedTable(snapshot, table.key, ranges, current, backward_iteration, newest, first)
 
     def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
         reader = cast(Reader | None, kind(table.kind).part("reader"))

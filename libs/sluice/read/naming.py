@@ -33,13 +33,13 @@ class Given:
 class Naming(Protocol):
     """Module `naming` of a kind whose rows are also named in other ways than by key."""
 
-    def spans(self, table: KeyedTable, spec: Any, given: Given) -> tuple[KeyRange, ...]:
-        """Return the spans of the requested rows. Raises UsageError for half a name."""
+    def ranges(self, table: KeyedTable, spec: Any, given: Given) -> tuple[KeyRange, ...]:
+        """Return the ranges of the requested rows. Raises UsageError for half a name."""
         ...
 
 
 def row_of(changelog: Changelog, given: Given) -> KeyRange | None:
-    """Return the span of exactly one row; None if a rank or a time names no row.
+    """Return the range of exactly one row; None if a rank or a time names no row.
 
     A key may be one that the table had before. Raises UsageError if not one row is named.
     """
@@ -48,7 +48,7 @@ def row_of(changelog: Changelog, given: Given) -> KeyRange | None:
         if table.current or not _is_named_by_key(table):
             raise _unnamed(table)
         return table.row_key.exactly(values_of(table, table.key.names, given.key))
-    found = named(table, spans_of(changelog, given), table.identity)
+    found = named(table, ranges_of(changelog, given), table.identity)
     if len(found) > 1:
         key = ", ".join(table.key.names)
         raise UsageError(
@@ -70,7 +70,7 @@ def _unnamed(table: KeyedTable) -> UsageError:
 
 
 def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
-    """Return spans of rows that are not there, named like others or by any columns.
+    """Return ranges of rows that are not there, named like others or by any columns.
 
     Of a rank, they are those of its partition. Raises UsageError for an invalid name.
     """
@@ -85,28 +85,28 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     if given.rank is None and given.time is None and not given.key:
         check_columns(table.name, given.partition, table.snapshot.visible)
     else:
-        spans = spans_of(changelog, given)
+        ranges = ranges_of(changelog, given)
         if given.rank is None:
-            return spans
+            return ranges
     columns = tuple(given.partition)
     return (only(columns, values_of(table, columns, tuple(given.partition.values()))),)
 
 
-def spans_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
-    """Return the spans of rows that are named otherwise than by their key."""
+def ranges_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
+    """Return the ranges of rows that are named otherwise than by their key."""
     table = changelog.table
     declared = changelog.lake.project.graph.table(changelog.name)
     naming = cast(Naming | None, kind(declared.kind).part("naming"))
     if naming is None:
         raise not_so(table, "its key") if _is_named_by_key(table) else _unnamed(table)
-    return naming.spans(table, declared.spec, given)
+    return naming.ranges(table, declared.spec, given)
 
 
 def named(
-    table: KeyedTable, spans: tuple[KeyRange, ...], columns: tuple[str, ...]
+    table: KeyedTable, ranges: tuple[KeyRange, ...], columns: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
-    """Return these columns of the rows in all spans that readers may see."""
-    scan = Scan(table.snapshot, (*table.spans, *spans))
+    """Return these columns of the rows in all ranges that readers may see."""
+    scan = Scan(table.snapshot, (*table.ranges, *ranges))
     return [row for part in scan.unordered(columns) for row in _rows(part)]
 
 

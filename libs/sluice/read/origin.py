@@ -75,11 +75,11 @@ def origin(changelog: Changelog, row: KeyRange, when: str | None = None) -> Orig
     return None
 
 
-def _at(changelog: Changelog, commit: Commit, span: KeyRange) -> tuple[Row | None, Row | None]:
+def _at(changelog: Changelog, commit: Commit, key_range: KeyRange) -> tuple[Row | None, Row | None]:
     """Return the row as it was before the commit and after it; None and None if untouched."""
     if not commit.changes_data:
         return None, None
-    rows: pa.Table = span.rows(changelog.feed(commit.version))
+    rows: pa.Table = key_range.rows(changelog.feed(commit.version))
     before = after = None
     for row in rows.to_pylist():
         shown = {name: row[name] for name in changelog.snapshot.visible}

@@ -5,7 +5,7 @@ from sluice.declare.table import Table
 from sluice.delta.notes.intervals import Note
 from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import InputRows, Operator
-from sluice.sources.foreign.versions import shown, span_of
+from sluice.sources.foreign.versions import range_of, shown
 from sluice.sources.landed import landed
 from sluice.sources.operator import LatestOfKey
 from sluice.sources.spec import Source
@@ -22,7 +22,7 @@ def files_read(project: Project, table: Table, note: Note) -> tuple[str, ...]:
     """Return the files that a delivery has read; of another's table, its place and versions."""
     spec = table.spec
     assert isinstance(spec, Source)
-    if spec.delta and (read := span_of(note.files)):
+    if spec.delta and (read := range_of(note.files)):
         return (f"{project.resolve(spec.delta.path)}, {shown(*read[1:])}",)
     if spec.delivery == "stream":
         return ()

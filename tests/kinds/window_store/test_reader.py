@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.read.tables import day, keyed, placed, position, project_at, write, write_table
 
 from sluice.errors import UsageError
-from sluice.kinds.window_store.reader import ReadOnlyWindowStore, visible_span
+from sluice.kinds.window_store.reader import ReadOnlyWindowStore, visible_range
 from sluice.language.interval import Duration
 from sluice.read.lake import Lake
 
@@ -251,10 +251,10 @@ def test_rows_that_have_expired_are_invisible_at_once(tmp_path):
 
 
 def test_a_row_lives_while_its_start_is_after_the_horizon_less_the_retention():
-    (span,) = visible_span(day(31), Duration("30 days"))
+    (key_range,) = visible_range(day(31), Duration("30 days"))
     at = pa.table({"window_start": [day(1), day(1) + timedelta(microseconds=1)]})
-    assert span.rows(at)["window_start"].to_pylist() == [day(1) + timedelta(microseconds=1)]
-    assert visible_span(None, Duration("30 days")) == ()
+    assert key_range.rows(at)["window_start"].to_pylist() == [day(1) + timedelta(microseconds=1)]
+    assert visible_range(None, Duration("30 days")) == ()
 
 
 @pytest.mark.parametrize(

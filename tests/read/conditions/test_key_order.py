@@ -38,8 +38,8 @@ def test_descending_is_the_exact_mirror(rows):
 
 @given(st.lists(keys, min_size=1), st.one_of(st.none(), keys), st.one_of(st.none(), keys))
 def test_a_span_prunes_only_what_it_does_not_hold(rows, low, high):
-    span = KeyRange(("a", "b"), low and places(low), high and places(high))
-    kept = span.rows(table_of(rows)).num_rows
+    key_range = KeyRange(("a", "b"), low and places(low), high and places(high))
+    kept = key_range.rows(table_of(rows)).num_rows
     inside = [
         r
         for r in rows
@@ -47,7 +47,7 @@ def test_a_span_prunes_only_what_it_does_not_hold(rows, low, high):
     ]
     assert kept == len(inside)
     if kept:
-        assert span.may_hold(
+        assert key_range.may_hold(
             {"a": bounds_of([a for a, _ in rows]), "b": bounds_of([b for _, b in rows])}
         )
 

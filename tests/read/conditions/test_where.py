@@ -128,9 +128,9 @@ def test_only_true_keeps_a_row(data, predicate):
 def test_its_spans_hold_every_row_that_it_keeps(data, predicate):
     where = parse(predicate[0], SCHEMA)
     kept = where.rows(pa.Table.from_pylist(data, SCHEMA))
-    for span in where.spans:
-        if set(span.columns) <= {"i", "j"}:
-            assert span.rows(kept).num_rows == kept.num_rows
+    for key_range in where.ranges:
+        if set(key_range.columns) <= {"i", "j"}:
+            assert key_range.rows(kept).num_rows == kept.num_rows
 
 
 ROW = {

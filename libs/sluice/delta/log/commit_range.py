@@ -1,7 +1,7 @@
-"""Spans of a log's commits, and their effects on the table's rows.
+"""Ranges of a log's commits, and their effects on the table's rows.
 
 For a commit with change data, that is read. For other commits, added files add rows and removed
-files remove them. Files added and removed within a span cancel out, so they need not exist any
+files remove them. Files added and removed within a range cancel out, so they need not exist any
 more. A commit that only moves rows, such as OPTIMIZE, does nothing to them.
 """
 
@@ -80,21 +80,23 @@ class CommitRange:
         return sum(part.bytes for part in self.parts)
 
 
-def spans(log: Log, after: int, upto: int, max_rows: int, max_bytes: int) -> Iterator[CommitRange]:
-    """Yield the commits (after, upto], in spans that end before a bound is passed."""
+def commit_ranges(
+    log: Log, after: int, upto: int, max_rows: int, max_bytes: int
+) -> Iterator[CommitRange]:
+    """Yield the commits (after, upto], in ranges that end before a bound is passed."""
     some, rows, size = list[CommitActions](), 0, 0
     for version in range(after + 1, upto + 1):
         commit = CommitActions(version, log.actions(version))
         rows, size = rows + commit.rows, size + commit.bytes
         if some and (rows > max_rows or size > max_bytes):
-            yield _span(some)
+            yield _range(some)
             some, rows, size = [], commit.rows, commit.bytes
         some.append(commit)
     if some:
-        yield _span(some)
+        yield _range(some)
 
 
-def _span(commits: Sequence[CommitActions]) -> CommitRange:
+def _range(commits: Sequence[CommitActions]) -> CommitRange:
     words = ((c.version, c.replaces) for c in commits)
     return CommitRange(
         commits[0].version - 1,
@@ -106,7 +108,7 @@ def _span(commits: Sequence[CommitActions]) -> CommitRange:
 
 @dataclass
 class _Life:
-    """A file within a span: its net addition or removal, and a version that contains it."""
+    """A file within a range: its net addition or removal, and a version that contains it."""
 
     weight: int = 0
     was_there: bool = False

@@ -284,14 +284,14 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression
     if isinstance(end, exp.Literal) and end.is_int and int(end.name):
         return sign * int(end.name)
     if isinstance(end, exp.Interval):
-        return _span(end, sign)
+        return _time_offset(end, sign)
     raise NotHere("a frame bound that is not a constant number or interval")
 
 
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
 
 
-def _span(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
+def _time_offset(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
     """Return an interval as a distance in time; months are none."""
     unit = tree.args.get("unit")
     name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""

@@ -8,8 +8,8 @@ from sluice.read.ordered.keyed import KeyedTable
 START, END = "window_start", "window_end"
 
 
-def spans(table: KeyedTable, spec: Cogroup, given: Given) -> tuple[KeyRange, ...]:
-    """Return the spans of the key and of windows with that time. Raises UsageError for half."""
+def ranges(table: KeyedTable, spec: Cogroup, given: Given) -> tuple[KeyRange, ...]:
+    """Return the ranges of the key and of windows with that time. Raises UsageError for half."""
     if spec.window is None:
         raise not_so(table, "its key")
     if given.time is None or len(given.key) != len(spec.key) or given.partition or given.rank:

@@ -8,8 +8,8 @@ from sluice.read.naming import Given, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
 
 
-def spans(table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, ...]:
-    """Return the span of that rank. Raises UsageError unless the whole partition is given."""
+def ranges(table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, ...]:
+    """Return the range of that rank. Raises UsageError unless the whole partition is given."""
     if not spec.rank:
         raise UsageError(f"{table.name!r} has no rank column", hint="name the row by its key")
     columns = partition_columns(spec)

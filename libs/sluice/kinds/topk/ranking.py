@@ -109,9 +109,9 @@ class Ranking:
         pinned = [
             KeyColumns.of(self.table.name, (c,), schema).checked((v,)) for c, v in given.items()
         ]
-        spans = tuple(only((c,), v) for c, v in zip(given, pinned, strict=True))
+        ranges = tuple(only((c,), v) for c, v in zip(given, pinned, strict=True))
         order = (*names, *((self.spec.rank,) if self.spec.rank else ()), *self.table.identity)
-        return self.table.select(spans, KeyOrder(tuple(dict.fromkeys(order))))
+        return self.table.select(ranges, KeyOrder(tuple(dict.fromkeys(order))))
 
     def _check_partition(self, columns: Iterable[str]) -> None:
         names = self.partition_columns

@@ -7,8 +7,8 @@ from sluice.read.naming import Given, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
 
 
-def spans(table: KeyedTable, spec: WindowStore, given: Given) -> tuple[KeyRange, ...]:
-    """Return the span of that key and time. Raises UsageError unless both are given."""
+def ranges(table: KeyedTable, spec: WindowStore, given: Given) -> tuple[KeyRange, ...]:
+    """Return the range of that key and time. Raises UsageError unless both are given."""
     if given.time is None or len(given.key) != len(spec.key) or given.partition or given.rank:
         raise not_so(table, f"{' '.join('--key VALUE' for _ in spec.key)} --time TIME")
     names = (*spec.key, TIME)

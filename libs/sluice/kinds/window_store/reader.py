@@ -57,8 +57,8 @@ class Times(FetchOptions, total=False):
     overlapping: bool
 
 
-def visible_span(horizon: datetime | None, retention: Duration | None) -> tuple[KeyRange, ...]:
-    """Return the span of window starts that a store with that retention shows."""
+def visible_range(horizon: datetime | None, retention: Duration | None) -> tuple[KeyRange, ...]:
+    """Return the range of window starts that a store with that retention shows."""
     if horizon is None or retention is None:
         return ()
     earliest = retention.before(horizon) + timedelta(microseconds=1)
@@ -162,7 +162,7 @@ class ReadOnlyWindowStore:
     def _between(
         self, start: Places | None, end: Places | None, *, overlapping: bool
     ) -> tuple[KeyRange, ...]:
-        """Return the spans of windows that begin between two times, or overlap them."""
+        """Return the ranges of windows that begin between two times, or overlap them."""
         if not overlapping:
             return (KeyRange((TIME,), start, end),) if start or end else ()
         if END not in self.schema.names:
@@ -197,11 +197,11 @@ def window(lake: Lake, name: str, *, version: int | None = None) -> ReadOnlyWind
 
 
 def _alive(retention: Duration | None, snapshot: Snapshot) -> tuple[KeyRange, ...]:
-    """Return the spans of rows that a retention leaves visible at that version."""
+    """Return the ranges of rows that a retention leaves visible at that version."""
     if retention is None:
         return ()
     position = position_at(snapshot.uri, snapshot.version)
-    return visible_span(position.horizon if position else None, retention)
+    return visible_range(position.horizon if position else None, retention)
 
 
 VERBS: Mapping[str, Callable[..., Any]] = {"window": window}

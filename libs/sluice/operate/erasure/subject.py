@@ -108,8 +108,8 @@ def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
     """Return the rows of subjects in a version of a table, with hidden columns."""
     snapshot, subjects = Snapshot.open(table_at(uri), uri, version), sought.subjects
     names, is_one = tuple(subjects.column_names), subjects.num_rows == 1 and not sought.where
-    spans = (only(names, tuple(subjects.to_pylist()[0].values())),) if is_one else ()
-    pages = Scan(snapshot, spans, sought.where).unordered(tuple(snapshot.schema.names))
+    ranges = (only(names, tuple(subjects.to_pylist()[0].values())),) if is_one else ()
+    pages = Scan(snapshot, ranges, sought.where).unordered(tuple(snapshot.schema.names))
     theirs = (page if is_one or sought.where else page.filter(sought.rows(page)) for page in pages)
     return pa.concat_tables([snapshot.schema.empty_table(), *theirs])
 

@@ -190,12 +190,12 @@ class AbsenceSearch:
         made, absent = _made_from(table, self.graph), False
         mapped = {name: mapped_to(made, wanted, name) for name in inputs}
         there = dict[str, Wanted]()
-        for name, spans in mapped.items():
-            if spans and self.matching(inputs[name], spans).num_rows:
-                there[name] = spans
-            elif spans:
+        for name, ranges in mapped.items():
+            if ranges and self.matching(inputs[name], ranges).num_rows:
+                there[name] = ranges
+            elif ranges:
                 absent = True
-                yield from self.reasons(inputs[name], spans)
+                yield from self.reasons(inputs[name], ranges)
         if not absent:
             found = list(self._unmatched(table, inputs, there)) if table.is_stored else []
             yield from found or [no_such(table, inputs, wanted)]
@@ -236,10 +236,10 @@ class AbsenceSearch:
         """Yield why the other table has no match for the first keys."""
         columns = [c for c in rows.column_names if c in self.walk.read(at).rows.column_names]
         for key in rows.select(columns).slice(0, FOLLOWED).to_pylist() if columns else ():
-            spans = tuple(only((name,), (value,)) for name, value in key.items())
+            ranges = tuple(only((name,), (value,)) for name, value in key.items())
             has_null = None in key.values()
-            if not has_null and not self.matching(at, spans).num_rows:
-                yield from self.reasons(at, spans)
+            if not has_null and not self.matching(at, ranges).num_rows:
+                yield from self.reasons(at, ranges)
 
 
 def _conditions(table: Table) -> Sequence[Condition]:

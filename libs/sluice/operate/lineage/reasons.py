@@ -47,9 +47,9 @@ class AbsenceReason:
 
 
 def of(rows: pa.Table, wanted: Wanted) -> pa.Table:
-    """Return the rows within all spans."""
-    for span in wanted:
-        rows = span.rows(rows)
+    """Return the rows within all ranges."""
+    for key_range in wanted:
+        rows = key_range.rows(rows)
     return rows
 
 
@@ -57,9 +57,9 @@ def values(wanted: Wanted) -> dict[str, Any]:
     """Return the columns of which one value is wanted."""
     return {
         column: place[-1] if len(place) > 1 else None
-        for span in wanted
-        if span.low is not None and span.low == span.high and not span.is_open
-        for column, place in zip(span.columns, span.low, strict=False)
+        for key_range in wanted
+        if key_range.low is not None and key_range.low == key_range.high and not key_range.is_open
+        for column, place in zip(key_range.columns, key_range.low, strict=False)
     }
 
 

@@ -1,4 +1,4 @@
-"""Total orders over rows, and spans of them: the common part of sorting, key ranges and pruning.
+"""Total orders over rows, and ranges of them: the common part of sorting, key ranges and pruning.
 
 As in Spark, null precedes every value in every column, and NaN follows. Descending is the exact
 mirror of ascending. A bound may have fewer columns than the order: then it matches every row that
@@ -142,14 +142,14 @@ class KeyRange:
     is_open: bool = False
 
     def may_hold(self, bounds: Mapping[str, Bounds]) -> bool:
-        """Return False only if no row within the bounds can be in the span."""
+        """Return False only if no row within the bounds can be in the range."""
         low, high = KeyOrder(self.columns).best(bounds), KeyOrder(self.columns, True).best(bounds)
         below = self.high is not None and low[: len(self.high)] > self.high
         above = self.low is not None and high[: len(self.low)] < self.low
         return not (below or above)
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """Return the table's rows within the span."""
+        """Return the table's rows within the range."""
         if self.low is not None and self.low == self.high and not self.is_open:
             return table.filter(KeyOrder(self.columns).at(table, self.low))
         if self.low is not None:
@@ -165,5 +165,5 @@ class KeyRange:
 
 
 def only(columns: tuple[str, ...], values: tuple[Any, ...]) -> KeyRange:
-    """Return the span of exactly that key; null equals null."""
+    """Return the range of exactly that key; null equals null."""
     return KeyRange(columns, places(values), places(values))

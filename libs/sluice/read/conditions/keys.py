@@ -30,14 +30,14 @@ class KeyColumns:
         return KeyColumns(self.table, self.names[:count], self.kinds[:count])
 
     def exactly(self, key: Key) -> KeyRange:
-        """Return the span of that key; every column must be given."""
+        """Return the range of that key; every column must be given."""
         values = self.checked(key)
         if len(values) != len(self.names):
             raise self.misfit(len(values))
         return only(self.names, values)
 
     def between(self, key_from: Key, key_to: Key) -> tuple[KeyRange, ...]:
-        """Return the span of two inclusive bounds on all or the first columns; None is open."""
+        """Return the range of two inclusive bounds on all or the first columns; None is open."""
         if key_from is None and key_to is None:
             return ()
         return (KeyRange(self.names, self._bound(key_from), self._bound(key_to)),)

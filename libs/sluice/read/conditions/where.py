@@ -47,12 +47,12 @@ DATED = ("date", "timestamp", "timestamptz", "timestampltz", "timestampntz")
 
 @dataclass(frozen=True)
 class Predicate:
-    """A filter: its expression, the columns that it reads, and spans that hold all its rows."""
+    """A filter: its expression, the columns that it reads, and ranges that hold all its rows."""
 
     text: str
     expression: pc.Expression
     columns: frozenset[str]
-    spans: tuple[KeyRange, ...]
+    ranges: tuple[KeyRange, ...]
 
     def rows(self, table: pa.Table) -> pa.Table:
         """Return the rows for which it is true."""
@@ -72,7 +72,7 @@ def parse(text: str, schema: pa.Schema) -> Predicate:
     expression = compiler.predicate(tree)
     _check_types(text, expression, schema)
     names = frozenset(compiler.column(node).name for node in tree.find_all(exp.Column))
-    return Predicate(text, expression, names, tuple(compiler.spans(tree)))
+    return Predicate(text, expression, names, tuple(compiler.ranges(tree)))
 
 
 def _check_types(text: str, expression: pc.Expression, schema: pa.Schema) -> None:
@@ -110,24 +110,24 @@ class _Compiler:
             raise UsageError(f"where {self.text!r}: {unknown('column', node.name, visible)}")
         return self.schema.field(name)
 
-    def spans(self, node: exp.Expr) -> list[KeyRange]:
-        """Return spans that each hold every row for which the predicate is true."""
+    def ranges(self, node: exp.Expr) -> list[KeyRange]:
+        """Return ranges that each hold every row for which the predicate is true."""
         match node:
             case exp.Paren():
-                return self.spans(node.this)
+                return self.ranges(node.this)
             case exp.And():
-                return self.spans(node.left) + self.spans(node.right)
+                return self.ranges(node.left) + self.ranges(node.right)
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
                 return [
-                    *self._span(ComparisonOperator.GE, node.this, low),
-                    *self._span(ComparisonOperator.LE, node.this, high),
+                    *self._range(ComparisonOperator.GE, node.this, low),
+                    *self._range(ComparisonOperator.LE, node.this, high),
                 ]
             case exp.Binary() if type(node) in OPERATORS:
-                return self._span(OPERATORS[type(node)], node.left, node.right)
+                return self._range(OPERATORS[type(node)], node.left, node.right)
         return []
 
-    def _span(
+    def _range(
         self, operator: ComparisonOperator, left: exp.Expr, right: exp.Expr
     ) -> list[KeyRange]:
         operator, left, right = _column_first(operator, left, right)

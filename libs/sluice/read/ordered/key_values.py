@@ -73,7 +73,7 @@ class KeyValues(ABC):
     @abstractmethod
     def between(
         self,
-        spans: tuple[KeyRange, ...],
+        ranges: tuple[KeyRange, ...],
         *,
         reverse: bool,
         limit: int | None,
@@ -81,7 +81,7 @@ class KeyValues(ABC):
         columns: Iterable[str] | None,
         after: str | None,
     ) -> Rows:
-        """Return the rows in these spans of keys, in key order, after the cursor `after`."""
+        """Return the rows in these ranges of keys, in key order, after the cursor `after`."""
 
     def range(
         self,
@@ -100,9 +100,9 @@ class KeyValues(ABC):
         """
         if self.backward_iteration and self.key.are_backward(key_from, key_to):
             key_from, key_to, reverse = key_to, key_from, True
-        spans = self.key.between(key_from, key_to)
+        ranges = self.key.between(key_from, key_to)
         return self.between(
-            spans, reverse=reverse, limit=limit, where=where, columns=columns, after=after
+            ranges, reverse=reverse, limit=limit, where=where, columns=columns, after=after
         )
 
     def all(

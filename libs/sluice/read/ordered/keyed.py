@@ -30,7 +30,7 @@ from sluice.read.stored.snapshot import Snapshot
 class KeyedTable(KeyValues):
     """One version of a table. `identity` orders it totally; its visible columns are the key.
 
-    `spans` hold the rows that readers may see: all, unless the table has a retention. `current`
+    `ranges` hold the rows that readers may see: all, unless the table has a retention. `current`
     names the flag of a key's standing version, in a table that keeps all versions.
     `backward_iteration` allows ranges from a later to an earlier key. `first` names columns that
     people see even before the key.
@@ -38,7 +38,7 @@ class KeyedTable(KeyValues):
 
     snapshot: Snapshot
     identity: tuple[str, ...]
-    spans: tuple[KeyRange, ...] = ()
+    ranges: tuple[KeyRange, ...] = ()
     current: str | None = None
     backward_iteration: bool = False
     newest: Callable[[], "KeyedTable"] | None = field(default=None, compare=False)
@@ -88,28 +88,28 @@ class KeyedTable(KeyValues):
     @property
     def count(self) -> int:
         """Number of visible rows; rows are read only if there is a retention."""
-        if not self.spans:
+        if not self.ranges:
             return self.snapshot.count()
-        columns = tuple({c for span in self.spans for c in span.columns})
-        return sum(t.num_rows for t in Scan(self.snapshot, self.spans).unordered(columns))
+        columns = tuple({c for key_range in self.ranges for c in key_range.columns})
+        return sum(t.num_rows for t in Scan(self.snapshot, self.ranges).unordered(columns))
 
     def get(self, *key: Any) -> Row | None:
         """Return the row of that key, or None; of a history, the current version."""
         columns = self.row_key.first(len(key)) if self.current else self.row_key
-        span = columns.exactly(key[0] if len(key) == 1 else key)
+        key_range = columns.exactly(key[0] if len(key) == 1 else key)
         if self.current is None:
-            return next(self.only(span), None)
-        rows = self.select((span,), KeyOrder(self.identity))
+            return next(self.only(key_range), None)
+        rows = self.select((key_range,), KeyOrder(self.identity))
         return next((row for row in rows if row[self.current]), None)
 
-    def only(self, span: KeyRange) -> Rows:
-        """Return the visible row in a span that holds one at most."""
-        scan = Scan(self.snapshot, (*self.spans, span))
+    def only(self, key_range: KeyRange) -> Rows:
+        """Return the visible row in a range that holds one at most."""
+        scan = Scan(self.snapshot, (*self.ranges, key_range))
         return Rows(scan.only(self.snapshot.visible), self.schema, self.version, scan.touched)
 
     def between(
         self,
-        spans: tuple[KeyRange, ...],
+        ranges: tuple[KeyRange, ...],
         *,
         reverse: bool,
         limit: int | None,
@@ -117,7 +117,7 @@ class KeyedTable(KeyValues):
         columns: Iterable[str] | None,
         after: str | None,
     ) -> Rows:
-        return self.select(spans, KeyOrder(self.identity, reverse), where, columns, limit, after)
+        return self.select(ranges, KeyOrder(self.identity, reverse), where, columns, limit, after)
 
     def read(
         self,
@@ -131,14 +131,14 @@ class KeyedTable(KeyValues):
 
     def select(
         self,
-        spans: tuple[KeyRange, ...],
+        ranges: tuple[KeyRange, ...],
         order: KeyOrder | None,
         where: str | None = None,
         columns: Iterable[str] | None = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Rows:
-        """Return the visible rows in these spans, after the cursor `after`.
+        """Return the visible rows in these ranges, after the cursor `after`.
 
         Without an order, rows come in no particular order.
         """
@@ -146,10 +146,10 @@ class KeyedTable(KeyValues):
         if order:
             self._check_order(order)
         if after is not None and order:
-            spans = (*spans, behind(after, order, self.snapshot.schema))
+            ranges = (*ranges, behind(after, order, self.snapshot.schema))
         shown = check_columns(self.name, columns, self.snapshot.visible)
         condition = predicates.parse(where, self.snapshot.schema) if where is not None else None
-        scan = Scan(self.snapshot, (*self.spans, *spans), condition)
+        scan = Scan(self.snapshot, (*self.ranges, *ranges), condition)
         schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
         if not order or not order.columns:
             tables = scan.unordered(shown, limit)

@@ -25,17 +25,17 @@ class Touched:
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows of `snapshot` that are in every span and for which `where` is true."""
+    """Rows of `snapshot` that are in every range and for which `where` is true."""
 
     snapshot: Snapshot
-    spans: tuple[KeyRange, ...] = ()
+    ranges: tuple[KeyRange, ...] = ()
     where: Predicate | None = None
     touched: Touched = field(default_factory=Touched)
 
     @property
     def bounded(self) -> frozenset[str]:
         """Columns whose bounds can exclude a unit."""
-        return frozenset(c for span in self._spans for c in span.columns)
+        return frozenset(c for key_range in self._ranges for c in key_range.columns)
 
     def files(self, *, also: tuple[str, ...] = ()) -> list[DataFile]:
         """Return the files that may hold wanted rows, with bounds of the columns in `also`, too."""
@@ -45,7 +45,7 @@ class Scan:
     def row_groups(self, file: DataFile, *, also: tuple[str, ...] = ()) -> list[RowGroup]:
         """Return the file's row groups that may hold wanted rows; opens the file."""
         self.touched.files += 1
-        groups = self.snapshot.row_groups(file, {*self.bounded, *also}, self._spans)
+        groups = self.snapshot.row_groups(file, {*self.bounded, *also}, self._ranges)
         return [group for group in groups if self._may_hold(group)]
 
     def read(self, group: RowGroup, columns: tuple[str, ...]) -> pa.Table:
@@ -71,8 +71,8 @@ class Scan:
         table = table.append_column(ROW, pa.chunked_array(rows, pa.int64()))
         if groups[0].file.kept is not None:
             table = table.filter(pa.chunked_array([group.kept for group in groups]))
-        for span in self.spans:
-            table = span.rows(table)
+        for key_range in self.ranges:
+            table = key_range.rows(table)
         table = self.where.rows(table) if self.where else table
         return table.select([*columns, GROUP, ROW])
 
@@ -113,15 +113,15 @@ class Scan:
                     return
 
     @cached_property
-    def _spans(self) -> tuple[KeyRange, ...]:
+    def _ranges(self) -> tuple[KeyRange, ...]:
         """Spans that each hold every wanted row."""
-        return (*self.spans, *(self.where.spans if self.where else ()))
+        return (*self.ranges, *(self.where.ranges if self.where else ()))
 
     @cached_property
     def _tested(self) -> tuple[str, ...]:
         """Columns that decide whether a row is wanted."""
-        tested = {c for span in self.spans for c in span.columns}
+        tested = {c for key_range in self.ranges for c in key_range.columns}
         return tuple(sorted(tested | (self.where.columns if self.where else set())))
 
     def _may_hold(self, unit: DataFile | RowGroup) -> bool:
-        return unit.rows != 0 and all(span.may_hold(unit.bounds) for span in self._spans)
+        return unit.rows != 0 and all(key_range.may_hold(unit.bounds) for key_range in self._ranges)

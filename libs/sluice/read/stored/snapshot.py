@@ -134,7 +134,7 @@ class Snapshot:
     ) -> list[RowGroup]:
         """Return the file's row groups with the bounds of these columns; opens its footer.
 
-        Row groups whose first column is outside a span are skipped first.
+        Row groups whose first column is outside a range are skipped first.
         """
         try:
             footer = parquet.footer(self.uri, file.path)
@@ -142,8 +142,8 @@ class Snapshot:
             raise self._expired() from None
         rows = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
         starts, chosen = list(accumulate(rows, initial=0)), list(range(len(rows)))
-        for span in within:
-            chosen = self._within(file, span, chosen)
+        for key_range in within:
+            chosen = self._within(file, key_range, chosen)
         stored = [c for c in columns if c not in file.partition]
         known = {c: parquet.group_bounds(self.uri, file.path, c, self.kind(c)) for c in stored}
         fixed = {c: file.bounds[c] for c in columns if c in file.partition}
@@ -176,13 +176,16 @@ class Snapshot:
         """Return the size of those columns of the row group in its file."""
         return parquet.stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
 
-    def _within(self, file: DataFile, span: KeyRange, groups: list[int]) -> list[int]:
-        """Return the row groups whose values of the span's first column may be in it."""
-        first = span.columns[0]
+    def _within(self, file: DataFile, key_range: KeyRange, groups: list[int]) -> list[int]:
+        """Return the row groups whose values of the range's first column may be in it."""
+        first = key_range.columns[0]
         if first in file.partition:
             return groups
         places = parquet.group_places(self.uri, file.path, first, self.kind(first))
-        low, high = span.low[0] if span.low else FIRST, span.high[0] if span.high else LAST
+        low, high = (
+            key_range.low[0] if key_range.low else FIRST,
+            key_range.high[0] if key_range.high else LAST,
+        )
         return [i for i in groups if places[i][0] <= high and places[i][1] >= low]
 
     @cached_property

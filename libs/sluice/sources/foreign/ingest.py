@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.commit_range import CommitRange, WeightedFiles, spans
+from sluice.delta.log.commit_range import CommitRange, WeightedFiles, commit_ranges
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.foreign_table import Foreign
 from sluice.delta.log.position import Head, head
@@ -24,7 +24,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.language.internal import QUARANTINE
 from sluice.sources.foreign.table_source import INSTANT, TableSource
-from sluice.sources.foreign.versions import VersionRange, span_of
+from sluice.sources.foreign.versions import VersionRange, range_of
 from sluice.sources.ingest import check_source, or_unchanged
 from sluice.spark.session import Spark
 
@@ -74,7 +74,11 @@ def _deliver(
     after = dict(before.position.topic) if before and before.position else {}
     last = versions or VersionRange(found.table_id, NOTHING, NOTHING)
     bounds = source.foreign.max_rows, source.foreign.max_bytes
-    some = spans(found.log, versions.upto, found.version, *bounds) if versions else [_whole(found)]
+    some = (
+        commit_ranges(found.log, versions.upto, found.version, *bounds)
+        if versions
+        else [_whole(found)]
+    )
     for nth, span in enumerate(some):
         if not nth:
             _forget(source, versions)
@@ -95,7 +99,7 @@ def _again(
     source: TableSource, found: Foreign, noted: str, at: datetime
 ) -> tuple[CommitRange, VersionRange]:
     """Return what a batch has read, by its note."""
-    read = span_of(noted)
+    read = range_of(noted)
     if read is None or read[0] != found.table_id:
         raise InputReplaced(
             f"{source.table.id}: the batch of {at.isoformat()} was read from another table than "
@@ -112,7 +116,7 @@ def _again(
     if after == NOTHING:
         span = _whole(replace(found, version=upto))
     else:
-        span = next(spans(found.log, after, upto, MOST, MOST), CommitRange(after, upto))
+        span = next(commit_ranges(found.log, after, upto, MOST, MOST), CommitRange(after, upto))
     return span, VersionRange(found.table_id, after, upto, at=at)
 
 

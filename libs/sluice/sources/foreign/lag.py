@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.commit_range import spans
+from sluice.delta.log.commit_range import commit_ranges
 from sluice.delta.log.foreign_table import Foreign
 from sluice.delta.log.position import head
 from sluice.delta.places.lake_layout import layout
@@ -30,6 +30,6 @@ def unread_of(
     if versions:
         versions.check(found, table.id)
         bounds = foreign.max_rows, foreign.max_bytes
-        for span in spans(found.log, versions.upto, found.version, *bounds):
+        for span in commit_ranges(found.log, versions.upto, found.version, *bounds):
             check_files(found, span, table.id)
     return (Unread(None, found.version - (versions.upto if versions else -1), None, VERSION),)

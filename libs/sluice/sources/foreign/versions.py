@@ -126,7 +126,7 @@ def check_columns(found: Foreign, version: int, names: Collection[str], table: s
         )
 
 
-def span_of(noted: str) -> tuple[str, int, int] | None:
+def range_of(noted: str) -> tuple[str, int, int] | None:
     """Return the table and the versions (after, upto] that a note's batch has read."""
     try:
         plain: Mapping[str, Any] = json.loads(noted)
