@@ -63,7 +63,8 @@ def test_what_can_not_be_opened_says_what_to_do(config, ask, error, message):
 )
 def test_a_source_without_rows_names_the_command_that_delivers(tmp_path, delivery, command):
     declared = f"sales: {{{delivery}, format: json, schema: id INT}}"
-    project_at(tmp_path, f'pipeline: shop\nschedule: "@daily"\nsources:\n  {declared}\n')
+    head = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
+    project_at(tmp_path, f"{head}sources:\n  {declared}\n")
     with pytest.raises(UsageError, match=f"run `{command}` or `sluice run shop`"):
         sluice.open(tmp_path / "config").table("sales")
 
