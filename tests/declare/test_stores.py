@@ -82,7 +82,7 @@ def test_variables_that_would_end_conditional_writes_are_refused(tmp_path, name)
 
 def test_a_store_of_which_nothing_is_known_is_refused(tmp_path):
     said = mistakes(tmp_path, "lake: hdfs://node/lake\n")
-    assert "it is unknown whether commits are safe on hdfs://" in said
+    assert "commits to hdfs:// are not supported" in said
     assert "s3://, s3a://, abfs://, abfss://, gs://" in said
 
 
