@@ -197,7 +197,7 @@ def test_a_broken_table_is_dropped_and_named_when_another_is(project: Here) -> N
 def test_what_can_not_be_dropped_is_named(project: Here) -> None:
     assert "'delayz' in the lake" in project.sluice("drop", "delayz").err
     assert "did you mean 'trips.delays'?" in project.sluice("drop", "trips.delayz").err
-    assert "goes with it" in project.sluice("drop", "delays__state").err
+    assert "is dropped with it" in project.sluice("drop", "delays__state").err
 
 
 RENAMES = {

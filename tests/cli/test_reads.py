@@ -164,7 +164,7 @@ def test_a_page_ends_with_the_cursor_of_the_next(sluice):
         (("--time-to", "31-01-2017"), "'31-01-2017' is not a value of column 'window_start'"),
         (("--limit", "-1"), "limit must be 0 or more, not -1"),
         (("--where", "nobody = 1"), "unknown column 'nobody'"),
-        (("--where", "upper(what) = 'X'"), "where can't take"),
+        (("--where", "upper(what) = 'X'"), "where does not support"),
         (("--columns", "whta"), "did you mean 'what'?"),
         (("--after", "here"), "'here' is not a cursor of this read"),
         (("--overlapping", "--time-from", "2017-01-01"), "the windows of 'visits' have no end"),

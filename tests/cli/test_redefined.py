@@ -74,7 +74,7 @@ def test_a_plan_goes_on_for_all_tables_and_says_what_differs(project: Project) -
 def test_a_run_and_the_status_say_it_too(project: Project) -> None:
     ran = project.sluice("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02")
     assert ran.code == 2
-    assert "than the configuration's: + air_time\n" in ran.err
+    assert "from the configuration's: + air_time\n" in ran.err
     assert "`sluice rebuild --changed` for every such table" in ran.err
     assert "built by another definition (limit 1 -> 2)" in project.sluice("status").out
 

@@ -20,7 +20,10 @@ def test_a_missing_manifest_is_named_with_the_command_that_writes_it(tmp_path: P
     [
         ("{", "is not JSON"),
         ("[]", "is not a dbt manifest"),
-        ('{"metadata": {"dbt_schema_version": "https://x/dbt/catalog/v1.json"}}', "another file"),
+        (
+            '{"metadata": {"dbt_schema_version": "https://x/dbt/catalog/v1.json"}}',
+            "a different dbt file",
+        ),
         (
             '{"metadata": {"dbt_schema_version": "https://x/dbt/manifest/v99.json"}}',
             "a manifest of version v99 that can't be read: its version is unknown",
@@ -68,8 +71,8 @@ def test_models_that_read_each_other_are_named(tmp_path: Path) -> None:
         ("costumers", "did you mean 'customers'?"),
         ("tag:nothing", "selects no model"),
         ("path:models/nowhere", "selects no model"),
-        ("state:modified", "it can't be read"),
-        ("+", "it can't be read"),
+        ("state:modified", "can't be parsed"),
+        ("+", "can't be parsed"),
     ],
 )
 def test_a_selection_of_nothing_is_refused(tmp_path: Path, selector: str, says: str) -> None:

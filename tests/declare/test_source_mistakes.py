@@ -14,7 +14,7 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
         (
             '{path: x/, schema: "id INT"}',
             (
-                "5: sources.x: it is unknown which rows belong to an interval: put "
+                "5: sources.x: Sluice can't find an interval's rows: put "
                 "{interval_start:%Y-%m-%d} into `path`, or name the event `time` column that selects "
                 "them"
             ),

@@ -254,7 +254,7 @@ def test_a_file_that_breaks_off_later_refuses_the_delivery_by_name(
 
 def test_a_file_that_went_away_is_worth_a_retry(files: Files) -> None:
     gone = [LandedFile(str(files.folder / "gone.parquet"), 1, 1)]
-    with pytest.raises(Retryable, match=r"gone\.parquet: it went away"):
+    with pytest.raises(Retryable, match=r"gone\.parquet: it disappeared"):
         read(files.spark, source("parquet"), gone)
 
 

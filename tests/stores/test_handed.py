@@ -46,7 +46,7 @@ def test_batches_verify_and_rebuild_are_those_of_a_disk(
 def test_more_than_this_process_may_hand_over_is_refused(by_spark: StoredShop) -> None:
     by_spark.limits = replace(by_spark.limits, handed_bytes=10)
     by_spark.land(1, *FIRST)
-    with pytest.raises(UsageError, match="the most is 10"):
+    with pytest.raises(UsageError, match=r"more than Sluice reads for it \(10\)"):
         by_spark.run(day(1))
 
 

@@ -112,7 +112,7 @@ def test_repeated_keys_among_as_many_rows_are_reported() -> None:
 
 def test_fewer_rows_have_fewer_keys_which_is_reported_once() -> None:
     (told,) = unusual(BatchCounts(100, 100), days(*[1000] * 9))
-    assert told.startswith("100 rows came")
+    assert told.startswith("100 rows arrived")
 
 
 def test_an_old_interval_is_compared_with_its_neighbours() -> None:

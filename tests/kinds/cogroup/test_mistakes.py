@@ -76,7 +76,7 @@ carts:
         (
             "[item]",
             "[item, item]",
-            ("13: views.carts.key: the column 'item' is that of the key already"),
+            ("13: views.carts.key: the column 'item' already belongs to the key"),
         ),
         (
             "from: sales",
@@ -91,7 +91,7 @@ carts:
             "total: count",
             (
                 "16: views.carts.streams.seen.aggregates.total: the "
-                "column 'total' is that of the stream sold already"
+                "column 'total' already belongs to the stream sold"
             ),
         ),
         (
@@ -99,7 +99,7 @@ carts:
             "item: count",
             (
                 "16: views.carts.streams.seen.aggregates.item: the "
-                "column 'item' is that of the key already"
+                "column 'item' already belongs to the key"
             ),
         ),
         (

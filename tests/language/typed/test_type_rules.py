@@ -70,7 +70,7 @@ xs || s | joining takes texts, or arrays, not ARRAY<INT> and STRING
 concat(s, m) | joining takes texts, or arrays, not STRING and MAP<STRING, INT>
 upper(xs) | upper takes a STRING, or a value that can be cast to one, not ARRAY<INT>
 trim(m) | TRIM takes a STRING, or a value that can be cast to one, not MAP<STRING, INT>
-trim(both 'x' from st) | TRIM takes a text
+trim(both 'x' from st) | TRIM takes a STRING
 abs(at) | abs takes a number or an interval, not TIMESTAMP
 abs(flag) | abs takes a number or an interval, not BOOLEAN
 round(at, 2) | round takes a number, not TIMESTAMP

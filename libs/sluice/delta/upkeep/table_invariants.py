@@ -81,8 +81,8 @@ def feed_faults(uri: str) -> Iterator[str]:
     if began + changes != rows:
         folded = (began + changes).rows
         yield (
-            f"the change feed from version {oldest} adds up to {folded} rows, but version {newest} "
-            f"has {rows.rows} rows or others"
+            f"the change feed from version {oldest} adds up to {folded} rows that differ "
+            f"from the {rows.rows} of version {newest}"
         )
 
 

@@ -43,7 +43,8 @@ class _Noted:
 def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table | None:
     """Return the last table of the chain, under the view's name; `parts` are all of them.
 
-    A query that can't be kept is a mistake or, if it is only preferred, a table computed whole.
+    An unsupported query is a mistake or, if `incremental` is only preferred, a table computed
+    whole.
     """
     tables = {table.id: table for table in inputs.values()}
     noted = _Noted()
@@ -130,7 +131,7 @@ def _parts(spec: Sql, chain: Chain, tables: Tables, noted: _Noted) -> dict[str, 
 
 
 def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
-    """Return the query's chain; what can't be kept is noted, and the chain then has no views."""
+    """Return the query's chain; unsupported parts are noted, and the chain then has no views."""
     rows = {
         table_id: QueryRows(TableRows(_named(spec, t)), {n: exp.column(n) for n in t.columns})
         for table_id, t in tables.items()

@@ -30,8 +30,8 @@ class Sql(View):
     """The result of a SELECT over other tables.
 
     `key`: columns by which its rows must be unique, as the query itself shows.
-    `incremental`: whether a query may be computed whole if parts of it can't be kept. `refusal`:
-    why this one is; empty if it is kept.
+    `incremental`: whether a query may be computed whole if parts of it are not supported.
+    `refusal`: why this one is; empty if it is kept.
     """
 
     LOADED: ClassVar[frozenset[str]] = View.LOADED | {"refusal"}

@@ -48,7 +48,7 @@ NULL_SAFE = (
 
 
 def no_equality(conditions: Iterable[Tree]) -> str:
-    """Return why a join on these conditions can't be kept."""
+    """Return the reason why a join on these conditions is not supported."""
     is_null_safe = any(c.find(exp.NullSafeEQ) for c in conditions)
     return NULL_SAFE if is_null_safe else NO_EQUALITY
 
