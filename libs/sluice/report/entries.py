@@ -11,7 +11,7 @@ from sluice.delta.places.small_files import replace_file
 from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Text
 from sluice.pages.wording import ago, second
 
-FAILED = Text("Failed, and not mended since", "wrong")
+FAILED = Text("Failed, and not fixed since", "wrong")
 
 
 def chapter(title: Content, said: Iterable[Content]) -> list[Chapter]:

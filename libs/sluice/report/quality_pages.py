@@ -155,7 +155,7 @@ def _updated(table: TableSummary) -> str:
 
 
 def _chips(table: TableSummary) -> Content:
-    state = table.state.chip if table.state else Text("nothing expected", "chip none")
+    state = table.state.chip if table.state else Text("no expectations", "chip none")
     return [state, " ", Text("unusual batch", "chip warned")] if table.is_unusual else state
 
 

@@ -33,7 +33,7 @@ def overview(visit: Visit, pipelines: Sequence[Shown], mistakes: str = "") -> Pa
     nothing = Text("There is no pipeline that you may see.", "line soft")
     return Page(
         "Sluice",
-        "Where the tables stand",
+        "Status of the tables",
         [Cards(_tiles([one for _, tables in pipelines for one in tables]))],
         [wrong, listed or nothing],
         visit.foot,
@@ -53,7 +53,7 @@ def _tiles(tables: Sequence[ShownTable]) -> list[Card]:
     return [
         tile(states.count("up to date"), "tables reflect all of their inputs", len(tables)),
         tile(states.count("behind"), "are behind"),
-        tile(states.count("stopped"), "can't go on"),
+        tile(states.count("stopped"), "are stopped"),
         tile(unmet, "expectations not met, newest batches"),
         tile(sum(one.status.quarantined for one in tables), "rows in quarantine"),
     ]

@@ -65,7 +65,7 @@ def _facts(visit: Visit, project: Project, one: ShownTable) -> Iterator[tuple[st
     if found.is_ingested:
         yield "In quarantine", stands.quarantined
     yield "Made from", made_from[1:] or found.spec.outside or "files"
-    checked = str(one.health) or "nothing is expected of it"
+    checked = str(one.health) or "no expectations"
     yield "Quality", [checked, report if visit.has_report else ""]
 
 
