@@ -59,16 +59,16 @@ def test_a_scheduled_run_takes_what_has_arrived_and_the_page_shows_the_rest(
     sell(broker, (1, 3), (2, 99), hour=10)
     sell(broker, (3, 4), hour=9, day=2)
     client.await_dag(DAG)
-    assert "partition 0: 3, since 2024-03-01 10:00" in page(client)
+    assert "partition 0: 3 unread, since 2024-03-01 10:00" in page(client)
     client.unpause(DAG)
     await_all(client, DAG, 1)
     ((run, state),) = [(run.id, run.state) for run in client.runs(DAG, "scheduled")]
     assert state == "success"
     assert "1 quarantined" in log_of(client, DAG, run, "ingest.sold")
     assert paid(lake) == {1: 3, 3: 4}
-    assert "partition 0: 0" in page(client)
+    assert "unread" not in page(client)
     sell(broker, (4, 5), hour=11)
-    assert "partition 0: 1, since 2024-03-01 11:00" in page(client)
+    assert "partition 0: 1 unread, since 2024-03-01 11:00" in page(client)
 
 
 def test_a_backfill_by_time_reads_the_messages_of_its_day_again_and_what_has_arrived(

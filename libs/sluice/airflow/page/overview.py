@@ -1,6 +1,7 @@
 """The overview of pipelines; and what a table lacks or waits for."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from sluice.airflow.page.contents import ShownTable
 from sluice.airflow.page.visit import Visit
@@ -107,13 +108,16 @@ def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
     for span in s.missing:
         yield Text(f"missing: {span}", "line warned")
     for lag in s.lag:
-        since = [", ", visit.since(lag.since)] if lag.since else ""
-        yield Text([visit.table(lag.input), f": {counted(lag.versions, 'version')}", since], "line")
+        said = [f": {counted(lag.versions, 'version')}", *_since(visit, lag.since)]
+        yield Text([visit.table(lag.input), *said], "line")
     for part in s.unread:
-        since = [", ", visit.since(part.since)] if part.since else ""
         if part.messages:
-            yield Text([f"{part.shown} unread", since], "line")
+            yield Text([f"{part.shown} unread", *_since(visit, part.since)], "line")
     if s.unheard:
         yield Text(s.unheard, "line warned")
     if one.until:
         yield Text(f"delivered until {moment(one.until)}", "line soft")
+
+
+def _since(visit: Visit, at: datetime | None) -> list[Content]:
+    return [f", since {moment(at)} (", visit.since(at), ")"] if at else []
