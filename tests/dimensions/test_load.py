@@ -133,7 +133,7 @@ def test_a_changed_definition_is_refused(spark: "SparkSession", tmp_path: Path) 
     lake = Landed(tmp_path, declared(), spark)
     landed(lake, {"id": 1})
     lake.declare(HEAD + declared(schema="id INT, v INT, w INT"))
-    with pytest.raises(ConfigError, match="built by another definition"):
+    with pytest.raises(ConfigError, match="built by a definition that differs"):
         lake.load()
 
 

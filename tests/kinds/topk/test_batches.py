@@ -107,7 +107,7 @@ def test_another_limit_is_built_elsewhere_and_only_the_difference_is_committed(
     lake = lakes.built()
     wider = lake.declared.replace("limit: 2", "limit: 3")
     other = Lake(lake.folder, wider, lakes.spark)
-    with pytest.raises(ConfigError, match="another definition"):
+    with pytest.raises(ConfigError, match="by a definition that differs"):
         other.advance()
     before = other.head("best").version
     rebuild(other.spark, other.project, other.table("best"), Run("test"))

@@ -71,7 +71,7 @@ def test_another_sequence_needs_the_deliveries_alone(lake: Landed) -> None:
     for nth in (0, 1):
         lake.land(folder_of(nth))  # the files are gone
     lake.declare(HEAD + events(extra="key: [id], sequence: [s]") + TOTALS)
-    with pytest.raises(ConfigError, match="another definition") as refused:
+    with pytest.raises(ConfigError, match="by a definition that differs") as refused:
         lake.deliver(0)
     assert "sluice rebuild shop.events" in refused.value.hint
     before = lake.versions("events", "events__deliveries")
