@@ -10,7 +10,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,8 @@ class Job:
 
     names: Sequence[str]
     config: Path
-    run: Run
+    given: Run
+    pins: Sequence[str]
     start: str | None
     end: str | None
     is_backfill: bool = False
@@ -66,6 +67,11 @@ class Job:
         if error and not all(name.partition(".")[0] in sound.pipelines for name in self.names):
             raise error
         return sound
+
+    @cached_property
+    def run(self) -> Run:
+        """The run that the step belongs to. Raises UsageError for a pin that can't be used."""
+        return replace(self.given, pins=read_pins(self.project.graph, self.pins))
 
     @cached_property
     def spark(self) -> Spark:
@@ -99,7 +105,7 @@ class Job:
         Failed tables, and those skipped because of them, have reports, too. The failure is raised
         when the rest is done. A time off a source's schedule is refused before any step runs.
         """
-        graph = self.project.graph
+        graph, failures = self.project.graph, self.failures
         tables = [graph.table(name) for name in self.names]
         asked = {t.id: self.asked(t) for t in tables}
 
@@ -107,12 +113,12 @@ class Job:
             def work() -> Iterable[Report]:
                 return step(self, worker.spark, table)
 
-            return tuple(self.failures.attempt(table, work, asked.get(table.id, ())))
+            return tuple(failures.attempt(table, work, asked.get(table.id, ())))
 
         with Workers(self.spark) as workers:
             for done in workers.in_order(tables, graph, take):
                 yield from done
-        self.failures.raise_all()
+        failures.raise_all()
 
 
 JobStep = Callable[[Job, Spark, Table], Iterable[Report]]
@@ -207,5 +213,5 @@ def _job(  # noqa: PLR0913 - the job's options
     backfill: bool,
     keeps_failures: bool,
 ) -> Job:
-    run = Run(run_id, read_pins(pin), full_refresh, allow_empty)
-    return Job(names, Path(config), run, start, end, backfill, keeps_failures)
+    given = Run(run_id, full_refresh=full_refresh, allow_empty=allow_empty)
+    return Job(names, Path(config), given, pin, start, end, backfill, keeps_failures)

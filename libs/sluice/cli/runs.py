@@ -60,7 +60,7 @@ def run(
 ) -> None:
     """Run PIPELINE: its sources interval by interval, then dimensions and every view.
 
-    Over many intervals the views follow every sixteen.
+    With many intervals, views are updated after every sixteenth.
 
     Without bounds, every complete interval since start_date that was not delivered yet.
     """
@@ -156,7 +156,7 @@ def ingest(
     bounds, messages with timestamps within them are read again.
     """
     project = load_project(config)
-    table = _table(project, source, "source")
+    table = _table(project, source, "ingest", "source")
     intervals = _intervals(project, table, start, end)
     this = replace(_run("ingest"), allow_empty=allow_empty)
     do(
@@ -178,7 +178,7 @@ def ingest(
 def load(dimension: str, preview: PreviewOptions | None, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
-    tables, this = [_table(project, dimension, "dimension")], _run("load")
+    tables, this = [_table(project, dimension, "load", "dimension")], _run("load")
     do(project, tables, this, lambda s, p, t: deliver(s, p, t, this, ()), format_, preview=preview)
 
 
@@ -200,8 +200,7 @@ def advance(
     A failure stops only the views over it.
     """
     project = load_project(config)
-    pins = {project.graph.table(name).id: version for name, version in read_pins(pin).items()}
-    this = replace(_run("advance"), pins=pins)
+    this = replace(_run("advance"), pins=read_pins(project.graph, pin))
     tables = [_view(project, name) for name in views]
     do(project, tables, this, lambda s, p, t: followed(s, p, t, this), format_, preview=preview)
 
@@ -257,13 +256,14 @@ def _pipeline(project: Project, name: str) -> Pipeline:
     return project.pipelines[name]
 
 
-def _table(project: Project, name: str, kind: str) -> Table:
-    table = project.graph.table(name)
-    if table.kind != kind:
-        known = [t.id for t in project.graph.tables.values() if t.kind == kind]
+def _table(project: Project, name: str, step: str, called: str) -> Table:
+    """Return the table if that step of a run delivers it. Raises UsageError if not."""
+    table, tables = project.graph.table(name), project.graph.tables.values()
+    if step != table.spec.STEP:
+        known = [t.id for t in tables if step == t.spec.STEP]
         raise UsageError(
-            f"{table.id} is a {table.kind}, not a {kind}",
-            hint=f"{kind}s are: {listing(known)}",
+            f"{table.id} is a {table.kind}, not a {called}",
+            hint=f"{called}s are: {listing(known)}",
         )
     return table
 

@@ -188,7 +188,7 @@ def _rebuilding(*, allow_empty: bool = False) -> Run:
 def _redefine(
     spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
 ) -> Iterable[BatchReport]:
-    """Rebuild a table that was built by another definition, unless an input is the cause."""
+    """Rebuild a table whose own definition has changed, not only that of an input."""
     if not redefined_parts(project, table):
         return ()
     return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_ingested)

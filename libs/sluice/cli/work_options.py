@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import click
 
+from sluice.declare.graph import Graph
 from sluice.errors import UsageError
 
 start_option = click.option(
@@ -25,12 +26,12 @@ pin_option = click.option(
 )
 
 
-def read_pins(texts: Iterable[str]) -> dict[str, int]:
-    """Return the version of each dimension. Raises UsageError for a malformed text."""
+def read_pins(graph: Graph, texts: Iterable[str]) -> dict[str, int]:
+    """Return the version of each dimension, by its id. Raises UsageError for any other text."""
     found = {}
     for text in texts:
         name, _, version = text.rpartition("=")
         if not name or not version.isdigit():
             raise UsageError(f"--pin takes DIMENSION=VERSION, not {text!r}")
-        found[name] = int(version)
+        found[graph.table(name).id] = int(version)
     return found

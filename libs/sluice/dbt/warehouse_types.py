@@ -50,7 +50,7 @@ def spark_type(tree: exp.DataType, dialect: str) -> exp.DataType:
 
 
 def sized(tree: exp.DataType) -> exp.Expr | None:
-    """Return the length at which a text type cuts; None if it cuts nothing."""
+    """Return the length to which the type truncates; None if it doesn't."""
     is_text = tree.this in TEXTS and bool(tree.expressions)
     return tree.expressions[0].this if is_text else None
 

@@ -27,7 +27,7 @@ Range = tuple[int | None, int]  # (from, to] versions; from is None if nothing w
 class Unread:
     """A topic's partition: the messages that were not read yet, and the time of the oldest one.
 
-    Of a table that is followed, there is no partition, and `what` is counted are its versions.
+    For a followed Delta table, `partition` is None and `messages` counts versions.
     """
 
     partition: int | None
@@ -47,8 +47,8 @@ class Unread:
 class Outside:
     """Intervals of one source that a run would deliver, in order.
 
-    An interval is `due` if it ended and was not delivered. It has `changed` if its files are others
-    than those that were delivered, and is `gone` if there are none any more.
+    An interval is `due` if it ended and was not delivered. It has `changed` if its files differ
+    from the delivered ones, and is `gone` if it has no files any more.
     """
 
     due: tuple[Interval, ...] = ()
@@ -129,7 +129,7 @@ def pending(project: Project, table: Table) -> dict[str, Range]:
     """Return the versions of inputs that the table does not reflect yet; empty if up to date.
 
     A view with an input that is not built yet also has nothing to do. One whose definition has
-    changed has everything to do, so that somebody hears of it.
+    changed has everything to do, so that the run reports it.
     """
     return pending_by(project, table, Heads(layout(project)))
 

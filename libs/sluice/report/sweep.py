@@ -104,7 +104,7 @@ class _Checks:
     is_full: bool = False
 
     def by_arrow(self, expectation: Expectation) -> ExpectationOutcome | None:
-        """Return the outcome if it takes no Spark."""
+        """Return the outcome, or None if it needs Spark."""
         if expectation.type in table_comparison.COMPILED:
             return self._compared(expectation)
         fixed = freshness.at(expectation, self.now)

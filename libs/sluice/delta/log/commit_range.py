@@ -57,7 +57,7 @@ class CommitActions:
 
     @property
     def replaces(self) -> str:
-        """Its operation if it replaced all rows, else nothing."""
+        """Operation that replaced all rows, or ''."""
         info: dict[str, Any] = next(
             (a["commitInfo"] for a in self.actions if "commitInfo" in a), {}
         )
@@ -83,7 +83,7 @@ class CommitRange:
 def commit_ranges(
     log: Log, after: int, upto: int, max_rows: int, max_bytes: int
 ) -> Iterator[CommitRange]:
-    """Yield the commits (after, upto], in ranges that end before a bound is passed."""
+    """Yield the commits (after, upto] as ranges, each within the bounds."""
     some, rows, size = list[CommitActions](), 0, 0
     for version in range(after + 1, upto + 1):
         commit = CommitActions(version, log.actions(version))

@@ -28,7 +28,7 @@ FILES, BYTES = 16, 128_000_000  # read at a time
 
 @dataclass(frozen=True)
 class File:
-    """A file. `kept`: true for the rows that it still has; `constants`: columns beside it."""
+    """A data file. `kept` masks its remaining rows; `constants` are columns stored outside it."""
 
     path: Path
     bytes: int

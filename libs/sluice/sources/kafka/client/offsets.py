@@ -91,7 +91,7 @@ class OffsetRange:
         return replace(self, following={**description.first, **self.following})
 
     def lag(self, description: TopicDescription) -> dict[int, int]:
-        """Return the messages of each partition that were not read, at most."""
+        """Return an upper bound of each partition's unread messages."""
         return {
             p: end - max(self.following.get(p, 0), description.first.get(p, 0))
             for p, end in description.following.items()
