@@ -61,6 +61,14 @@ bills:
         ),
         (
             "item = items.item",
+            "[item]",
+            (
+                "14: views.bills.join[0].on: "
+                "an equality is expected, such as 'id = items.id', not a list"
+            ),
+        ),
+        (
+            "item = items.item",
             "item > items.item",
             (
                 "14: views.bills.join[0].on: 'item > items.item' "

@@ -1,7 +1,8 @@
 """News of a table: its inputs' changes that it does not reflect, found without Spark.
 
-`plan`, `status` and DAGs all find here what is pending. What lies outside the lake (files,
-messages, tables of others) is looked at by the modules `pending` and `lag` of a table's kind.
+`status`, `run --changed` and DAGs find here what is pending; `plan`, which also chooses versions
+that fit together, compares by the same function. What lies outside the lake (files, messages,
+tables of others) is looked at by the modules `pending` and `lag` of a table's kind.
 """
 
 from collections.abc import Iterator

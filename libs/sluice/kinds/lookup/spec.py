@@ -23,9 +23,11 @@ class Join(Model):
     @field_validator("on", mode="before")
     @classmethod
     def _read_on(cls, on: Any, given: ValidationInfo) -> Any:
+        qualifier = str(given.data.get("dimension", "")).rpartition(".")[2]
+        if isinstance(on, list):
+            raise ValueError(f"an equality is expected, such as 'id = {qualifier}.id', not a list")
         if not isinstance(on, str):
             return on
-        qualifier = str(given.data.get("dimension", "")).rpartition(".")[2]
         return tuple((Expression.of(fact), column) for fact, column in read_pairs(on, qualifier))
 
     @property
