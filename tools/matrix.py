@@ -26,7 +26,7 @@ FOR_TESTS = (
 STEPS = {
     "": ("tests/declare", "tests/read", "tests/delta/test_protocol.py"),
     "spark": (
-        *("tests/language/test_type_rules.py", "tests/language/test_expressions.py"),
+        *("tests/language/typed/test_type_rules.py", "tests/language/test_expressions.py"),
         *("tests/interpreter", "tests/delta/writing/test_commit.py", "tests/kinds/test_chains.py"),
     ),
     "quality": (

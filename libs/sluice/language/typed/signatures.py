@@ -2,7 +2,7 @@
 
 Each line starts with a kind (see `families`) for each argument; `any` is not checked. A function
 has a line for each number of arguments that is described; calls with another number are accepted.
-Measured with Spark 4.2; `tests/language/test_type_rules.py` compares the table with it.
+Measured with Spark 4.2; `tests/language/typed/test_type_rules.py` compares the table with it.
 """
 
 _TABLE = """
