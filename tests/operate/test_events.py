@@ -163,7 +163,7 @@ def test_a_failed_batch_has_an_event_with_its_reason(project: Here, heard: list[
     assert project.sluice("run", "trips", "--changed").code == 4
     (failed,) = [e for e in heard if e["eventType"] == "FAIL"]
     assert failed["job"]["name"] == "trips.weather"
-    assert "not one of 1" in failed["run"]["facets"]["errorMessage"]["message"]
+    assert "none of 1 now" in failed["run"]["facets"]["errorMessage"]["message"]
     run = [e["eventType"] for e in heard if e["run"]["runId"] == failed["run"]["runId"]]
     assert run == ["START", "FAIL"]
 

@@ -168,7 +168,7 @@ def test_a_replay_that_finds_nothing_of_use_keeps_what_was_noted(
     lake.land(folder_of(0), a_json=BAD)
     events = lake.table("events")
     days = to_replay(lake.project, events)
-    with pytest.raises(QualityStop, match="not one of 3"):
+    with pytest.raises(QualityStop, match="none of 3"):
         list(replay(lake.spark, lake.project, events, days, RUN))
     assert (lake.noted(), len(lake.rows("events"))) == ({day(0): (5, 2, 3)}, 2)
     list(replay(lake.spark, lake.project, events, days, ALLOWED))

@@ -24,7 +24,7 @@ OfViews = Callable[[str], Table]
         (
             "[sales, clicks]",
             [
-                "from: clicks lacks id, price, tags; clicks has where_from, which sales has not: `select` the common columns"
+                "from: clicks lacks id, price, tags; clicks has where_from, which sales lacks: `select` the common columns"
             ],
         ),
         (

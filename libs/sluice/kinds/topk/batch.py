@@ -184,5 +184,5 @@ def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
         column = state.ranking.spec.limit
         yield (
             f"{state.ranking.view.id}: {column} is null in rows of {', '.join(named)}{more}: they "
-            "are ranked and not shown"
+            "are ranked but not shown"
         )
