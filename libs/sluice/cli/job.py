@@ -48,11 +48,11 @@ class Job:
     names: Sequence[str]
     config: Path
     given: Run
-    pins: Sequence[str]
     start: str | None
     end: str | None
     is_backfill: bool = False
     keeps_failures: bool = True
+    pins: Sequence[str] = ()
     beside: Project | None = None
 
     @cached_property
@@ -214,4 +214,4 @@ def _job(  # noqa: PLR0913 - the job's options
     keeps_failures: bool,
 ) -> Job:
     given = Run(run_id, full_refresh=full_refresh, allow_empty=allow_empty)
-    return Job(names, Path(config), given, pin, start, end, backfill, keeps_failures)
+    return Job(names, Path(config), given, start, end, backfill, keeps_failures, pin)
