@@ -66,8 +66,8 @@ def failed(project: Project, table: Table, run: str, at: datetime, error: str) -
     message = facets.error_message_run.ErrorMessageRunFacet(error, "PYTHON")
     inputs = [_dataset(project, name) for name in _stored(project, table)]
     output = _output(project, table, table.id, {})
-    told = {"errorMessage": message}
-    return _event("FAIL", table, run, at, told, inputs=inputs, outputs=[output])
+    of_error = {"errorMessage": message}
+    return _event("FAIL", table, run, at, of_error, inputs=inputs, outputs=[output])
 
 
 def _event(
@@ -75,7 +75,7 @@ def _event(
     table: Table,
     run: str,
     at: datetime,
-    told: Mapping[str, Any],
+    run_facets: Mapping[str, Any],
     **datasets: Any,
 ) -> event_v2.RunEvent:
     engine = facets.processing_engine_run.ProcessingEngineRunFacet(version_of("sluice"), "Sluice")
@@ -83,7 +83,7 @@ def _event(
     return event_v2.RunEvent(
         eventType=event_v2.RunState(kind),
         eventTime=at.isoformat(),
-        run=event_v2.Run(run, {**told, **_parent(), "processing_engine": engine}),
+        run=event_v2.Run(run, {**run_facets, **_parent(), "processing_engine": engine}),
         job=event_v2.Job(_namespace(), table.id, {"jobType": job_type}),
         **datasets,
     )

@@ -104,9 +104,8 @@ def plan_delivery(
     uri = layout(project).uri(table.id, INTERVALS)
     noted = intervals.deliveries(uri)
     known = tuple(intervals.replaced_by(noted, interval, table.id, zone))
-    if not allow_empty and not any(
-        d.rows_accepted for d in known
-    ):  # the gate checks only deliveries with rows
+    has_rows = any(d.rows_accepted for d in known)
+    if not allow_empty and not has_rows:  # the gate checks an interval that has some
         check_presence(table, spec, path, files)
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
     return Delivery(table, spec, interval, path, files, print_, known, uri, tuple(noted), zone)

@@ -93,8 +93,8 @@ def one_row(
     """Show why one row is as it is: the commit that last changed it, and where it comes from."""
     declared = _project()
     found, named = _table(declared, user, name), why.options(key, partition, rank, time)
-    told = why.why(declared, airflows_config(), found.id, named)
-    return _answer(why.page(_visit(request, declared), found, told))
+    answer = why.why(declared, airflows_config(), found.id, named)
+    return _answer(why.page(_visit(request, declared), found, answer))
 
 
 @app.get("/report/{file}")

@@ -53,25 +53,25 @@ def options(
     return given + ([f"--time={time}"] if time else [])
 
 
-def page(visit: Visit, table: Table, told: Mapping[str, Any]) -> Page:
+def page(visit: Visit, table: Table, answer: Mapping[str, Any]) -> Page:
     """Return the page of an explanation."""
     title, path = f"Why · {table.id} · Sluice", visit.path(visit.table(table.id))
-    heading, trouble = "Why this row is here", told.get("trouble")
+    heading, trouble = "Why this row is here", answer.get("trouble")
     if trouble:
         wrong = chapter(Text("It can't be shown", "wrong"), [trouble])
         return Page(title, heading, (), wrong, visit.foot, path)
     facts: list[tuple[str, Content]] = [
-        ("Last change", f"{told['change']}, version {told['version']}"),
-        ("When", told["at"]),
-        ("Batch", told["batch"]),
-        ("Run", visit.run(table.pipeline, told["run"])),
+        ("Last change", f"{answer['change']}, version {answer['version']}"),
+        ("When", answer["at"]),
+        ("Batch", answer["batch"]),
+        ("Run", visit.run(table.pipeline, answer["run"])),
     ]
-    inputs = (_input(visit, part) for part in told["from"])
-    return Page(title, heading, [Properties(facts)], [_change(told), *inputs], visit.foot, path)
+    inputs = (_input(visit, part) for part in answer["from"])
+    return Page(title, heading, [Properties(facts)], [_change(answer), *inputs], visit.foot, path)
 
 
-def _change(told: Mapping[str, Any]) -> Chapter:
-    before, after = told["before"] or {}, told["after"] or {}
+def _change(answer: Mapping[str, Any]) -> Chapter:
+    before, after = answer["before"] or {}, answer["after"] or {}
     columns = [(name, "mono") for name in ("Column", "Before", "After")]
     rows = [
         [name, *(cell(row[name]) if row else None for row in (before, after))]

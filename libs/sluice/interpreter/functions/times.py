@@ -7,6 +7,7 @@ from functools import partial
 
 from pyspark.sql import types as T
 
+from sluice.interpreter.functions.months import first_day, months_between, months_later, months_on
 from sluice.interpreter.functions.strings import text
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.as_text import date_of
@@ -130,7 +131,7 @@ def _timestamp_diff(arguments: list[Value]) -> Value:
         raise NotHere("timestampdiff of values that are not dates or timestamps")
     name = str(unit.literal).lower()
     if name in _MONTHS:
-        between, size = _months_between, _MONTHS[name]
+        between, size = months_between, _MONTHS[name]
     elif name in _SPANS:
         between, size = _micros_between, _SPANS[name]
     else:
@@ -151,7 +152,7 @@ def _timestamp_add(arguments: list[Value]) -> Value:
     name = str(unit.literal).lower()
     if name in _MONTHS:
         size = _MONTHS[name]
-        return each(moment.type, lambda n, v: _months_on(v, n * size), number, moment)
+        return each(moment.type, lambda n, v: months_on(v, n * size), number, moment)
     if name not in _SPANS:
         raise NotHere(f"the time unit {name!r}")
     span = _SPANS[name]
@@ -163,37 +164,8 @@ def _timestamp_add(arguments: list[Value]) -> Value:
     return each(moment.type, added, number, moment)
 
 
-def _months_on(moment: int, months: int) -> int:
-    return months_later(moment // DAY, months) * DAY + moment % DAY
-
-
 def _micros_between(start: int, end: int) -> int:
     return end - start
-
-
-def _months_between(start: int, end: int) -> int:
-    """Return the whole months from one time to another, as Java's `LocalDateTime.until` counts.
-
-    The end's day is one nearer to the start where its clock falls short of a whole day.
-    """
-    day, last = start // DAY, end // DAY
-    if last > day and end % DAY < start % DAY:
-        last -= 1
-    elif last < day and end % DAY > start % DAY:
-        last += 1
-    a, b = date_of(day), date_of(last)
-    months, days = (b.year - a.year) * 12 + b.month - a.month, b.day - a.day
-    return months - (months > 0 and days < 0) + (months < 0 and days > 0)
-
-
-def months_later(days: int, months: int) -> int:
-    """Return the day so many months later, or the last one of its month."""
-    found = date_of(days)
-    year, month = divmod(found.year * 12 + found.month - 1 + months, 12)
-    if not 1 <= year <= 9999:
-        raise NotHere("a date outside the years 1 to 9999")
-    last = calendar.monthrange(year, month + 1)[1]
-    return date(year, month + 1, min(found.day, last)).toordinal() - EPOCH
 
 
 def _add_months(arguments: list[Value]) -> Value:
@@ -209,25 +181,11 @@ def _last_day(arguments: list[Value]) -> Value:
     return each(DATE, last, _date(arguments[0]))
 
 
-def _first_day(unit: str, days: int) -> int:
-    found = date_of(days)
-    match unit:
-        case "week":
-            return days - found.weekday()
-        case "month" | "mon" | "mm":
-            return days - found.day + 1
-        case "quarter":
-            return date(found.year, (found.month - 1) // 3 * 3 + 1, 1).toordinal() - EPOCH
-        case "year" | "yyyy" | "yy":
-            return date(found.year, 1, 1).toordinal() - EPOCH
-    raise NotHere(f"the time unit {unit!r}")
-
-
 def _trunc(arguments: list[Value]) -> Value:
     value, unit = _date(arguments[0]), arguments[1].literal
     if not isinstance(unit, str):
         raise NotHere("trunc with a unit that is not a constant")
-    return each(DATE, partial(_first_day, unit.lower()), value)
+    return each(DATE, partial(first_day, unit.lower()), value)
 
 
 def _date_trunc(arguments: list[Value]) -> Value:
@@ -240,7 +198,7 @@ def _date_trunc(arguments: list[Value]) -> Value:
         return each(TIMESTAMP, lambda v: v - v % size, value)
     if unit in ("day", "dd"):
         return each(TIMESTAMP, lambda v: v - v % DAY, value)
-    return each(TIMESTAMP, lambda v: _first_day(unit, v // DAY) * DAY, value)
+    return each(TIMESTAMP, lambda v: first_day(unit, v // DAY) * DAY, value)
 
 
 def _from_utc(arguments: list[Value]) -> Value:
@@ -298,7 +256,7 @@ def later(arguments: list[Value]) -> Value:
     type_ = moment.type
 
     def shifted(v: int, by: tuple[int, int, int]) -> int:
-        return _months_on(v, by[0])
+        return months_on(v, by[0])
 
     return each(type_, shifted, _moment(moment), interval)
 

@@ -53,7 +53,7 @@ def foremost(state: TopKState, arrivals: DataFrame) -> DataFrame:
 def moved(
     state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column | None = None
 ) -> DataFrame:
-    """Return the kept rows after the prepared changes (with WEIGHT), in the form of `told`.
+    """Return the kept rows after the prepared changes (with WEIGHT), in the form of `as_changes`.
 
     `rows` holds the state of every touched group; other groups in it stay. `alive`: the groups that
     remain if windows expire.
@@ -70,11 +70,11 @@ def moved(
     standing = known.selectExpr("*", f"IF({stands}, _arrived, NULL) AS _standing")
     holds = f"_standing IS NOT NULL AND {at_or_before(order, '_standing', OLD)}"
     fell = f"_gone AND {OLD} IS NOT NULL AND NOT ({holds}) AS {FELL}"
-    return told(state, _trimmed(state, standing.selectExpr("*", fell)), rows.schema)
+    return as_changes(state, _trimmed(state, standing.selectExpr("*", fell)), rows.schema)
 
 
 def refilled(state: TopKState, rows: DataFrame, fresh: DataFrame) -> DataFrame:
-    """Return the changes from groups' kept `rows` to `fresh` ones, as `told` does."""
+    """Return the changes from groups' kept `rows` to `fresh` ones, as `as_changes` does."""
     key = [f"`{c}`" for c in state.key]
     old = rows.selectExpr(*key, *_kept_as_old(state))
     new = fresh.selectExpr(*key, f"{_struct(state)} AS {NEW}", *state.flags)
@@ -83,10 +83,10 @@ def refilled(state: TopKState, rows: DataFrame, fresh: DataFrame) -> DataFrame:
     rank = f"IF({NEW} IS NULL, NULL, {state.ranking.rank(NEW, f'{NEW} IS NULL')}) AS {RANK}"
     ranked = _with_old_rank(state, paired).selectExpr("*", rank)
     found = ranked.selectExpr("*", f"false AS {SHORT}", f"false AS {FELL}")
-    return told(state, found, rows.schema)
+    return as_changes(state, found, rows.schema)
 
 
-def told(state: TopKState, moves: DataFrame, schema: StructType) -> DataFrame:
+def as_changes(state: TopKState, moves: DataFrame, schema: StructType) -> DataFrame:
     """Return rows that change: the state's columns, RANK, CHANGE, SHOWN_CHANGE, SHORT and FELL.
 
     A row has its new values, or its old ones if it was removed.
