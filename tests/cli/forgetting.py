@@ -12,7 +12,7 @@ from sluice.read.lake import open_lake
 from sluice.terminal.output import to_json
 
 ANNA, BOB, EVE = "Anna Kowalska", "Bob Marley", "Eve O'Neil"
-PEOPLE = {4711: ANNA, 4712: BOB, 4713: EVE}
+PEOPLE = {471004711: ANNA, 471004712: BOB, 471004713: EVE}
 
 
 def rows(project: Project, *tables: str) -> dict[str, list[str]]:

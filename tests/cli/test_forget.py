@@ -135,10 +135,10 @@ def test_no_byte_of_a_subject_is_left_and_every_view_follows(project: Here, tmp_
     assert done["trips.sales", "rows deleted"] == 2
     assert done["trips.sales__quarantine", "rows deleted"] == 1
     assert receipt["elsewhere"].keys() == {"trips.people", "trips.people__deliveries"}
-    receipt = forgotten(project, "people", "--key", "4711")
+    receipt = forgotten(project, "people", "--key", "471004711")
     assert receipt["elsewhere"].keys() == {"trips.visits", "trips.visits__deliveries"}
     assert list(places(project, ANNA)) == []
-    forgotten(project, "visits", "--where", "id = 4711")
+    forgotten(project, "visits", "--where", "id = 471004711")
     others = {i: name for i, name in PEOPLE.items() if name != ANNA}
     as_without(project, tmp_path / "other", without(ANNA), others)
 
@@ -147,8 +147,8 @@ def test_rows_that_come_later_are_quarantined_without_their_values(
     project: Here, tmp_path: Path
 ) -> None:
     forgotten(project, "sales", "--where", f"person = '{ANNA}'")
-    forgotten(project, "people", "--key", "4711")
-    forgotten(project, "visits", "--where", "id = 4711")
+    forgotten(project, "people", "--key", "471004711")
+    forgotten(project, "visits", "--where", "id = 471004711")
     land(project, {**SALES, 3: [sale(ANNA, 3, 1), sale(EVE, 3, 1)]}, PEOPLE)
     project.land("sales", 2, [*SALES[2], sale(ANNA, 2, 2)])
     for day in ("01", "02", "03"):
@@ -164,7 +164,7 @@ def test_rows_that_come_later_are_quarantined_without_their_values(
 
 
 def test_a_source_that_is_dropped_does_not_bring_a_forgotten_subject_back(project: Here) -> None:
-    forgotten(project, "visits", "--where", "id = 4711")
+    forgotten(project, "visits", "--where", "id = 471004711")
     dropped = project.sluice("drop", "visits", "--now", "--json")
     assert "trips.visits__forgotten" not in {record["table"] for record in dropped.records}
     assert "unknown table 'visits'" in project.sluice("drop", "visits").err
@@ -173,7 +173,7 @@ def test_a_source_that_is_dropped_does_not_bring_a_forgotten_subject_back(projec
     project.declare(SHOP)
     assert project.sluice("run", "trips").code == 0
     ids = {row["id"] for row in project.sluice("read", "visits", "--json").records}
-    assert ids == PEOPLE.keys() - {4711}
+    assert ids == PEOPLE.keys() - {471004711}
 
 
 KILLS = [
@@ -219,7 +219,7 @@ def test_a_killed_attempt_by_a_condition_is_finished_though_no_row_meets_it_any_
     delivered = "trips.sales" if asked[0] == "sales" else "trips.people__deliveries"
     assert counts[delivered, "rows deleted"] >= (0 if place.startswith("committed") else 2)
     assert "forgetting:" not in project.sluice("status").out
-    word = "4711" if asked[0] == "people" else ANNA
+    word = "471004711" if asked[0] == "people" else ANNA
     left = {path.split("/")[2] for path in places(project, word)}
     kept = {f"{asked[0]}__forgetting", delivered.split(".")[1], "towns", "spent", "spent__state"}
     assert left & {asked[0], *kept} == set()
@@ -258,7 +258,7 @@ def test_what_names_no_subject_is_refused_and_changes_nothing(
 
 def test_half_a_key_is_no_wrong_value(project: Here) -> None:
     for command in ("why", "why-not"):
-        ended = project.sluice(command, "visits", "4711")
+        ended = project.sluice(command, "visits", "471004711")
         said = "the key of 'visits' is (id, shop): 1 value doesn't fit it"
         assert (ended.code, said in ended.err) == (2, True), ended.err
 
@@ -266,25 +266,25 @@ def test_half_a_key_is_no_wrong_value(project: Here) -> None:
 def test_two_at_once_and_a_preview_at_work_are_named(project: Here) -> None:
     lake = project.folder / "lake"
     held = lock(lake)
-    refused = project.sluice("forget", "people", "--key", "4711")
+    refused = project.sluice("forget", "people", "--key", "471004711")
     assert (refused.code, "another `sluice forget` is running" in refused.err) == (3, True)
     os.close(held or 0)
     (lake / "__preview" / "a").mkdir(parents=True)
     held = lock(lake / "__preview" / "a")
-    refused = project.sluice("forget", "people", "--key", "4711")
+    refused = project.sluice("forget", "people", "--key", "471004711")
     assert (refused.code, "a preview is running" in refused.err) == (3, True)
     os.close(held or 0)
-    assert forgotten(project, "people", "--key", "4711")["is_proven"]
+    assert forgotten(project, "people", "--key", "471004711")["is_proven"]
 
 
 def test_environments_which_share_the_rows_are_named(project: Here) -> None:
     assert project.sluice("env", "create", "dev").code == 0
-    refused = project.sluice("forget", "people", "--key", "4711")
+    refused = project.sluice("forget", "people", "--key", "471004711")
     assert (refused.code, "environments have these rows, too: dev" in refused.err) == (2, True)
-    refused = project.sluice("--env", "dev", "forget", "people", "--key", "4711")
+    refused = project.sluice("--env", "dev", "forget", "people", "--key", "471004711")
     assert (refused.code, "is the environment 'dev'" in refused.err) == (2, True)
     assert project.sluice("env", "drop", "dev").code == 0
-    assert forgotten(project, "people", "--key", "4711")["is_proven"]
+    assert forgotten(project, "people", "--key", "471004711")["is_proven"]
 
 
 def test_tables_that_can_not_follow_are_named_before_anything_is_done(project: Here) -> None:
@@ -327,19 +327,19 @@ sources:
 """
 
 
-@pytest.mark.parametrize("asked", [("--key", "4711"), ("--where", "seconds = 5")])
+@pytest.mark.parametrize("asked", [("--key", "471004711"), ("--where", "seconds = 5")])
 def test_quarantined_rows_are_found_by_the_names_that_files_give_their_columns(
     tmp_path: Path, asked: tuple[str, ...]
 ) -> None:
     project = Here(tmp_path)
     project.declare(CALLED)
-    good = [{"Caller Nr": 4711, "seconds": 5}, {"Caller Nr": 4712, "seconds": 6}]
+    good = [{"Caller Nr": 471004711, "seconds": 5}, {"Caller Nr": 471004712, "seconds": 6}]
     bad = [{"Caller Nr": i, "seconds": f"few of {who}"} for i, who in PEOPLE.items()]
     project.land("calls", 1, [*good, *bad])
     assert project.sluice("run", "trips").code == 0
     assert list(places(project, ANNA)) != []
     if asked[0] == "--key":  # what the search alone would say
-        found = Sought(pa.table({"id": [4711]}), in_files={"id": "Caller Nr"})
+        found = Sought(pa.table({"id": [471004711]}), in_files={"id": "Caller Nr"})
         assert "trips.calls__quarantine" in found.search(f"{tmp_path}/lake", "none").found
     done = {line["place"]: line["count"] for line in forgotten(project, "calls", *asked)["done"]}
     assert done["trips.calls__quarantine"] >= 1

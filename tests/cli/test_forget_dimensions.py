@@ -51,7 +51,7 @@ def stays_forgotten(project: Project, name: str) -> None:
         of_dimensions(project, day, {**PEOPLE, 5: f"somebody {day}"})
         assert project.sluice("load", name).code == 0
     before = rows(project, name)[name]
-    receipt = forgotten(project, name, "--key", "4711")
+    receipt = forgotten(project, name, "--key", "471004711")
     assert (receipt["elsewhere"], list(places(project, ANNA))) == ({}, [])
     assert rows(project, name)[name] == [row for row in before if ANNA not in row] != before
     for day in (3, 1):  # a log is then read whole, because a file of it has changed
@@ -93,12 +93,12 @@ def visited(project: Project, lookups: str) -> None:
 def test_lookups_follow_a_row_of_a_dimension_that_is_forgotten(tmp_path: Path) -> None:
     project = Here(tmp_path)
     visited(project, LOOKUPS)
-    receipt = forgotten(project, "people", "--key", "4711")
+    receipt = forgotten(project, "people", "--key", "471004711")
     assert receipt["elsewhere"] == {"trips.visits": 2}
     assert list(places(project, ANNA)) == []
     names = [row["name"] for row in project.sluice("read", "called", "--json").records]
     assert sorted(names) == [BOB, EVE]
-    for key, why in ((4711, "forgotten"), (4714, "never delivered")):
+    for key, why in ((471004711, "forgotten"), (471004714, "never delivered")):
         assert f"trips.people: {why}, " in project.sluice("why-not", "people", str(key)).out
 
 
@@ -107,7 +107,7 @@ def test_lookups_that_do_not_follow_are_rebuilt_and_a_log_keeps_no_row(
 ) -> None:
     project = Project(tmp_path / "lookups", remote)
     visited(project, LOOKUPS.replace("refresh: true, ", ""))
-    forgotten(project, "people", "--key", "4711")
+    forgotten(project, "people", "--key", "471004711")
     assert list(places(project, ANNA)) == []
     names = [row["name"] for row in project.sluice("read", "called", "--json").records]
     assert sorted(names) == [BOB, EVE]
@@ -118,8 +118,8 @@ def test_lookups_that_do_not_follow_are_rebuilt_and_a_log_keeps_no_row(
 def test_a_killed_forget_of_a_dimension_is_finished(tmp_path: Path, place: str) -> None:
     project = Here(tmp_path)
     visited(project, LOOKUPS)
-    assert project.killed(place, "forget", "people", "--key", "4711") == -9
-    forgotten(project, "people", "--key", "4711")
+    assert project.killed(place, "forget", "people", "--key", "471004711") == -9
+    forgotten(project, "people", "--key", "471004711")
     assert list(places(project, ANNA)) == []
     assert sorted(json.loads(row)["name"] for row in rows(project, "people")["people"]) == [
         BOB,

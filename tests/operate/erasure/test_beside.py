@@ -52,21 +52,21 @@ def project(tmp_path: Path) -> Here:
 
 
 def test_a_table_is_not_kept_for_a_week_in_the_middle_of_a_forget(project: Here) -> None:
-    asked = ("visits", "--where", "id = 4711")
+    asked = ("visits", "--where", "id = 471004711")
     assert project.killed("noted:visits", "forget", *asked) == -9
     refused = project.sluice("drop", "visits")
     assert (refused.code, "a `sluice forget` of it has not ended" in refused.err) == (2, True)
     assert (project.folder / "lake/trips/visits").is_dir()
     forgotten(project, *asked)
     assert project.sluice("drop", "visits").code == 0
-    assert not [place for place in places(project, "4711") if "visits" in place]
+    assert not [place for place in places(project, "471004711") if "visits" in place]
 
 
 def test_with_now_it_leaves_nothing_of_the_subjects(project: Here) -> None:
-    asked = ("visits", "--where", "id = 4711")
+    asked = ("visits", "--where", "id = 471004711")
     assert project.killed("noted:visits", "forget", *asked) == -9
     assert project.sluice("drop", "visits", "--now").code == 0
-    assert not [place for place in places(project, "4711") if "visits" in place]
+    assert not [place for place in places(project, "471004711") if "visits" in place]
     left = {path.name for path in (project.folder / "lake/trips").glob("visits*")}
     assert left == {"visits__forgotten"}
 
@@ -88,11 +88,13 @@ def test_a_delivery_between_its_pieces_is_kept_and_they_go_on(
         return unmark(filing, slices)
 
     monkeypatch.setattr(forgetting, "unmark", beside)
-    asked = Asked("id = 4711", lambda schema, uri: by_condition(visits, schema, uri, "id = 4711"))
+    asked = Asked(
+        "id = 471004711", lambda schema, uri: by_condition(visits, schema, uri, "id = 471004711")
+    )
     assert forget(Spark(loaded.spark), loaded, visits, asked).is_proven
     assert len(races) == 4
-    assert not list(places(project, "4711"))
-    assert {4712, 4713, 99} == {
+    assert not list(places(project, "471004711"))
+    assert {471004712, 471004713, 99} == {
         row["id"] for row in open_lake(project.folder / "config").table("visits").read()
     }
 
@@ -119,7 +121,9 @@ def test_a_delivery_while_rows_are_counted_keeps_its_note_and_counts(
         return found
 
     monkeypatch.setattr(forgetting, "rows_by", beside)
-    asked = Asked("id = 4711", lambda schema, uri: by_condition(visits, schema, uri, "id = 4711"))
+    asked = Asked(
+        "id = 471004711", lambda schema, uri: by_condition(visits, schema, uri, "id = 471004711")
+    )
     assert forget(Spark(loaded.spark), loaded, visits, asked).is_proven
     noted = deliveries(layout(loaded).uri(visits.id, "intervals"))
     assert [d.rows_accepted for d in noted] == [4, 1, 4]
@@ -133,7 +137,7 @@ def as_calls() -> str:
 def test_a_name_whose_forgotten_subjects_are_left_is_given_to_no_other_source(
     project: Here,
 ) -> None:
-    forgotten(project, "visits", "--where", "id = 4711")
+    forgotten(project, "visits", "--where", "id = 471004711")
     assert project.sluice("drop", "visits", "--now").code == 0
     project.declare(as_calls())
     assert project.sluice("run", "trips").code == 0
@@ -147,7 +151,7 @@ def test_a_name_whose_forgotten_subjects_are_left_is_given_to_no_other_source(
 
 @pytest.mark.parametrize("before", ["visits__intervals", "visits__forgotten", "visits#2"])
 def test_a_rename_that_was_killed_moves_forgotten_subjects_once(project: Here, before: str) -> None:
-    forgotten(project, "visits", "--where", "id = 4711")
+    forgotten(project, "visits", "--where", "id = 471004711")
     project.declare(as_calls())
     assert project.killed(f"renaming:{before}", "rename", "visits", "calls") == -9
     done = project.sluice("rename", "visits", "calls")
@@ -157,4 +161,4 @@ def test_a_rename_that_was_killed_moves_forgotten_subjects_once(project: Here, b
     assert not list((project.folder / "lake/trips").glob("visits*"))
     assert project.sluice("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02").code == 0
     ids = {row["id"] for row in project.sluice("read", "calls", "--json").records}
-    assert ids == PEOPLE.keys() - {4711}
+    assert ids == PEOPLE.keys() - {471004711}
