@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sluice.gate.counting.batch_counts import KeptCounts
+from sluice.gate.outcomes.anomalies import LEAST_HISTORY
 from sluice.language.internal import QUALITY
 from sluice.pages.elements import (
     Card,
@@ -204,8 +205,10 @@ def _unusual(batches: Sequence[KeptCounts]) -> Content:
     ]
     if found or not batches:
         return chapter("Unusual batches", found[:UNUSUAL_SHOWN])
-    few = "; fewer than eight are too few to say" if len(batches) < 8 else ""
-    said = f"Nothing unusual in rows, nulls and keys among the last {len(batches)} batches{few}."
+    said = f"Nothing unusual in rows, nulls and keys among the last {len(batches)} batches."
+    if len(batches) < LEAST_HISTORY:
+        least = f"{len(batches)} of at least {LEAST_HISTORY}"
+        said = f"Too few batches to say what is unusual: {least}."
     return Text(said, "line soft small")
 
 
