@@ -24,7 +24,7 @@ from sluice.engine.advance import Run
 from sluice.sources.kafka.client.broker import Brokers, PolledMessages
 from sluice.sources.kafka.client.message import Message, bytes_of, in_columns
 from sluice.sources.kafka.client.offsets import Offsets, TopicDescription
-from sluice.sources.kafka.spec import MessageFormat
+from sluice.sources.topic import MessageFormat
 from sluice.spark.session import Spark, with_spark
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'

@@ -12,7 +12,7 @@ from tests.support.protobuf import descriptors, file
 from tests.support.protobuf import message as message_type
 
 from sluice.sources.kafka.formats.protobuf.types import pool_of
-from sluice.sources.kafka.spec import MessageFormat, ValueFormat
+from sluice.sources.topic import MessageFormat, ValueFormat
 
 FORMATS: tuple[MessageFormat, ...] = ("json", "debezium-json", "avro", "debezium-avro", "protobuf")
 COLUMNS = {

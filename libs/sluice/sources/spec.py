@@ -12,9 +12,9 @@ from sluice.declare.text.document import Where
 from sluice.language.internal import DELIVERIES
 from sluice.language.interval import Duration, Schedule
 from sluice.language.path_pattern import check_pattern
-from sluice.sources.foreign.spec import ForeignTable
-from sluice.sources.kafka.spec import Topic, ValueFormat
+from sluice.sources.followed_table import ForeignTable
 from sluice.sources.own_paths import same_path
+from sluice.sources.topic import Topic, ValueFormat
 
 NO_INTERVALS = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
 AS_FOLLOWED = (

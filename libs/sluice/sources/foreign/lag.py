@@ -10,7 +10,7 @@ from sluice.delta.log.position import head
 from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import DELIVERIES
 from sluice.read.pending import Unread
-from sluice.sources.foreign.spec import ForeignTable
+from sluice.sources.followed_table import ForeignTable
 from sluice.sources.foreign.versions import VersionRange, check_columns, check_files
 
 VERSION = "version"

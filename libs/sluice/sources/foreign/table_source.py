@@ -17,8 +17,8 @@ from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Delivery, judged
+from sluice.sources.followed_table import ForeignTable
 from sluice.sources.foreign.rows import rows_of
-from sluice.sources.foreign.spec import ForeignTable
 from sluice.sources.foreign.versions import VersionRange, check_columns, check_files
 from sluice.sources.ingest import replace_interval
 from sluice.sources.spec import Source

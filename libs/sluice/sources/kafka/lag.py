@@ -11,8 +11,8 @@ from sluice.read.pending import Unread
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import moment_of
 from sluice.sources.kafka.client.offsets import OffsetRange
-from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
+from sluice.sources.topic import Topic
 
 ANSWER_S = 5.0  # a person waits for it
 

@@ -16,8 +16,8 @@ from sluice.sources.kafka.batches import INSTANT
 from sluice.sources.kafka.decoding.rows import rows_of
 from sluice.sources.kafka.formats.readers import reader_of
 from sluice.sources.kafka.formats.records import FormatReader
-from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
+from sluice.sources.topic import Topic
 
 
 class MessageSource(NamedTuple):

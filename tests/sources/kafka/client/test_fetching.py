@@ -14,7 +14,7 @@ from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Duration
 from sluice.sources.kafka.client.broker import Brokers
 from sluice.sources.kafka.client.message import one_by_one
-from sluice.sources.kafka.spec import Topic
+from sluice.sources.topic import Topic
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from sluice.sources.kafka.client.message import Message
 from sluice.sources.kafka.formats.readers import reader_of
 from sluice.sources.kafka.formats.records import Unusable
 from sluice.sources.kafka.formats.registry import check_registry
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 Made = Callable[..., Topical]
 ROW = {

@@ -25,7 +25,7 @@ from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.decoded import FAULT, ID, decoded_all
 from sluice.sources.kafka.formats.readers import reader_of
 from sluice.sources.kafka.formats.records import FormatReader, Unusable
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 Schema = dict[str, Any]
 MONEY = {"type": "record", "name": "shop.Money", "fields": [{"name": "cents", "type": "long"}]}

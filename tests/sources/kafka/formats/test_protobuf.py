@@ -20,7 +20,7 @@ from sluice.sources.kafka.formats.protobuf.types import declared_type
 from sluice.sources.kafka.formats.protobuf.values import value_of
 from sluice.sources.kafka.formats.readers import reader_of
 from sluice.sources.kafka.formats.records import Unusable
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 DECLARED = {"format": "protobuf", "files": ["order.desc"], "message": "shop.Order"}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import Retryable, UsageError
-from sluice.sources.kafka.spec import Topic
+from sluice.sources.topic import Topic
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError

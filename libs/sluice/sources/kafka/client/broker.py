@@ -29,7 +29,7 @@ from sluice.sources.kafka.client.message import (
     one_by_one,
 )
 from sluice.sources.kafka.client.offsets import Offsets, TopicDescription
-from sluice.sources.kafka.spec import Topic
+from sluice.sources.topic import Topic
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from sluice.declare.text.document import Where
 from sluice.extras import is_installed
 from sluice.language.names import unknown
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 
 def check_fields(value: ValueFormat, columns: Iterable[str]) -> Iterator[tuple[Where, str]]:

@@ -3,7 +3,7 @@
 from sluice.extras import require
 from sluice.sources.kafka.formats.debezium.envelopes import debezium
 from sluice.sources.kafka.formats.records import FormatReader, plain
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 
 def reader_of(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:

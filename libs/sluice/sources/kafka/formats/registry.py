@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 from sluice.errors import Retryable, UsageError
 from sluice.sources.kafka.client.connection import registry_address
 from sluice.sources.kafka.formats.records import Unusable
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 ANSWER_S = 15.0
 ANY_ID = 1

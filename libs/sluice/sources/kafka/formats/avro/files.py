@@ -23,7 +23,7 @@ from fastavro.schema import (
 from sluice.sources.kafka.formats.avro.value import decoded_from
 from sluice.sources.kafka.formats.json.messages import of_text
 from sluice.sources.kafka.formats.records import FormatReader, Unusable, plain, several
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 MARKER, HEADER = b"\xc3\x01", 10  # bytes before a single object: the marker and a fingerprint
 

@@ -23,7 +23,7 @@ from sluice.sources.kafka.formats.records import (
     plain,
 )
 from sluice.sources.kafka.formats.registry import Registry
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 PREFIX = 5  # bytes before the value
 MARK = 16  # bytes after it, when many are decoded at once

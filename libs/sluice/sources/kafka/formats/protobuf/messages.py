@@ -17,7 +17,7 @@ from sluice.sources.kafka.formats.protobuf.types import declared_type, nth_type,
 from sluice.sources.kafka.formats.protobuf.values import value_of
 from sluice.sources.kafka.formats.records import FormatReader, Unusable, plain
 from sluice.sources.kafka.formats.registry import Registry
-from sluice.sources.kafka.spec import ValueFormat
+from sluice.sources.topic import ValueFormat
 
 SERIALIZED = "?format=serialized"
 NUMBERS = 5  # bytes before the numbers of the message
