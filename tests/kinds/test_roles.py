@@ -16,7 +16,7 @@ from sluice.engine.planning.nodes import Maker
 from sluice.engine.query.absence import Absence
 from sluice.engine.query.lineage import Lineage
 from sluice.engine.query.unstored import Unstored
-from sluice.operate.delivering import Delivering
+from sluice.operate.delivering import Delivering, Resuming
 from sluice.operate.explain import Planned
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
@@ -35,6 +35,7 @@ PROTOCOLS: dict[str, type] = {
     "lag": Lagging,
     "plan": Planned,
     "deliver": Delivering,
+    "resume": Resuming,
     "commands": Commands,
     "page": Block,
 }

@@ -17,8 +17,8 @@ from tests.cli.test_preview import PIPELINE
 from tests.cli.trips import Here
 
 from sluice.declare.meaning.column_lineage import InputColumn, made_from
+from sluice.operate.delivering import delivering
 from sluice.read.lake import open_lake
-from sluice.sources.address import address
 
 Event = dict[str, Any]
 ROWS = [
@@ -153,7 +153,8 @@ def test_what_is_followed_names_the_table_of_others_with_its_version_or_the_topi
         heard.clear()
     monkeypatch.setenv("AIRFLOW_CONN_SHOP", "kafka://broker.example:9093")
     lake = open_lake(tmp_path / "config").project
-    assert address(lake, lake.graph.table("clicks")) == "kafka://broker.example:9093/clicks"
+    clicks = lake.graph.table("clicks")
+    assert delivering(clicks).address(lake, clicks) == "kafka://broker.example:9093/clicks"
 
 
 def test_a_failed_batch_has_an_event_with_its_reason(project: Here, heard: list[Event]) -> None:

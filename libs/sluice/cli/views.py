@@ -26,13 +26,13 @@ from sluice.operate.definitions.rebuild import check_asked
 from sluice.operate.definitions.rebuild import rebuild as rebuild_table
 from sluice.operate.definitions.redefined import meanings, redefined_parts, to_rebuild
 from sluice.operate.definitions.revision import other_project
+from sluice.operate.delivering import resume
 from sluice.operate.explain import Part, explain_all, parts_of_query
 from sluice.operate.run_failures import raise_all
 from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.upkeep.maintain import maintain as maintain_tables
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
-from sluice.sources.resume import resume
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.fitting import print_fitted
 from sluice.terminal.options import config_option, format_option

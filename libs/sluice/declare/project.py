@@ -1,5 +1,6 @@
 """The whole configuration: `sluice.yaml`, and a file per pipeline in `pipelines/`."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from os import environ as process_environ
@@ -126,6 +127,10 @@ class Project(Model):
     def resolve(self, path: str) -> str:
         """Resolve a path against the project's root, unless it is absolute or has a scheme."""
         return path if "://" in path else str(self.root / path)
+
+    def address(self, spec: TableSpec) -> str:
+        """Return the place of a table's files, up to the first placeholder; '' if it has none."""
+        return self.resolve(re.split(r"[{*]", spec.place)[0]) if spec.place else ""
 
     def within(self, name: str) -> "Project":
         """Return the project in an environment of its lake. Raises UsageError if it has none."""

@@ -16,6 +16,7 @@ modules, called parts, are these:
     lag       `unread(...)`, `outside(...)`: what was not read yet outside (read.pending)
     plan      `deliveries_ahead(...)`: next deliveries, for `sluice plan` (operate.explain)
     deliver   `deliver(...)`, `replay(...)`, ...: of delivered tables (operate.delivering)
+    resume    `resume(...)`: continues elsewhere in what a table follows (operate.delivering)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `chapters(lake, table, why)`: its block on Airflow's page (airflow.page.block)
 
@@ -62,6 +63,7 @@ ROLES = (
     "lag",
     "plan",
     "deliver",
+    "resume",
     "commands",
     "page",
 )

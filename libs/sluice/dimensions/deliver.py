@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.notes.intervals import Note
 from sluice.dimensions.load import load
 from sluice.dimensions.rebuild import rebuild
 from sluice.engine.advance import Run
@@ -12,7 +13,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.spark.session import Spark
 
-__all__ = ["checks", "deliver", "follow", "rebuild", "replay"]
+__all__ = ["address", "checks", "deliver", "files_read", "follow", "rebuild", "replay"]
 
 
 def deliver(
@@ -42,3 +43,13 @@ def replay(
 def checks(project: Project, table: Table) -> Iterator[Callable[[], object]]:
     """Check nothing: a load reads what there is."""
     return iter(())
+
+
+def address(project: Project, table: Table) -> str:
+    """Return the folder of its files, or the foreign table."""
+    return project.address(table.spec)
+
+
+def files_read(project: Project, table: Table, note: Note) -> tuple[str, ...]:
+    """Name none: its rows name no delivery."""
+    return ()

@@ -6,8 +6,10 @@ from typing import Protocol, cast
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
+from sluice.delta.notes.intervals import Note
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
+from sluice.errors import UsageError
 from sluice.language.interval import Interval
 from sluice.spark.session import Spark
 
@@ -54,7 +56,40 @@ class Delivering(Protocol):
         """Yield what raises an error if the next delivery can't succeed. Asks brokers, too."""
         ...
 
+    def address(self, project: Project, table: Table) -> str:
+        """Return the origin of the rows: a landing folder, a foreign table, or a topic.
+
+        Raises UsageError if the environment lacks a connection.
+        """
+        ...
+
+    def files_read(self, project: Project, table: Table, note: Note) -> tuple[str, ...]:
+        """Return the files that a delivery has read; of another's table, its versions."""
+        ...
+
+
+class Resuming(Protocol):
+    """Module `resume` of a kind whose tables may follow a place outside the lake."""
+
+    def resume(self, project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
+        """Continue at the newest end, or the oldest, as `resume` of this module."""
+        ...
+
 
 def delivering(table: Table) -> Delivering:
     """Return what delivers a table that is delivered from outside."""
     return cast(Delivering, kind(table.kind).part("deliver"))
+
+
+def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
+    """Continue at the newest end, or the oldest. The gap is noted in the commit; no row changes.
+
+    Raises UsageError if the table follows nothing, or if nothing was read yet.
+    """
+    if not table.spec.is_followed:
+        raise UsageError(
+            f"{table.id} follows neither a Kafka topic nor a Delta table: --from applies only "
+            "to these"
+        )
+    resuming = cast(Resuming, kind(table.kind).part("resume"))
+    return resuming.resume(project, table, run, latest=latest)

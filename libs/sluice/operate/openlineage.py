@@ -20,8 +20,8 @@ from sluice.delta.log.position import Position
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import declared
+from sluice.operate.delivering import delivering
 from sluice.read.stored.commits import Commit, commit
-from sluice.sources.address import address
 
 PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run, as other integrations have it
 set_producer(f"https://pypi.org/project/sluice/{version_of('sluice')}")
@@ -126,7 +126,7 @@ def _inputs(
         count = facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rows)
         is_only = rows is not None and len(versions) == 1
         yield _dataset(project, name, known, {"inputStatistics": count} if is_only else {})
-    if outside := address(project, table):
+    if table.is_delivered and (outside := delivering(table).address(project, table)):
         count = facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rows)
         counted = {"inputStatistics": count} if rows is not None else {}
         reached = _reached(project, table, reports[-1])

@@ -22,12 +22,12 @@ from sluice.engine.computing.horizon import recorded_horizon
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.taken_columns import grown
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import UsageError
 from sluice.extras import require
 from sluice.operate.upkeep.invariants import faults
-from sluice.sources.evolution import grown
 from sluice.spark.session import Spark
 
 SAMPLES = 20
@@ -68,7 +68,7 @@ class Verification:
 def verify(spark: Spark, project: Project, table: Table) -> list[Verification]:
     """Return the verdicts of the table and of the internal tables behind it."""
     context = Context.of(project)
-    nodes = {node.id: node for node in nodes_of(grown(project, table), context.graph)}
+    nodes = {node.id: node for node in nodes_of(grown(context.lake, table), context.graph)}
     verdicts = {name: _verify(spark, context, node) for name, node in nodes.items()}
     for table_id, found in faults(project, table).items():
         verdict = verdicts.get(table_id) or _as_delivered(context, table_id)

@@ -7,23 +7,26 @@ from functools import partial
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.delta.notes.intervals import check_kept, deliveries
+from sluice.delta.notes.intervals import Note, check_kept, deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.read.pending import unread
+from sluice.sources.foreign.versions import range_of, shown
 from sluice.sources.ingest import check_source, follow
 from sluice.sources.ingest import deliver as deliver_interval
 from sluice.sources.kafka.backfill import backfill_topic
+from sluice.sources.kafka.client.connection import client_settings
 from sluice.sources.kafka.formats.registry import check_registry
+from sluice.sources.landed import landed
 from sluice.sources.rebuild import rebuild
 from sluice.sources.spec import Source
 from sluice.sources.stream import ingest_stream, replay_stream
 from sluice.spark.session import Spark
 
-__all__ = ["checks", "deliver", "follow", "rebuild", "replay"]
+__all__ = ["address", "checks", "deliver", "files_read", "follow", "rebuild", "replay"]
 
 
 def deliver(
@@ -67,6 +70,27 @@ def checks(project: Project, table: Table) -> Iterator[Callable[[], object]]:
         yield partial(unread, project, table)
     if spec.value and spec.value.registry:
         yield partial(check_registry, spec.value, table.id)
+
+
+def address(project: Project, table: Table) -> str:
+    """Return the landing folder, the foreign table, or the topic at its first broker."""
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if spec.kafka is None:
+        return project.address(spec)
+    settings = client_settings(spec.kafka.connection, table.id)
+    return f"kafka://{settings['bootstrap.servers'].split(',')[0]}/{spec.kafka.topic}"
+
+
+def files_read(project: Project, table: Table, note: Note) -> tuple[str, ...]:
+    """Return the files that a delivery has read; of another's table, its place and versions."""
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if spec.delta and (read := range_of(note.files)):
+        return (f"{project.resolve(spec.delta.path)}, {shown(*read[1:])}",)
+    if spec.delivery == "stream":
+        return ()
+    return tuple(file.shown for file in landed(project, table, note.interval)[1])
 
 
 def _check_intervals(project: Project, table: Table) -> None:

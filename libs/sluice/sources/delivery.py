@@ -20,6 +20,7 @@ from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
 from sluice.delta.writing.schema_evolution import columns_at
+from sluice.engine.planning.taken_columns import widened
 from sluice.engine.query.operator import names
 from sluice.errors import UsageError
 from sluice.files.conversion import BLOCK, ROW
@@ -30,7 +31,7 @@ from sluice.gate.gate import Gate
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
 from sluice.sources.conflicts import with_conflicts
-from sluice.sources.evolution import taken, widened
+from sluice.sources.evolution import taken
 from sluice.sources.landed import landed
 from sluice.sources.spec import Source
 

@@ -6,25 +6,23 @@ Parquet states a column's type; CSV and JSON bring texts. Views read only the co
 name, so a taken column does not affect them until it is declared.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from sluice.declare.declared import Column, Declared
-from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.writing.schema_evolution import add_columns, columns_at
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.taken_columns import beyond, grown
 from sluice.files.filehead import FileHead
 from sluice.files.formats import json_lines
 from sluice.files.json_texts import names_of_lines
 from sluice.files.parquet_types import NANOS, VOID
-from sluice.language.internal import DELIVERIES, internal
-from sluice.language.names import RESERVED_PREFIX, check_name
+from sluice.language.names import check_name
 from sluice.language.typed.coercion import common
 from sluice.language.typed.types import INTEGERS
 from sluice.sources.spec import Source
@@ -53,7 +51,7 @@ def taken(
     session: SparkSession, spec: Declared, heads: Sequence[FileHead], stored: StructType
 ) -> ExtraColumns:
     """Return the columns that the source takes of these files. One Spark job, for JSON only."""
-    known = tuple(_beyond(spec.types, stored))
+    known = tuple(beyond(spec.types, stored))
     if not isinstance(spec, Source) or not spec.evolve or not heads:
         return ExtraColumns(known)
     brought = _json(session, spec, heads) if spec.format == "json" else _typed(heads)
@@ -62,42 +60,13 @@ def taken(
     return ExtraColumns(known, tuple(new))
 
 
-def grown(project: Project, table: Table) -> Table:
-    """Return the table with the columns that its deliveries have taken."""
-    return widened(table, _taken_by(project, table))
-
-
-def grow(project: Project, table: Table) -> Table:
+def grow(lake: LakeLayout, table: Table) -> Table:
     """Return the table as `grown` does, after adding the columns to its rows. Raises LostRace."""
-    columns = _taken_by(project, table)
-    before = head(layout(project).uri(table.id))
-    if before and columns:
-        deliveries = columns_at(head(_deliveries(project, table)))
-        add_columns(before, StructType([deliveries[c.name] for c in columns]))
-    return widened(table, columns)
-
-
-def widened(table: Table, columns: Iterable[Column]) -> Table:
-    """Return the table with further columns."""
-    more = {c.name: c.type for c in columns}
-    return replace(table, columns={**table.columns, **more}, taken=frozenset(more))
-
-
-def _taken_by(project: Project, table: Table) -> list[Column]:
-    if not isinstance(table.spec, Source) or not nodes_of(table, project.graph):
-        return []
-    return list(_beyond(table.spec.types, columns_at(head(_deliveries(project, table)))))
-
-
-def _deliveries(project: Project, table: Table) -> str:
-    return layout(project).uri(internal(table.id, DELIVERIES))
-
-
-def _beyond(declared: Mapping[str, str], stored: StructType) -> Iterable[Column]:
-    for field in stored.fields:
-        if field.name not in declared and not field.name.startswith(RESERVED_PREFIX):
-            type_ = field.dataType.simpleString()
-            yield Column(name=field.name, type=type_ if "<" in type_ else type_.upper())
+    wide, before = grown(lake, table), head(lake.uri(table.id))
+    if before and wide.taken:
+        deliveries = columns_at(head(lake.uri(table.delivered_to)))
+        add_columns(before, StructType([f for f in deliveries if f.name in wide.taken]))
+    return wide
 
 
 def _typed(heads: Sequence[FileHead]) -> dict[str, str]:

@@ -63,7 +63,7 @@ def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
     assert isinstance(spec, Source)
     if not spec.keeps_deliveries or (spec.is_followed and not exists(kept)):
         return ()
-    return advance(spark, project, grow(project, table), run)
+    return advance(spark, project, grow(layout(project), table), run)
 
 
 def check_source(project: Project, table: Table, deliveries: Head | None) -> None:

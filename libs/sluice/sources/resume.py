@@ -14,20 +14,14 @@ from sluice.errors import UsageError
 from sluice.sources.foreign.resume import moved as moved_in_table
 from sluice.sources.ingest import check_source
 from sluice.sources.kafka.resume import moved as moved_in_topic
-from sluice.sources.spec import Source, is_topic
+from sluice.sources.spec import is_topic
 
 
 def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
     """Continue at the newest end, or the oldest. The gap is noted in the commit; no row changes.
 
-    Raises UsageError if the source is of files, or if nothing was read yet.
+    Raises UsageError if nothing was read yet.
     """
-    spec = table.spec
-    if not isinstance(spec, Source) or not spec.is_followed:
-        raise UsageError(
-            f"{table.id} follows neither a Kafka topic nor a Delta table: --from applies only "
-            "to these"
-        )
     before = head(layout(project).uri(table.delivered_to))
     check_source(project, table, before)
     if before is None or before.position is None or not before.position.topic:

@@ -23,8 +23,8 @@ from sluice.errors import (
     SluiceError,
     UsageError,
 )
+from sluice.operate.delivering import resume
 from sluice.read.pending import unread
-from sluice.sources.resume import resume
 
 KEYED = "key: [id]"
 
@@ -130,6 +130,14 @@ def test_an_operator_may_follow_on_from_the_newest_version(following: Made) -> N
     assert lake.place().gaps == ((0, 2),)
     with pytest.raises(UsageError, match="oldest version is not a start"):
         resume(lake.project, lake.table("events"), RUN, latest=False)
+
+
+def test_a_stream_of_files_has_no_other_place_to_continue(following: Made) -> None:
+    lake = following()
+    followed = (lake.folder / "config" / "pipelines" / "shop.yaml").read_text()
+    lake.declare(followed.replace("delta: {path: crm}", "delivery: stream\n    path: crm"))
+    with pytest.raises(UsageError, match="follows neither a Kafka topic nor a Delta table"):
+        resume(lake.project, lake.table("events"), RUN, latest=True)
 
 
 def test_a_cleaned_log_is_named_where_rows_have_gone(following: Made) -> None:

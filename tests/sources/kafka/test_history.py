@@ -8,7 +8,7 @@ from tests.sources.kafka.conftest import Topical
 from tests.support.landed import RUN
 
 from sluice.errors import ExitCode, HistoryLost, InputReplaced, UsageError
-from sluice.sources.resume import resume
+from sluice.operate.delivering import resume
 
 Made = Callable[..., Topical]
 

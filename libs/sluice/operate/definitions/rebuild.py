@@ -29,13 +29,13 @@ from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch, plan_rebuild, whole_size
+from sluice.engine.planning.taken_columns import grown
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.extras import require
 from sluice.language.internal import DELIVERIES, internal
 from sluice.operate.delivering import delivering
-from sluice.sources.evolution import grown
 from sluice.spark.session import Spark
 
 WITHOUT_SPARK = (
@@ -94,7 +94,7 @@ def _rebuilt(
 def _nodes(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
     """Rebuild a table's nodes; of a chain that changed in part, those that can't follow."""
     context, ended = Context.of(project), set[str]()
-    nodes = nodes_of(grown(project, table), context.graph)
+    nodes = nodes_of(grown(context.lake, table), context.graph)
     is_partly = any(_is_of_another(context, node) for node in nodes) and bool(table.parts)
     for node in nodes:
         if is_partly and _node_can_follow(spark, context, node, ended):

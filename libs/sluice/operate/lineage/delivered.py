@@ -14,9 +14,9 @@ from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import INTERVALS, declared
 from sluice.language.interval import Interval
+from sluice.operate.delivering import delivering
 from sluice.operate.lineage.walk import TracedRows
 from sluice.read.stored.commits import Commit, back_from
-from sluice.sources.lineage import files_read
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,6 @@ def delivered(project: Project, part: TracedRows) -> list[Delivered]:
     for note in deliveries(uri(table.id, INTERVALS)):
         within = note.interval
         if rows := sum(n for time, n in times.items() if within.start <= time < within.end):
-            files = files_read(project, table, note)
+            files = delivering(table).files_read(project, table, note)
             found.append(Delivered(table.id, within, rows, commits.get(note.batch), files))
     return found

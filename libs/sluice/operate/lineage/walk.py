@@ -28,6 +28,7 @@ from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.taken_columns import grown
 from sluice.engine.query.lineage import NTH, Groups, Lineage
 from sluice.engine.query.operator import names, within
 from sluice.engine.query.unstored import unstored_rows
@@ -36,7 +37,6 @@ from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
 from sluice.read.stored.commits import back_from
-from sluice.sources.evolution import grown
 
 Pins = Mapping[str, Pin]
 At = tuple[str, int]  # a table and a version
@@ -132,7 +132,8 @@ class Walk:
         """The maintained tables above and below, inputs first."""
         graph = self.context.graph
         tables = (*graph.ancestors(self.table.id), self.table)
-        return {n.id: n for t in tables for n in nodes_of(grown(self.project, t), graph)}
+        lake = self.context.lake
+        return {n.id: n for t in tables for n in nodes_of(grown(lake, t), graph)}
 
     @cached_property
     def _order(self) -> list[str]:
