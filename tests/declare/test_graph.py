@@ -118,7 +118,7 @@ views:
   t: {kind: topk, from: v, order_by: [id], limit: 1}
 """
     assert wrong({"pipelines/p.yaml": text}) == [
-        "pipelines/p.yaml:7: views.t.from: v is computed in lookups: it has no stored rows to read"
+        "pipelines/p.yaml:7: views.t.from: v is computed when it is read: it has no stored rows"
     ]
 
 

@@ -72,15 +72,16 @@ bills:
             "item > items.item",
             (
                 "14: views.bills.join[0].on: 'item > items.item' "
-                "is not `<fact expression> = items.<column>`: a lookup joins by equality only"
+                "is not `<fact expression> = items.<column>`: only equalities can join here"
             ),
         ),
         (
             "dimension: items, on: item = items.item",
             "dimension: sales, on: item = sales.item",
             (
-                "14: views.bills.join[0].dimension: sales is not a dimension: a lookup joins only "
-                "tables under `dimensions:` (declare the table there as well, with format: delta)"
+                "14: views.bills.join[0].dimension: sales is not under `dimensions:`, and only "
+                "tables there can be joined here (declare the table there as well, with format: "
+                "delta)"
             ),
         ),
         (
@@ -95,8 +96,9 @@ bills:
             "dimension: items, on: item = items.item",
             "dimension: sales, on: item = items.item",
             (
-                "14: views.bills.join[0].dimension: sales is not a dimension: a lookup joins only "
-                "tables under `dimensions:` (declare the table there as well, with format: delta)"
+                "14: views.bills.join[0].dimension: sales is not under `dimensions:`, and only "
+                "tables there can be joined here (declare the table there as well, with format: "
+                "delta)"
             ),
         ),
         (

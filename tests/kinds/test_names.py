@@ -1,60 +1,149 @@
-"""A kind is known in its folder and in the registry; code elsewhere asks for what it needs."""
+"""A kind is known in its folder and in the registry; code elsewhere asks for what it needs.
 
+A name that only a kind has may not occur outside at all. A name that is also a word of SQL, or of
+the sections of a file, may, but not as the name of a kind: as the value of something called kind
+or section, in a comparison with it or an argument of it, in a test of classes, or after `is_`.
+"""
+
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+from sqlglot.dialects import Spark
+
 import sluice
-from sluice.declare.registry import BUILT_IN
+from sluice.declare.registry import BUILT_IN, Kind
+from sluice.declare.table_spec import SECTIONS
 
 ROOT = Path(str(sluice.__file__)).parent
 ROOMS = tuple(name.replace("sluice.", "", 1).replace(".", "/") for name in BUILT_IN)
-NAMES = re.compile(
-    r"top-?k|cogroup|(?<!File)(?<![a-z])lookup(?!error)|window[ _]?store|dimension[ _]?view",
+KINDS = [Kind(package) for package in BUILT_IN]
+WORDS = {"sql", *(s.removesuffix("s") for s in SECTIONS), *map(str.lower, Spark.Tokenizer.KEYWORDS)}
+OWN = [kind.name for kind in KINDS if kind.name not in WORDS]
+CLASSES = {kind.model.__name__ for kind in KINDS}
+NAMED = {kind.name for kind in KINDS} | {f"{kind.name}s" for kind in KINDS}
+TEXT = re.compile(
+    "|".join(name.replace("_", "[ _]?").replace("topk", "top-?k") for name in OWN)
+    + rf"|kind: ({'|'.join(kind.name for kind in KINDS)})\b",
     re.IGNORECASE,
 )
-# Messages that send a user to a kind of view, and the view that `sluice init` proposes.
-ADVICE = {
-    "airflow/request.py",
-    "declare/building.py",
-    "language/join_syntax.py",
-    "language/syntax.py",
-    "starter/new_project.py",
-}
+ALIKE = re.compile(r"FileLookup|LookupError")
+TEMPLATES = "starter/"  # the files of a first project
 
 
-def test_no_file_outside_knows_a_kind_by_name() -> None:
-    files = [f for f in ROOT.rglob("*") if f.suffix in (".py", ".j2") and not _is_at_home(f)]
-    naming = {_name(file) for file in files if NAMES.search(file.read_text("utf-8"))}
-    naming |= {_name(file) for file in files if NAMES.search(file.stem)}
-    assert naming == ADVICE
+def test_no_file_outside_names_a_kind() -> None:
+    naming = {_name(file): found for file in _outside() if (found := [*_names(_read(file))])}
+    assert not naming
+    assert not [_name(file) for file in _outside() if TEXT.search(file.stem)]
 
 
-def _is_at_home(file: Path) -> bool:
-    return _name(file).startswith((*(f"{room}/" for room in ROOMS), "declare/registry.py"))
+def test_no_code_outside_asks_for_a_kind() -> None:
+    code = (file for file in _outside() if file.suffix == ".py")
+    asking = {_name(file): found for file in code if (found := [*_questions(_read(file))])}
+    assert not asking
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_kind_is_searched_for(kind: Kind) -> None:
+    name, model = kind.name, kind.model.__name__
+    assert [*_names(f"# declare `kind: {name}`")]
+    assert (kind.name in OWN) == bool([*_names(f"MESSAGE = 'declare a {name}'")])
+    for code in (
+        f"fields = {{'kind': '{name}', 'from': 'a'}}",
+        f"resolved(kind='{name}')",
+        f"kind('{name}').part('reader')",
+        f"kind = '{name}' if is_joined else 'table'",
+        f"if table.kind == '{name}': ...",
+        f"if record.kind not in ('topk', '{name}'): ...",
+        f"table.section != '{name}s'",
+        f"match table.kind:\n  case '{name}': ...",
+        f"match table.spec:\n  case {model}() as spec: ...",
+        f"isinstance(table.spec, (View, {model}))",
+        f"def is_{name}(self): ...",
+        f"if table.is_{name}: ...",
+    ):
+        assert [*_questions(code)], code
+
+
+@pytest.mark.parametrize("name", ["join", "source", "sql"])
+def test_a_word_of_sql_or_of_a_file_is_no_question(name: str) -> None:
+    assert not [*_names(f"# the {name} of a row")]
+    assert not [*_questions(f"row = {{'{name}': {name}}}; isinstance(tree, exp.{name.title()})")]
+    assert not [*_questions(f"declared.get('{name}'), node.language == '{name}'")]
+
+
+def _outside() -> Iterator[Path]:
+    apart = (*(f"{room}/" for room in ROOMS), "declare/registry.py", TEMPLATES)
+    for file in ROOT.rglob("*"):
+        if file.suffix in (".py", ".j2") and not _name(file).startswith(apart):
+            yield file
 
 
 def _name(file: Path) -> str:
     return file.relative_to(ROOT).as_posix()
 
 
-ASKING = re.compile(
-    r"(isinstance\([^\n]*|case )\b(Source|Dimension)\b"
-    r"|(kind|section|SECTION)\)? (==|!=|in) [^\n]*\"(source|dimension)s?\""
-    r"|(def |\.)is_(source|dimension)\b"
-)
-# What the key `dimension:` of a join may name, and the sections that `sluice init` writes.
-DECLARING = {"declare/building.py", "starter/guess.py", "starter/new_project.py"}
+def _read(file: Path) -> str:
+    return file.read_text("utf-8")
 
 
-def test_no_file_outside_asks_whether_a_table_is_a_source_or_a_dimension() -> None:
-    files = [f for f in ROOT.rglob("*") if f.suffix in (".py", ".j2") and not _is_at_home(f)]
-    asking = {_name(file) for file in files if ASKING.search(file.read_text("utf-8"))}
-    assert asking == DECLARING
+def _names(text: str) -> Iterator[str]:
+    """Yield the lines that have a kind's own name, or any kind's after `kind:`."""
+    return (line for line in text.splitlines() if TEXT.search(ALIKE.sub("", line)))
 
 
-def test_such_a_question_is_seen() -> None:
-    seen = ("isinstance(a.spec, (View, Source))", "case Dimension() as spec:", "if t.is_source:")
-    assert all(map(ASKING.search, (*seen, 'record.kind in ("source", "dimension")')))
-    assert all(map(ASKING.search, ('table.section == "sources"', "def is_dimension(self)")))
-    assert not ASKING.search("isinstance(view, DimensionView)")
-    assert not ASKING.search("table.is_loaded and table.spec.is_by_interval")
+def _questions(code: str) -> Iterator[str]:
+    """Yield the parts of code in which a kind's name or class acts as one."""
+    for node in ast.walk(ast.parse(code)):
+        if any(map(_is_a_kind, (*_given(node), *_tested(node)))):
+            yield ast.unparse(node)
+
+
+def _given(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what stands where kinds may be named."""
+    match node:
+        case ast.keyword(arg=str(name), value=value) if _is_about(name):
+            yield from ast.walk(value)
+        case ast.Assign(targets=[target], value=value) if _is_about(target):
+            yield from ast.walk(value)
+        case ast.Dict():
+            found = (v for k, v in zip(node.keys, node.values, strict=True) if k and _is_about(k))
+            for value in found:
+                yield from ast.walk(value)
+        case ast.Compare() if any(map(_is_about, ast.walk(node))):
+            yield from ast.walk(node)
+        case ast.Match() if _is_about(node.subject):
+            yield from (part for case in node.cases for part in ast.walk(case.pattern))
+        case ast.Call() if _is_about(node.func):
+            yield from node.args
+
+
+def _tested(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the classes and the words of a test of what a table is."""
+    match node:
+        case ast.MatchClass():
+            yield node.cls
+        case ast.Call(func=ast.Name("isinstance" | "issubclass")):
+            yield from ast.walk(node.args[1])
+        case ast.Attribute(attr=name) | ast.FunctionDef(name=name) if name.startswith("is_"):
+            yield ast.Constant(name.removeprefix("is_"))
+
+
+def _is_about(said: ast.AST | str) -> bool:
+    match said:
+        case ast.Name(id=str(name)) | ast.Attribute(attr=str(name)) | ast.Constant(value=str(name)):
+            return name in ("kind", "section", "KIND", "SECTION")
+        case _:
+            return said in ("kind", "section")
+
+
+def _is_a_kind(node: ast.AST) -> bool:
+    match node:
+        case ast.Constant(value=str(name)):
+            return name in NAMED
+        case ast.Name(id=name):
+            return name in CLASSES
+        case _:
+            return False

@@ -110,7 +110,7 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         ),
         (
             "sum(sum(x))",
-            ("sum is an aggregate; aggregates belong under `aggregates:` of a cogroup's stream"),
+            "sum is an aggregate; aggregates belong under `aggregates:`",
         ),
         ("a:B(x order by y)", "a:B gets its values in any order; drop its ORDER BY"),
         (
@@ -146,7 +146,7 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         ),
         (
             "sum(x) over ()",
-            "a window function is not allowed here; declare an over view, or rank with a topk",
+            "a window function is not allowed here; write the view as a query",
         ),
     ],
 )

@@ -30,14 +30,14 @@ def test_each_equality_is_a_fact_expression_and_a_dimension_column() -> None:
             "a > products.a",
             (
                 "'a > products.a' is not `<fact expression> = products.<column>`: "
-                "a lookup joins by equality only"
+                "only equalities can join here"
             ),
         ),
         (
             "a = products.a or b = products.b",
             (
                 "'a = products.a OR b = products.b' is not "
-                "`<fact expression> = products.<column>`: a lookup joins by equality only"
+                "`<fact expression> = products.<column>`: only equalities can join here"
             ),
         ),
         ("a = b", "'a = b': one side must be a column of the dimension, as products.<column>"),

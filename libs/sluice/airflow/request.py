@@ -54,7 +54,7 @@ END = {"title": "Until", "description": "The instant after the last one to deliv
 FULL_REFRESH = {
     "title": "Full refresh",
     "description": "Read unchanged files again, and recompute views from their current inputs "
-    "(lookups use today's dimensions). Only differences are committed.",
+    "and dimensions. Only differences are committed.",
 }
 
 

@@ -21,7 +21,7 @@ from sluice.terminal.output import Format, write_json
     type=click.Choice(["rows", "map"]),
     default="rows",
     show_default=True,
-    help="Each changed row, or what was touched as a whole: of rankings, each partition.",
+    help="Each changed row, or what was touched as a whole, such as a partition.",
 )
 @columns_option
 @format_option

@@ -16,6 +16,7 @@ from sluice.cli.progress import Steps, summary
 from sluice.cli.work_options import empty_option, end_option, pin_option, read_pins, start_option
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
+from sluice.declare.registry import kinds
 from sluice.declare.table import Table
 from sluice.engine.advance import Run
 from sluice.engine.advance import advance as advance_view
@@ -156,7 +157,7 @@ def ingest(
     bounds, messages with timestamps within them are read again.
     """
     project = load_project(config)
-    table = _table(project, source, "ingest", "source")
+    table = _table(project, source, "ingest")
     intervals = _intervals(project, table, start, end)
     this = replace(_run("ingest"), allow_empty=allow_empty)
     do(
@@ -178,7 +179,7 @@ def ingest(
 def load(dimension: str, preview: PreviewOptions | None, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
-    tables, this = [_table(project, dimension, "load", "dimension")], _run("load")
+    tables, this = [_table(project, dimension, "load")], _run("load")
     do(project, tables, this, lambda s, p, t: deliver(s, p, t, this, ()), format_, preview=preview)
 
 
@@ -256,10 +257,11 @@ def _pipeline(project: Project, name: str) -> Pipeline:
     return project.pipelines[name]
 
 
-def _table(project: Project, name: str, step: str, called: str) -> Table:
+def _table(project: Project, name: str, step: str) -> Table:
     """Return the table if that step of a run delivers it. Raises UsageError if not."""
     table, tables = project.graph.table(name), project.graph.tables.values()
     if step != table.spec.STEP:
+        called = next(kind.name for kind in kinds() if step == kind.model.STEP)
         known = [t.id for t in tables if step == t.spec.STEP]
         raise UsageError(
             f"{table.id} is a {table.kind}, not a {called}",

@@ -47,7 +47,7 @@ class DbtNode:
     sql: str
     raw: str
     materialized: str
-    is_sql: bool
+    is_in_sql: bool
     description: str
     columns: Mapping[str, str]
     tags: frozenset[str]

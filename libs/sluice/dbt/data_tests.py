@@ -6,6 +6,7 @@ from typing import Any
 
 from sluice.dbt.artifacts import DataTest
 from sluice.dbt.queries import translated_condition
+from sluice.declare.building import query_view
 
 ExpectationFields = dict[str, Any]
 UNKNOWN_MACRO = "Sluice has no expectation like it; a view in SQL can show the rows that break it"
@@ -48,7 +49,7 @@ def orphans(check: DataTest, child: str, parent: str, dialect: str) -> Expectati
     none = {"type": "expect_table_row_count_to_be_between", "max_value": 0}
     failing = {"on_failure": "stop"} if check.is_error else {"over": "table"}
     about = f"Rows of {child} whose {check.column} is no {other} of {parent}"
-    return {"description": about, "kind": "sql", "sql": sql, "expect": [{**none, **failing}]}
+    return {"description": about, **query_view(sql), "expect": [{**none, **failing}]}
 
 
 def _check_usual(check: DataTest) -> None:

@@ -60,7 +60,7 @@ def _name(name: str) -> str:
 
 def _check_compiled(project: DbtProject, chosen: list[str], manifest: Path) -> None:
     """Raise UsageError if no chosen model is there, or none is compiled."""
-    models = [node for i in chosen if (node := project.nodes[i]).type == "model" and node.is_sql]
+    models = [node for i in chosen if (node := project.nodes[i]).type == "model" and node.is_in_sql]
     if not models:
         raise UsageError(f"{manifest} has no model in SQL among those chosen", hint=COMPILE)
     if not any(model.sql.strip() for model in models):

@@ -18,7 +18,7 @@ from sluice.dbt.import_report import ImportReport
 from sluice.dbt.queries import translated
 from sluice.dbt.table_names import Relations, clean, free, named
 from sluice.dbt.warehouse_types import declared
-from sluice.declare.building import build, resolved_alone
+from sluice.declare.building import build, query_view, resolved_alone
 from sluice.declare.declaration_file import DeclarationFile, read_tables
 from sluice.declare.expectation import Expectation
 from sluice.declare.graph import Graph
@@ -97,7 +97,7 @@ class Imported:
         name = self._names[node.id]
         query = translated(node, self.project.dialect, self._relations, self._names, self.name)
         made = {read: self._delivered(self.project.nodes[read]) for read in query.reads}
-        view: ExpectationFields = {**_described(node), "kind": "sql", "sql": f"{query.text}\n"}
+        view: ExpectationFields = {**_described(node), **query_view(f"{query.text}\n")}
         unknown = [self._names[r] for r in query.reads if self._id(r) not in self._tables]
         if unknown:
             self.report.unjudged[name] = f"the columns of {', '.join(unknown)} aren't known"
@@ -122,10 +122,10 @@ class Imported:
         """
         graph, table_id = Graph(self._tables), f"{self.name}.{name}"
         try:
-            self._tables[table_id] = resolved_alone(graph, "sql", fields, table_id)
+            self._tables[table_id] = resolved_alone(graph, fields, table_id)
         except ConfigError as refused:
             try:
-                self._tables[table_id] = resolved_alone(graph, "sql", _preferred(fields), table_id)
+                self._tables[table_id] = resolved_alone(graph, _preferred(fields), table_id)
             except ConfigError as error:
                 raise ValueError(_reasons(error)) from None
             return _reasons(refused)
@@ -218,7 +218,7 @@ class Imported:
 def _not_taken(node: DbtNode) -> str:
     if node.type == "snapshot":
         return "a snapshot, whose history only dbt has; a dimension with `history` keeps its own"
-    if not node.is_sql:
+    if not node.is_in_sql:
         return "a model in Python"
     return ""
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from sluice.declare.expectation import Expectation
 from sluice.declare.graph import Graph
-from sluice.declare.registry import kind
+from sluice.declare.registry import kind, kinds
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import Review, TableMistakes, check_expectations
 from sluice.declare.table import Table
@@ -56,13 +56,19 @@ def build(
     return Graph(tables)
 
 
-def resolved_alone(graph: Graph, kind_name: str, fields: Mapping[str, Any], table_id: str) -> Table:
+def query_view(query: str) -> dict[str, Any]:
+    """Return the declaration of the view that keeps a query."""
+    kept = next(kind for kind in kinds("views") if kind.model.QUERY)
+    return {"kind": kept.name, kept.model.QUERY: query}
+
+
+def resolved_alone(graph: Graph, fields: Mapping[str, Any], table_id: str) -> Table:
     """Return the table of a view that no file declares. Raises ConfigError if it can't be one."""
     mistakes, (pipeline, _, name) = Mistakes(), table_id.partition(".")
     document = Document("--sql", {"views": {name: dict(fields)}})
     where: Where = ("views", name)
-    data = {"kind": kind_name, **fields, "name": name, "pipeline": pipeline}
-    spec = mistakes.validated(kind(kind_name).model, data, document, where)
+    data = {**fields, "name": name, "pipeline": pipeline}
+    spec = mistakes.validated(kind(fields["kind"]).model, data, document, where)
     declared = {
         i: Declaration(i, t.spec, document, (t.section, t.name)) for i, t in graph.tables.items()
     }
@@ -80,7 +86,7 @@ def written_references(declaration: Declaration) -> Iterator[Reference]:
     joins = written.get("join") if isinstance(written, dict) else None
     for i, join in enumerate(joins if isinstance(joins, list) else ()):
         if isinstance(join, dict) and isinstance(join.get("dimension"), str):
-            yield Reference(("join", i, "dimension"), join["dimension"], is_dimension=True)
+            yield Reference(("join", i, "dimension"), join["dimension"], "dimensions")
 
 
 def _inputs(
@@ -113,26 +119,26 @@ def _problem(
     declaration: Declaration,
     declared: Mapping[str, Declaration],
 ) -> str:
+    section = reference.section
     if target not in declared:
         own = f"{declaration.pipeline}."
-        kind = "dimension" if reference.is_dimension else "table"
         known = [
             name.removeprefix(own)
             for name, other in declared.items()
-            if name != declaration.id and (kind == "table" or other.where[0] == "dimensions")
+            if name != declaration.id and section in (None, other.where[0])
         ]
-        problem = unknown(kind, reference.name, known)
+        problem = unknown((section or "tables").removesuffix("s"), reference.name, known)
         return f"{reference.place}: {problem}" if reference.place else problem
     spec = declared[target].spec
     if spec is None:
         return ""
-    if reference.is_dimension and spec.SECTION != "dimensions":
+    if section not in (None, spec.SECTION):
         return (
-            f"{reference.name} is not a dimension: a lookup joins only tables under `dimensions:` "
+            f"{reference.name} is not under `{section}:`, and only tables there can be joined here "
             f"(declare the table there as well, with format: delta)"
         )
-    if not (reference.is_dimension or spec.IS_STORED):
-        return f"{reference.name} is computed in lookups: it has no stored rows to read"
+    if not (section or spec.IS_STORED):
+        return f"{reference.name} is computed when it is read: it has no stored rows"
     return ""
 
 

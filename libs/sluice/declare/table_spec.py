@@ -20,18 +20,22 @@ SECTIONS: tuple[Section, ...] = ("sources", "dimensions", "views")
 
 @dataclass(frozen=True)
 class Reference:
-    """Reference from one table to another, by name; `place`: its line within a longer text."""
+    """Reference from one table to another, by name.
+
+    `section`: the one that must declare the other table; else it must be stored. `place`: the line
+    within a longer text.
+    """
 
     where: Where
     name: str
-    is_dimension: bool = False
+    section: Section | None = None
     place: str = ""
 
 
 def to_dimensions(names: Iterable[str]) -> Iterator[Reference]:
     """Yield the dimensions that a list of joins names."""
     for i, name in enumerate(names):
-        yield Reference(("join", i, "dimension"), name, is_dimension=True)
+        yield Reference(("join", i, "dimension"), name, "dimensions")
 
 
 class TableSpec(Model):
@@ -39,6 +43,7 @@ class TableSpec(Model):
 
     `KIND`: the name of its kind, `SECTION`: where in a pipeline's file it stands, `STEP`: the
     command that brings it up to date. `HAS_STATE`: a table `<table>__state` is kept behind it.
+    `QUERY`: the field that declares the whole table as a query; '' if there is none.
     `SILENT`: fields that don't count for what the table means,
     `CHOOSING`: those that don't count for its rows as they are delivered.
     """
@@ -50,6 +55,7 @@ class TableSpec(Model):
     IS_STORED: ClassVar[bool] = True
     IS_DELIVERED: ClassVar[bool] = False
     HAS_STATE: ClassVar[bool] = False
+    QUERY: ClassVar[str] = ""
     SILENT: ClassVar[frozenset[str]] = frozenset()
     CHOOSING: ClassVar[frozenset[str]] = frozenset()
 

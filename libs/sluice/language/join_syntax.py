@@ -28,7 +28,7 @@ def _pair(part: syntax.Tree, dimension: str) -> tuple[syntax.Tree, str]:
     if not isinstance(part, exp.EQ):
         raise ValueError(
             f"{text!r} is not `<fact expression> = {dimension}.<column>`: "
-            "a lookup joins by equality only"
+            "only equalities can join here"
         )
     left, right = part.this.unnest(), part.expression.unnest()
     if _is_column_of(left, dimension):

@@ -77,7 +77,7 @@ CLOCKS = frozenset(
 # Spark reads the clock for such a text, with or without a zone, when casting it to a time.
 MOMENT = re.compile(r"\s*(now|today|yesterday|tomorrow)(?![a-z])", re.IGNORECASE)
 
-_SUBQUERY = "a subquery is not allowed; join the table with a join or a lookup"
+_SUBQUERY = "a subquery is not allowed here; write the view as a query, or join the table"
 _OF_AGGREGATES = "belongs to an aggregate, and an aggregate is not allowed here"
 _PARAMETER = "a parameter is not allowed; ${VAR} reads the environment"
 CLOCK = "the time of running is not allowed: the same rows must always give the same result"
@@ -85,7 +85,7 @@ WHY_NOT: dict[type[Tree], str] = {
     exp.Select: _SUBQUERY,
     exp.Subquery: _SUBQUERY,
     exp.Union: _SUBQUERY,
-    exp.Window: "a window function is not allowed here; declare an over view, or rank with a topk",
+    exp.Window: "a window function is not allowed here; write the view as a query",
     exp.Star: "'*' is not allowed; name the columns",
     exp.Alias: "an alias is not allowed here; the name is the key in the YAML",
     exp.Placeholder: _PARAMETER,
@@ -244,9 +244,7 @@ def _call_problem(node: exp.Anonymous) -> str:
 def refusal(name: str) -> str:
     """Return why that function can't be called in a scalar expression."""
     if name in AGGREGATES:
-        return (
-            f"{name} is an aggregate; aggregates belong under `aggregates:` of a cogroup's stream"
-        )
+        return f"{name} is an aggregate; aggregates belong under `aggregates:`"
     match = near(name, SCALAR)
     guess = f"; did you mean {match!r}?" if match else ""
     return f"the function {name!r} is not allowed{guess} (scalar, deterministic ones of Spark are)"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol, cast
 
-from sluice.declare.building import resolved_alone
+from sluice.declare.building import query_view, resolved_alone
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
@@ -89,7 +89,7 @@ def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:
         raise UsageError(
             f"unknown pipeline {pipeline!r}", hint=f"pipelines are: {', '.join(project.pipelines)}"
         )
-    table = resolved_alone(project.graph, "sql", {"sql": query}, f"{pipeline}.query")
+    table = resolved_alone(project.graph, query_view(query), f"{pipeline}.query")
     parts = table.parts or (table,)
     return [Part(p.id, p.kind, p.inputs, tuple(p.columns), p.spec.caution) for p in parts]
 

@@ -47,8 +47,8 @@ class Reader(Protocol):
 class Lake:
     """Tables of one project.
 
-    Kinds of views add ways to read them: `ranking` and `top`, `window`. `verbs`: further ones,
-    which take the lake first.
+    Kinds of views add ways to read theirs, as methods. `verbs`: further ones, which take the lake
+    first.
     """
 
     def __init__(

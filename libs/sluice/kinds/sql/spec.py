@@ -36,6 +36,7 @@ class Sql(View):
 
     LOADED: ClassVar[frozenset[str]] = View.LOADED | {"refusal"}
     KIND: ClassVar[str] = "sql"
+    QUERY: ClassVar[str] = "sql"
     SILENT: ClassVar[frozenset[str]] = frozenset({"incremental", "refusal", "key"})
 
     kind: Literal["sql"] = "sql"
