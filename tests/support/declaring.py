@@ -29,6 +29,8 @@ SCHEMAS = {
 
 Load = Callable[..., Project]
 Mistakes = Callable[..., list[str]]
+OfViews = Callable[[str], Table]
+Write = Callable[[Mapping[str, str]], Path]
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def refusal() -> Callable[..., str]:
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[..., Path]:
+def write(tmp_path: Path) -> Write:
     """Write a configuration of whole files by their names."""
 
     def write(files: Mapping[str, str]) -> Path:
@@ -58,7 +60,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def shop(write: Callable[..., Path]) -> Load:
+def shop(write: Write) -> Load:
     """Load the shop with these views; the first one's line is 11."""
 
     def shop(views: str, **environ: str) -> Project:
@@ -71,7 +73,7 @@ def shop(write: Callable[..., Path]) -> Load:
 
 
 @pytest.fixture
-def table(shop: Load) -> Callable[[str], Table]:
+def table(shop: Load) -> OfViews:
     """The last view of the shop with these views."""
 
     def table(views: str) -> Table:
@@ -94,7 +96,7 @@ def mistakes(shop: Load) -> Mistakes:
 
 
 @pytest.fixture
-def wrong(write: Callable[..., Path]) -> Mistakes:
+def wrong(write: Write) -> Mistakes:
     """What is wrong with whole files, as `file:line: what`."""
 
     def wrong(files: Mapping[str, str], **environ: str) -> list[str]:

@@ -1,14 +1,8 @@
 # ruff: noqa: E501 - messages stand here as they are printed
 """What people get wrong in cogroups, and the line that each gets; what is taken beside it."""
 
-from collections.abc import Callable
-
 import pytest
-
-from sluice.declare.table import Table
-
-Mistakes = Callable[..., list[str]]
-OfViews = Callable[[str], Table]
+from tests.support.declaring import Mistakes, OfViews
 
 COUNT = "aggregates: {n: count(*)}"
 
@@ -294,3 +288,43 @@ def test_keys_that_would_not_keep_their_values_are_refused(
 def test_keys_of_one_width_or_another_are_one_column(table: OfViews, mine: str, other: str) -> None:
     found = table(keys_of(f"cast(null as {mine})", f"cast(null as {other})"))
     assert list(found.columns) == ["k", "n", "m"]
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: first(cast(id as variant) order by at)}}}}",
+            (
+                "11: views.v.streams.s.aggregates.n: 'CAST(id AS VARIANT)' is VARIANT, which can be "
+                "neither compared nor read without Spark; write it by to_json(…), or a part of it by "
+                "variant_get(…, '$.a', 'int')"
+            ),
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: sum(item)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'sum(item)': sum takes a number, not STRING",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: avg(at)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'avg(at)': avg takes a number, not TIMESTAMP",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, where: id, aggregates: {n: count(*)}}}}",
+            "11: views.v.streams.s.where: 'id' is INT; a condition is true or false",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: count(*) filter (where item)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'item' is STRING; a condition is true or false",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {a: {from: sales, aggregates: {n: count(*)}}, b: {from: clicks, key: [where_from], aggregates: {m: count(*)}}}}",
+            (
+                "11: views.v.streams.b.key: the key 'item' is STRUCT<page: STRING> here and STRING in "
+                "the stream a; cast one of them"
+            ),
+        ),
+    ],
+)
+def test_types_that_do_not_fit(mistakes: Mistakes, view: str, message: str) -> None:
+    assert mistakes(view) == [message]

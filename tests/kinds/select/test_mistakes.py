@@ -1,14 +1,10 @@
+# ruff: noqa: E501 - messages stand here as they are printed
 """What people get wrong in selects, and the line that each gets."""
 
-from collections.abc import Callable
-
 import pytest
+from tests.support.declaring import Mistakes, OfViews
 
 from sluice.declare.resolution.scope import Scope
-from sluice.declare.table import Table
-
-Mistakes = Callable[..., list[str]]
-OfViews = Callable[[str], Table]
 
 
 @pytest.mark.parametrize(
@@ -82,3 +78,19 @@ def test_its_key_is_its_inputs_or_all_columns_if_distinct(table: OfViews) -> Non
     assert table("v: {kind: select, from: sales, select: {x: id + 1}}").key == ("_sluice_key_id",)
     distinct = table("v: {kind: select, from: sales, select: {x: id, i: item}, distinct: true}")
     assert distinct.key == ("x", "i")
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (
+            "v: {kind: select, from: sales, select: {v: parse_json(item)}}",
+            (
+                "11: views.v.select.v: 'parse_json(item)' is VARIANT, which can be neither compared nor "
+                "read without Spark; write it by to_json(…), or a part of it by variant_get(…, '$.a', 'int')"
+            ),
+        ),
+    ],
+)
+def test_types_that_do_not_fit(mistakes: Mistakes, view: str, message: str) -> None:
+    assert mistakes(view) == [message]

@@ -1,11 +1,9 @@
 # ruff: noqa: E501 - messages stand here as they are printed
 """What a top-k can't be is refused before anything runs, and the field is named."""
 
-from collections.abc import Callable
-
 import pytest
+from tests.support.declaring import Mistakes
 
-Mistakes = Callable[..., list[str]]
 TOP = "top: {kind: topk, from: sales, partition_by: [item], order_by: [price desc], limit: 10}"
 LIMIT = "11: views.top.limit: "
 SELECT = "11: views.top.select"
@@ -326,3 +324,33 @@ def test_a_view_over_a_broken_one_is_not_blamed(mistakes: Mistakes) -> None:
     found = mistakes(f"{broken}\nafter: {{kind: topk, from: top, order_by: [item], limit: 1}}")
     assert len(found) == 1
     assert found[0].startswith("11: views.top.order_by: can't read 'upper('")
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (
+            "v: {kind: topk, from: sales, order_by: [price + at], limit: 1}",
+            (
+                "11: views.v.order_by: 'price + at': + takes two numbers, a time and an interval, "
+                "or a DATE and a number of days, not DECIMAL(12, 2) and TIMESTAMP"
+            ),
+        ),
+        (
+            "v: {kind: topk, from: sales, partition_by: [upper(tags) as t], order_by: [id], limit: 1}",
+            (
+                "11: views.v.partition_by: 'UPPER(tags)': upper takes a STRING, or a value that can "
+                "be cast to one, not MAP<STRING, STRING>"
+            ),
+        ),
+        (
+            "v: {kind: topk, from: sales, order_by: [id], limit: 1, select: {age: at - timestamp '2017-01-01'}}",
+            (
+                "11: views.v.select.age: \"at - timestamp '2017-01-01'\" is an interval, which no table "
+                "can hold; write it as a number, e.g. by timestampdiff(second, a, b)"
+            ),
+        ),
+    ],
+)
+def test_types_that_do_not_fit(mistakes: Mistakes, view: str, message: str) -> None:
+    assert mistakes(view) == [message]

@@ -1,8 +1,8 @@
 # ruff: noqa: E501 - messages stand here as they are printed
-"""What people get wrong in sources and dimensions, and the line that each gets."""
+"""What people get wrong in sources, and the line that each gets."""
 
 import pytest
-from tests.declare.test_mistakes import Mistakes
+from tests.support.declaring import Mistakes
 
 TOPIC = "kafka: {topic: t, connection: c}"
 SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x: '
@@ -165,53 +165,6 @@ def test_a_source(wrong: Mistakes, source: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dimension", "message"),
-    [
-        ("{path: x/, schema: id INT}", "x: `key` is missing"),
-        ("{path: x/, schema: id INT, key: []}", "x.key: at least one is expected"),
-        (
-            "{path: x/, schema: id INT, key: [id], valid_from: id}",
-            ("x: `valid_from` is the time from which a version is valid: it needs history: true"),
-        ),
-        (
-            '{path: x/, schema: "id INT, valid_to DATE", key: [id], history: true}',
-            "x.schema: history: true adds the columns valid_to itself",
-        ),
-        (
-            "{join: [{dimension: a}, {dimension: c, on: a.id = b.id}], select: {id: a.id}}",
-            "x.join[1].dimension: unknown dimension 'c'; dimensions are: a, b",
-        ),
-        (
-            "{join: [{dimension: a}, {dimension: b}], select: {id: a.id}}",
-            "x.join[1].on: the first dimension takes no `on`; every other one needs it",
-        ),
-        (
-            "{join: [{dimension: a}, {dimension: b, on: a.id = b.other}], select: {id: a.id}}",
-            "x.join[1].on: b is unique by id: join on id as well, or rows multiply",
-        ),
-        (
-            "{join: [{dimension: a}, {dimension: b, on: a.id = b.id}], select: {other: b.other}}",
-            "x.select: the key of a must be selected: a.id",
-        ),
-        (
-            "{join: [{dimension: a}, {dimension: b, on: id = b.id}], select: {id: a.id}}",
-            "x.join[1].on: column 'id' is in both a and b; write a.id or b.id",
-        ),
-    ],
-)
-def test_a_dimension(wrong: Mistakes, dimension: str, message: str) -> None:
-    text = f"""\
-pipeline: p
-schedule: assets
-dimensions:
-  a: {{path: a/, schema: "id INT, other INT", key: [id]}}
-  b: {{path: b/, schema: "id INT, other INT", key: [id]}}
-  x: {dimension}
-"""
-    assert wrong({"pipelines/p.yaml": text}) == [f"pipelines/p.yaml:6: dimensions.{message}"]
-
-
-@pytest.mark.parametrize(
     ("table", "message"),
     [
         (
@@ -251,21 +204,6 @@ dimensions:
         (
             "sources: {x: {path: p/, delivery: stream, schema: id INT, max_ahead: 2 days}}",
             "sources.x.max_ahead: `max_ahead` guards the event time: name its column as `time`",
-        ),
-        (
-            "dimensions: {x: {format: kafka, schema: id INT, key: [id]}}",
-            (
-                "dimensions.x.format: a dimension is loaded whole, and a topic has no end: "
-                "use json, csv, parquet, delta, jdbc; "
-                "or read the topic as a source with a `key`, and join it by a view of kind join"
-            ),
-        ),
-        (
-            "dimensions: {x: {format: jdbc, path: p/, schema: id INT, key: [id]}}",
-            (
-                "dimensions.x.path: a database has no path: "
-                "name its table in `options` (dbtable or query)"
-            ),
         ),
     ],
 )

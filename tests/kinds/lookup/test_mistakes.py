@@ -1,11 +1,8 @@
 # ruff: noqa: E501 - messages stand here as they are printed
-"""What people get wrong in lookups and window stores, and types anywhere in a view."""
-
-from collections.abc import Callable
+"""What people get wrong in lookups, and the line that each gets."""
 
 import pytest
-
-Mistakes = Callable[..., list[str]]
+from tests.support.declaring import Mistakes
 
 LOOKUP = """\
 bills:
@@ -143,109 +140,6 @@ def test_a_lookup(mistakes: Mistakes, old: str, new: str, message: str) -> None:
     ("view", "message"),
     [
         (
-            "{kind: window_store, from: sales, key: [item], time: att}",
-            (
-                "11: views.s.time: unknown "
-                "column 'att'; did you mean 'at'? columns are: id, item, price, at, tags"
-            ),
-        ),
-        (
-            "{kind: window_store, from: sales, key: [at], time: at}",
-            ("11: views.s.key: at is already the event time: drop it from the key"),
-        ),
-        (
-            "{kind: window_store, from: sales, key: [window_start], time: at}",
-            (
-                "11: views.s.key: "
-                "window_start and window_end are the store's own columns, not its key"
-            ),
-        ),
-        (
-            "{kind: window_store, from: sales, key: [tags], time: at}",
-            ("11: views.s.key: tags is a MAP, which has no order and can't be a key"),
-        ),
-        (
-            "{kind: window_store, from: sales, key: [item], time: at, select: {item: id}}",
-            "11: views.s.select.item: item is the store's key as it is; use another name",
-        ),
-    ],
-)
-def test_a_window_store(mistakes: Mistakes, view: str, message: str) -> None:
-    assert mistakes(f"s: {view}") == [message]
-
-
-def test_a_window_stores_key_is_not_nested(mistakes: Mistakes) -> None:
-    groups = "{streams: {s: {from: sales, aggregates: {ids: collect_set(id), last: max(at)}}}"
-    told = mistakes(
-        f"g: {groups}, kind: cogroup, key: [item]}}\n"
-        "s: {kind: window_store, from: g, key: [ids], time: last}"
-    )
-    assert told == ["12: views.s.key: ids is ARRAY; reads sort by plain values: select those"]
-
-
-@pytest.mark.parametrize(
-    ("view", "message"),
-    [
-        (
-            "v: {kind: topk, from: sales, order_by: [price + at], limit: 1}",
-            (
-                "11: views.v.order_by: 'price + at': + takes two numbers, a time and an interval, "
-                "or a DATE and a number of days, not DECIMAL(12, 2) and TIMESTAMP"
-            ),
-        ),
-        (
-            "v: {kind: topk, from: sales, partition_by: [upper(tags) as t], order_by: [id], limit: 1}",
-            (
-                "11: views.v.partition_by: 'UPPER(tags)': upper takes a STRING, or a value that can "
-                "be cast to one, not MAP<STRING, STRING>"
-            ),
-        ),
-        (
-            "v: {kind: topk, from: sales, order_by: [id], limit: 1, select: {age: at - timestamp '2017-01-01'}}",
-            (
-                "11: views.v.select.age: \"at - timestamp '2017-01-01'\" is an interval, which no table "
-                "can hold; write it as a number, e.g. by timestampdiff(second, a, b)"
-            ),
-        ),
-        (
-            "v: {kind: select, from: sales, select: {v: parse_json(item)}}",
-            (
-                "11: views.v.select.v: 'parse_json(item)' is VARIANT, which can be neither compared nor "
-                "read without Spark; write it by to_json(…), or a part of it by variant_get(…, '$.a', 'int')"
-            ),
-        ),
-        (
-            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: first(cast(id as variant) order by at)}}}}",
-            (
-                "11: views.v.streams.s.aggregates.n: 'CAST(id AS VARIANT)' is VARIANT, which can be "
-                "neither compared nor read without Spark; write it by to_json(…), or a part of it by "
-                "variant_get(…, '$.a', 'int')"
-            ),
-        ),
-        (
-            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: sum(item)}}}}",
-            "11: views.v.streams.s.aggregates.n: 'sum(item)': sum takes a number, not STRING",
-        ),
-        (
-            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: avg(at)}}}}",
-            "11: views.v.streams.s.aggregates.n: 'avg(at)': avg takes a number, not TIMESTAMP",
-        ),
-        (
-            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, where: id, aggregates: {n: count(*)}}}}",
-            "11: views.v.streams.s.where: 'id' is INT; a condition is true or false",
-        ),
-        (
-            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: count(*) filter (where item)}}}}",
-            "11: views.v.streams.s.aggregates.n: 'item' is STRING; a condition is true or false",
-        ),
-        (
-            "v: {kind: cogroup, key: [item], streams: {a: {from: sales, aggregates: {n: count(*)}}, b: {from: clicks, key: [where_from], aggregates: {m: count(*)}}}}",
-            (
-                "11: views.v.streams.b.key: the key 'item' is STRUCT<page: STRING> here and STRING in "
-                "the stream a; cast one of them"
-            ),
-        ),
-        (
             "v: {kind: lookup, from: sales, join: [{dimension: items, on: tags = items.item}]}",
             (
                 "11: views.v.join[0].on: 'tags' is MAP<STRING, STRING> and items.item is STRING: "
@@ -270,13 +164,3 @@ def test_a_window_stores_key_is_not_nested(mistakes: Mistakes) -> None:
 )
 def test_types_that_do_not_fit(mistakes: Mistakes, view: str, message: str) -> None:
     assert mistakes(view) == [message]
-
-
-def test_an_order_among_rows_that_all_stay_is_refused(mistakes: Mistakes) -> None:
-    view = "s: {kind: window_store, from: sales, key: [item], time: at, duplicates: true, sequence: [id]}"
-    assert mistakes(view) == [
-        (
-            "11: views.s.sequence: `sequence` chooses one of two rows; with `duplicates` both are "
-            "kept: drop one"
-        )
-    ]

@@ -1,0 +1,5 @@
+"""Configurations to declare tables in."""
+
+from tests.support.declaring import write, wrong
+
+__all__ = ["write", "wrong"]

@@ -1,0 +1,39 @@
+"""What a cogroup's readers see, and what identifies its rows."""
+
+from tests.support.declaring import OfViews
+
+
+def test_a_cogroup_shows_key_and_aggregates_in_the_order_of_streams(table: OfViews) -> None:
+    carts = table(
+        "c:\n  kind: cogroup\n  key: [item]\n  streams:\n"
+        "    sold: {from: sales, aggregates: {total: sum(price), items: count(*)}}\n"
+        "    seen: {from: clicks, aggregates: {ats: collect_list(at ORDER BY at)}}"
+    )
+    assert dict(carts.columns) == {
+        "item": "STRING",
+        "total": "DECIMAL(22, 2)",
+        "items": "BIGINT",
+        "ats": "ARRAY<TIMESTAMP>",
+    }
+    assert carts.key == ("item",)
+    assert carts.inputs == ("shop.sales", "shop.clicks")
+
+
+def test_a_windowed_cogroup_has_window_columns(table: OfViews) -> None:
+    carts = table(
+        "c:\n  kind: cogroup\n  key: [item]\n  retention: 90 days\n"
+        "  window: {type: session, time: at, gap: 30 minutes}\n"
+        "  streams: {seen: {from: clicks, aggregates: {n: count(*)}}}"
+    )
+    assert list(carts.columns) == ["window_start", "window_end", "item", "n"]
+    assert carts.key == ("window_start", "item")
+
+
+def test_a_cogroups_select_is_over_all_streams_aggregates(table: OfViews) -> None:
+    carts = table(
+        "c:\n  kind: cogroup\n  key: [item]\n  streams:\n"
+        "    sold: {from: sales, aggregates: {n: count(*)}}\n"
+        "    seen: {from: clicks, key: [item], aggregates: {clicks: count(*)}}\n"
+        "  select: {rate: n / clicks}"
+    )
+    assert dict(carts.columns) == {"item": "STRING", "rate": "DOUBLE"}
