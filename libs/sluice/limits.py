@@ -19,6 +19,9 @@ class Limits:
     computed_here_bytes: int = 16_000_000
     """Files to read in a batch that this process computes without Spark."""
 
+    interpreted_rows: int = 200_000
+    """Rows of one relation that such a batch holds as Python's values."""
+
     messages_here_bytes: int = 64_000_000
     """Messages of a batch that this process computes without Spark."""
 
@@ -29,13 +32,23 @@ class Limits:
     """Files of a table in which a batch without Spark looks for the rows that it needs."""
 
     kept_bytes: int = 24_000_000
-    """One table in Arrow that, once read here, is kept for other views of the run."""
+    """One table in Arrow that, once read here, is kept for other views of the run.
+
+    By default, a process also keeps no more in all. As rows in Spark's heap, they take seven times
+    that.
+    """
 
     searched_bytes: int = 8_000_000_000
     """Files of a large table on a disk that polars searches for rows that match others."""
 
+    searched_together_bytes: int = 128_000_000
+    """Files that it searches at a time: all of their rows may be found."""
+
+    found_bytes: int = 32_000_000
+    """Found rows in Arrow that are kept for the batch's commit."""
+
     scanned_bytes: int = 512_000_000
-    """The same where Arrow searches, which decodes all wanted columns first."""
+    """Such files where Arrow searches, which decodes all wanted columns first."""
 
     matched_rows: int = 200_000
     """Facts, or rows found for them, that this process holds."""

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from sluice.delta.reading.local import to_arrow
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.relations.table_scan import MOST_ROWS
+from sluice.limits import Limits
 
 
 @pytest.fixture
@@ -67,11 +67,13 @@ def test_rows_that_are_handed_over_come_back_without_being_read(
 
 
 def test_more_rows_of_a_table_than_are_computed_here_are_left_to_spark(session: Session) -> None:
-    most = session.createDataFrame(pa.table({"id": range(MOST_ROWS)}))
-    assert most.where("id >= 0").count() == MOST_ROWS
-    more = session.createDataFrame(pa.table({"id": range(MOST_ROWS + 1)}))
-    with pytest.raises(NotHere, match=rf"^{MOST_ROWS + 1:,} rows of a table$"):
-        more.where("id >= 0").count()
+    for rows in (Limits().interpreted_rows, 50):
+        limited = session.upto(rows)
+        most = limited.createDataFrame(pa.table({"id": range(rows)}))
+        assert most.where("id >= 0").count() == rows
+        more = limited.createDataFrame(pa.table({"id": range(rows + 1)}))
+        with pytest.raises(NotHere, match=rf"^{rows + 1:,} rows of a table$"):
+            more.where("id >= 0").count()
 
 
 def test_rows_are_taken_as_spark_takes_them(session: Session) -> None:

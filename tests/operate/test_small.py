@@ -99,15 +99,14 @@ def test_a_small_project_needs_no_spark(lake: Landed) -> None:
 
 
 def test_a_large_source_is_read_only_where_a_day_or_its_windows_lie(
-    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: "SparkSession"
 ) -> None:
     """Days out of order, then a correction: the source has more rows than are computed here."""
-    monkeypatch.setattr("sluice.interpreter.relations.table_scan.MOST_ROWS", 50)
     path = "path: 'landing/events/{interval_start:%Y-%m-%d}/', format: json, time: at"
     source = f"{{{path}, schema: 'who STRING, at TIMESTAMP, n INT'}}"
     view = "{kind: window_store, from: events, key: [who], time: at}"
     lake = Landed(tmp_path, f"sources:\n  events: {source}\nviews:\n  latest: {view}\n", spark)
-    lake.limit(read_here_bytes=0)
+    lake.limit(read_here_bytes=0, interpreted_rows=50)
 
     def bring(nth: int, n: int) -> None:
         at = f"2024-01-0{nth + 1}T{{:02}}:00:00Z"

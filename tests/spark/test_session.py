@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from sluice.declare.settings import SparkSettings
 from sluice.errors import MissingDependency
+from sluice.limits import Limits
 from sluice.spark.session import LARGE, SMALL, Spark
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def test_without_spark_a_value_that_no_expression_takes_has_a_hint_that_guards(
         return session.createDataFrame([("x",)], "n STRING").selectExpr("cast(n AS INT)").collect()
 
     with pytest.raises(MissingDependency) as refused:
-        Spark(SparkSettings()).best(counted, pytest.fail, is_small=True)
+        Spark(SparkSettings()).best(counted, pytest.fail, Limits(), is_small=True)
     assert "this small batch (the string 'x' as an integer) needs Spark" in refused.value.message
     assert refused.value.hint == (
         "guard the expression (try_cast, try_divide, nullif); to see its place, "
@@ -50,7 +51,9 @@ def test_without_spark_a_batch_that_is_too_large_has_its_size_in_the_error(
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     with pytest.raises(MissingDependency, match=r"^reading 3\.4 MB at once needs Spark, which"):
-        Spark(SparkSettings()).best(pytest.fail, pytest.fail, is_small=False, size=3_400_000)
+        Spark(SparkSettings()).best(
+            pytest.fail, pytest.fail, Limits(), is_small=False, size=3_400_000
+        )
 
 
 def test_what_a_project_sets_stands_whatever_the_size(spark: "SparkSession") -> None:

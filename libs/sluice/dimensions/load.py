@@ -81,7 +81,8 @@ def load_as(
     size = _size(wanted, before, 0).bytes
     is_little = size <= project.limits.computed_here_bytes
     is_small = is_little and _is_plain(landed.spec)
-    report, engine = spark.best(work, large, is_small=is_small, size=0 if is_little else size)
+    size = 0 if is_little else size
+    report, engine = spark.best(work, large, project.limits, is_small=is_small, size=size)
     return replace(report, engine=engine)
 
 

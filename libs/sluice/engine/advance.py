@@ -132,8 +132,9 @@ class _Step:
                 return node.batch.session_for(self.spark, context, plan.size)
 
         is_small = _is_small(context, plan, ready)
-        size = plan.size.bytes
-        (report, after), engine = self.spark.best(work, large, is_small=is_small, size=size)
+        (report, after), engine = self.spark.best(
+            work, large, context.limits, is_small=is_small, size=plan.size.bytes
+        )
         return replace(report, engine=engine), after
 
     def _committed(

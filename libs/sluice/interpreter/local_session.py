@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import grpc
 import pyarrow as pa
@@ -26,6 +26,7 @@ from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.table_scan import of_arrow, of_dataset
 from sluice.interpreter.service import Service
+from sluice.limits import Limits
 
 T = TypeVar("T")
 
@@ -112,12 +113,17 @@ class _Handed(ChunkedCachedLocalRelation):
 class Session(SparkSession):
     """Spark's session for few rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_rows: int = Limits.interpreted_rows) -> None:
         """Start nothing. PySpark's own starts a client of a server."""
-        self.service = Service()
+        self.service = Service(most_rows)
         self._client = _Client(self.service)
         self._session_id = self._client._session_id  # noqa: SLF001 - as in the method replaced
         self.release_session_on_close = True
+
+    def upto(self, most_rows: int) -> Self:
+        """Compute relations of at most so many rows from here on."""
+        self.service.plans.most_rows = most_rows
+        return self
 
     def createDataFrame(  # noqa: N802 - PySpark's name
         self, data: Any, schema: Any = None, *more: Any, **named: Any
@@ -125,14 +131,15 @@ class Session(SparkSession):
         """Register a table by name; its rows are not copied into plans."""
         if not isinstance(data, pa.Table) or not isinstance(schema, StructType):
             return super().createDataFrame(data, schema, *more, **named)  # type: ignore[return-value]
-        name, rows = uuid.uuid4().hex, of_arrow(data.rename_columns(schema.names), schema)
+        most, name = self.service.plans.most_rows, uuid.uuid4().hex
+        rows = of_arrow(data.rename_columns(schema.names), schema, most)
         self.service.tables[name] = rows
         return DataFrame(_Handed(name, rows), self)
 
 
 def hand_over(session: Session, stored: ds.Dataset, schema: StructType) -> DataFrame:
     """Return stored rows by name; a plan reads only the rows that it needs."""
-    name, rows = uuid.uuid4().hex, of_dataset(stored, schema)
+    name, rows = uuid.uuid4().hex, of_dataset(stored, schema, session.service.plans.most_rows)
     session.service.tables[name] = rows
     return DataFrame(_Handed(name, rows), session)
 

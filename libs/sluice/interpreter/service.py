@@ -39,9 +39,9 @@ CONF = {
 class Service:
     """One session's answers. `tables`: rows that plans refer to by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_rows: int) -> None:
         self.tables: WeakValueDictionary[str, Relation] = WeakValueDictionary()
-        self.plans = Plans(self.tables)
+        self.plans = Plans(self.tables, most_rows)
         self._conf = dict(CONF)
 
     def schema(self, plan: proto.Plan) -> StructType:

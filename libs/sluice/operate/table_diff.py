@@ -74,6 +74,7 @@ class Comparison:
         found, _ = spark.best(
             lambda session: self._found(session, old, new),
             lambda: spark.tune(small=False),
+            self.limits,
             is_small=size.bytes <= self.limits.computed_here_bytes,
             size=size.bytes,
         )

@@ -72,7 +72,9 @@ class Replacement:
                 return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
 
         size = delivery.bytes if self._is_at_hand else 0
-        report, engine = spark.best(self._committed, large, is_small=self._is_small, size=size)
+        report, engine = spark.best(
+            self._committed, large, limits, is_small=self._is_small, size=size
+        )
         return replace(report, engine=engine)
 
     @property
@@ -218,13 +220,15 @@ class Replacement:
             self._uri, before.version, INTERVAL, span.start, span.end
         ):
             return None
-        bounds = INTERVAL, span.start, span.end
-        few = between(session, self._uri, before.version, *bounds) if is_here(session) else None
-        if few is not None:
-            return few
+        limits = self.project.limits
+        if is_here(session):
+            bounds = INTERVAL, span.start, span.end
+            few = between(session, self._uri, before.version, *bounds, limits)
+            if few is not None:
+                return few
         at = F.col(INTERVAL)
         inside = (at >= F.lit(span.start)) & (at < F.lit(span.end))
-        return snapshot(session, self._uri, before.version, self.project.limits).where(inside)
+        return snapshot(session, self._uri, before.version, limits).where(inside)
 
     def _count(self, session: SparkSession) -> int:
         """Count the interval's rows."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice import extras
 from sluice.declare.project import SparkSettings
 from sluice.extras import require
+from sluice.limits import Limits
 from sluice.meter import METER
 from sluice.spark import s3a
 from sluice.spark.archive import Archive
@@ -164,6 +165,7 @@ class Spark:
         self,
         work: Callable[["SparkSession"], T],
         otherwise: Callable[[], "SparkSession"],
+        limits: Limits,
         *,
         is_small: bool,
         size: int = 0,
@@ -181,7 +183,7 @@ class Spark:
             from sluice.interpreter.refusals import BadValue, DividedByZero
 
             try:
-                with interpreting(self.here) as session:
+                with interpreting(self.here.upto(limits.interpreted_rows)) as session:
                     return work(session), PROCESS  # type: ignore[arg-type] # a client like others
             except left_to_spark() as reason:
                 if isinstance(reason, DividedByZero) and not self.is_there:

@@ -26,8 +26,10 @@ def table(tmp_path: Path) -> Small:
     return small
 
 
-def find(table: Small, ids: list[int | None], most: int = KEYS) -> None:
-    searched = SearchedVersion(table.uri, table.head.version, Limits())
+def find(
+    table: Small, ids: list[int | None], most: int = KEYS, limits: Limits | None = None
+) -> None:
+    searched = SearchedVersion(table.uri, table.head.version, limits or Limits())
     searched.few([{"id": pa.chunked_array([pa.array(ids, pa.int32())])}], most)
 
 
@@ -99,11 +101,8 @@ def test_what_was_found_is_of_one_version_and_used_once(table: Small, searches: 
     assert table.rows()[:1] == [{"id": 0, "v": "b"}]
 
 
-def test_rows_of_many_bytes_are_not_kept(
-    table: Small, searches: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(found, "MOST_BYTES", 10)
-    find(table, [0])
+def test_rows_of_many_bytes_are_not_kept(table: Small, searches: list[Any]) -> None:
+    find(table, [0], limits=Limits(found_bytes=10))
     table.commit(("update", {"id": 0, "v": "a"}))
     assert len(searches) == 2
 

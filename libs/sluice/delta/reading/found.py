@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from cachetools import LRUCache
 
 from sluice.delta.log.opened import CommitKey, commit_of
+from sluice.limits import Limits
 
 WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
-MOST_BYTES = 32_000_000  # of Arrow, in all tables
 
 
 class TypeMismatch(Exception):
@@ -46,14 +46,17 @@ class FoundRows:
         )
 
 
-_found: LRUCache[CommitKey, FoundRows] = LRUCache(MOST_BYTES, getsizeof=lambda found: found.bytes)
+_found: LRUCache[CommitKey, FoundRows] = LRUCache(
+    Limits.found_bytes, getsizeof=lambda found: found.bytes
+)
 _keeping = Lock()
 
 
-def keep(uri: str, version: int, found: FoundRows) -> None:
+def keep(uri: str, version: int, found: FoundRows, limits: Limits) -> None:
     """Keep the rows found in a version of a table, unless there are many or none."""
+    most = min(limits.found_bytes, _found.maxsize)
     commit = commit_of(uri, version)
-    if commit and found.bytes <= MOST_BYTES and not found.is_empty:
+    if commit and found.bytes <= most and not found.is_empty:
         with _keeping:
             _found[commit] = found
 

@@ -30,10 +30,9 @@ from sluice.limits import Limits
 _ADDED = dict(zip(OF_FEED, ("string", "long", "timestamp"), strict=True))
 _ADDED_TYPES = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
 MESSAGE_BYTES = 32_000_000  # of Arrow; a task of Spark takes messages of up to 128 MiB
-KEPT_BYTES = 24_000_000  # of Arrow in all; as rows in Spark's heap they take seven times that
 
 _kept: LRUCache[tuple[Hashable, ...], tuple[DataFrame, int]] = LRUCache(
-    KEPT_BYTES, getsizeof=lambda kept: kept[1]
+    Limits.kept_bytes, getsizeof=lambda kept: kept[1]
 )
 _keeping = Lock()
 
@@ -53,7 +52,7 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
     arrow = live_rows(table, uri).to_table()
     rows = hand(session, arrow, spark_schema(table))
     with _keeping:
-        if arrow.nbytes <= min(limits.kept_bytes, KEPT_BYTES):
+        if arrow.nbytes <= min(limits.kept_bytes, _kept.maxsize):
             _kept[at] = rows, arrow.nbytes
     return rows
 
@@ -78,14 +77,18 @@ def _bare_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
 
 
 def between(
-    session: SparkSession, uri: str, version: int, column: str, start: datetime, end: datetime
+    session: SparkSession,
+    uri: str,
+    version: int,
+    column: str,
+    start: datetime,
+    end: datetime,
+    limits: Limits,
 ) -> DataFrame | None:
     """Return the rows with a column in [start, end); None if they are too many for this process."""
-    from sluice.interpreter.relations.table_scan import MOST_ROWS
-
     at = pc.field(column)
     inside = (at >= pc.scalar(start)) & (at < pc.scalar(end))
-    rows = read_few(uri, version, MOST_ROWS, where=inside, bounds=inside)
+    rows = read_few(uri, version, limits.interpreted_rows, where=inside, bounds=inside)
     return None if rows is None else handed_over(session, uri, version, rows)
 
 

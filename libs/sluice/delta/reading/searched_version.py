@@ -99,12 +99,12 @@ class SearchedVersion:
 
             far = files_far(self._table, known)
             files = searching.files_of(self._table, folder, far)
-            search = searching.FileSearch(schema, known, most + 1)
+            search = searching.FileSearch(schema, known, self.limits, most + 1)
             with suppress(TypeMismatch):
                 pages: dict[Path, pa.Table] = {}
                 rows = _joined(_noted(search.rows(files, chosen.names), pages), chosen, most)
                 if rows is not None and not self.columns and len(known) == 1:
-                    keep(self.uri, self.version, FoundRows(known[0], pages))
+                    keep(self.uri, self.version, FoundRows(known[0], pages), self.limits)
                 return rows
         if self.bytes > self.limits.scanned_bytes:
             return None

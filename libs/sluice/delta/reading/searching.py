@@ -21,9 +21,10 @@ from polars.exceptions import PolarsError
 from sluice.delta.log.active import active_files
 from sluice.delta.log.vectors import file_name, kept_rows
 from sluice.delta.reading.found import TypeMismatch, WantedValues
+from sluice.limits import Limits
 
 ROW = "_sluice_row"
-FILES, BYTES = 16, 128_000_000  # read at a time
+FILES = 16  # searched at a time
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class FileSearch:
 
     stored: pa.Schema
     wanted: Sequence[WantedValues]
+    limits: Limits
     most: int | None = None
 
     def rows(
@@ -61,7 +63,7 @@ class FileSearch:
         Raises Unreadable for a file with columns of other types.
         """
         near = [(file, test) for file in files if (test := self._test(file)) is not None]
-        for some in _together(near):
+        for some in _together(near, self.limits.searched_together_bytes):
             frames = [self._frame(file, test, columns) for file, test in some]
             try:
                 found = pl.collect_all(frames)
@@ -120,11 +122,13 @@ def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[
     ]
 
 
-def _together(near: Sequence[tuple[File, pl.Expr]]) -> Iterator[list[tuple[File, pl.Expr]]]:
-    """Yield files to be read at a time: all of their rows may be wanted."""
+def _together(
+    near: Sequence[tuple[File, pl.Expr]], most: int
+) -> Iterator[list[tuple[File, pl.Expr]]]:
+    """Yield files to be read at a time, up to so many bytes: all of their rows may be wanted."""
     some, held = list[tuple[File, pl.Expr]](), 0
     for file, test in near:
-        if some and (len(some) == FILES or held + file.bytes > BYTES):
+        if some and (len(some) == FILES or held + file.bytes > most):
             yield some
             some, held = [], 0
         some.append((file, test))

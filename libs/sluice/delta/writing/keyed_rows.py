@@ -18,6 +18,7 @@ from sluice.delta.log.added import Added, partition_of
 from sluice.delta.log.vectors import file_name
 from sluice.delta.reading.found import Pages
 from sluice.delta.reading.local import plain
+from sluice.limits import Limits
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -72,6 +73,7 @@ def matched(
     kept: Mapping[str, pa.BooleanArray],
     keys: Keys,
     schema: pa.Schema,
+    limits: Limits,
     pages: Pages | None = None,
 ) -> Iterator[Matched]:
     """Yield the rows with these keys in files of the table in a folder.
@@ -93,7 +95,7 @@ def matched(
             )
             for file, path in files.items()
         ]
-        pages = FileSearch(schema, [keys.values]).rows(lives, schema.names)
+        pages = FileSearch(schema, [keys.values], limits).rows(lives, schema.names)
     for file, page in pages:
         places = keys.places(plain(page))
         if page.num_rows > places.null_count:

@@ -88,7 +88,7 @@ def commit_marked(
     near = {path: file for path, file in files.items() if path not in far}
     known = take(uri, before.version, keys.values)
     with fenced(before, position) as mine:
-        found = list(matched(folder, near, kept, keys, schema, known))
+        found = list(matched(folder, near, kept, keys, schema, limits, known))
         check_applied(before, done, _applied(rows, found))
         (partition,) = table.metadata().partition_columns or (None,)
         marked = MarkedFiles(folder, files, kept, found, schema, limits, partition)

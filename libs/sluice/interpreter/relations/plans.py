@@ -25,7 +25,7 @@ from sluice.interpreter.relations.joining import join, join_using
 from sluice.interpreter.relations.projecting import project
 from sluice.interpreter.relations.relation import Narrow, Relation
 from sluice.interpreter.relations.sorting import CompiledSortItem, in_order, keys_of, unplaced
-from sluice.interpreter.relations.table_scan import MOST_ROWS, of_arrow
+from sluice.interpreter.relations.table_scan import of_arrow
 from sluice.interpreter.values.arrow_columns import Same, settled
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean, cast
@@ -39,10 +39,13 @@ KEPT = 512  # relations, in the order of their last use
 
 
 class Plans:
-    """Reader of plans. A relation that occurs again, by its id, is computed once."""
+    """Reader of plans. A relation that occurs again, by its id, is computed once.
 
-    def __init__(self, tables: Mapping[str, Relation]) -> None:
-        self._tables = tables
+    `most_rows`: of a relation; of more, Spark is faster.
+    """
+
+    def __init__(self, tables: Mapping[str, Relation], most_rows: int) -> None:
+        self._tables, self.most_rows = tables, most_rows
         self._known: dict[int, Relation] = {}
 
     def relation(self, plan: proto.Relation) -> Relation:
@@ -95,7 +98,7 @@ def _columns(relation: Relation, places: Sequence[int]) -> Relation:
     return Relation(tuple(relation.columns[i] for i in places), compute)
 
 
-def _local(_: Plans, plan: Any) -> Relation:
+def _local(plans: Plans, plan: Any) -> Relation:
     schema = protocol.schema_of(plan.schema) if plan.schema else None
     if not plan.HasField("data"):
         assert schema
@@ -104,12 +107,12 @@ def _local(_: Plans, plan: Any) -> Relation:
             lambda: ColumnBatch(0, dict(enumerate([[] for _ in schema.fields]))),
         )
     rows = pa.ipc.open_stream(plan.data).read_all()
-    return of_arrow(rows, schema or from_arrow_schema(rows.schema))
+    return of_arrow(rows, schema or from_arrow_schema(rows.schema), plans.most_rows)
 
 
-def _range(_: Plans, plan: Any) -> Relation:
+def _range(plans: Plans, plan: Any) -> Relation:
     numbers = range(plan.start, plan.end, plan.step)
-    if len(numbers) > MOST_ROWS:
+    if len(numbers) > plans.most_rows:
         raise NotHere(f"a range of {len(numbers):,} rows")
     column_ = RelationColumn("id", T.LongType())
     return Relation((column_,), lambda: ColumnBatch(len(numbers), {0: list(numbers)}))

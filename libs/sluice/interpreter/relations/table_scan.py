@@ -18,26 +18,25 @@ from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.column_batch import ColumnBatch
 from sluice.interpreter.values.value_types import plain
 
-MOST_ROWS = 200_000  # computed together; for more, Spark is faster
 NARROWED_ROWS = 1_000  # smaller tables are read whole
 # Statistics of texts are views in files of delta-rs; Arrow fails to compare these with plain texts.
 LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)
 
 
-def of_dataset(stored: ds.Dataset, schema: T.StructType) -> Relation:
-    """Return stored rows as a relation that can be narrowed; more than a few are left to Spark."""
+def of_dataset(stored: ds.Dataset, schema: T.StructType, most: int) -> Relation:
+    """Return stored rows as a relation that can be narrowed; more than `most` are left to Spark."""
     columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
-    return _where(stored, columns, None)
+    return _where(stored, columns, most, None)
 
 
 def _where(
-    stored: ds.Dataset, columns: tuple[RelationColumn, ...], met: pc.Expression | None
+    stored: ds.Dataset, columns: tuple[RelationColumn, ...], most: int, met: pc.Expression | None
 ) -> Relation:
     """Return the stored rows that meet a condition; each narrowing adds another one."""
 
     def read() -> ColumnBatch:
-        return _few(stored.to_table(columns=[c.name for c in columns], filter=met), columns)
+        return _few(stored.to_table(columns=[c.name for c in columns], filter=met), columns, most)
 
     def narrow(at: int, values: Sequence[Any]) -> Relation | None:
         if isinstance(columns[at].type, UNNARROWED):
@@ -48,22 +47,22 @@ def _where(
         where = field.cast(other).isin(given.cast(other)) if other else field.isin(given)
         if None in values:
             where |= field.is_null()
-        return _where(stored, columns, where if met is None else met & where)
+        return _where(stored, columns, most, where if met is None else met & where)
 
     return Relation(columns, read, narrow)
 
 
-def of_arrow(rows: pa.Table, schema: T.StructType) -> Relation:
+def of_arrow(rows: pa.Table, schema: T.StructType, most: int) -> Relation:
     """Return rows in memory as a relation; a large one can be narrowed, too."""
     if rows.num_rows > NARROWED_ROWS:
-        return replace(of_dataset(ds.dataset(rows), schema), stored=rows)
+        return replace(of_dataset(ds.dataset(rows), schema, most), stored=rows)
     columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
-    return Relation(columns, lambda: _few(rows, columns), stored=rows)
+    return Relation(columns, lambda: _few(rows, columns, most), stored=rows)
 
 
-def _few(rows: pa.Table, columns: Sequence[RelationColumn]) -> ColumnBatch:
+def _few(rows: pa.Table, columns: Sequence[RelationColumn], most: int) -> ColumnBatch:
     """Return rows; a column is converted when it is first read."""
-    if rows.num_rows > MOST_ROWS:
+    if rows.num_rows > most:
         raise NotHere(f"{rows.num_rows:,} rows of a table")
 
     later: dict[Hashable, Callable[[], Values]] = {

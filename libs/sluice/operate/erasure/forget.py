@@ -195,7 +195,7 @@ def _noted(spark: Spark, project: Project, table: Table, sought: Sought) -> Forg
         same = (one for one in before if one.is_of(session, sought.subjects))
         return next(same, None) or Forgotten.of(session, sought.subjects)
 
-    found, _ = spark.best(note, lambda: spark.tune(small=True), is_small=True)
+    found, _ = spark.best(note, lambda: spark.tune(small=True), project.limits, is_small=True)
     if found not in before:
         keep(_notes(project, table), found)
     return found

@@ -91,7 +91,7 @@ def walking(project: Project, table: Table, what: str, hint: str) -> Iterator["W
 
     Raises UsageError, with the hint, if only Spark can.
     """
-    with interpreting(Session()) as session:
+    with interpreting(Session(project.limits.interpreted_rows)) as session:
         try:
             yield Walk(project, session, table)
         except (NotHere, PySparkException, DecodeError) as reason:
