@@ -14,6 +14,7 @@ from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
+from sluice.delta.log.redefinition import meanings
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
@@ -24,7 +25,7 @@ from sluice.operate.bring import bring, to_bring
 from sluice.operate.definitions.against import Compared, compare, differing
 from sluice.operate.definitions.rebuild import check_asked
 from sluice.operate.definitions.rebuild import rebuild as rebuild_table
-from sluice.operate.definitions.redefined import meanings, redefined_parts, to_rebuild
+from sluice.operate.definitions.redefined import redefined_parts, to_rebuild
 from sluice.operate.definitions.revision import other_project
 from sluice.operate.delivering import resume
 from sluice.operate.explain import Part, explain_all, parts_of_query
@@ -209,7 +210,7 @@ def _show_compared(
     with other_project(config, against) as other:
         compared = compare(project, other)
     if table:
-        mine = meanings(project, project.graph.table(table))
+        mine = meanings(project.graph.table(table))
         compared = [part for part in compared if part.table in mine]
     if format_ is Format.TABLE:
         rows = [(part.table, part.next, part.reason) for part in compared]

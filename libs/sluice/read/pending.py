@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
-from sluice.declare.meaning.definition import meaning
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import is_past, unreflected
 from sluice.delta.log.position import Head, head
-from sluice.delta.log.redefinition import is_unfilled, redefined
+from sluice.delta.log.redefinition import is_unfilled, redefinitions
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.language.internal import declared
 from sluice.language.interval import Interval
@@ -145,10 +144,8 @@ def pending_by(project: Project, table: Table, heads: Heads) -> dict[str, Range]
 
 
 def redefinition(table: Table, heads: Heads) -> str:
-    """Return what differs in the first of a view's parts that another definition built; or ''."""
-    parts = (table.parts or (table,)) if table.is_view else ()
-    found = (redefined(heads.of(part.id), meaning(part)) for part in parts)
-    return next(filter(None, found), "")
+    """Return what differs in the first of a view's tables that another definition built; or ''."""
+    return next(iter(redefinitions(table, heads.of).values()), "") if table.is_view else ""
 
 
 def _unread(project: Project, table: Table, heads: Heads) -> dict[str, Range]:

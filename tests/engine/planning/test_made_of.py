@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from sluice.declare.meaning.definition import definition_of_deliveries, fingerprint
 from sluice.declare.project import load
+from sluice.delta.log.redefinition import meanings
 from sluice.delta.places.inventory import made_of
 from sluice.engine.planning.nodes import nodes_of
 
@@ -15,4 +17,14 @@ def test_a_view_is_made_of_the_tables_of_its_nodes() -> None:
     assert {view.kind for view in views} >= {"topk", "cogroup", "lookup", "join", "union"}
     assert any(view.parts for view in views)
     for view in views:
-        assert {*made_of(view)} == {node.id for node in nodes_of(view, graph)}
+        assert list(made_of(view)) == [node.id for node in nodes_of(view, graph)]
+
+
+def test_a_table_means_what_its_nodes_were_built_by() -> None:
+    graph = load(CONFIG).graph
+    for table in graph.tables.values():
+        own = {name: fingerprint(meaning) for name, meaning in meanings(table).items()}
+        if table.is_delivered:
+            assert own.pop(table.delivered_to) == definition_of_deliveries(table)
+        built = {node.id: node.definition for node in nodes_of(table, graph)}
+        assert list(own.items()) == list(built.items())

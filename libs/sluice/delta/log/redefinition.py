@@ -3,13 +3,15 @@
 A table that no batch has filled yet takes the current definition, because nobody has read it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from sluice.declare.meaning.definition import fingerprint, meaning
+from sluice.declare.meaning.definition import fingerprint, meaning, meaning_of_deliveries
 from sluice.declare.meaning.differences import differences
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import check_fit
 from sluice.delta.log.position import Head
+from sluice.delta.places.inventory import made_of
 from sluice.errors import ConfigError
 
 
@@ -29,6 +31,33 @@ def check_definition(
             hint=f"run `sluice rebuild {table.id}`, or `sluice rebuild --changed` for every such "
             "table; or revert the change",
         )
+
+
+def meanings(table: Table) -> dict[str, dict[str, Any]]:
+    """Return the meaning of each stored table behind a declared one, in order."""
+    if table.is_delivered:
+        is_apart = table.delivered_to != table.id
+        visible = {table.id: meaning(table)} if is_apart else {}
+        return {table.delivered_to: meaning_of_deliveries(table), **visible}
+    return {name: meaning(part) for name, part in _kept_by(table).items()}
+
+
+def redefinitions(table: Table, head_of: Callable[[str], Head | None]) -> dict[str, str]:
+    """Return the differences by stored table: the table itself, and its internal tables.
+
+    A view that no batch has filled has none: its first batch replaces its state.
+    """
+    parts = _kept_by(table)
+    found = {
+        name: redefined(head_of(name), now)
+        for name, now in meanings(table).items()
+        if name not in parts or not is_unfilled(head_of(parts[name].id))
+    }
+    return {name: what for name, what in found.items() if what}
+
+
+def _kept_by(table: Table) -> dict[str, Table]:
+    return made_of(table) if table.is_view else {}
 
 
 def redefined(at: Head | None, current: dict[str, Any]) -> str:

@@ -47,12 +47,14 @@ def leftovers(project: Project, tables: Iterable[Table]) -> dict[str, Table]:
     return found
 
 
-def made_of(view: Table) -> Iterator[str]:
-    """Yield the tables that keep a view, by id."""
+def made_of(view: Table) -> dict[str, Table]:
+    """Return the stored tables that keep a view, states first, each with the part that it keeps."""
+    found: dict[str, Table] = {}
     for part in view.parts or (view,):
-        yield part.id
         if part.spec.HAS_STATE:
-            yield internal(part.id, STATE)
+            found[internal(part.id, STATE)] = part
+        found[part.id] = part
+    return found
 
 
 def stored(lake: LakeLayout) -> Iterator[str]:

@@ -41,7 +41,7 @@ def plan_batch(
     the table that was read before.
     """
     before = head(lake.uri(node.id))
-    if replaced := replaced_by_build(node, lake, before):
+    if replaced := _replaced_by_build(node, lake, before):
         plan = _planned(node, lake, graph, limits, None, NOTHING, pins or {})
         return replace(plan, replaces=replaced)
     check_definition(node.table, before)
@@ -49,7 +49,7 @@ def plan_batch(
     return _planned(node, lake, graph, limits, before, recorded or NOTHING, pins or {})
 
 
-def replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
+def _replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
     """Return the table if it has another definition and nobody has read it.
 
     Such a table is empty, or it is the state of an empty view whose own first batch has failed.

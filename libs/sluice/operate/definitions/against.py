@@ -12,9 +12,9 @@ from sluice.declare.meaning.differences import Meaning, differences
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, head_as_found
+from sluice.delta.log.redefinition import meanings
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.planning.nodes import nodes_of
-from sluice.operate.definitions.redefined import meanings
 
 NEW, GONE, EXTEND, UNTOUCHED = "new", "gone", "extend", "untouched"
 
@@ -34,7 +34,7 @@ def compare(project: Project, other: Project) -> list[Compared]:
     Inputs come first, and at the end the tables that only `other` declares.
     """
     tables = project.graph.tables.values()
-    before = {n: m for t in other.graph.tables.values() for n, m in meanings(other, t).items()}
+    before = {n: m for t in other.graph.tables.values() for n, m in meanings(t).items()}
     moved, found = set[str](), list[Compared]()
     for table in tables:
         mine = list(_parts(project, table, before, moved))
@@ -48,7 +48,7 @@ def compare(project: Project, other: Project) -> list[Compared]:
 def differing(project: Project, compared: list[Compared]) -> list[Table]:
     """Return the declared tables that are new or differ, inputs first."""
     names = {part.table for part in compared if part.next not in (UNTOUCHED, GONE)}
-    return [t for t in project.graph.tables.values() if names & meanings(project, t).keys()]
+    return [t for t in project.graph.tables.values() if names & meanings(t).keys()]
 
 
 def _parts(
@@ -57,7 +57,7 @@ def _parts(
     """Yield the outlook of a table and of the internal ones behind it, in order."""
     above = [t.id for t in project.graph.ancestors(table.id) if t.id in moved]
     follows = f"follows {', '.join(above)}" if above else ""
-    for name, now in meanings(project, table).items():
+    for name, now in meanings(table).items():
         was = before.get(name)
         if was is None:
             yield Compared(name, NEW)
