@@ -26,9 +26,9 @@ from sluice.delta.places.faults import store_fault
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, SluiceError
-from sluice.language.interval import Interval, parse_time
+from sluice.language.interval import Interval
 from sluice.operate.preview import Previewed
-from sluice.operate.run import check_dates
+from sluice.operate.run import requested_intervals
 from sluice.operate.run_failures import Failures
 from sluice.operate.upkeep.full_check import Swept
 from sluice.operate.upkeep.maintain import Upkeep
@@ -82,22 +82,12 @@ class Job:
         return Failures(self.project, self.run.id, are_kept=self.keeps_failures)
 
     def asked(self, table: Table) -> list[Interval]:
-        """Return the requested time, cut along the schedule of a source by interval.
-
-        Empty if none was given. A topic's is whole, and only a backfill requests one. A requested
-        interval must lie between the pipeline's dates; the interval of a run need not.
-        """
+        """Return the requested intervals of a table; empty if no time was given."""
         if not self.start or not self.end:
             return []
-        pipeline = self.project.pipelines[table.pipeline]
-        zone = pipeline.schedule.timezone
-        start, end = (parse_time(bound, zone) for bound in (self.start, self.end))
-        if table.spec.is_by_interval:
-            intervals = pipeline.schedule.intervals(start, end)
-            if self.is_backfill:
-                check_dates(pipeline, start, end)
-            return intervals
-        return [Interval(start, end)] if self.is_backfill and table.spec.has_backfill else []
+        return requested_intervals(
+            self.project, table, self.start, self.end, is_backfill=self.is_backfill
+        )
 
     def reports(self, step: "JobStep") -> Iterator[Report]:
         """Run the step of every table, inputs before the views over them.

@@ -28,7 +28,7 @@ from sluice.limits import Limits
 from sluice.operate.bring import followed
 from sluice.operate.preview import downstream
 from sluice.operate.processes import Process, forked
-from sluice.operate.run import News, check_dates, intervals_to_run, rounds_of
+from sluice.operate.run import News, intervals_to_run, requested_intervals, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.operate.run_failures import Failures
 from sluice.read.pending import news_of_sources
@@ -293,13 +293,7 @@ def _intervals(
             f"{table.id} is delivered by interval: give --start and --end",
             hint="e.g. --start 2017-05-08 --end 2017-05-09; `sluice run` finds what is due",
         )
-    pipeline = project.pipelines[table.pipeline]
-    first, last = (parse_time(t, pipeline.schedule.timezone) for t in (start, end))
-    if table.spec.has_backfill:
-        return [Interval(first, last)]
-    intervals = pipeline.schedule.intervals(first, last)
-    check_dates(pipeline, first, last)
-    return intervals
+    return requested_intervals(project, table, start, end)
 
 
 def _run(step: str) -> Run:

@@ -17,7 +17,7 @@ from sluice.engine.advance import Run, advanced
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS
-from sluice.language.interval import Interval, show
+from sluice.language.interval import Interval, parse_time, show
 from sluice.limits import Limits
 from sluice.operate.bring import brought
 from sluice.operate.delivering import delivering
@@ -188,7 +188,7 @@ def intervals_to_run(
     before the pipeline's start_date or after its end_date.
     """
     if start is not None and end is not None:
-        check_dates(pipeline, start, end)
+        _check_dates(pipeline, start, end)
         return pipeline.schedule.intervals(start, end)
     if start is not None or end is not None:
         raise UsageError("give both --start and --end, or neither")
@@ -202,7 +202,25 @@ def intervals_to_run(
     return [i for i in pipeline.complete_intervals(now) if i not in done]
 
 
-def check_dates(pipeline: Pipeline, start: datetime, end: datetime) -> None:
+def requested_intervals(
+    project: Project, table: Table, start: str, end: str, *, is_backfill: bool = True
+) -> list[Interval]:
+    """Return the requested time, cut along the schedule of a source by interval.
+
+    A topic's is whole, and only a backfill requests one. A requested interval must lie between the
+    pipeline's dates; the interval of a run need not.
+    """
+    pipeline = project.pipelines[table.pipeline]
+    first, last = (parse_time(bound, pipeline.schedule.timezone) for bound in (start, end))
+    if not table.spec.is_by_interval:
+        return [Interval(first, last)] if is_backfill and table.spec.has_backfill else []
+    intervals = pipeline.schedule.intervals(first, last)
+    if is_backfill:
+        _check_dates(pipeline, first, last)
+    return intervals
+
+
+def _check_dates(pipeline: Pipeline, start: datetime, end: datetime) -> None:
     """Raise UsageError for bounds before the pipeline's start_date or after its end_date."""
     first, last, zone = pipeline.start_date, pipeline.end_date, pipeline.timezone
     if first is not None and start < first:
