@@ -17,7 +17,6 @@ from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.log.redefinition import check_definition, replaceable
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.fence import Committed
@@ -39,6 +38,7 @@ from sluice.files.reading import Reading, is_of_files, read
 from sluice.gate.gate import Gate
 from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.internal import FORGOTTEN
+from sluice.limits import Limits
 from sluice.spark.rehearsing import engine_of
 from sluice.spark.session import Spark
 
@@ -50,7 +50,8 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
 
     Raises UsageError if there are no files.
     """
-    put = partial(_put, project, table)
+    context = Context.of(project)
+    put = partial(_put, context, table)
 
     def work() -> BatchReport:
         with naming_faults(table.id):
@@ -59,27 +60,27 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
             check_definition(table, before)
             if before and found.is_loaded(before) and not run.full_refresh:
                 return _unchanged(table, before)
-            return load_as(spark, project, found, run, before, put)
+            return load_as(spark, context, found, run, before, put)
 
     return (tried(work),)
 
 
 def load_as(
-    spark: Spark, project: Project, landed: LandedDimension, run: Run, before: Head | None, put: Put
+    spark: Spark, context: Context, landed: LandedDimension, run: Run, before: Head | None, put: Put
 ) -> BatchReport:
     """Read the due part of the source, check its rows, and `put` the good ones into the table."""
     clock = Clock()
     wanted = due(landed, before, again=run.full_refresh)
 
     def work(session: SparkSession) -> BatchReport:
-        return _committed(session, project, landed, wanted, run, before, put, clock)
+        return _committed(session, context, landed, wanted, run, before, put, clock)
 
     def large() -> SparkSession:
         with clock.phase("session"):
-            return spark.tune(small=wanted.bytes <= project.limits.few_tasks_bytes)
+            return spark.tune(small=wanted.bytes <= context.limits.few_tasks_bytes)
 
     size = _size(wanted, before, 0).bytes
-    is_little = size <= project.limits.computed_here_bytes
+    is_little = size <= context.limits.computed_here_bytes
     is_small = is_little and _is_plain(landed.spec)
     size = 0 if is_little else size
     report, engine = spark.best(work, large, project.limits, is_small=is_small, size=size)
@@ -92,24 +93,24 @@ def _is_plain(spec: Dimension) -> bool:
 
 
 def engine_of_load(
-    project: Project, landed: LandedDimension, pending: PendingFiles, before: Head | None
+    context: Context, landed: LandedDimension, pending: PendingFiles, before: Head | None
 ) -> str:
     """Return the engine that a load would report, unless a value needs Spark."""
     size = _size(pending, before, 0).bytes
-    is_small = size <= project.limits.computed_here_bytes and _is_plain(landed.spec)
+    is_small = size <= context.limits.computed_here_bytes and _is_plain(landed.spec)
 
     def rehearsed(session: SparkSession) -> None:
-        rows = _read(session, project, landed, pending).rows
-        _compile(session, project, landed, rows, before)
+        rows = _read(session, context, landed, pending).rows
+        _compile(session, context, landed, rows, before)
         gate = Gate(landed.table.id, landed.table.expect, landed.spec.key)
         gate.check(gate.split(rows))
 
-    return engine_of(project.spark, rehearsed, is_small=is_small)
+    return engine_of(context.settings, rehearsed, is_small=is_small)
 
 
 def _committed(
     session: SparkSession,
-    project: Project,
+    context: Context,
     landed: LandedDimension,
     pending: PendingFiles,
     run: Run,
@@ -121,17 +122,17 @@ def _committed(
     position = position_of(landed.table, before, run.id)
     marks = landing.marks(pending.files)
     with clock.phase("read"):
-        reading = _read(session, project, landed, pending)
+        reading = _read(session, context, landed, pending)
     if is_here(session):
-        _compile(session, project, landed, reading.rows, before)
+        _compile(session, context, landed, reading.rows, before)
     is_added = pending.state is not None
     judged = JudgedBatch(run.id, position.batch, None, None, is_added=is_added)
-    with clock.timed("check", gated(project, landed.table, reading.rows, judged)) as passed:
+    with clock.timed("check", gated(context, landed.table, reading.rows, judged)) as passed:
         landing.check_unchanged(pending.files, marks, landed.table.id)
         _check_usable(landed, passed, before if pending.state is None else None)
         intervals.withdraw(landed.loads_uri, WHOLE)
         if spec.is_log:
-            args = (session, project, landed, pending, passed.rows)
+            args = (session, context, landed, pending, passed.rows)
             loaded = merged(*args, run.id, clock)
         else:
             loaded = Loaded(current(passed.rows, landed.table))
@@ -152,23 +153,23 @@ def _committed(
 
 def _compile(
     session: SparkSession,
-    project: Project,
+    context: Context,
     landed: LandedDimension,
     rows: DataFrame,
     before: Head | None,
 ) -> None:
     """Compile what follows the gate. Raises NotHere."""
     whole = Loaded(current(rows, landed.table))
-    rehearse(_changelog(session, project, landed.table, whole, before))
+    rehearse(_changelog(session, context, landed.table, whole, before))
 
 
 def _read(
-    session: SparkSession, project: Project, landed: LandedDimension, pending: PendingFiles
+    session: SparkSession, context: Context, landed: LandedDimension, pending: PendingFiles
 ) -> Reading:
-    rows = read(session, _resolved(project, landed), pending.files)
+    rows = read(session, _resolved(landed), pending.files)
     reading = Reading(rows.rows, (*pending.warnings, *rows.warnings))
     reading = judged(reading, landed.spec, Gate(landed.table.id, landed.spec.expect).fits)
-    notes = noted(layout(project).uri(landed.table.id, FORGOTTEN))
+    notes = noted(context.lake.uri(landed.table.id, FORGOTTEN))
     return replace(reading, rows=withheld(reading.rows, notes))
 
 
@@ -199,7 +200,7 @@ def _size(pending: PendingFiles, before: Head | None, rows_read: int) -> FeedSiz
 
 
 def _put(
-    project: Project,
+    context: Context,
     table: Table,
     session: SparkSession,
     loaded: Loaded,
@@ -208,33 +209,32 @@ def _put(
     clock: Clock,
 ) -> Committed:
     """Commit the rows that differ."""
-    changelog = _changelog(session, project, table, loaded, target.before)
-    return write(session, Context.of(project), target, changelog, position, clock)
+    changelog = _changelog(session, context, table, loaded, target.before)
+    return write(session, context, target, changelog, position, clock)
 
 
 def _changelog(
-    session: SparkSession, project: Project, table: Table, loaded: Loaded, before: Head | None
+    session: SparkSession, context: Context, table: Table, loaded: Loaded, before: Head | None
 ) -> DataFrame:
     assert isinstance(table.spec, Dimension)
-    old = _old(session, project, loaded, before, table.spec.key) if before else None
+    old = _old(session, context.limits, loaded, before, table.spec.key) if before else None
     rows = table_rows(session, table, loaded.rows, old)
     return inserted(rows) if old is None else diff(old, rows, table.key)
 
 
 def _old(
-    session: SparkSession, project: Project, loaded: Loaded, before: Head, key: tuple[str, ...]
+    session: SparkSession, limits: Limits, loaded: Loaded, before: Head, key: tuple[str, ...]
 ) -> DataFrame:
     if loaded.touched is None:
-        return snapshot(session, before.uri, before.version, project.limits)
-    return rows_of_keys(session, project, before, loaded.touched, key)
+        return snapshot(session, before.uri, before.version, limits)
+    return rows_of_keys(session, limits, before, loaded.touched, key)
 
 
-def _resolved(project: Project, landed: LandedDimension) -> Dimension:
+def _resolved(landed: LandedDimension) -> Dimension:
     """Return the declaration with its path and connection resolved for this environment."""
     spec = landed.spec
-    path = project.resolve(spec.path) if spec.path else ""
     secret = jdbc_options(spec.connection, landed.table.id) if spec.connection else {}
-    return spec.model_copy(update={"path": path, "options": {**landed.options, **secret}})
+    return spec.model_copy(update={"path": landed.path, "options": {**landed.options, **secret}})
 
 
 def _record(landed: LandedDimension, pending: PendingFiles, passed: Passed, batch: int) -> None:

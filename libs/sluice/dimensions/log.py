@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff
 from sluice.declare.meaning.definition import definition, meaning
-from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Pin, Position, head_as_found
@@ -29,6 +28,7 @@ from sluice.engine.context import Context
 from sluice.engine.query.operator import names, within
 from sluice.files.marks import OP, POSITION
 from sluice.files.operations import operations
+from sluice.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def position_of(table: Table, before: Head | None, run: str) -> Position:
 
 def merged(
     session: SparkSession,
-    project: Project,
+    context: Context,
     landed: LandedDimension,
     due: PendingFiles,
     accepted: DataFrame,
@@ -68,24 +68,23 @@ def merged(
     target = Target(landed.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
     if due.state is None:
         touched, rows = None, last(fresh, spec).select(*names(columns))
-        done = swap(session, Context.of(project), target, rows, position, clock).done
+        done = swap(session, context, target, rows, position, clock).done
     else:
         touched = fresh.select(*names(spec.key)).distinct()
-        old = rows_of_keys(session, project, due.state, touched, spec.key)
+        old = rows_of_keys(session, context.limits, due.state, touched, spec.key)
         known = old.withColumn(POSITION, F.lit(0).cast("bigint")).unionByName(fresh)
         rows = last(known, spec).select(*names(columns))
         changelog = diff(old, rows, spec.identity)
-        done = write(session, Context.of(project), target, changelog, position, clock)
+        done = write(session, context, target, changelog, position, clock)
     at = head_as_found(landed.state_uri)
     made_from = {landed.state_id: Pin(at.table, done.version)} if at else {}
     return Loaded(standing(rows, landed.table), touched, made_from)
 
 
 def rows_of_keys(
-    session: SparkSession, project: Project, at: Head, keys: DataFrame, key: tuple[str, ...]
+    session: SparkSession, limits: Limits, at: Head, keys: DataFrame, key: tuple[str, ...]
 ) -> DataFrame:
     """Return the rows of a table that have one of these keys."""
-    limits = project.limits
     rows = snapshot(session, at.uri, at.version, limits)
     is_large = table_size(at.uri, at.version).bytes > limits.read_here_bytes
     bounds = bounds_of(keys, key, limits) if is_large else None

@@ -8,6 +8,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, head
 from sluice.dimensions.load import engine_of_load
 from sluice.dimensions.source import due, find
+from sluice.engine.context import Context
 from sluice.engine.planning.next_batch import NextBatch, with_marking
 from sluice.errors import UsageError
 from sluice.spark.rehearsing import why
@@ -21,10 +22,12 @@ def deliveries_ahead(
     redefined: Mapping[str, str],
 ) -> Iterator[NextBatch]:
     """Yield the next load."""
-    yield with_marking(project, _load(project, table, redefined.get(table.id, "")), table.key)
+    context = Context.of(project)
+    batch = _load(project, context, table, redefined.get(table.id, ""))
+    yield with_marking(context, batch, table.key)
 
 
-def _load(project: Project, table: Table, what: str) -> NextBatch:
+def _load(project: Project, context: Context, table: Table, what: str) -> NextBatch:
     try:
         found = find(project, table)
     except UsageError as error:
@@ -35,7 +38,7 @@ def _load(project: Project, table: Table, what: str) -> NextBatch:
     wanted = due(found, before, again=bool(what))
     reason = what or "; ".join(wanted.warnings) or "files are new or changed"
     way = REBUILD if what else "load"
-    engine = SPARK if what else engine_of_load(project, found, wanted, before)
-    said = () if what else why(project.spark, engine, wanted.bytes)
+    engine = SPARK if what else engine_of_load(context, found, wanted, before)
+    said = () if what else why(context.settings, engine, wanted.bytes)
     reason, size = "; ".join([reason, *said]), wanted.bytes
     return NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))

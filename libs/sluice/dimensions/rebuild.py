@@ -27,6 +27,7 @@ from sluice.engine.context import Context
 from sluice.engine.query.validity import COLUMNS, CURRENT
 from sluice.engine.retries import naming_faults, tried
 from sluice.errors import HistoryLost
+from sluice.limits import Limits
 from sluice.spark.session import Spark
 
 
@@ -42,7 +43,7 @@ def rebuild(
     Raises HistoryLost if versions would be lost, UsageError if there are no files.
     """
     full = replace(run, full_refresh=True)
-    swapped: list[Swapped] = []
+    context, swapped = Context.of(project), list[Swapped]()
 
     def put(
         session: SparkSession,
@@ -51,27 +52,29 @@ def rebuild(
         position: Position,
         clock: Clock,
     ) -> Committed:
-        rows = table_rows(session, table, loaded.rows, _history(session, project, table, target))
+        rows = table_rows(
+            session, table, loaded.rows, _history(session, context.limits, table, target)
+        )
         mine, whole = replace(position, kind=REBUILD), replace(target, keeps_position=True)
-        swapped.append(swap(session, Context.of(project), whole, rows, mine, clock))
+        swapped.append(swap(session, context, whole, rows, mine, clock))
         return swapped[-1].done
 
     def work() -> BatchReport:
         with naming_faults(table.id):
             found = find(project, table)
-            return load_as(spark, project, found, full, head_as_found(found.uri), put)
+            return load_as(spark, context, found, full, head_as_found(found.uri), put)
 
     return tried(work), swapped[-1].ends_feed
 
 
 def _history(
-    session: SparkSession, project: Project, table: Table, target: Target
+    session: SparkSession, limits: Limits, table: Table, target: Target
 ) -> DataFrame | None:
     """Return the versions that the table keeps, in the current types."""
     if target.before is None:
         return None
     before, spec = target.before, table.spec
-    old = snapshot(session, target.uri, before.version, project.limits)
+    old = snapshot(session, target.uri, before.version, limits)
     assert isinstance(spec, Dimension)
     if CURRENT not in old.columns:
         return None

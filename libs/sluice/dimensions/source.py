@@ -32,7 +32,7 @@ IN_FILES = ("json", "csv", "parquet", "delta")
 class LandedDimension:
     """Source of a dimension. `options`: how to read it, at the version that was found.
 
-    `made`: the fingerprint of how its files are read.
+    `path`: the declared one, resolved; or ''. `made`: the fingerprint of how its files are read.
     """
 
     table: Table
@@ -43,6 +43,7 @@ class LandedDimension:
     loads_uri: str
     state_id: str
     state_uri: str
+    path: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -87,7 +88,8 @@ def find(project: Project, table: Table) -> LandedDimension:
     elif spec.format in IN_FILES:
         files = _files(table, path)
     uris, state_id = (lake.uri(table.id), lake.uri(table.id, INTERVALS)), internal(table.id, STATE)
-    return LandedDimension(table, spec, files, made, *uris, state_id, lake.uri(state_id), options)
+    state = state_id, lake.uri(state_id)
+    return LandedDimension(table, spec, files, made, *uris, *state, path, options)
 
 
 def _files(table: Table, path: str) -> tuple[LandedFile, ...]:

@@ -1,5 +1,6 @@
 """Values that all batches of one project share: its lake, its tables, its limits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice.declare.graph import Graph
@@ -11,14 +12,19 @@ from sluice.limits import Limits
 
 @dataclass(frozen=True)
 class Context:
-    """Shared values, resolved once where a command or a job begins."""
+    """Shared values, resolved once where a command or a job begins.
+
+    `timezones`: those in which messages show the intervals of each pipeline.
+    """
 
     lake: LakeLayout
     graph: Graph
     settings: SparkSettings
     limits: Limits
+    timezones: Mapping[str, str]
 
     @classmethod
     def of(cls, project: Project) -> "Context":
         """Return the context of a loaded project."""
-        return cls(layout(project), project.graph, project.spark, project.limits)
+        zones = {pipeline.name: pipeline.timezone for pipeline in project.pipelines.values()}
+        return cls(layout(project), project.graph, project.spark, project.limits, zones)

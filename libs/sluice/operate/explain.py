@@ -65,7 +65,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
             steps.append(_rebuild(context, node, what))
         else:
             plan = plan_batch(node, context.lake, context.graph, context.limits)
-            step = with_marking(project, _step(context, node, plan), node.operator.key)
+            step = with_marking(context, _step(context, node, plan), node.operator.key)
             is_made = table.parts or (table.spec.caution and not step.pending)
             made = f"{_made(node.table)}: " if is_made and node.id == node.table.id else ""
             steps.append(replace(step, reason=f"{made}{step.reason}"))

@@ -20,6 +20,7 @@ from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
+from sluice.engine.context import Context
 from sluice.engine.retries import naming_faults, tried
 from sluice.errors import ConfigError, LostRace
 from sluice.language.internal import DELIVERIES, internal
@@ -50,8 +51,9 @@ def deliver(
 def engine_of_delivery(project: Project, table: Table, interval: Interval) -> str:
     """Return the engine that delivers an interval's files, in the words of the report."""
     delivery = plan_delivery(project, table, interval, allow_empty=True)
-    at, run = head(layout(project).uri(table.delivered_to)), Run()
-    return Replacement(project, delivery, at, _position(delivery, at, run, {}), run).engine
+    context, run = Context.of(project), Run()
+    at = head(context.lake.uri(table.delivered_to))
+    return Replacement(context, delivery, at, _position(delivery, at, run, {}), run).engine
 
 
 def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
@@ -115,15 +117,15 @@ def replace_interval(
     they were read from. `again` returns the current delivery for a retry; without it, a retry
     uses the same one.
     """
-    first = iter([delivery])
+    context, first = Context.of(project), iter([delivery])
 
     def work() -> BatchReport:
         now = next(first, None) or (again() if again else delivery)
-        at = head(layout(project).uri(now.table.delivered_to))
+        at = head(context.lake.uri(now.table.delivered_to))
         _check_topic(now, at)
         position = _position(now, at, run, inputs or {})
         with naming_faults(now.table.id):
-            return Replacement(project, now, at, position, run, arrived).made(spark)
+            return Replacement(context, now, at, position, run, arrived).made(spark)
 
     return tried(work)
 

@@ -9,6 +9,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
+from sluice.engine.context import Context
 from sluice.engine.planning.next_batch import NextBatch, with_marking
 from sluice.engine.planning.nodes import nodes_of
 from sluice.language.internal import DELIVERIES, INTERVALS, internal
@@ -30,7 +31,7 @@ def deliveries_ahead(
     project: Project, table: Table, now: datetime, redefined: Mapping[str, str]
 ) -> Iterator[NextBatch]:
     """Yield the next delivery: intervals, or what has arrived of a stream."""
-    batch = with_marking(project, _ingest(project, table, now, redefined), KEY)
+    batch = with_marking(Context.of(project), _ingest(project, table, now, redefined), KEY)
     yield _with_unread(batch, unread(project, table)) if table.spec.is_followed else batch
 
 

@@ -12,13 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
-from sluice.declare.project import Project
 from sluice.delta.log.feed_size import FeedSize
 from sluice.delta.log.position import Head, Position
 from sluice.delta.log.redefinition import replaceable
 from sluice.delta.log.time_bounds import may_hold
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.local import between
 from sluice.delta.reading.spark_reads import snapshot
@@ -55,7 +53,7 @@ class Replacement:
     `arrived` returns the delivery's rows, if they are not in its files.
     """
 
-    project: Project
+    context: Context
     delivery: Delivery
     at: Head | None
     position: Position
@@ -65,7 +63,7 @@ class Replacement:
 
     def made(self, spark: Spark) -> BatchReport:
         """Replace the rows on the engine that suits their size. Raises LostRace."""
-        delivery, limits = self.delivery, self.project.limits
+        delivery, limits = self.delivery, self.context.limits
 
         def large() -> SparkSession:
             with self.clock.phase("session"):
@@ -80,7 +78,7 @@ class Replacement:
     @property
     def engine(self) -> str:
         """The engine that `made` would report, unless a value of the files needs Spark."""
-        return engine_of(self.project.spark, self._rehearsed, is_small=self._is_small)
+        return engine_of(self.context.settings, self._rehearsed, is_small=self._is_small)
 
     @property
     def _is_at_hand(self) -> bool:
@@ -90,7 +88,7 @@ class Replacement:
 
     @property
     def _is_small(self) -> bool:
-        delivery, limits = self.delivery, self.project.limits
+        delivery, limits = self.delivery, self.context.limits
         is_of_messages = delivery.is_of_messages and delivery.topic
         most = limits.messages_here_bytes if is_of_messages else limits.computed_here_bytes
         return self._is_at_hand and delivery.bytes <= most
@@ -152,8 +150,8 @@ class Replacement:
         on_conflict = delivery.spec.on_conflict
         if is_here(session):
             self._compile(session, reading, delivery)
-        rows = withheld(reading.rows, noted(layout(self.project).uri(delivery.table.id, FORGOTTEN)))
-        return gated(self.project, delivery.table, rows, batch, emptied.refuse, on_conflict)
+        rows = withheld(reading.rows, noted(self.context.lake.uri(delivery.table.id, FORGOTTEN)))
+        return gated(self.context, delivery.table, rows, batch, emptied.refuse, on_conflict)
 
     def _written(
         self, session: SparkSession, passed: Passed, reading: Reading
@@ -170,8 +168,10 @@ class Replacement:
         target = self._target(before, verdict.rows_read, keeps)
         if keeps and not delivery.is_added:  # the offsets of a batch stay valid
             intervals.withdraw(delivery.intervals_uri, delivery.interval)
-        context, changelog = Context.of(self.project), _changelog(new, old)
-        done = write(session, context, target, changelog, position, self.clock, inserts=inserts)
+        changelog = _changelog(new, old)
+        done = write(
+            session, self.context, target, changelog, position, self.clock, inserts=inserts
+        )
         is_noted_only = before is not None and done.version == before.version
         return done, before.next_batch - 1 if before and is_noted_only else position.batch
 
@@ -211,7 +211,7 @@ class Replacement:
 
     @property
     def _uri(self) -> str:
-        return layout(self.project).uri(self.delivery.table.delivered_to)
+        return self.context.lake.uri(self.delivery.table.delivered_to)
 
     def _old_rows(self, session: SparkSession, before: Head | None) -> DataFrame | None:
         """Return the interval's rows; None if the table surely has none."""
@@ -220,7 +220,7 @@ class Replacement:
             self._uri, before.version, INTERVAL, span.start, span.end
         ):
             return None
-        limits = self.project.limits
+        limits = self.context.limits
         if is_here(session):
             bounds = INTERVAL, span.start, span.end
             few = between(session, self._uri, before.version, *bounds, limits)

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 
 from sluice.declare.declared import Declared
-from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import LakeLayout
+from sluice.engine.context import Context
 from sluice.engine.judging.checking import keep_results
 from sluice.engine.judging.quarantining import JudgedBatch, put_in_quarantine
 from sluice.gate.gate import Gate, accepted
@@ -37,7 +37,7 @@ Refusal = Callable[[DataFrame, Verdict], None]
 
 @contextmanager
 def gated(
-    project: Project,
+    context: Context,
     table: Table,
     parsed: DataFrame,
     batch: JudgedBatch,
@@ -55,28 +55,28 @@ def gated(
     split = gate.split(parsed).persist()
     try:
         verdict = gate.check(split)
-        keep_results(layout(project), verdict, batch)
+        keep_results(context.lake, verdict, batch)
         verdict.enforce()
         check_misfits(split, verdict)
         refuse(split, verdict)
-        name = _named(project, table, batch)
+        name = _named(context, table, batch)
         conflicting = _conflicting(name, verdict, on_conflict)
         if not batch.is_replayed:
-            put_in_quarantine(project, table, split, verdict, batch)
-        unusual = [f"{name}: {what}" for what in _unusual(project, verdict, batch)]
+            put_in_quarantine(context, table, split, verdict, batch)
+        unusual = [f"{name}: {what}" for what in _unusual(context.lake, verdict, batch)]
         yield Passed(accepted(split), replace(verdict, unusual=(*conflicting, *unusual)))
         if batch.is_replayed:
-            put_in_quarantine(project, table, split, verdict, batch)
+            put_in_quarantine(context, table, split, verdict, batch)
     finally:
         split.unpersist()
 
 
-def _named(project: Project, table: Table, batch: JudgedBatch) -> str:
+def _named(context: Context, table: Table, batch: JudgedBatch) -> str:
     """Return the table's name with the interval that is delivered."""
     if batch.start is None or batch.end is None:
         return table.id
     interval = Interval(start=batch.start, end=batch.end)
-    return f"{table.id} {interval.shown(project.pipelines[table.pipeline].timezone)}"
+    return f"{table.id} {interval.shown(context.timezones[table.pipeline])}"
 
 
 def _conflicting(name: str, verdict: Verdict, on_conflict: str) -> tuple[str, ...]:
@@ -88,9 +88,9 @@ def _conflicting(name: str, verdict: Verdict, on_conflict: str) -> tuple[str, ..
     return (verdict.conflicts.warning(name, on_conflict),)
 
 
-def _unusual(project: Project, verdict: Verdict, batch: JudgedBatch) -> tuple[str, ...]:
+def _unusual(lake: LakeLayout, verdict: Verdict, batch: JudgedBatch) -> tuple[str, ...]:
     return anomalies.warnings(
-        layout(project),
+        lake,
         verdict,
         run=batch.run,
         batch=batch.number,

@@ -8,14 +8,13 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
-from sluice.declare.project import Project
 from sluice.declare.stores import takes_spark
 from sluice.declare.table import Table
 from sluice.delta.notes.intervals import NO_INTERVAL
 from sluice.delta.notes.note_tables import count_rows, create_empty, delete_rows, replace_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import replace_where
+from sluice.engine.context import Context
 from sluice.gate.outcomes import quarantine
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.language.internal import QUARANTINE
@@ -48,10 +47,10 @@ class JudgedBatch:
 
 
 def put_in_quarantine(
-    project: Project, table: Table, split: DataFrame, verdict: Verdict, batch: JudgedBatch
+    context: Context, table: Table, split: DataFrame, verdict: Verdict, batch: JudgedBatch
 ) -> None:
     """Replace the quarantine of a delivery, and check that no row of the delivery is missing."""
-    uri = layout(project).uri(table.id, QUARANTINE)
+    uri = context.lake.uri(table.id, QUARANTINE)
     if not verdict.rows_quarantined:
         delete_rows(uri, batch.within)
         passing("quarantined", table.id)
@@ -63,7 +62,7 @@ def put_in_quarantine(
         run=batch.run,
         quarantined_at=datetime.now(UTC),
     )
-    limits, size = project.limits, verdict.bytes_quarantined
+    limits, size = context.limits, verdict.bytes_quarantined
     is_few = verdict.rows_quarantined <= limits.quarantined_rows
     if (is_few and size <= limits.quarantined_bytes) or not takes_spark(uri):
         replace_rows(uri, bad.toArrow(), batch.within)

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sluice.declare.project import Project
 from sluice.delta.log.position import REBUILD, head_as_found
-from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.marking import most_marked
+from sluice.engine.context import Context
 from sluice.language.spans import Span
 
 MARKED = "up to {} changed rows are marked; more, or rows in few files, rewrite these files"
@@ -39,11 +38,11 @@ class NextBatch:
     gone: tuple[Span, ...] = ()
 
 
-def with_marking(project: Project, batch: NextBatch, key: Sequence[str]) -> NextBatch:
+def with_marking(context: Context, batch: NextBatch, key: Sequence[str]) -> NextBatch:
     """Return the batch with how few changed rows leave a large table's files as they are."""
-    at = head_as_found(layout(project).uri(batch.table))
-    if at is None or batch.next == REBUILD or project.spark.commit == "spark":
+    at = head_as_found(context.lake.uri(batch.table))
+    if at is None or batch.next == REBUILD or context.settings.commit == "spark":
         return batch
-    most = min(most_marked(at, key, project.limits), project.spark.small_changelog)
+    most = min(most_marked(at, key, context.limits), context.settings.small_changelog)
     said = MARKED.format(f"{most:,}")
     return replace(batch, reason=f"{batch.reason}; {said}") if most else batch
