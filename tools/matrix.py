@@ -40,7 +40,8 @@ STEPS = {
     ),
     "quality": (
         *("tests/gate/test_against_great_expectations.py", "tests/gate/test_gate.py"),
-        *("tests/gate/outcomes/test_quarantine.py", "tests/docs/test_readme.py"),
+        *("tests/gate/counting/test_tally.py", "tests/gate/outcomes/test_quarantine.py"),
+        "tests/docs/test_readme.py",
     ),
     "airflow": (
         *("tests/airflow/test_dag_factory.py", "tests/airflow/test_imports.py"),

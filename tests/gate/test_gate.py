@@ -79,25 +79,6 @@ def test_read_is_accepted_plus_quarantined(spark: "SparkSession") -> None:
     assert accepted(split).columns == COLUMNS
 
 
-def test_accepted_rows_are_counted_in_the_same_pass(spark: "SparkSession") -> None:
-    gate = Gate(
-        "retail.transactions",
-        (expect("column_values_to_be_between", "quarantine", column="quantity", min_value=0),),
-        key=("id", "day"),
-    )
-    split = gate.split(spark.createDataFrame(random_rows(400, seed=7), SCHEMA)).cache()
-    counts = gate.check(split).counts
-    rows = accepted(split).collect()
-    assert counts is not None
-    assert counts.rows == len(rows)
-    assert counts.nulls == {c: sum(row[c] is None for row in rows) for c in COLUMNS}
-    assert counts.keys == pytest.approx(len({(row.id, row.day) for row in rows}), rel=0.15)
-
-
-def test_nothing_is_counted_where_no_key_is_given(spark: "SparkSession") -> None:
-    assert verdict_on(spark, [1, 2]).counts is None
-
-
 def test_a_null_or_a_row_out_of_the_condition_is_never_quarantined(spark: "SparkSession") -> None:
     rule = expect(
         "column_values_to_be_between",

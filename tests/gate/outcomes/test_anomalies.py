@@ -2,13 +2,9 @@
 
 import datetime as dt
 import random
-from pathlib import Path
 
-from sluice.delta.places.lake_layout import LakeLayout
-from sluice.gate.counting import batch_counts
-from sluice.gate.counting.batch_counts import KEPT, BatchCounts, KeptCounts
-from sluice.gate.outcomes.anomalies import around, unusual, warnings
-from sluice.gate.outcomes.verdict import Verdict
+from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts
+from sluice.gate.outcomes.anomalies import around, unusual
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 
@@ -20,10 +16,6 @@ def days(*rows: int, **nulls: int) -> list[BatchCounts]:
 def kept(nth: int, rows: int = 100, unusual: tuple[str, ...] = ()) -> KeptCounts:
     start = DAY + dt.timedelta(days=nth)
     return KeptCounts(BatchCounts(rows, None, {}), nth, f"run-{nth}", start, start, unusual)
-
-
-def verdict(rows: int) -> Verdict:
-    return Verdict("shop.sales", rows, rows, (), BatchCounts(rows, rows, {"item": 0}))
 
 
 def test_a_batch_far_below_the_others_is_reported_with_the_numbers() -> None:
@@ -119,39 +111,3 @@ def test_an_old_interval_is_compared_with_its_neighbours() -> None:
     past = [kept(nth, rows=nth) for nth in range(100)]
     near = [f.rows for f in around(kept(20), past)]
     assert sorted(near) == [*range(6, 20), *range(21, 35)]
-
-
-def test_counts_are_kept_and_a_repeat_replaces_its_own(tmp_path: Path) -> None:
-    lake = LakeLayout(str(tmp_path))
-    rows = [1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 3, 3]
-    starts = [DAY + dt.timedelta(days=min(nth, 8)) for nth in range(10)]
-    told = [
-        warnings(lake, verdict(n), run="r", batch=nth, checked_at=at, interval_start=at)
-        for nth, (n, at) in enumerate(zip(rows, starts, strict=True))
-    ]
-    assert told[:8] == [()] * 8
-    assert told[8] == told[9]  # the second delivery of the interval is not held against its first
-    assert told[8][0].startswith("3 rows arrived, usually 1,000")
-    found = batch_counts.read(lake, "shop.sales")
-    assert [k.batch for k in found] == [*range(8), 9]
-    assert found[-1].unusual == tuple(f"shop.sales: {what}" for what in told[9])
-    assert found[-1].counts == BatchCounts(3, 3, {"item": 0})
-
-
-def test_only_the_last_batches_are_kept(tmp_path: Path) -> None:
-    lake = LakeLayout(str(tmp_path))
-    past = [kept(nth) for nth in range(KEPT)]
-    batch_counts.keep(lake, "shop.sales", kept(KEPT, unusual=("odd",)), past)
-    found = batch_counts.read(lake, "shop.sales")
-    assert (len(found), found[0].batch, found[-1]) == (KEPT, 1, kept(KEPT, unusual=("odd",)))
-
-
-def test_loads_of_a_dimension_are_distinguished_by_their_batch(tmp_path: Path) -> None:
-    lake = LakeLayout(str(tmp_path))
-    for batch in (1, 2, 2, 3):
-        warnings(lake, verdict(10 * batch), run="r", batch=batch, checked_at=DAY)
-    assert [(k.batch, k.counts.rows) for k in batch_counts.read(lake, "shop.sales")] == [
-        (1, 10),
-        (2, 20),
-        (3, 30),
-    ]

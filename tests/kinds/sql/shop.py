@@ -110,6 +110,14 @@ def planned(sql: str, folder: Path, key: str = "") -> list[str]:
     return problems_of({"v": sql}, folder, {"v": key})
 
 
+def refusal(sql: str, folder: Path) -> str:
+    """The only problem of a project with that query as its view, which is the query itself."""
+    (problem,) = planned(sql, folder)
+    assert "shop.yaml:" in problem
+    assert "views.v.sql" in problem
+    return problem
+
+
 def problems_of(
     queries: dict[str, str], folder: Path, keys: Mapping[str, str] | None = None
 ) -> list[str]:

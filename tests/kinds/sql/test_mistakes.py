@@ -3,121 +3,27 @@
 from pathlib import Path
 
 import pytest
-from tests.kinds.sql.shop import SOURCES, planned, problems_of
+from tests.kinds.sql.shop import SOURCES, problems_of, refusal
 from tests.support.lake import HEAD
 
 from sluice.declare.project import load
 from sluice.errors import ConfigError
 
 REFUSED = {
-    "SELECT nothing FROM orders": "line 1: column 'nothing' is unknown",
-    "SELECT o.nothing FROM orders o": "line 1: unknown column 'nothing'; columns are: id, k, g",
     "SELECT id FROM order": "line 1: unknown table 'order'; did you mean 'orders'?",
     "WITH q AS (\n  SELECT k FROM nowhere)\nSELECT id FROM orders o JOIN q ON o.k = q.k": (
         "line 2: unknown table 'nowhere'"
     ),
-    "SELECT o.id\nFROM orders o\nJOIN people p ON o.k <=> p.k": "line 3: `<=>` alone can't be",
-    "SELECT k FROM orders, people": "line 1: column 'k' is unknown, or more than one table has it",
-    "SELECT id, n\nFROM orders, people": "line 2: a join without an equality",
-    "SELECT o.id\nFROM orders o JOIN people p ON o.k < p.k": "line 2: a join without an equality",
-    "SELECT id FROM orders LIMIT 3": "LIMIT without ORDER BY takes arbitrary rows",
-    "SELECT id FROM orders ORDER BY id OFFSET 3": "OFFSET without LIMIT",
-    "SELECT id, rand() AS r FROM orders": "the function 'rand' is not allowed",
-    "SELECT id, now() AS t FROM orders": "the time of running is not allowed",
-    "SELECT id, current_date AS t FROM orders": "the time of running is not allowed",
     "SELECT id FROM orders WHERE at > timestamp 'today'": "the time of running is not allowed",
-    "SELECT g, v FROM orders GROUP BY g": "orders.v is neither in GROUP BY nor in an aggregate",
-    "SELECT id AS a, v AS a FROM orders": "two columns have the same name",
     "SELECT id AS `a b` FROM orders": "'a b' is not a name",
     "SELECT 1 AS one": "the query reads no table",
-    "WITH RECURSIVE q AS (SELECT id FROM orders) SELECT id FROM q": "WITH RECURSIVE",
-    "SELECT id FROM orders TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
-    "SELECT explode(array(k)) AS a, explode(array(v)) AS b FROM orders": "two arrays are exploded",
     "SELECT v FROM orders LATERAL VIEW explode(v) x AS e": "an ARRAY is exploded",
-    "SELECT o.id FROM orders o JOIN (VALUES (1), (2, 3)) AS n(a) ON o.k = n.a": "each row of",
-    "SELECT id FROM orders o, (VALUES (now())) AS n(a)": "the time of running is not allowed",
-    "SELECT id FROM orders o WHERE v > (SELECT n FROM people p WHERE p.k = o.k)": "several rows",
-    "SELECT id FROM orders WHERE (id, k, v, g, at) NOT IN (SELECT id, k, v, g, at FROM orders)": (
-        "NOT IN of more than 4 columns: write NOT EXISTS"
-    ),
-    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k FROM people)": "2 value(s) with 1",
-    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT * FROM people)": "2 value(s) with 4",
-    "SELECT id FROM orders WHERE (k, v) IN (SELECT k, n, pid FROM people)": "2 value(s) with 3",
-    "SELECT id FROM orders WHERE k IN (SELECT k, n FROM people) OR v = 1": "1 value(s) with 2",
-    "SELECT id FROM orders o WHERE k IN (SELECT max(k), max(n) FROM people p WHERE p.k = o.k)": (
-        "1 value(s) with 2"
-    ),
-    "SELECT id FROM orders WHERE (k, v) IN ((1, 2), (3, 4, 5))": "different numbers of columns",
-    "SELECT id FROM orders WHERE (k, v) IN ((1, 2), 3)": "different numbers of columns",
-    "SELECT id FROM orders o WHERE (k, v) NOT IN (SELECT k, n FROM people p WHERE p.w = o.g)": (
-        "a correlated NOT IN of several columns is not supported: write NOT EXISTS"
-    ),
-    "SELECT id FROM orders WHERE v > ALL (SELECT n FROM people)": "ALL (subquery) is not Spark SQL",
-    "SELECT k, listagg(g, ',') AS l FROM orders GROUP BY k": "add WITHIN GROUP (ORDER BY ...)",
-    "SELECT k, any_value(g) AS l FROM orders GROUP BY k": "write min(x), or group by its columns",
-    "SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) AS p FROM orders GROUP BY k": (
-        "percentile_cont and mode sort ascending"
-    ),
-    "SELECT o.id, q.s FROM orders o, LATERAL "
-    "(SELECT sum(n) AS s FROM people p HAVING sum(n) > 1) q": ("a LATERAL aggregate with HAVING"),
-    "SELECT o.id, q.w FROM orders o, LATERAL "
-    "(SELECT w FROM people p WHERE p.k > o.k GROUP BY w) q": (
-        "may be correlated with the outer query by equalities only"
-    ),
-    "SELECT pid FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.k = p.k AND NOT EXISTS "
-    "(SELECT 1 FROM events e WHERE e.id = o.id AND e.eid = p.n))": (
-        "reads a table that is not in the query directly outside"
-    ),
-    "SELECT id, (SELECT n FROM people p WHERE p.k = o.k AND p.pid > 1) AS n FROM orders o": (
-        "a scalar subquery without an aggregate may give several rows"
-    ),
-    "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k GROUP BY w) AS n FROM orders o": (
-        "a scalar subquery with GROUP BY may give several rows"
-    ),
-    "SELECT id, (SELECT max(n) FROM people p WHERE p.n < o.v) AS n FROM orders o": (
-        "a scalar subquery needs an equality to the outer query"
-    ),
-    "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k AND p.n <=> o.v) AS n FROM orders o": (
-        "this condition on the outer query is not supported"
-    ),
-    "SELECT * FROM (SELECT k, v FROM orders) PIVOT (sum(v) FOR k IN (1, 2))": (
-        "'1' of PIVOT has no usable column name"
-    ),
-    "SELECT * FROM (PIVOT orders ON k IN (1, 2) USING sum(v) GROUP BY g) p": "PIVOT is written in",
-    "SELECT * FROM people UNPIVOT (a FOR b IN (k, n))": "UNPIVOT",
-    "WITH RECURSIVE q AS (SELECT 1 AS n FROM orders UNION ALL SELECT n + 1 FROM q WHERE n < 3) "
-    "SELECT n FROM q": "WITH RECURSIVE",
-    "SELECT o.id FROM orders o ASOF LEFT JOIN people p ON o.k >= p.k": "ASOF LEFT JOIN",
-    "SELECT * FROM orders, range(k)": "range(...) takes one to three whole numbers",
-    "SELECT * FROM orders, range(2, 1)": "has no rows",
-    "SELECT * FROM orders, stack(1, 2)": "stack(...) in FROM",
     "SELECT n FROM explode(sequence(1, 3)) AS r(n)": "the query reads no table",
-    "SELECT * FROM orders o JOIN orders p ON o.id = p.id": "two columns have the same name",
     "SELECT g FROM orders UNION ALL SELECT n FROM people": "g is INT here and STRING in orders",
     "SELECT sum(g) AS s FROM orders": "sum",
     "SELECT first(v) AS f FROM orders GROUP BY k": "first depends on the order of the rows",
-    "SELECT id FROM orders o WHERE EXISTS (SELECT k FROM people p WHERE p.k > o.k GROUP BY k)": (
-        "may be correlated with the outer query by equalities only"
-    ),
-    "WITH orders AS (SELECT id FROM orders) SELECT id FROM orders": "'orders' of WITH",
-    "SELECT o.id FROM orders o, people p FULL JOIN events e ON e.id = o.id WHERE o.k = p.k": (
-        "write JOIN in place of the comma"
-    ),
-    "SELECT last_value(v) OVER (PARTITION BY g ORDER BY k) AS l FROM orders": "rows that tie",
-    "SELECT last(v) OVER (PARTITION BY g ORDER BY k) AS l FROM orders": "rows that tie",
-    "SELECT first_value(v) IGNORE NULLS OVER (ORDER BY k) AS l FROM orders": "rows that tie",
-    "SELECT o.id FROM orders o LEFT JOIN people p ON p.k = o.k AND EXISTS (SELECT 1 FROM events)": (
-        "a subquery in ON"
-    ),
     "SELECT id FROM orders; SELECT id FROM orders": "one SELECT is expected",
     "DELETE FROM orders": "one SELECT is expected",
-    "SELECT id, (SELECT max(n + o.v)\nFROM people p WHERE p.k = o.k) AS m FROM orders o": (
-        "line 1: o.v of the outer query in the value of a subquery"
-    ),
-    "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM people p\n"
-    "LEFT JOIN events e ON e.id = p.pid AND e.eid > o.v WHERE p.k = o.k)": (
-        "line 2: o.v of the outer query in ON of an outer join"
-    ),
     "SELECT id FROM where": "Expected table name but got 'where' at column",
     "SELECT FROM WHERE": "can't read the query",
     "SELECT id\nFROM orders\nWHERE (v > 1": "line 3: can't read the query: Expecting ) at column",
@@ -127,11 +33,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("sql", REFUSED)
 def test_what_a_query_cannot_say_is_refused_by_name(sql: str, tmp_path: Path) -> None:
-    problems = planned(sql, tmp_path)
-    assert len(problems) == 1, problems
-    assert REFUSED[sql] in problems[0]
-    assert "shop.yaml:" in problems[0]
-    assert "views.v.sql" in problems[0]
+    assert REFUSED[sql] in refusal(sql, tmp_path)
 
 
 def test_every_refusal_of_a_project_is_shown_at_once(tmp_path: Path) -> None:

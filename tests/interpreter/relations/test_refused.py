@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from tests.interpreter.test_refused import refused
+from tests.interpreter.refusing import refused
 
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
@@ -108,3 +108,11 @@ def test_sums_of_fractions_are_added_row_by_row() -> None:
     with interpreting(session):
         rows = session.range(6).selectExpr("sum(0.1D) OVER (ORDER BY id > 1) AS s")
         assert [row.s for row in rows.collect()] == [0.2, 0.2, 0.6, 0.6, 0.6, 0.6]
+
+
+def test_a_sum_that_only_some_orders_of_its_rows_keep_in_range() -> None:
+    session = Session()
+    near = "sum(element_at(array(9223372036854775807L, -7L), CAST(id AS INT))) AS s"
+    with interpreting(session):
+        assert session.range(1, 3).selectExpr(near).collect()[0].s == 9223372036854775800
+    refused("sum(element_at(array(9223372036854775807L, 9L, -9L), CAST(id AS INT)))", count=3)

@@ -1,44 +1,7 @@
-"""What Spark may answer otherwise is left to it."""
+"""Calls that Spark may answer otherwise are left to it."""
 
 import pytest
-
-from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
-
-LONG = "CAST('12345678901234567890123456789012345.12' AS DECIMAL(38, 2))"
-ONE = "CAST(id AS INT)"
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        f"4 | {ONE} & 1",
-        f"4 | {ONE} ^ 1",
-        f"4 ^ {ONE} & 1",
-        "false = id < 2",
-        "false <> (id = 1) > false",
-        "false = id IN (1, 2)",
-    ],
-)
-def test_operators_that_spark_binds_in_another_order(sql: str) -> None:
-    refused(sql)
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        f"-{LONG}",
-        f"abs({LONG})",
-        "CAST(id AS DECIMAL(38, 0)) * 10000000000 % CAST(1e-30 AS DECIMAL(38, 38))",
-        "CAST(CAST('0.99999999999999999999' AS DECIMAL(30, 20)) AS INT)",
-        "CAST(CAST(33554433 + id AS FLOAT) AS STRING)",
-        "CAST(CAST(16777216 + id AS FLOAT) AS DOUBLE)",
-        "date_add(DATE'2024-01-01', 2147483647) > DATE'2024-01-01'",
-        "DATE'2024-01-01' + 2147483647 > DATE'2024-01-01'",
-    ],
-)
-def test_numbers_that_spark_rounds_wraps_or_writes_otherwise(sql: str) -> None:
-    refused(sql)
+from tests.interpreter.refusing import refused
 
 
 @pytest.mark.parametrize(
@@ -96,17 +59,3 @@ def test_replacements_where_there_is_nothing(pattern: str) -> None:
 )
 def test_calls_that_spark_refuses_or_fails_at(sql: str) -> None:
     refused(sql)
-
-
-def test_a_sum_that_only_some_orders_of_its_rows_keep_in_range() -> None:
-    session = Session()
-    near = "sum(element_at(array(9223372036854775807L, -7L), CAST(id AS INT))) AS s"
-    with interpreting(session):
-        assert session.range(1, 3).selectExpr(near).collect()[0].s == 9223372036854775800
-    refused("sum(element_at(array(9223372036854775807L, 9L, -9L), CAST(id AS INT)))", count=3)
-
-
-def refused(sql: str, count: int = 1) -> None:
-    session = Session()
-    with interpreting(session), pytest.raises(NotHere):
-        session.range(1, count + 1).selectExpr(f"{sql} AS found").toArrow()

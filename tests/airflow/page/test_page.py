@@ -13,7 +13,7 @@ from sluice.delta.notes.failures import Failure, keep
 from sluice.delta.places.lake_layout import layout
 from sluice.pages.html import html
 
-from .conftest import Configured
+from ..conftest import Configured
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 VISIT = Visit("/sluice", "", "dev", has_report=True, now=NOW)

@@ -1,0 +1,12 @@
+"""Expressions that the interpreter leaves to Spark."""
+
+import pytest
+
+from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
+
+
+def refused(sql: str, count: int = 1) -> None:
+    session = Session()
+    with interpreting(session), pytest.raises(NotHere):
+        session.range(1, count + 1).selectExpr(f"{sql} AS found").toArrow()
