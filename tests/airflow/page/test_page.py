@@ -3,6 +3,8 @@
 import datetime as dt
 import re
 
+from tests.airflow.conftest import Configured
+
 from sluice.airflow.page import why
 from sluice.airflow.page.contents import tables
 from sluice.airflow.page.overview import overview
@@ -12,8 +14,6 @@ from sluice.declare.project import load
 from sluice.delta.notes.failures import Failure, keep
 from sluice.delta.places.lake_layout import layout
 from sluice.pages.html import html
-
-from ..conftest import Configured
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 VISIT = Visit("/sluice", "", "dev", has_report=True, now=NOW)
