@@ -11,7 +11,7 @@ from sluice.language.internal import STATE, internal
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.lake import Lake
-from sluice.read.naming import Given, row_of
+from sluice.read.naming import Given, naming_options, row_of
 from sluice.read.origin import Origin, ReflectedVersions, origin
 from sluice.read.stored.commits import Commit
 from sluice.terminal.options import format_option, lake_options, version_option
@@ -25,43 +25,36 @@ SHOWN = 5  # commits of each source, and rows of each table
 DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
 
 
-def naming_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add KEY, `--key`, `--partition`, `--rank` and `--time`, as the argument `given`."""
+def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add KEY, `--key`, `--partition` and what kinds add, as the argument `given`."""
+    known = naming_options()
 
-    @click.argument("key", nargs=-1)
-    @click.option(
-        "--key", "keys", multiple=True, metavar="VALUE", help="KEY, for --time; repeatable."
-    )
-    @click.option(
+    @wraps(command)
+    def naming(
+        key: tuple[str, ...], keys: tuple[str, ...], partition: tuple[str, ...], **values: Any
+    ) -> Any:
+        others = {name: values.pop(name) for name in known}
+        given = Given.of((*key, *keys), dict(map(_pair, partition)), others)
+        if given == Given():
+            raise UsageError("no row is given", hint="give its KEY; --help shows other ways")
+        return command(given=given, **values)
+
+    named = naming
+    for name, one in reversed(known.items()):
+        named = click.option(f"--{name}", type=one.type, metavar=one.metavar, help=one.help)(named)
+    named = click.option(
         "--partition",
         multiple=True,
         metavar="COLUMN=VALUE",
-        help="Partition of --rank; repeatable.",
-    )
-    @click.option("--rank", type=int, metavar="N", help="Explain the row with this rank.")
-    @click.option(
-        "--time", metavar="TIME", help="Event time of the row, or a time within its window."
-    )
-    @wraps(command)
-    def naming(
-        key: tuple[str, ...],
-        keys: tuple[str, ...],
-        partition: tuple[str, ...],
-        rank: int | None,
-        time: str | None,
-        **others: Any,
-    ) -> Any:
-        given = Given((*key, *keys), dict(map(_pair, partition)), rank, time)
-        if given == Given():
-            raise UsageError("no row is given", hint="give its KEY; --help shows other ways")
-        return command(given=given, **others)
-
-    return naming
+        help="A column of the row's partition; repeatable.",
+    )(named)
+    keys = click.option("--key", "keys", multiple=True, metavar="VALUE", help="KEY; repeatable.")
+    return click.argument("key", nargs=-1)(keys(named))
 
 
 @click.command()
 @click.argument("table")
-@naming_options
+@row_options
 @click.option("--when", metavar="COLUMN", help="Name the commit that last changed this column.")
 @click.option(
     "--rows",
@@ -85,8 +78,8 @@ def why(
 ) -> None:
     """Show which commit last changed the row of TABLE with that KEY, and the rows it comes from.
 
-    KEY is a value for each key column. A ranked row may be named by --partition and --rank, one
-    with a window by --key and --time. Exit 1 if no version had the row.
+    KEY is a value for each key column. Rows of some kinds may be named by other options. Exit 1 if
+    no version had the row.
     """
     changelog = Changelog.open(lake, table, version)
     row = row_of(changelog, given)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from sluice.cli.why import SHOWN, naming_options
+from sluice.cli.why import SHOWN, row_options
 from sluice.errors import ExitCode
 from sluice.operate.lineage.reasons import AbsenceReason
 from sluice.operate.lineage.why_not import WhyNot, reasons_of
@@ -20,7 +20,7 @@ COLUMNS = ("table", "why", "what", "count")
 
 @click.command("why-not")
 @click.argument("table")
-@naming_options
+@row_options
 @click.option(
     "--rows",
     type=click.IntRange(min=0),
@@ -37,8 +37,7 @@ def why_not(
 ) -> None:
     """Show why TABLE has no row with that KEY, from the table down to its files.
 
-    With --partition alone, rows are given by any columns; with --rank, by their rank. Exit 1 if the
-    row is there.
+    With --partition alone, rows are given by any columns. Exit 1 if the row is there.
     """
     found = reasons_of(Changelog.open(lake, table, version), given)
     if found is None:

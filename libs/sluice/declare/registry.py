@@ -11,7 +11,7 @@ modules, called parts, are these:
     lineage   `contributing(operator, groups)`: rows that rows come from (engine.query.lineage)
     absence   `conditions(spec, found)`, `unmatched(...)`: what rows lack (engine.query.absence)
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
-    naming    `ranges(table, spec, given)`: rows named otherwise than by key (read.naming)
+    naming    `OPTIONS`, `ranges(table, spec, given)`: rows not named by key (read.naming)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
     lag       `unread(...)`, `outside(...)`: what was not read yet outside (read.pending)
     plan      `deliveries_ahead(...)`: next deliveries, for `sluice plan` (operate.explain)

@@ -1,4 +1,4 @@
-"""A row as people name it: by its key, by partition and rank, or by key and time."""
+"""A row as people name it: by its key, or otherwise, as its table's kind allows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
-from sluice.declare.registry import kind
+from sluice.declare.registry import kind, parts
 from sluice.errors import UsageError
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange, only
@@ -16,30 +16,70 @@ from sluice.read.stored.scan import Scan
 
 
 @dataclass(frozen=True)
+class NamingOption:
+    """A value that names rows of some kinds beside key and partition, as commands show it."""
+
+    type: type
+    metavar: str
+    help: str
+
+
+TIME = NamingOption(
+    str, "TIME", "Event time of the row with that --key, or a time within its window."
+)
+
+
+@dataclass(frozen=True)
 class Given:
-    """Values that name a row; texts are read by the types of their columns."""
+    """Values that name a row; texts are read by the types of their columns.
+
+    `others`: those that only some kinds take, by the names of their options.
+    """
 
     key: tuple[Any, ...] = ()
     partition: Mapping[str, Any] = field(default_factory=dict)
-    rank: int | None = None
-    time: Any = None
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, key: tuple[Any, ...], partition: Mapping[str, Any] | None, others: Mapping[str, Any]
+    ) -> "Given":
+        """Return those of the values that are not None."""
+        found = {name: value for name, value in others.items() if value is not None}
+        return cls(key, partition or {}, found)
 
     @property
     def is_key(self) -> bool:
         """True if only a key is given."""
-        return not self.partition and self.rank is None and self.time is None
+        return not self.partition and not self.others
+
+    @property
+    def is_place(self) -> bool:
+        """True if it is a place within a partition, which another row may take."""
+        return bool(self.others) and not self.key
 
 
 class Naming(Protocol):
-    """Module `naming` of a kind whose rows are also named in other ways than by key."""
+    """Module `naming` of a kind whose rows are also named in other ways than by key.
+
+    `OPTIONS`: the values that it takes beside key and partition.
+    """
+
+    OPTIONS: Mapping[str, NamingOption]
 
     def ranges(self, table: KeyedTable, spec: Any, given: Given) -> tuple[KeyRange, ...]:
         """Return the ranges of the requested rows. Raises UsageError for half a name."""
         ...
 
 
+def naming_options() -> dict[str, NamingOption]:
+    """Return the values by which rows of any kind can be named beside key and partition."""
+    known = (cast(Naming, part).OPTIONS for part in parts("naming"))
+    return {name: option for options in known for name, option in options.items()}
+
+
 def row_of(changelog: Changelog, given: Given) -> KeyRange | None:
-    """Return the range of exactly one row; None if a rank or a time names no row.
+    """Return the range of exactly one row; None if no row is named so, except by its key.
 
     A key may be one that the table had before. Raises UsageError if not one row is named.
     """
@@ -72,7 +112,7 @@ def _unnamed(table: KeyedTable) -> UsageError:
 def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     """Return ranges of rows that are not there, named like others or by any columns.
 
-    Of a rank, they are those of its partition. Raises UsageError for an invalid name.
+    Of a place, they are those of its partition. Raises UsageError for an invalid name.
     """
     table = changelog.table
     if given.is_key and given.key:
@@ -82,12 +122,12 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
                 hint="name them by any of their columns: --partition COLUMN=VALUE",
             )
         return (only(table.key.names, values_of(table, table.key.names, given.key)),)
-    if given.rank is None and given.time is None and not given.key:
-        check_columns(table.name, given.partition, table.snapshot.visible)
+    if given.key:
+        return ranges_of(changelog, given)
+    if given.is_place:
+        ranges_of(changelog, given)
     else:
-        ranges = ranges_of(changelog, given)
-        if given.rank is None:
-            return ranges
+        check_columns(table.name, given.partition, table.snapshot.visible)
     columns = tuple(given.partition)
     return (only(columns, values_of(table, columns, tuple(given.partition.values()))),)
 

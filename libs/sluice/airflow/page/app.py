@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 from airflow.api_fastapi.core_api.security import get_user
-from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
@@ -81,18 +81,10 @@ def one_table(request: Request, user: User, name: str) -> Response:
 
 
 @app.get("/tables/{name}/why")
-def one_row(
-    request: Request,
-    user: User,
-    name: str,
-    key: Annotated[list[str], Query()] = [],  # noqa: B006 FastAPI copies it
-    partition: Annotated[list[str], Query()] = [],  # noqa: B006
-    rank: int | None = None,
-    time: str | None = None,
-) -> Response:
+def one_row(request: Request, user: User, name: str) -> Response:
     """Show why one row is as it is: the commit that last changed it, and where it comes from."""
     declared = _project()
-    found, named = _table(declared, user, name), why.options(key, partition, rank, time)
+    found, named = _table(declared, user, name), why.options(request.query_params.multi_items())
     answer = why.why(declared, airflows_config(), found.id, named)
     return _answer(why.page(_visit(request, declared), found, answer))
 

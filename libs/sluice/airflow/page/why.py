@@ -6,7 +6,7 @@ So the server imports nothing that computes. The command reads tables without Sp
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Page, Properties, Text
 from sluice.pages.wording import cell, counted, data
+from sluice.read.naming import naming_options
 from sluice.report.entries import chapter
 
 LONGEST = 60  # seconds
@@ -43,14 +44,10 @@ def why(project: Project, config: Path, table: str, named: Sequence[str]) -> dic
     return found
 
 
-def options(
-    key: Sequence[str], partition: Sequence[str], rank: int | None, time: str | None
-) -> list[str]:
+def options(given: Iterable[tuple[str, str]]) -> list[str]:
     """Return the command's options that name a row; values can't be taken for options."""
-    given = [f"--key={value}" for value in key]
-    given += [f"--partition={pair}" for pair in partition]
-    given += [f"--rank={rank}"] if rank is not None else []
-    return given + ([f"--time={time}"] if time else [])
+    known = {"key", "partition", *naming_options()}
+    return [f"--{name}={value}" for name, value in given if name in known]
 
 
 def page(visit: Visit, table: Table, answer: Mapping[str, Any]) -> Page:

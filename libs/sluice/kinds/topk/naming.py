@@ -4,8 +4,10 @@ from sluice.errors import UsageError
 from sluice.kinds.topk.ranking import partition_columns
 from sluice.kinds.topk.spec import TopK
 from sluice.read.conditions.key_order import KeyRange, only
-from sluice.read.naming import Given, not_so, values_of
+from sluice.read.naming import Given, NamingOption, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
+
+OPTIONS = {"rank": NamingOption(int, "N", "Rank of the row in its --partition.")}
 
 
 def ranges(table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, ...]:
@@ -13,9 +15,9 @@ def ranges(table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, ...]:
     if not spec.rank:
         raise UsageError(f"{table.name!r} has no rank column", hint="name the row by its key")
     columns = partition_columns(spec)
-    if given.rank is None or given.key or given.time or {*given.partition} != {*columns}:
+    if given.key or {*given.others} != {*OPTIONS} or {*given.partition} != {*columns}:
         parts = "".join(f" --partition {column}=VALUE" for column in columns)
         raise not_so(table, f"its key, or by{parts} --rank N")
     names = (*columns, spec.rank)
-    wanted = (*(given.partition[column] for column in columns), given.rank)
+    wanted = (*(given.partition[column] for column in columns), given.others["rank"])
     return (only(names, values_of(table, names, wanted)),)

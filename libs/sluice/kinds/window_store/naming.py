@@ -1,15 +1,17 @@
 """A row of a store, named by its key and its event time."""
 
-from sluice.kinds.window_store.reader import TIME
+from sluice.kinds.window_store.reader import TIME as EVENT_TIME
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.read.conditions.key_order import KeyRange, only
-from sluice.read.naming import Given, not_so, values_of
+from sluice.read.naming import TIME, Given, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
+
+OPTIONS = {"time": TIME}
 
 
 def ranges(table: KeyedTable, spec: WindowStore, given: Given) -> tuple[KeyRange, ...]:
     """Return the range of that key and time. Raises UsageError unless both are given."""
-    if given.time is None or len(given.key) != len(spec.key) or given.partition or given.rank:
+    if given.partition or {*given.others} != {*OPTIONS} or len(given.key) != len(spec.key):
         raise not_so(table, f"{' '.join('--key VALUE' for _ in spec.key)} --time TIME")
-    names = (*spec.key, TIME)
-    return (only(names, values_of(table, names, (*given.key, given.time))),)
+    names = (*spec.key, EVENT_TIME)
+    return (only(names, values_of(table, names, (*given.key, given.others["time"]))),)

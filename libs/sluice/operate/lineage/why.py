@@ -56,19 +56,17 @@ def why(
     name: str,
     *key: Any,
     partition: Mapping[str, Any] | None = None,
-    rank: int | None = None,
-    time: Any = None,
     when: str | None = None,
     version: int | None = None,
+    **others: Any,
 ) -> Why | None:
     """Return the origin of a row, or the last change of its column `when`; None if it never
     existed.
 
-    A row is named by its key, a ranked one also by `partition` and `rank`, a windowed one also by
-    its key and `time`.
+    A row is named by its key, or by the other options of `sluice why`.
     """
     changelog = Changelog.open(lake, name, version)
-    row = row_of(changelog, Given(key, partition or {}, rank, time))
+    row = row_of(changelog, Given.of(key, partition, others))
     found = origin(changelog, row, when) if row else None
     return Why(changelog, row, found) if row and found else None
 

@@ -26,15 +26,14 @@ def why_not(
     name: str,
     *key: Any,
     partition: Mapping[str, Any] | None = None,
-    rank: int | None = None,
-    time: Any = None,
     version: int | None = None,
+    **others: Any,
 ) -> WhyNot | None:
     """Return why a table has no such row; None if it has one.
 
     The row is named as for `why`, or by any columns with `partition` alone.
     """
-    given = Given(key, partition or {}, rank, time)
+    given = Given.of(key, partition, others)
     return reasons_of(Changelog.open(lake, name, version), given)
 
 
@@ -43,7 +42,7 @@ def reasons_of(changelog: Changelog, given: Given) -> WhyNot | None:
     table, project = changelog.table, changelog.lake.project
     wanted = absent_of(changelog, given)
     there = named(table, wanted, table.identity)
-    if there and (given.rank is None or row_of(changelog, given)):
+    if there and (not given.is_place or row_of(changelog, given)):
         return None
     declared = project.graph.table(changelog.name)
     hint = f"`sluice read {declared.inputs[0]}` looks for it in an input" if declared.inputs else ""
