@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.language.row import Row
 from sluice.terminal import unstyled
-from sluice.terminal.output import Format, Row, draw, table_of, write_rows
+from sluice.terminal.output import Format, draw, table_of, write_rows
 
 EARLY = datetime(1900, 1, 1)  # noqa: DTZ001 - Hypothesis wants it without a zone
 VALUES = st.one_of(

@@ -17,6 +17,7 @@ from sluice.declare.table import Table
 from sluice.dimension_views.engine_sql import translated, where_sql
 from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
+from sluice.language.row import Row
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.cursor import Cursors, behind
 from sluice.read.conditions.key_order import KeyOrder, KeyRange
@@ -24,7 +25,7 @@ from sluice.read.conditions.keys import KeyColumns
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake, build_command
 from sluice.read.ordered.key_values import KeyValues
-from sluice.read.ordered.rows import Row, Rows, check_limit
+from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import open_delta, refuse_unreadable
 

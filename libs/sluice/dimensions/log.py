@@ -6,7 +6,6 @@ files at once would give. Only these keys can change in the dimension's own tabl
 """
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +15,7 @@ from sluice.changes.diff import diff
 from sluice.declare.meaning.definition import definition, meaning
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
-from sluice.delta.log.position import Head, Pin, Position, head_as_found
+from sluice.delta.log.position import Head, Pin, Pins, Position, head_as_found
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.dimensions.source import LandedDimension, PendingFiles
 from sluice.dimensions.wanted import ORIGIN, columns_of, last, standing
@@ -40,7 +39,7 @@ class Loaded:
 
     rows: DataFrame
     touched: DataFrame | None = None
-    made_from: Mapping[str, Pin] = field(default_factory=dict)
+    made_from: Pins = field(default_factory=dict)
 
 
 def position_of(table: Table, before: Head | None, run: str) -> Position:

@@ -12,9 +12,9 @@ from typing import Any
 from sluice.gate.engine import load
 from sluice.gate.outcomes.standing import newest
 from sluice.gate.outcomes.table_comparison import SUM
+from sluice.language.row import Row
 
 PREFIX = "data_docs"
-Row = Mapping[str, Any]
 
 
 def pages(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:

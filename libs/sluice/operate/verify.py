@@ -4,7 +4,6 @@ The recompute uses the same defining query as the batches, over whole inputs. Th
 every table's log, feed and deliveries are checked as well.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,6 +26,7 @@ from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import UsageError
 from sluice.extras import require
+from sluice.language.row import Row
 from sluice.operate.upkeep.invariants import faults
 from sluice.spark.session import Spark
 
@@ -51,7 +51,7 @@ class Verification:
     missing: int
     extra: int
     different: int
-    differences: tuple[Mapping[str, object], ...]
+    differences: tuple[Row, ...]
     faults: tuple[str, ...] = ()
 
     @property

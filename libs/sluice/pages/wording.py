@@ -2,12 +2,11 @@
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sluice.language.row import Row
 from sluice.pages.elements import Card, Content, Entry, Listing, Text
-
-Row = Mapping[str, Any]
 
 
 def moment(at: dt.datetime) -> str:

@@ -14,10 +14,10 @@ from sluice.changes.feed_columns import CHANGE_TYPE, GOES
 from sluice.delta.log.position import REBUILD, Position
 from sluice.errors import HistoryLost
 from sluice.language.internal import declared
+from sluice.language.row import Row
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.values import check_columns
-from sluice.read.ordered.rows import Row
 from sluice.read.stored.commits import Commit, back_from
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from sluice.declare.table import Table
 from sluice.delta.reading.feed import stream_feed
+from sluice.language.row import Row
 from sluice.read.conditions.keys import KeyColumns
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.ordered.rows import Row
 from sluice.read.stored.snapshot import open_delta
 
 SPARE = 10  # candidates for each row asked for

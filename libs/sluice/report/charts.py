@@ -7,9 +7,10 @@ the numbers that one expectation observed.
 
 from collections.abc import Sequence
 
+from sluice.language.row import Row
 from sluice.pages.elements import Box, Picture
 from sluice.pages.wording import moment
-from sluice.report.checks import Check, ExpectationSummary, Row, State
+from sluice.report.checks import Check, ExpectationSummary, State
 
 COUNTS = ("read", "accepted", "quarantined")
 CELL, GAP, STRIP_HEIGHT = 7, 2, 22

@@ -1,16 +1,15 @@
 """Results of one expectation, prepared for people: its checks through time, its last sample."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from sluice.gate.outcomes.standing import begin
+from sluice.language.row import Row
 from sluice.pages.elements import Text
 from sluice.pages.wording import moment
 
-Row = Mapping[str, Any]
 SHOWN = 60  # checks, newest last
 
 

@@ -1,9 +1,8 @@
 """Health of each table's data at its newest check, in a few words; reads no result in full."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -11,11 +10,11 @@ from sluice.delta.places.lake_layout import layout
 from sluice.gate.counting import batch_counts
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.outcomes.standing import by_table, newest
+from sluice.language.row import Row
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
 
 COLUMNS = ("pipeline", "table", "checked_at", "says", "on_failure", "success", "observed")
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ Expectations over whole tables are checked first, as far as that takes no Spark.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -23,6 +22,7 @@ from sluice.gate.outcomes.history import MANY_FILES, newest
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.outcomes.standing import by_table
 from sluice.language.internal import INTERVALS, QUARANTINE
+from sluice.language.row import Row
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
@@ -33,7 +33,6 @@ from sluice.report.sweep import sweep, whole_table
 SHOWN = ("_sluice_interval", "reason", "raw", "file")
 OF_A_REASON = 5
 MOST_LOOKED_AT = 5_000  # rows in quarantine, searched for the newest ones
-Row = Mapping[str, Any]
 
 
 def publish(project: Project) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 from sluice.gate.counting.batch_counts import KeptCounts
 from sluice.gate.outcomes.anomalies import LEAST_HISTORY
 from sluice.language.internal import QUALITY
+from sluice.language.row import Row
 from sluice.pages.elements import (
     Card,
     Cards,
@@ -28,7 +29,7 @@ from sluice.pages.elements import (
 from sluice.pages.html import html
 from sluice.pages.wording import cell, counted, data, moment, tile
 from sluice.report.charts import bars, curve, strip
-from sluice.report.checks import ExpectationSummary, Row, State
+from sluice.report.checks import ExpectationSummary, State
 from sluice.report.entries import FAILED, chapter, columns, failure, replace_page
 from sluice.report.summary import TableRecord, TableSummary, summary
 

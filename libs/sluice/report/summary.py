@@ -13,12 +13,12 @@ from sluice.gate.counting.batch_counts import KeptCounts
 from sluice.gate.counting.batch_counts import newest as newest_batch
 from sluice.gate.outcomes.results import WHOLE
 from sluice.gate.outcomes.standing import begin, is_whole, key, standing
+from sluice.language.row import Row
 from sluice.read.status import TableStatus
 from sluice.report.checks import (
     SHOWN,
     Check,
     ExpectationSummary,
-    Row,
     State,
     expectation,
     worst,

@@ -6,7 +6,7 @@ them like a view.
 """
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from sluice.declare.meaning.definition import definition_of_deliveries, meaning_
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
-from sluice.delta.log.position import Head, Pin, Position, head
+from sluice.delta.log.position import Head, Pins, Position, head
 from sluice.delta.log.redefinition import check_definition
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
@@ -108,7 +108,7 @@ def replace_interval(
     run: Run,
     *,
     arrived: Arriving | None = None,
-    inputs: Mapping[str, Pin] | None = None,
+    inputs: Pins | None = None,
     again: Callable[[], Delivery] | None = None,
 ) -> BatchReport:
     """Replace the interval's rows with those of the delivery.
@@ -137,9 +137,7 @@ def _check_topic(delivery: Delivery, at: Head | None) -> None:
         raise LostRace(f"{delivery.table.id}: another run has delivered this")
 
 
-def _position(
-    delivery: Delivery, before: Head | None, run: Run, inputs: Mapping[str, Pin]
-) -> Position:
+def _position(delivery: Delivery, before: Head | None, run: Run, inputs: Pins) -> Position:
     return Position(
         batch=before.next_batch if before else 1,
         attempt=uuid.uuid4().hex,

@@ -16,9 +16,9 @@ from rich.cells import cell_len
 from rich.table import Column, Table
 from rich.text import Text
 
+from sluice.language.row import Row
 from sluice.terminal.output import (
     Format,
-    Row,
     counted,
     draw,
     pages,

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sluice.language.row import Row
 from sluice.terminal import unstyled
 
-Row = Mapping[str, Any]
 PAGE = 500  # rows of a table that are aligned together
 WIDE = 100_000  # width without a terminal: nothing is wrapped
 

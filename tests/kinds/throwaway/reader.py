@@ -6,9 +6,9 @@ from typing import Any
 from tests.kinds.throwaway.spec import Above
 
 from sluice.declare.table import Table
+from sluice.language.row import Row
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.ordered.rows import Row
 
 
 def opened(

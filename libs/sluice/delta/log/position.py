@@ -43,6 +43,9 @@ class Pin:
     attempt: str = field(default="", compare=False)
 
 
+Pins = Mapping[str, Pin]  # by the ids of tables
+
+
 @dataclass(frozen=True)
 class Position:
     """Position of a table: what a commit reflects.
@@ -61,8 +64,8 @@ class Position:
     attempt: str
     kind: str
     definition: str = ""
-    inputs: Mapping[str, Pin] = field(default_factory=dict)
-    references: Mapping[str, Pin] = field(default_factory=dict)
+    inputs: Pins = field(default_factory=dict)
+    references: Pins = field(default_factory=dict)
     frontier: Mapping[str, int] = field(default_factory=dict)
     run: str = ""
     horizon: datetime | None = None
@@ -155,7 +158,7 @@ def _moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def _plain(pins: Mapping[str, Pin]) -> dict[str, dict[str, Any]]:
+def _plain(pins: Pins) -> dict[str, dict[str, Any]]:
     return {
         name: {"table": pin.table, "version": pin.version}
         | ({"attempt": pin.attempt} if pin.attempt else {})

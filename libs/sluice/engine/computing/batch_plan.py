@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sluice.delta.log.feed_size import FeedSize
-from sluice.delta.log.position import Head, Pin
+from sluice.delta.log.position import Head, Pins
 from sluice.engine.query.maintained import Maintained
 
 
@@ -34,22 +34,22 @@ class BatchPlan:
     before: Head | None
     strategy: str
     reason: str
-    pins: Mapping[str, Pin] = field(default_factory=dict)
+    pins: Pins = field(default_factory=dict)
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     growing: frozenset[str] = frozenset()
-    references: Mapping[str, Pin] = field(default_factory=dict)
+    references: Pins = field(default_factory=dict)
     frontier: Mapping[str, int] = field(default_factory=dict)
     size: FeedSize = field(default_factory=FeedSize)
     waiting_for: str = ""
     replaces: Head | None = None
 
     @property
-    def recorded(self) -> Mapping[str, Pin]:
+    def recorded(self) -> Pins:
         """Versions of the inputs that the table reflects now."""
         return self.before.position.inputs if self.before and self.before.position else {}
 
     @property
-    def looked_up(self) -> Mapping[str, Pin]:
+    def looked_up(self) -> Pins:
         """Versions of everything that is read: inputs and references."""
         return {**self.pins, **self.references}
 

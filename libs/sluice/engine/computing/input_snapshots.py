@@ -1,17 +1,15 @@
 """Rows for an operator: at pinned versions, with only the columns that it uses."""
 
-from collections.abc import Mapping
-
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice.delta.log.position import Pin
+from sluice.delta.log.position import Pin, Pins
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Operator, names
 
 
 def snapshots_at(
-    session: SparkSession, context: Context, operator: Operator, pins: Mapping[str, Pin]
+    session: SparkSession, context: Context, operator: Operator, pins: Pins
 ) -> dict[str, DataFrame]:
     """Return each input at its pinned version."""
     return {i: snapshot_at(session, context, operator, i, pins[i]) for i in operator.inputs}

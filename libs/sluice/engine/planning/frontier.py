@@ -8,7 +8,7 @@ greatest versions of its inputs whose frontiers agree, found in the inputs' hist
 from collections.abc import Mapping
 
 from sluice.delta.log.continuity import as_of, is_past, last_with_rows_of
-from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, positions
+from sluice.delta.log.position import REBUILD, Head, Pin, Pins, Position, head, positions
 from sluice.delta.places.lake_layout import LakeLayout
 
 Frontier = Mapping[str, int]
@@ -38,7 +38,7 @@ def merge(into: dict[str, int], frontier: Frontier) -> None:
 
 
 def consistent(
-    lake: LakeLayout, heads: Mapping[str, Head], recorded: Mapping[str, Pin]
+    lake: LakeLayout, heads: Mapping[str, Head], recorded: Pins
 ) -> dict[str, tuple[Pin, Frontier]] | None:
     """Return the greatest input versions that agree on shared ancestors, and their frontiers.
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sluice.declare.graph import Graph
 from sluice.delta.log.continuity import as_of, check_fit, check_input, unreflected
 from sluice.delta.log.feed_size import FeedSize, feed_size, only_inserts, table_size
-from sluice.delta.log.position import Head, Pin, Position, head, head_as_found
+from sluice.delta.log.position import Head, Pin, Pins, Position, head, head_as_found
 from sluice.delta.log.redefinition import (
     check_definition,
     is_of_another,
@@ -101,7 +101,7 @@ def _planned(
     return replace(plan, size=size)
 
 
-def _vacuumed(heads: Mapping[str, Head | None], pins: Mapping[str, Pin]) -> str:
+def _vacuumed(heads: Mapping[str, Head | None], pins: Pins) -> str:
     """Return a chosen input version whose rows can no longer be read, as text.
 
     A vacuum keeps the versions that consumers name. A table that is built may need another one.
@@ -141,7 +141,7 @@ def _plan(
     lake: LakeLayout,
     before: Head | None,
     chosen: Mapping[str, tuple[Pin, Frontier]],
-    references: Mapping[str, Pin],
+    references: Pins,
 ) -> BatchPlan:
     pins = {i: pin for i, (pin, _) in chosen.items()}
     frontier: dict[str, int] = {}
@@ -159,9 +159,7 @@ def _plan(
     )
 
 
-def _ranges(
-    heads: Mapping[str, Head], pins: Mapping[str, Pin], recorded: Mapping[str, Pin]
-) -> Mapping[str, tuple[int, int]]:
+def _ranges(heads: Mapping[str, Head], pins: Pins, recorded: Pins) -> Mapping[str, tuple[int, int]]:
     """Return the versions to read of each input with new data."""
     known = ((i, pin) for i, pin in pins.items() if i in recorded)
     found = {i: unreflected(heads[i], recorded[i], pin.version) for i, pin in known}

@@ -2,12 +2,10 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from sluice.gate.outcomes.results import WHOLE
-
-Row = Mapping[str, Any]
+from sluice.language.row import Row
 
 
 def by_table(results: Iterable[Row]) -> dict[str, list[Row]]:

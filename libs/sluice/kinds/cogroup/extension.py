@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from sluice.delta.log.continuity import check_input
 from sluice.delta.log.feed_size import FeedSize, table_size
-from sluice.delta.log.position import Head, Pin, Position, head
+from sluice.delta.log.position import Head, Pin, Pins, Position, head
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.spark_reads import check_feed, is_readable
@@ -89,7 +89,7 @@ def _extension(
     state: CogroupState,
     lake: LakeLayout,
     before: Head,
-    pins: Mapping[str, Pin],
+    pins: Pins,
     streams: list[str],
 ) -> CogroupExtension | None:
     assert before.position is not None

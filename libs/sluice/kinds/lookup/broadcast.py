@@ -6,12 +6,11 @@ larger dimension is joined by shuffle, with the same result.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice.declare.settings import SparkSettings
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.position import Pin
+from sluice.delta.log.position import Pins
 from sluice.engine.context import Context
 from sluice.spark.session import STATIC_CONF
 
@@ -37,7 +36,7 @@ class Broadcast:
         return f"shuffle: {_mb(self.bytes)} MB of files, more than the {_mb(self.limit)} MB for it"
 
 
-def broadcast_of(context: Context, table_id: str, pins: Mapping[str, Pin]) -> Broadcast:
+def broadcast_of(context: Context, table_id: str, pins: Pins) -> Broadcast:
     """Decide how a dimension, or a view over dimensions, is joined. Reads logs only."""
     stored = context.graph.stored([table_id])
     size = sum(table_size(context.lake.uri(i), pins[i].version).bytes for i in stored)

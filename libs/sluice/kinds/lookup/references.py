@@ -1,19 +1,17 @@
 """Rows of dimensions, and of views over dimensions, that a lookup joins to its facts."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.delta.log.position import Pin
+from sluice.delta.log.position import Pins
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Operator, names
 from sluice.engine.query.unstored import unstored_rows
 from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.broadcast import broadcast_of
-
-Pins = Mapping[str, Pin]
 
 
 def references_at(

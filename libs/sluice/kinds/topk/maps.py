@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from sluice.changes.feed_columns import COMMIT_VERSION
 from sluice.kinds.topk.ranking import Ranking, Ranks
+from sluice.language.row import Row
 from sluice.read.changelog import Changelog
-from sluice.read.ordered.rows import Row
 
 
 @dataclass(frozen=True)

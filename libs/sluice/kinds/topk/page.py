@@ -12,13 +12,13 @@ from typing import Any
 from sluice.declare.table import Table
 from sluice.kinds.topk.ranking import Ranking
 from sluice.kinds.topk.spec import TopK
+from sluice.language.row import Row
 from sluice.pages.elements import Address, Bar, Bars, Cards, Chapter, Text
 from sluice.read.lake import Lake
 
 SHOWN = 6
 WINDOW = ("window_start", "window_end")
-Names = Sequence[tuple[str, str]]  # options of `sluice why` that name a row
-Row = Mapping[str, Any]
+WhyOptions = Sequence[tuple[str, str]]  # that name a row
 
 
 def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:
@@ -77,7 +77,7 @@ def _bar(rank: int, row: Row, measure: str, most: float, label: Text) -> Bar:
     return Bar(rank, label, _text(row.get(measure) if measure else ""), share)
 
 
-def _label(row: Row, hidden: Collection[str | None], names: Names, why: Address) -> Text:
+def _label(row: Row, hidden: Collection[str | None], names: WhyOptions, why: Address) -> Text:
     """Return the first other column of a row, as a link to its explanation if texts can name it."""
     said = next((_plain(row[column]) for column in row if column not in hidden), "")
     if not names:
@@ -85,7 +85,7 @@ def _label(row: Row, hidden: Collection[str | None], names: Names, why: Address)
     return Text(said or "this row", "", why(names), f"{said}: why this row is here")
 
 
-def _names(ranking: Ranking, rank: int, row: Row) -> Names:
+def _names(ranking: Ranking, rank: int, row: Row) -> WhyOptions:
     """Return the row's key, or its place if the key is hidden and no other row shares the place."""
     table, spec = ranking.table, ranking.spec
     is_keyed = table.key.names == table.identity

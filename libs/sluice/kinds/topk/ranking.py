@@ -14,12 +14,12 @@ from sluice.errors import UsageError
 from sluice.kinds.topk.spec import TopK
 from sluice.language.expression import SortKey
 from sluice.language.names import unknown
+from sluice.language.row import Row
 from sluice.read.conditions.key_order import KeyOrder, only
 from sluice.read.conditions.keys import KeyColumns
 from sluice.read.conditions.values import from_text
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.ordered.rows import Row
 
 PartitionValue = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]

@@ -19,12 +19,13 @@ from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.interval import Duration
 from sluice.language.names import unknown
+from sluice.language.row import Row
 from sluice.read.conditions.key_order import KeyOrder, KeyRange, Places, places
 from sluice.read.conditions.keys import Key, KeyColumns
 from sluice.read.conditions.values import check
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.ordered.rows import Row, Rows, check_limit
+from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.snapshot import Snapshot
 
 TIME, END = "window_start", "window_end"

@@ -21,6 +21,7 @@ from sluice.declare.meaning.column_lineage import Columns, MadeFrom
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
+from sluice.delta.log.position import Pins
 from sluice.delta.reading.local import to_arrow
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
@@ -40,7 +41,7 @@ from sluice.operate.lineage.reasons import (
     shown,
 )
 from sluice.operate.lineage.undelivered import undelivered
-from sluice.operate.lineage.walk import At, Pins, Walk
+from sluice.operate.lineage.walk import At, Walk
 from sluice.read.conditions.key_order import only
 
 ALIVE = "_sluice_alive"

@@ -5,7 +5,7 @@ prepare it. So it is exact, even after later deliveries. It is computed in this 
 tables. Cost: every table on the way is read whole.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import BATCH, Table
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.position import REBUILD, Pin, Position, head_as_found
+from sluice.delta.log.position import REBUILD, Pins, Position, head_as_found
 from sluice.delta.reading.local import nullable, plain, read_rows, to_arrow, types_of
 from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.context import Context
@@ -38,7 +38,6 @@ from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
 from sluice.read.stored.commits import back_from
 
-Pins = Mapping[str, Pin]
 At = tuple[str, int]  # a table and a version
 
 

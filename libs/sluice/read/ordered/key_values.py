@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice.language.row import Row
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.keys import Key, KeyColumns
-from sluice.read.ordered.rows import Row, Rows
+from sluice.read.ordered.rows import Rows
 
 
 class KeyValues(ABC):

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX
+from sluice.language.row import Row
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.cursor import Cursors, behind
 from sluice.read.conditions.key_order import KeyOrder, KeyRange
@@ -21,7 +22,7 @@ from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.ordered.best_first import ordered
 from sluice.read.ordered.first import MOST, Candidates
 from sluice.read.ordered.key_values import KeyValues
-from sluice.read.ordered.rows import Row, Rows, check_limit
+from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import Snapshot
 

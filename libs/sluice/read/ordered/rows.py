@@ -7,15 +7,14 @@ there.
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
 from sluice.errors import UsageError
+from sluice.language.row import Row
 from sluice.read.conditions.cursor import Cursors
 from sluice.read.stored.scan import Touched
 
-Row = dict[str, Any]
 BATCH = 65_536  # rows of an Arrow batch at most
 PAGE = 1_024  # rows turned into dicts at a time
 NO_CURSORS = Cursors()
