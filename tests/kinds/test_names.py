@@ -53,7 +53,7 @@ def test_every_kind_is_searched_for(kind: Kind) -> None:
     for code in (
         f"fields = {{'kind': '{name}', 'from': 'a'}}",
         f"resolved(kind='{name}')",
-        f"kind('{name}').part('reader')",
+        f"kind('{name}').module('reader')",
         f"kind = '{name}' if is_joined else 'table'",
         f"if table.kind == '{name}': ...",
         f"if record.kind not in ('topk', '{name}'): ...",

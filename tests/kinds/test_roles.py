@@ -39,7 +39,7 @@ PROTOCOLS: dict[str, type] = {
     "commands": Commands,
     "page": Block,
 }
-PARTS = [(each, role) for each in kinds() for role in ROLES if each.part(role)]
+MODULES = [(each, role) for each in kinds() for role in ROLES if each.module(role)]
 
 
 def lacking(module: ModuleType, protocol: type) -> Iterator[str]:
@@ -56,9 +56,9 @@ def lacking(module: ModuleType, protocol: type) -> Iterator[str]:
             yield f"{name}({', '.join(parameters)})"
 
 
-@pytest.mark.parametrize(("of", "role"), PARTS, ids=lambda part: getattr(part, "name", part))
+@pytest.mark.parametrize(("of", "role"), MODULES, ids=lambda one: getattr(one, "name", one))
 def test_a_module_has_what_its_role_asks_for(of: Kind, role: str) -> None:
-    module = of.part(role)
+    module = of.module(role)
     assert module is not None
     if role != "spec":
         assert list(lacking(module, PROTOCOLS[role])) == []
@@ -78,7 +78,7 @@ def test_a_module_that_lacks_something_is_seen() -> None:
 @pytest.mark.parametrize("of", kinds(), ids=lambda of: of.name)
 def test_a_kind_is_declared_and_resolved(of: Kind) -> None:
     assert issubclass(of.model, TableSpec)
-    assert of.part("resolve") is not None
+    assert of.module("resolve") is not None
     assert kind(of.name) == of
 
 
@@ -88,7 +88,7 @@ def test_kinds_have_names_of_their_own() -> None:
 
 
 def test_commands_have_a_line_of_help_and_names_of_their_own() -> None:
-    parts = (each.part("commands") for each in kinds())
-    commands = [command for part in parts if part for command in part.COMMANDS]
+    modules = (each.module("commands") for each in kinds())
+    commands = [command for module in modules if module for command in module.COMMANDS]
     assert all(command.short_help for command in commands)
     assert sorted(str(command.name) for command in commands) == ["fetch", "top"]

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast
 import click
 
 from sluice.cli.kinds import Commands
-from sluice.declare.registry import parts
+from sluice.declare.registry import modules
 from sluice.delta.places.faults import store_fault
 from sluice.errors import ExitCode, SluiceError
 from sluice.terminal.options import debug_option, env_option, wants_trace
@@ -121,7 +121,7 @@ def _own(name: str) -> click.Command | None:
 
 def _of_kinds() -> dict[str, click.Command]:
     """Return the commands that read one kind of view."""
-    commands = (c for part in parts("commands") for c in cast(Commands, part).COMMANDS)
+    commands = (c for of in modules("commands") for c in cast(Commands, of).COMMANDS)
     return {str(command.name): command for command in commands}
 
 

@@ -191,4 +191,4 @@ def _resolve(
 
 
 def _resolver(spec: TableSpec) -> Resolver:
-    return cast(Resolver, kind(spec.KIND).part("resolve"))
+    return cast(Resolver, kind(spec.KIND).module("resolve"))

@@ -1,7 +1,7 @@
 """Kinds of tables: a package each, with modules of fixed names.
 
 This is the one place that lists them. A package is imported when its kind is first used. The
-modules, called parts, are these:
+modules are these:
 
     spec      `SPEC`: the model of the declaration (declare.table_spec)
     resolve   `resolve(spec, inputs, report)`: the table that it declares
@@ -92,7 +92,7 @@ class Kind:
         """Section of a pipeline's file that declares it."""
         return self.model.SECTION
 
-    def part(self, role: str) -> ModuleType | None:
+    def module(self, role: str) -> ModuleType | None:
         """Return its module for that role; None if the kind has nothing special there."""
         return _module(f"{self.package}.{role}")
 
@@ -119,10 +119,10 @@ def kind(name: str) -> Kind:
     return next(kind for kind in kinds() if kind.name == name)
 
 
-def parts(role: str) -> Iterator[ModuleType]:
+def modules(role: str) -> Iterator[ModuleType]:
     """Yield every kind's module for that role."""
     for each in kinds():
-        if (module := each.part(role)) is not None:
+        if (module := each.module(role)) is not None:
             yield module
 
 

@@ -78,7 +78,7 @@ class Resuming(Protocol):
 
 def delivering(table: Table) -> Delivering:
     """Return what delivers a table that is delivered from outside."""
-    return cast(Delivering, kind(table.kind).part("deliver"))
+    return cast(Delivering, kind(table.kind).module("deliver"))
 
 
 def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
@@ -91,5 +91,5 @@ def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchRe
             f"{table.id} follows neither a Kafka topic nor a Delta table: --from applies only "
             "to these"
         )
-    resuming = cast(Resuming, kind(table.kind).part("resume"))
+    resuming = cast(Resuming, kind(table.kind).module("resume"))
     return resuming.resume(project, table, run, latest=latest)

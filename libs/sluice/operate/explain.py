@@ -76,7 +76,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
 def _deliveries(
     project: Project, table: Table, now: datetime, redefined: Mapping[str, str]
 ) -> Iterator[NextBatch]:
-    planned = cast(Planned | None, kind(table.kind).part("plan"))
+    planned = cast(Planned | None, kind(table.kind).module("plan"))
     return planned.deliveries_ahead(project, table, now, redefined) if planned else iter(())
 
 

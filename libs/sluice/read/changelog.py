@@ -30,13 +30,13 @@ LAST_RUNS = 5  # listed if an unknown one was requested
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
 
-class TouchedPart(Protocol):
-    """Part of a view that a version touched, whole, as that view is read."""
+class TouchedGroup(Protocol):
+    """Group of a view's rows that a version touched, whole, as that view is read."""
 
     version: int
 
     def as_json(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the part as JSON, for programs: rows of these columns, or whole ones."""
+        """Return the group as JSON, for programs: rows of these columns, or whole ones."""
         ...
 
     def rows(self) -> Iterable[dict[str, Any]]:
@@ -44,8 +44,8 @@ class TouchedPart(Protocol):
         ...
 
 
-class TouchedParts(Protocol):
-    """Touched parts of several versions."""
+class TouchedGroups(Protocol):
+    """Touched groups of several versions."""
 
     @property
     def columns(self) -> Sequence[str]:
@@ -57,7 +57,7 @@ class TouchedParts(Protocol):
         """Columns that people see first."""
         ...
 
-    def __iter__(self) -> Iterator[TouchedPart]: ...
+    def __iter__(self) -> Iterator[TouchedGroup]: ...
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,9 @@ class Changelog:
         tables = (self.feed(c.version).select(schema.names) for c in commits)
         return Rows(tables, schema, self.snapshot.version, Touched())
 
-    def maps(self, *, from_version: int | None = None, run: str | None = None) -> TouchedParts:
+    def maps(self, *, from_version: int | None = None, run: str | None = None) -> TouchedGroups:
         """Return what each version touched, whole, as the view's own reader shows it."""
-        found: TouchedParts = self.lake.maps(self, from_version=from_version, run=run)
+        found: TouchedGroups = self.lake.maps(self, from_version=from_version, run=run)
         return found
 
     def _too_late(self, first: int) -> UsageError:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
 from sluice.declare.project import Project, load
-from sluice.declare.registry import kind, parts
+from sluice.declare.registry import kind, modules
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.position import positions
@@ -89,7 +89,7 @@ class Lake:
         """Return a way to read that a kind adds, or whoever opened the lake."""
         if not verb.startswith("_") and verb in self._verbs:
             return partial(self._verbs[verb], self)
-        for reader in [] if verb.startswith("_") else parts("reader"):
+        for reader in [] if verb.startswith("_") else modules("reader"):
             if verb in cast(Reader, reader).VERBS:
                 return partial(cast(Reader, reader).VERBS[verb], self)
         raise AttributeError(f"a lake has no {verb!r}")
@@ -150,7 +150,7 @@ class Lake:
         return KeyedTable(snapshot, table.key, ranges, current, backward_iteration, newest, first)
 
     def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
-        reader = cast(Reader | None, kind(table.kind).part("reader"))
+        reader = cast(Reader | None, kind(table.kind).module("reader"))
         if reader is None:
             return self.stored(table, version, backward_iteration=backward_iteration)
         return reader.opened(self, table, version, backward_iteration=backward_iteration)

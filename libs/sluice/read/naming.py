@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
-from sluice.declare.registry import kind, parts
+from sluice.declare.registry import kind, modules
 from sluice.errors import UsageError
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange, only
@@ -74,7 +74,7 @@ class Naming(Protocol):
 
 def naming_options() -> dict[str, NamingOption]:
     """Return the values by which rows of any kind can be named beside key and partition."""
-    known = (cast(Naming, part).OPTIONS for part in parts("naming"))
+    known = (cast(Naming, module).OPTIONS for module in modules("naming"))
     return {name: option for options in known for name, option in options.items()}
 
 
@@ -136,7 +136,7 @@ def ranges_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     """Return the ranges of rows that are named otherwise than by their key."""
     table = changelog.table
     declared = changelog.lake.project.graph.table(changelog.name)
-    naming = cast(Naming | None, kind(declared.kind).part("naming"))
+    naming = cast(Naming | None, kind(declared.kind).module("naming"))
     if naming is None:
         raise not_so(table, "its key") if _is_named_by_key(table) else _unnamed(table)
     return naming.ranges(table, declared.spec, given)
@@ -165,7 +165,7 @@ def not_so(table: KeyedTable, how: str) -> UsageError:
 
 
 def _value(table: KeyedTable, column: str, value: Any) -> Any:
-    type_ = table.snapshot.kind(column)
+    type_ = table.snapshot.type_of(column)
     read = from_text if isinstance(value, str) else check
     return read(value, type_, column)
 

@@ -85,7 +85,7 @@ class Landed(Protocol):
 
 def nothing_new(project: Project, table: Table, interval: Interval | None) -> str | None:
     """Return the reason to do nothing for the table, in words; None if it may have work."""
-    landed = cast(Landed | None, kind(table.kind).part("pending"))
+    landed = cast(Landed | None, kind(table.kind).module("pending"))
     if landed is not None:
         return landed.nothing_new(project, table, interval)
     return None if pending(project, table) else f"{table.id} reflects all of its inputs"
@@ -109,7 +109,7 @@ def news_of_sources(
 
 
 def _lagging(table: Table) -> Lagging | None:
-    return cast(Lagging | None, kind(table.kind).part("lag"))
+    return cast(Lagging | None, kind(table.kind).module("lag"))
 
 
 @dataclass

@@ -54,7 +54,7 @@ def state(now: Stored, total: Decimal | None) -> dict[str, Any]:
 
 def number(type_: str, column: str, now: Stored, total: Decimal | None) -> Any:
     """Return what such an expectation observes; None if statistics (and a sum) don't show it."""
-    if column not in now.kinds or pa.types.is_floating(now.kinds[column]):
+    if column not in now.types or pa.types.is_floating(now.types[column]):
         return None
     if type_ in (LEAST, GREATEST):
         return extreme(now, column, greatest=type_ == GREATEST)
@@ -96,7 +96,7 @@ def given_values(now: Stored, column: str) -> int | None:
 
 def total(now: Stored, column: str, earlier: Earlier | None) -> Decimal | None:
     """Return a sum of whole numbers or decimals, from an earlier sum and the changes since."""
-    is_exact = column in now.kinds and not pa.types.is_floating(now.kinds[column])
+    is_exact = column in now.types and not pa.types.is_floating(now.types[column])
     if not earlier or not is_exact or earlier.total is None or earlier.table != now.at.table:
         return None
     changed = _changed(now, earlier, column)

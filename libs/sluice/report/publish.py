@@ -84,7 +84,7 @@ def _columns(project: Project, table: Table) -> Iterator[tuple[str, str]]:
     except NotBuilt:
         return
     taken = (name for name in stored.visible if name not in table.columns)
-    yield from ((name, f"{stored.kind(name)}, taken from files") for name in taken)
+    yield from ((name, f"{stored.type_of(name)}, taken from files") for name in taken)
 
 
 def _set_apart(project: Project, table: Table) -> list[Row]:

@@ -28,7 +28,7 @@ class Stored:
         return Snapshot.open(self.name, self.at.uri, self.at.version)
 
     @property
-    def kinds(self) -> dict[str, pa.DataType]:
+    def types(self) -> dict[str, pa.DataType]:
         return {field.name: field.type for field in self.snapshot.schema}
 
     @cached_property

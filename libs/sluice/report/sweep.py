@@ -126,7 +126,7 @@ class _Checks:
         if expectation.type in arrow_pass.ROW_COUNTS and "row_condition" not in expectation.kwargs:
             assert isinstance(rule, Measure)
             return measure_outcome(rule, stored.snapshot.count())
-        if not arrow_pass.is_simple(expectation, stored.kinds):
+        if not arrow_pass.is_simple(expectation, stored.types):
             return None
         return self._measured(rule) if isinstance(rule, Measure) else self._grouped(rule)
 
@@ -145,7 +145,7 @@ class _Checks:
 
     def _grouped(self, rule: UniquenessRule) -> ExpectationOutcome | None:
         stored = self.stored
-        if not arrow_pass.is_a_simple_key(rule, stored.kinds):
+        if not arrow_pass.is_a_simple_key(rule, stored.types):
             return None
         if stored.is_small:
             found = arrow_pass.repeats(rule, stored.rows(rule.columns))

@@ -74,7 +74,7 @@ def _rows(visit: Visit, project: Project, one: ShownTable) -> Iterator[Chapter]:
     found, version = one.table, one.status.version
     if version is None:
         return
-    block = cast(Block | None, kind(found.kind).part("page"))
+    block = cast(Block | None, kind(found.kind).module("page"))
     try:
         if block:
             yield from block.chapters(Lake(project), found, partial(visit.why, found.id))

@@ -81,7 +81,7 @@ def made_from(table: Table, graph: Graph) -> MadeFrom:
     known: dict[str, MadeFrom] = {}
     tables = {**graph.tables, **{part.id: part for part in table.parts}}
     for part in table.parts or (table,):
-        module = cast(Columns | None, kind(part.kind).part("columns"))
+        module = cast(Columns | None, kind(part.kind).module("columns"))
         found = module.columns(part, tables) if module else {}
         known[part.id] = {name: _through(made, known) for name, made in found.items()}
     return known[table.id]

@@ -25,5 +25,5 @@ def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
     if table.parts:
         whole = Graph({**graph.tables, **{part.id: part for part in table.parts}})
         return tuple(node for part in table.parts for node in nodes_of(part, whole))
-    maker = cast(Maker | None, kind(table.kind).part("nodes"))
+    maker = cast(Maker | None, kind(table.kind).module("nodes"))
     return maker.nodes(table, graph) if maker else ()

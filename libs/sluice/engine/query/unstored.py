@@ -19,4 +19,4 @@ class Unstored(Protocol):
 
 def unstored_rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
     """Return the rows of a table that is not stored, given those of its inputs by id."""
-    return cast(Unstored, kind(table.kind).part("rows")).rows(table, inputs)
+    return cast(Unstored, kind(table.kind).module("rows")).rows(table, inputs)

@@ -38,17 +38,17 @@ NUMBERS: Mapping[str, Callable[[pa.ChunkedArray], Any]] = {
 }
 
 
-def is_simple(expectation: Expectation, kinds: Mapping[str, pa.DataType]) -> bool:
+def is_simple(expectation: Expectation, types: Mapping[str, pa.DataType]) -> bool:
     """True if Arrow has the answer for a table of these columns."""
-    if "row_condition" in expectation.kwargs or not set(expectation.columns) <= kinds.keys():
+    if "row_condition" in expectation.kwargs or not set(expectation.columns) <= types.keys():
         return False
-    return not any(pa.types.is_nested(kinds[c]) for c in expectation.columns)
+    return not any(pa.types.is_nested(types[c]) for c in expectation.columns)
 
 
-def is_a_simple_key(rule: UniquenessRule, kinds: Mapping[str, pa.DataType]) -> bool:
+def is_a_simple_key(rule: UniquenessRule, types: Mapping[str, pa.DataType]) -> bool:
     """True if Arrow groups the columns as Spark does."""
-    floats = any(pa.types.is_floating(kinds[c]) for c in rule.columns if c in kinds)
-    return is_simple(rule.expectation, kinds) and not floats
+    floats = any(pa.types.is_floating(types[c]) for c in rule.columns if c in types)
+    return is_simple(rule.expectation, types) and not floats
 
 
 def number(rule: Measure, rows: pa.Table) -> Any:

@@ -172,5 +172,5 @@ def _resolved(
         r.where: r.name if "." in r.name else f"{spec.pipeline}.{r.name}" for r in part.references()
     }
     found = {where: tables[table_id] for where, table_id in ids.items()}
-    resolver = cast(Resolver, kind(fields["kind"]).part("resolve"))
+    resolver = cast(Resolver, kind(fields["kind"]).module("resolve"))
     return resolver.resolve(part, found, cast(TableMistakes, noted))

@@ -93,7 +93,7 @@ class Ranking:
     def value(self, column: str, text: str) -> Any:
         """Convert a command line's text to a value of a partition column."""
         self._check_partition([column])
-        return from_text(text, self.table.snapshot.kind(column), column)
+        return from_text(text, self.table.snapshot.type_of(column), column)
 
     def partitions(self, given: Mapping[str, Any]) -> Iterator[tuple[tuple[Any, ...], Ranks]]:
         """Yield every partition with these values, and its ranks."""

@@ -177,7 +177,7 @@ class ReadOnlyWindowStore:
     def _time(self, time: Time | None) -> Places | None:
         if time is None:
             return None
-        return places((check(time, self.table.snapshot.kind(TIME), TIME),))
+        return places((check(time, self.table.snapshot.type_of(TIME), TIME),))
 
 
 def opened(

@@ -204,7 +204,7 @@ class AbsenceSearch:
     def _unmatched(
         self, table: Table, inputs: Mapping[str, At], there: Mapping[str, Wanted]
     ) -> Iterator[AbsenceReason]:
-        module = cast(Absence | None, kind(table.kind).part("absence"))
+        module = cast(Absence | None, kind(table.kind).module("absence"))
         if module is None:
             return
         node = self._nodes(table)[0]
@@ -244,7 +244,7 @@ class AbsenceSearch:
 
 
 def _conditions(table: Table) -> Sequence[Condition]:
-    module = cast(Absence | None, kind(table.kind).part("absence"))
+    module = cast(Absence | None, kind(table.kind).module("absence"))
     found = conditions(table.spec)
     return module.conditions(table.spec, found) if module else found
 
@@ -267,7 +267,7 @@ def _left(table: Table, rows: pa.Table) -> Iterator[AbsenceReason]:
 
 
 def _made_from(table: Table, graph: Graph) -> MadeFrom:
-    module = cast(Columns | None, kind(table.kind).part("columns"))
+    module = cast(Columns | None, kind(table.kind).module("columns"))
     return module.columns(table, graph.tables) if module else {}
 
 

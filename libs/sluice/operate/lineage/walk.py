@@ -165,7 +165,7 @@ class Walk:
             name: within(operator.prepare(name, frames[name]), keys, operator.group)
             for name in operator.inputs
         }
-        special = cast(Lineage | None, kind(node.table.kind).part("lineage"))
+        special = cast(Lineage | None, kind(node.table.kind).module("lineage"))
         if special:
             looked_up = {name: frames[name] for name in operator.references}
             groups = Groups(of, prepared, looked_up)

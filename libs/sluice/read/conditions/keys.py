@@ -19,7 +19,7 @@ class KeyColumns:
 
     table: str
     names: tuple[str, ...]
-    kinds: tuple[pa.DataType, ...]
+    types: tuple[pa.DataType, ...]
 
     @classmethod
     def of(cls, table: str, names: Sequence[str], schema: pa.Schema) -> "KeyColumns":
@@ -27,7 +27,7 @@ class KeyColumns:
 
     def first(self, count: int) -> "KeyColumns":
         """Return only the first columns."""
-        return KeyColumns(self.table, self.names[:count], self.kinds[:count])
+        return KeyColumns(self.table, self.names[:count], self.types[:count])
 
     def exactly(self, key: Key) -> KeyRange:
         """Return the range of that key; every column must be given."""
@@ -53,14 +53,14 @@ class KeyColumns:
         values = tuple(key) if isinstance(key, tuple | list) else (key,)
         if not 0 < len(values) <= len(self.names):
             raise self.misfit(len(values))
-        columns = zip(values, self.kinds, self.names, strict=False)
+        columns = zip(values, self.types, self.names, strict=False)
         return tuple(check(value, kind, name) for value, kind, name in columns)
 
     def parse(self, texts: Sequence[str]) -> tuple[Any, ...] | None:
         """Return a key from a command line; None if nothing is given."""
         if len(texts) > len(self.names):
             raise self.misfit(len(texts))
-        columns = zip(texts, self.kinds, self.names, strict=False)
+        columns = zip(texts, self.types, self.names, strict=False)
         return tuple(from_text(text, kind, name) for text, kind, name in columns) or None
 
     def _bound(self, key: Key) -> Places | None:

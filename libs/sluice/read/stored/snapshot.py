@@ -102,7 +102,7 @@ class Snapshot:
         """Columns that a reader sees."""
         return tuple(n for n in self.schema.names if not n.startswith(RESERVED_PREFIX))
 
-    def kind(self, column: str) -> pa.DataType:
+    def type_of(self, column: str) -> pa.DataType:
         """Return the column's type."""
         return self.schema.field(column).type
 
@@ -145,7 +145,7 @@ class Snapshot:
         for key_range in within:
             chosen = self._within(file, key_range, chosen)
         stored = [c for c in columns if c not in file.partition]
-        known = {c: parquet.group_bounds(self.uri, file.path, c, self.kind(c)) for c in stored}
+        known = {c: parquet.group_bounds(self.uri, file.path, c, self.type_of(c)) for c in stored}
         fixed = {c: file.bounds[c] for c in columns if c in file.partition}
         return [
             RowGroup(file, i, rows[i], fixed | {c: known[c][i] for c in stored}, starts[i])
@@ -181,7 +181,7 @@ class Snapshot:
         first = key_range.columns[0]
         if first in file.partition:
             return groups
-        places = parquet.group_places(self.uri, file.path, first, self.kind(first))
+        places = parquet.group_places(self.uri, file.path, first, self.type_of(first))
         low, high = (
             key_range.low[0] if key_range.low else FIRST,
             key_range.high[0] if key_range.high else LAST,
@@ -213,7 +213,7 @@ class Snapshot:
             wanted = {"num_records", *(f"{kind}.{column}" for kind in kinds)}
             kept = [name for name in self.actions.column_names if name in wanted]
             rows = self.actions.select(kept).to_pylist()
-            self._known[column] = [from_log(self.kind(column), stats, column) for stats in rows]
+            self._known[column] = [from_log(self.type_of(column), stats, column) for stats in rows]
         return self._known[column]
 
     def _expired(self) -> SnapshotExpired:
