@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sluice.airflow.assets import facts
+from sluice.airflow.assets import event_fields
 
 
 def report(table: str, **counts: int) -> dict[str, Any]:
@@ -12,6 +12,6 @@ def report(table: str, **counts: int) -> dict[str, Any]:
 def test_quarantined_rows_are_reported_for_the_table_that_they_were_meant_for() -> None:
     delivered = report("shop.sales__deliveries", quarantined=2, inserted=9)
     latest, other = report("shop.sales", inserted=8), report("shop.visits", quarantined=5)
-    told = facts(latest, [delivered, latest, other])
+    told = event_fields(latest, [delivered, latest, other])
     assert (told["quarantined"], told["rows_out"], told["version"]) == (2, 8, 3)
-    assert facts(other, [delivered, latest, other])["quarantined"] == 5
+    assert event_fields(other, [delivered, latest, other])["quarantined"] == 5

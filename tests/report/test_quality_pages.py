@@ -285,8 +285,8 @@ def test_writing_replaces_the_pages_and_leaves_no_draft(
 
 def test_half_of_a_surrogate_pair_is_shown_as_it_was_escaped(tmp_path: Path) -> None:
     row = aside("has half of a surrogate pair", '{"k":"\\ud800"}', None)
-    facts = record("retail", "sales", quarantine=(row,))
-    quality_pages.write(tmp_path, quality_pages.render("lake", [facts], NOW))
+    sales = record("retail", "sales", quarantine=(row,))
+    quality_pages.write(tmp_path, quality_pages.render("lake", [sales], NOW))
     assert ">\\ud800<" in (tmp_path / "retail.sales.html").read_text(encoding="utf-8")
 
 

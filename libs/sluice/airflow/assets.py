@@ -1,4 +1,4 @@
-"""Tables as Airflow assets, and the facts in the event of a change.
+"""Tables as Airflow assets, and what the event of a change says.
 
 A pipeline with `schedule: assets` runs when a table of another pipeline changes. So a task records
 an event only for the tables that its run changed.
@@ -12,7 +12,16 @@ from airflow.sdk import Asset, AssetAny
 from sluice.language.internal import declared
 
 GROUP = "sluice"
-FACTS = ("version", "batch", "rows_in", "inserted", "updated", "deleted", "quarantined", "refills")
+IN_EVENT = (
+    "version",
+    "batch",
+    "rows_in",
+    "inserted",
+    "updated",
+    "deleted",
+    "quarantined",
+    "refills",
+)
 
 
 def asset(table: str) -> Asset:
@@ -33,8 +42,8 @@ def has_changed(report: Mapping[str, Any]) -> bool:
     return any(report.get(count) for count in ("inserted", "updated", "deleted"))
 
 
-def facts(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the facts for the event of a change.
+def event_fields(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the fields of the event of a change.
 
     `others` includes the reports of internal tables: rows are quarantined where they are delivered,
     which may be such a table.
@@ -42,5 +51,5 @@ def facts(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dic
     changed = sum(int(report.get(count) or 0) for count in ("inserted", "updated", "deleted"))
     behind = (r for r in others if declared(r["table"]) == report["table"])
     quarantined = sum(int(r.get("quarantined") or 0) for r in behind)
-    known = {name: report[name] for name in FACTS if name in report}
+    known = {name: report[name] for name in IN_EVENT if name in report}
     return known | {"quarantined": quarantined, "rows_out": changed}

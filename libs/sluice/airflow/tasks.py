@@ -20,7 +20,7 @@ from typing import Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from sluice.airflow.assets import asset, facts, has_changed
+from sluice.airflow.assets import asset, event_fields, has_changed
 from sluice.airflow.commands import Command, PipelineRun, job
 from sluice.airflow.connections import export, export_lake
 from sluice.airflow.launch import Launch
@@ -129,7 +129,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         changed = [report for report in mine if has_changed(report)]
         self.outlets = [asset(report["table"]) for report in changed]
         for outlet, report in zip(self.outlets, changed, strict=True):
-            context["outlet_events"][outlet].extra = facts(report, outcome.reports)
+            context["outlet_events"][outlet].extra = event_fields(report, outcome.reports)
 
 
 class ScriptJob(JobTask):

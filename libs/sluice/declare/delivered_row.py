@@ -1,4 +1,4 @@
-"""A delivered row: its own columns, plus facts from its reader.
+"""A delivered row: its own columns, plus those that its reader adds.
 
 The columns may be missing; all but CUT are STRING. A row with a reason can't be used and is
 quarantined. Expectations don't apply to a row that deletes: it need not hold more than its key.

@@ -1,6 +1,6 @@
-"""Declaration of a table, and the facts that its kind provides for all of its tables.
+"""Declaration of a table, and the properties that its kind gives all of its tables.
 
-Code that iterates over tables asks for these facts, never for the kind itself.
+Code that iterates over tables asks for these properties, never for the kind itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Publication of a lake's quality report: facts gathered without Spark, written as HTML.
+"""Publication of a lake's quality report: gathered without Spark, written as HTML.
 
 Local lakes get it beside their tables, at `<lake>/__quality/report/index.html`. For lakes in an
 object store it is written to `quality.reports` of the settings, below the project's folder.

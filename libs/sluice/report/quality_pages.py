@@ -168,7 +168,7 @@ def table_page(table: TableSummary, foot: str) -> Page:
     return Page(
         f"{of.id}: data quality",
         [of.name, " ", _chips(table)],
-        [Text(of.description, "line soft"), Properties(_facts(table))],
+        [Text(of.description, "line soft"), Properties(_properties(table))],
         [
             chapter(FAILED, [failure(failed)] if failed else []),
             _unusual(record.batches),
@@ -183,7 +183,7 @@ def table_page(table: TableSummary, foot: str) -> Page:
     )
 
 
-def _facts(table: TableSummary) -> list[tuple[str, Content]]:
+def _properties(table: TableSummary) -> list[tuple[str, Content]]:
     stands, expected = table.record.status, len(table.expectations)
     behind = f"behind {', '.join(lag.input for lag in stands.lag)}" if stands.lag else ""
     return [

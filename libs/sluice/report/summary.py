@@ -1,6 +1,6 @@
 """Summaries of tables: each one's present state and its history, prepared for people.
 
-The input is plain rows, as `history`, `facts` and the tables of intervals and quarantine hold them.
+The input is plain rows: the history, counts of batches, intervals, rows in quarantine.
 The output is frozen values from which a page can be written without further queries.
 """
 

@@ -37,7 +37,7 @@ def table(visit: Visit, project: Project, found: Table) -> Page:
     return Page(
         f"{found.id} · Sluice",
         [found.name, " ", chip(one)],
-        [Text(found.description, "line soft"), Properties(list(_facts(visit, project, one)))],
+        [Text(found.description, "line soft"), Properties(list(_properties(visit, project, one)))],
         [
             *chapter(FAILED, [failure(kept, visit.now)] if kept else []),
             *chapter(WRONG, [one.status.problem] if one.status.problem else []),
@@ -51,7 +51,7 @@ def table(visit: Visit, project: Project, found: Table) -> Page:
     )
 
 
-def _facts(visit: Visit, project: Project, one: ShownTable) -> Iterator[tuple[str, Content]]:
+def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tuple[str, Content]]:
     found, stands = one.table, one.status
     made = (project.graph.tables[name] for name in found.inputs)
     made_from: list[Content] = [

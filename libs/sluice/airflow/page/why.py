@@ -57,14 +57,16 @@ def page(visit: Visit, table: Table, answer: Mapping[str, Any]) -> Page:
     if trouble:
         wrong = chapter(Text("It can't be shown", "wrong"), [trouble])
         return Page(title, heading, (), wrong, visit.foot, path)
-    facts: list[tuple[str, Content]] = [
+    properties: list[tuple[str, Content]] = [
         ("Last change", f"{answer['change']}, version {answer['version']}"),
         ("When", answer["at"]),
         ("Batch", answer["batch"]),
         ("Run", visit.run(table.pipeline, answer["run"])),
     ]
     inputs = (_input(visit, part) for part in answer["from"])
-    return Page(title, heading, [Properties(facts)], [_change(answer), *inputs], visit.foot, path)
+    return Page(
+        title, heading, [Properties(properties)], [_change(answer), *inputs], visit.foot, path
+    )
 
 
 def _change(answer: Mapping[str, Any]) -> Chapter:

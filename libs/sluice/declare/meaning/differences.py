@@ -22,7 +22,7 @@ def differences(before: Meaning, now: Meaning) -> str:
 
 
 def _differences(before: Meaning, now: Meaning) -> list[str]:
-    """Return each difference; derived facts count only where nothing else differs."""
+    """Return each difference; derived properties count only where nothing else differs."""
     said = list(_columns(before, now))
     if before["kind"] != now["kind"]:
         return [f"kind {before['kind']} -> {now['kind']}", *said]

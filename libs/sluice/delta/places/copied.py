@@ -87,7 +87,7 @@ def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> boo
 
 
 def _listed(files: FileSystem, lake: LakeLayout, table_ids: Iterable[str]) -> list[str]:
-    """Return the paths of all files of these tables, and of the facts about deliveries."""
+    """Return the paths of all files of these tables, and of the counts of batches."""
     folders = [f"{lake.quality_uri}/facts"]
     for table_id in table_ids:
         pipeline = table_id.partition(".")[0]

@@ -58,7 +58,7 @@ def warnings(
     interval_start: dt.datetime | None = None,
     is_absent: bool = False,
 ) -> tuple[str, ...]:
-    """Return unusual facts about a batch among its table's last ones; store its counts, too.
+    """Return what is unusual in a batch among its table's last ones; store its counts, too.
 
     A batch that may be absent (`is_absent`) is never unusual, but counts for the others.
     Safe to repeat: a batch is never compared with an earlier delivery of the same interval.
@@ -81,7 +81,7 @@ def around(new: KeptCounts, past: Sequence[KeptCounts]) -> list[BatchCounts]:
 
 
 def unusual(new: BatchCounts, past: Sequence[BatchCounts]) -> list[str]:
-    """Return the unusual facts, as text with the numbers.
+    """Return what is unusual, as text with the numbers.
 
     Keys are checked only if the row count is usual; otherwise both would report the same.
     """

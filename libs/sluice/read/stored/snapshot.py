@@ -41,7 +41,7 @@ class NotBuilt(UsageError):
 
 @dataclass(frozen=True)
 class DataFile:
-    """One Parquet file of a snapshot, with its facts from the log.
+    """One Parquet file of a snapshot, with its statistics from the log.
 
     `kept`: the rows that are still there, if some are not.
     """
@@ -55,7 +55,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One row group of a file, with its facts from the file's footer; `start`: its first row."""
+    """One row group of a file, with its statistics from the footer; `start`: its first row."""
 
     file: DataFile
     index: int

@@ -1,4 +1,4 @@
-"""Messages decoded into Arrow: the declared columns as texts, and facts about each row."""
+"""Messages decoded into Arrow: the declared columns as texts, and what is known of each row."""
 
 import gc
 from collections.abc import Iterable, Iterator, Sequence
