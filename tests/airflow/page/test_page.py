@@ -62,3 +62,8 @@ def test_why_a_row_is_there_is_shown_with_its_rows_and_deliveries(configured: Co
     for text in ("&lt;b&gt;", "r&lt;1&gt;", "landing/a.csv", 'href="/sluice/tables/shop.items"'):
         assert text in page
     assert ">no such row<" in html(why.page(VISIT, found, {"trouble": "no such row"}))
+
+
+def test_a_row_is_named_by_the_options_of_every_kind_and_by_no_others() -> None:
+    given = [("key", "--json"), ("rank", "2"), ("time", "2017-05-08"), ("config", "/etc")]
+    assert why.options(given) == ["--key=--json", "--rank=2", "--time=2017-05-08"]
