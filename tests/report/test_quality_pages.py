@@ -68,7 +68,7 @@ def record(pipeline: str, name: str, of: str = "source", **more: Any) -> TableRe
     return TableRecord(table, TableStatus(table.id, of, **more.pop("stands", {})), **more)
 
 
-FACTS = record(
+RECORD = record(
     "retail",
     "sales",
     stands={
@@ -123,7 +123,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     other = record("web", "clicks")
-    return quality_pages.render(f"lake {EVIL}", [FACTS, other], NOW)
+    return quality_pages.render(f"lake {EVIL}", [RECORD, other], NOW)
 
 
 def test_there_is_an_overview_and_a_page_per_table(pages: dict[str, str]) -> None:
@@ -181,7 +181,7 @@ def test_a_page_that_is_kept_says_nothing_that_time_makes_false(pages: dict[str,
 def test_a_failing_expectation_shows_its_rows_the_suspect_first(pages: dict[str, str]) -> None:
     html = pages["retail.sales.html"]
     assert "<details open>" in html
-    (expectation,) = summary(FACTS).expectations
+    (expectation,) = summary(RECORD).expectations
     assert expectation.sample_columns == ["quantity", "id", "note"]
     assert expectation.sample_when == "2017-03-02"
 
@@ -201,7 +201,7 @@ def test_a_batch_is_as_bad_as_its_worst_check() -> None:
 
 
 def test_the_share_that_is_drawn_is_that_of_the_message() -> None:
-    table = summary(FACTS)
+    table = summary(RECORD)
     assert [check.number for check in table.expectations[0].checks] == [0.0, 2.0]
 
 
@@ -247,8 +247,8 @@ def test_a_curve_has_its_points_below_the_cells_of_the_strip() -> None:
 def test_what_was_observed_is_drawn_only_where_it_varies() -> None:
     same = summary(record("retail", "sales", results=(result(1), result(2))))
     assert not same.expectations[0].varies
-    assert summary(FACTS).expectations[0].varies
-    assert summary(FACTS).expectations[0].checks[-1].number == 2.0
+    assert summary(RECORD).expectations[0].varies
+    assert summary(RECORD).expectations[0].checks[-1].number == 2.0
 
 
 def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str]) -> None:

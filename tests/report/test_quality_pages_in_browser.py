@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.report.test_quality_pages import FACTS, NOW, record
+from tests.report.test_quality_pages import NOW, RECORD, record
 
 from sluice.report import quality_pages
 
@@ -23,7 +23,7 @@ OVERFLOW = "() => document.documentElement.scrollWidth - window.innerWidth"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    for name, html in quality_pages.render("lake", [FACTS, record("web", "clicks")], NOW).items():
+    for name, html in quality_pages.render("lake", [RECORD, record("web", "clicks")], NOW).items():
         (folder / name).write_text(html, "utf-8")
     return folder
 
