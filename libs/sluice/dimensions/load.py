@@ -83,7 +83,7 @@ def load_as(
     is_little = size <= context.limits.computed_here_bytes
     is_small = is_little and _is_plain(landed.spec)
     size = 0 if is_little else size
-    report, engine = spark.best(work, large, project.limits, is_small=is_small, size=size)
+    report, engine = spark.best(work, large, context.limits, is_small=is_small, size=size)
     return replace(report, engine=engine)
 
 
