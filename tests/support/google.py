@@ -3,6 +3,7 @@
 Go's module proxy has it; it is built once, into `.cache`. It asks for no credentials.
 """
 
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 from pyarrow.fs import GcsFileSystem
 from tests.support import relay
 from tests.support.installing import built_by_go
-from tests.support.stores import Store, serving
+from tests.support.stores import BUCKET, Store, serving
 
 from ports import free_port
 
@@ -27,6 +28,12 @@ class Google(Store):
 
     def environ(self, endpoint: str = "", key: tuple[str, str] | None = None) -> dict[str, str]:
         return {"STORAGE_EMULATOR_HOST": endpoint or self.endpoint}
+
+    def place(self) -> str:
+        """An empty place in a new bucket: the emulator's lists scan all of a bucket."""
+        bucket = f"{BUCKET}-{secrets.token_hex(4)}"
+        self.files.create_dir(bucket)
+        return f"{bucket}/place"
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from tests.support.relay import Answer, Headers, Relay, serve
 JSON = ("storage/v1", "upload/", "download/", "batch/")
 CODES = {404: "NoSuchKey", 412: "PreconditionFailed"}
 _parts: dict[str, dict[int, bytes]] = {}  # of uploads in parts, by their ids
+_buckets: set[str] = set()  # that exist; none is deleted
 _lock = Lock()
 
 
@@ -63,7 +64,11 @@ class _Handler(Relay):
         return _plain(self.asked(self.command, f"/download{self._object()}", headers, b""))
 
     def _has(self, bucket: str) -> bool:
-        return self.asked("GET", f"/storage/v1/b/{quote(bucket, safe='')}", {}, b"")[0] == 200
+        """Return True if the bucket exists; the server is asked until it does."""
+        path = f"/storage/v1/b/{quote(bucket, safe='')}"
+        if bucket not in _buckets and self.asked("GET", path, {}, b"")[0] == 200:
+            _buckets.add(bucket)
+        return bucket in _buckets
 
     def _object(self) -> str:
         return f"/storage/v1/b/{quote(self.bucket, safe='')}/o/{quote(self.key, safe='')}"
