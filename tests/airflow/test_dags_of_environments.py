@@ -12,7 +12,7 @@ from sluice.declare.project import load
 from sluice.read.lake import Lake
 from stack import ROOT, Ports, Stack
 
-from .corner import CORNER, DAYS, SALES, contents, sell, sluice
+from .live.corner import CORNER, DAYS, SALES, contents, sell, sluice
 
 # `dags test` of Airflow 3.3 fails after a DAG with a deadline.
 PLAIN = CORNER.replace(', deadline: 1 second, webhook: "${SLUICE_WEBHOOK:-}"', "")
