@@ -20,7 +20,7 @@ HOME = ROOT / ".airflow"
 
 @dataclass(frozen=True)
 class Ports:
-    """Of loopback."""
+    """Ports of the loopback address."""
 
     ui: int
     connect: int

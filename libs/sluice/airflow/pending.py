@@ -26,7 +26,7 @@ class Pending:
 def pending_of(project: Project, task: Task, run: PipelineRun) -> Pending:
     """Return what the task has to do in that run.
 
-    Of several views that follow each other, the later have something to do if an earlier one has.
+    If one view of the task has something to do, all of them have.
     """
     if task.kind in (TaskKind.MAINTAIN, TaskKind.SWEEP):
         return Pending(task.tables, "")

@@ -59,7 +59,7 @@ class Job:
     def project(self) -> Project:
         """The project without broken pipelines, unless this job belongs to one of them.
 
-        Of a preview, it is `beside`, whose lake is not the real one.
+        In a preview, it is `beside`, whose lake is not the real one.
         """
         if self.beside:
             return self.beside

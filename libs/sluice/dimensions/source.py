@@ -1,6 +1,6 @@
 """Source of a dimension as found before a load: its files, and those of them to read.
 
-Only listings and logs are read; no Spark is started. A snapshot is read whole. Of a log of changes,
+Only listings and logs are read; no Spark is started. A snapshot is read whole. In a log of changes,
 the files that arrived since the last load are read. All files are read if one that was read before
 has changed or is missing, or if it is unknown which were read. This is necessary because replaced
 rows are not kept.

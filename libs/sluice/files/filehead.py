@@ -43,7 +43,7 @@ class Gone(Unreadable):
 class FileHead:
     """Column names of a file; for Parquet also their types, as Spark writes or calls them.
 
-    `is_complete`: the file has no further names. Of CSV, `line_end` is a line feed, with or without
+    `is_complete`: the file has no further names. `line_end` of a CSV: a line feed, with or without
     a carriage return before it, or a carriage return alone. `is_cut`: the CSV ends inside quotes.
     """
 

@@ -112,7 +112,7 @@ def _unnamed(table: KeyedTable) -> UsageError:
 def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     """Return ranges of rows that are not there, named like others or by any columns.
 
-    Of a place, they are those of its partition. Raises UsageError for an invalid name.
+    For a place, they are the ranges of its partition. Raises UsageError for an invalid name.
     """
     table = changelog.table
     if given.is_key and given.key:

@@ -38,7 +38,7 @@ def deliver(
 ) -> Iterator[BatchReport]:
     """Deliver an interval, or a stream as it is now.
 
-    Of a topic, the interval is one whose messages are read again.
+    For a topic, the interval's messages are read again.
     """
     if interval is None:
         yield from ingest_stream(spark, project, table, run)

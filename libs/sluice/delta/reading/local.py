@@ -121,7 +121,7 @@ def read_rows(
 ) -> pa.Table:
     """Return the rows of the table as of `version` that meet a condition, not yet Spark's.
 
-    Of the other rows, at most one page of each file is held at a time.
+    At most one page of each file's other rows is held at a time.
     """
     found = read_few(uri, version, sys.maxsize, columns, where)
     assert found is not None

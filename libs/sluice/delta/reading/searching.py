@@ -1,7 +1,7 @@
 """Rows of local Parquet files that have some of the wanted values, found by polars.
 
-The columns that are compared are read first, and the others only of the matching rows. Of random
-keys in a large table this takes a quarter of the time of a scan by Arrow.
+The columns that are compared are read first, and the others only of the matching rows. For random
+keys in a large table, this takes a quarter of the time of a scan by Arrow.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -17,9 +17,9 @@ class NextBatch:
 
     `pending`: input -> versions (from, to]. `rows`, `bytes`, `files`: sizes of what is read.
     `engine`: as the batch's report will name it, unless a value decides otherwise; of several
-    deliveries, that of the largest. `joins`: dimension -> how it is joined to the facts. Of a
-    source's intervals: `missing` between delivered ones, `due` since they ended, `changed` in their
-    files, `gone` without files now.
+    deliveries, that of the largest. `joins`: dimension -> how it is joined to the facts. A source's
+    intervals: `missing` between delivered ones, `due` since they ended, `changed` in their files,
+    `gone` without files now.
     """
 
     table: str

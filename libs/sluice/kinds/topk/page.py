@@ -1,7 +1,7 @@
 """A top-k's leaders as bars: a few partitions' rankings, drawn by the column of their order.
 
-Of many partitions, those with the largest leaders are shown. Of a ranking per window, the newest
-window is shown.
+If there are many partitions, those with the largest leaders are shown. A ranking per window shows
+its newest window.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ OWN = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(\(.*)", re.DOTALL)
 class RankKey(SortKey):
     """A sort key; `function` is `module:name`, or '' where `expression` itself is sorted by.
 
-    Of a function, `expression` is the struct of its `arguments`: what it reads.
+    For a function, `expression` is the struct of its `arguments`: what it reads.
     """
 
     function: str = ""

@@ -134,7 +134,7 @@ class ReadOnlyWindowStore:
     def fetch_one(self, key: Key, time: Time) -> Row | None:
         """Return the row of that key and window start.
 
-        Of duplicates, it is the last. None is the null key.
+        If there are duplicates, the last one. A key of None means null.
         """
         if time is None:
             raise UsageError("fetch_one takes a key and a time; fetch(limit=1) finds the last")

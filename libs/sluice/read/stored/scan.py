@@ -104,7 +104,7 @@ class Scan:
     def only(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         """Yield the wanted row, if there is one at most; the file with most rows is read first.
 
-        Of a key that many batches' files may hold, it is the likeliest place.
+        If files of many batches may hold the key, that file is the likeliest place.
         """
         for file in sorted(self.files(), key=lambda file: -(file.rows or 0)):
             for group in self.row_groups(file):

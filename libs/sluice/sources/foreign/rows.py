@@ -1,7 +1,7 @@
 """Changes of somebody else's table as rows of the declared columns, each with what it does.
 
 Copies of a row that came and went within a span cancel out, so a commit that rewrites a file brings
-only what differs. Of one key, a row that comes hides those that went. A row that goes keeps only
+only what differs. If a row of a key comes, those that went are hidden. A row that goes keeps only
 its key, if there is one: it is found by that, and its other values may be bad. A row with a null
 key was never stored, so its delete is ignored.
 """
