@@ -105,7 +105,7 @@ class StoreRefused(SluiceError):
 
 
 class SeveralFailed(SluiceError):
-    """Failures of several tables of a run, the worst first, each with its hint.
+    """Failures of several tables in one run, the worst first, each with its hint.
 
     Tables that failed for the same reason share a message.
     """

@@ -1,7 +1,7 @@
 """Rows of a dimension: as its source has them, and as its table should have them.
 
-A snapshot is the whole truth; a log of changes is the latest row of each key over all of it. With
-history, removed rows are closed instead of deleted.
+A snapshot has every row. In a log of changes, the latest row of each key counts. With history,
+removed rows are closed instead of deleted.
 """
 
 from datetime import UTC, datetime

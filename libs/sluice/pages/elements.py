@@ -1,8 +1,8 @@
 """Content of a page, in values that know no HTML.
 
 The macro of the same name in `elements.html.j2` writes each part. A `look` is some classes of the
-stylesheet: of words, such as `soft`, `small`, `number` and `line`, a line by itself; and of states,
-such as `passed` and `stopped`, which a `chip` shows in a word and a `key` explains.
+stylesheet. Those of words are `soft`, `small`, `number`, `line` (a line by itself) and so on. Those
+of states, such as `passed` and `stopped`, are shown by a `chip` in a word and explained by a `key`.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
 """HTML of pages.
 
 A page is self-contained: no font, picture or style from elsewhere. A page for a file has no script
-either, which a content security policy in it enforces; a page that a server sends, and which has a
-nonce, follows the theme of the page around it.
+either; its content security policy enforces that. A page from a server has a nonce, and follows the
+theme of the page around it.
 """
 
 from functools import cache

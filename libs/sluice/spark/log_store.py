@@ -1,7 +1,7 @@
 """Sluice's own log store for Delta on S3, compiled once by the Scala compiler inside Spark.
 
-Delta's jar has none that S3A could make exclusive: they all create files by a call of Hadoop that
-S3A 3.5.0 never makes conditional. This one asks for it by name.
+The log stores in Delta's jar create files by a Hadoop call that S3A 3.5.0 never makes conditional.
+This one asks for the condition by its name.
 """
 
 import hashlib

@@ -101,8 +101,8 @@ def delete_rows(uri: str, predicate: str) -> None:
 def change_rows(uri: str, change: TableEdit, filters: Sequence[Filter] = ()) -> tuple[int, int]:
     """Replace the rows that meet all filters by what `change` returns for them.
 
-    It replaces only the version that `change` was given: after a lost race, `change` is called
-    again. Return the numbers of old and new rows; write nothing if they are the same.
+    Only the version passed to `change` is replaced; after a lost race, `change` runs again. Return
+    the numbers of old and new rows; write nothing if they are the same.
     """
     return _in_turn(uri, lambda: _change(uri, change, filters)) if exists(uri) else (0, 0)
 

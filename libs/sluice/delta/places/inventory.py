@@ -27,7 +27,7 @@ def undeclared(project: Project) -> list[str]:
 def names_in(lake: LakeLayout) -> set[str]:
     """Return the lake's tables, by id, without those that have only notes of forgotten subjects.
 
-    A table that was dropped leaves the notes of these.
+    Dropping a table leaves these notes.
     """
     notes = f"{MARK}{FORGOTTEN}"
     return {declared(table_id) for table_id in stored(lake) if not table_id.endswith(notes)}

@@ -64,7 +64,7 @@ def keep(uri: str, version: int, found: FoundRows, limits: Limits) -> None:
 def take(uri: str, version: int, values: WantedValues) -> Pages | None:
     """Return pages that hold all rows with these values, by file; None if they are not known.
 
-    They are not kept any longer.
+    The pages are then forgotten.
     """
     commit = commit_of(uri, version)
     with _keeping:

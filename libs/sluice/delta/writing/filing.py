@@ -36,8 +36,8 @@ CARRIED = "_sluice_key_"  # a column of an input's key, with its own order
 class Slice:
     """One partition, by its number, or a whole table that has none.
 
-    `rows`: those of each file, with marked ones; `lost`: how many of them are marked; `bytes`:
-    those of all files.
+    `rows`: row counts of the files, marked rows included; `lost`: how many of them are marked;
+    `bytes`: those of all files.
     """
 
     number: int | None

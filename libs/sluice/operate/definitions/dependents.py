@@ -17,8 +17,7 @@ from sluice.language.internal import declared
 def dependents(project: Project, table_id: str) -> list[str]:
     """Return the other stored tables that read a table or were built from it, by id.
 
-    One that is declared and not built has nothing to lose: the run that builds it builds the
-    table before.
+    Tables not built yet don't count: the run that builds them first builds this table.
     """
     lake = layout(project)
     there = {declared(name) for name in stored(lake)}

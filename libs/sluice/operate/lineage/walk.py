@@ -210,7 +210,7 @@ class Walk:
     def _positions(self, name: str, version: int) -> Iterator[Position]:
         """Yield the positions from that version back, with the names that tables have now.
 
-        Those of older names have no definition, because it named tables, too.
+        Positions under older names get no definition, because it contains the old names.
         """
         uri = self._uri(name)
         at = head_as_found(uri)

@@ -1,7 +1,7 @@
 """Aggregates of values and their frequencies: mode, percentiles, variances.
 
-They are computed from the values in their order, and no rounding is kept. So no digit depends on
-the order of arrival, or on rows that were added and removed. The state is that of `collect_set`; no
+They are computed from the sorted values, so rounding never accumulates: no digit depends on the
+order of arrival, or on rows that were added and removed. The state is that of `collect_set`; no
 removal breaks a group. Cost: a touched group's distinct values are read and written.
 """
 
