@@ -88,8 +88,7 @@ def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchRe
     """
     if not table.spec.is_followed:
         raise UsageError(
-            f"{table.id} follows neither a Kafka topic nor a Delta table: --from applies only "
-            "to these"
+            f"--from needs a table that follows a Kafka topic or a Delta table; {table.id} does not"
         )
     resuming = cast(Resuming, kind(table.kind).module("resume"))
     return resuming.resume(project, table, run, latest=latest)

@@ -136,7 +136,7 @@ def test_a_stream_of_files_has_no_other_place_to_continue(following: Made) -> No
     lake = following()
     followed = (lake.folder / "config" / "pipelines" / "shop.yaml").read_text()
     lake.declare(followed.replace("delta: {path: crm}", "delivery: stream\n    path: crm"))
-    with pytest.raises(UsageError, match="follows neither a Kafka topic nor a Delta table"):
+    with pytest.raises(UsageError, match="--from needs a table that follows a Kafka topic"):
         resume(lake.project, lake.table("events"), RUN, latest=True)
 
 
