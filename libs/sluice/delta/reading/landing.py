@@ -159,8 +159,7 @@ def _check_bucket(uri: str) -> None:
     if is_missing:
         raise StoreRefused(
             f"bucket {name!r}: there is no bucket of this name",
-            hint="nothing was committed; create it, or correct the `path` of the source or "
-            "dimension",
+            hint="nothing was committed; create it, or correct the table's `path`",
         )
 
 
