@@ -1,4 +1,4 @@
-"""A Delta table of others in a bucket: a source, or a dimension, of a lake that lies in one."""
+"""Another writer's Delta table in a bucket: a source, or a dimension, of a lake in one."""
 
 from pathlib import Path
 

@@ -32,7 +32,7 @@ def asset(table: str) -> Asset:
 def whenever(triggers: Iterable[str]) -> AssetAny:
     """Return the schedule of a pipeline that runs when any of those tables changes.
 
-    Tables of others are given by their addresses; their writers record the events.
+    Tables that others write are given by their addresses; their writers record the events.
     """
     return AssetAny(*(Asset(uri=one) if "://" in one else asset(one) for one in triggers))
 

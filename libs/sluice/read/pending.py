@@ -2,7 +2,7 @@
 
 `status`, `run --changed` and DAGs find here what is pending; `plan`, which also chooses versions
 that fit together, compares by the same function. What lies outside the lake (files, messages,
-tables of others) is looked at by the modules `pending` and `lag` of a table's kind.
+tables that others write) is looked at by the modules `pending` and `lag` of a table's kind.
 """
 
 from collections.abc import Iterator

@@ -40,8 +40,8 @@ from sluice.sources.spec import Source
 class Delivery:
     """Rows of one interval of one source. `path`: their place, with placeholders filled.
 
-    For a topic or a table of others, `topic` is the place after the batch, `after` the one before
-    it, and `message_bytes` its size. `is_added`: its rows join those that the interval has.
+    For a topic or a table that others write, `topic` is the place after the batch, `after` the one
+    before it, and `message_bytes` its size. `is_added`: its rows join those that the interval has.
     """
 
     table: Table

@@ -1,4 +1,4 @@
-"""Delta tables of others in a new project: folders with a log, which sources follow."""
+"""Other writers' Delta tables in a new project: folders with a log, which sources follow."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A Delta table of others in a real Airflow: its owner announces news, and a run follows."""
+"""Another writer's Delta table in a real Airflow: its owner announces news, and a run follows."""
 
 import pyarrow as pa
 import pytest

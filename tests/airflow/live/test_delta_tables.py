@@ -1,4 +1,4 @@
-"""A Delta table of others in a real Airflow: runs follow it."""
+"""Another writer's Delta table in a real Airflow: runs follow it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Delta tables of others: one whose owner announces news, two that a daily run of ours follows."""
+"""Other writers' Delta tables: one whose owner announces news, two that a daily run follows."""
 
 HEARD = """
 pipeline: heard
