@@ -11,9 +11,9 @@ from sluice.delta.log.opened import opened
 from sluice.delta.reading.foreign_rows import needs_spark
 from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import arrow_schema
+from sluice.limits import Limits
 
 LOG = "_delta_log"
-MOST = 256_000_000  # bytes of a table that are read to find its time and its key
 
 
 def folders(matches: Iterable[Path]) -> list[Path]:
@@ -26,7 +26,7 @@ def rows_of(uri: str) -> pa.Table:
     """Return a table's rows; only the columns if it is large or only Spark can read it."""
     version = Foreign.at(uri, uri).version
     table = opened(uri, version)
-    if needs_spark(table) or table_size(uri, version).bytes > MOST:
+    if needs_spark(table) or table_size(uri, version).bytes > Limits.handed_bytes:
         return arrow_schema(uri, version).empty_table()
     with naming_refusals(uri):
         return live_rows(table, uri).to_table()
