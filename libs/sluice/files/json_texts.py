@@ -1,8 +1,8 @@
 """Lines of JSON as rows of texts: each value as it was written, each bad line with its reason.
 
 Spark's parser reads numbers with a fraction as binary ones, stops after the first object, and takes
-the last of two fields with one name. So numbers are first quoted between marks that the line can't
-hold. Field names are checked before values.
+the last of two fields with one name. So numbers are first quoted between delimiters that the line
+can't hold. Field names are checked before values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
 
 
 def _mark() -> str:
-    """Return SQL for a mark that the line can't hold: its hash; null if its numbers need none."""
+    """Return SQL for a delimiter that the line can't hold: its hash; null if no number needs it."""
     is_altered = f"{LINE} RLIKE {text(MAY_BE_ALTERED)}"
     return f"CASE WHEN {is_altered} THEN concat('#', xxhash64({LINE}), '#') END"
 
@@ -97,7 +97,7 @@ def _escaped() -> str:
 
 
 def _document(syntax: "_Syntax") -> str:
-    """Return SQL for the line with its numbers between quotes and marks."""
+    """Return SQL for the line with its numbers between quotes and delimiters."""
     quoted = f"concat('$1\"', {MARK}, '$2', {MARK}, '\"')"
     number = rf"([:\[,][ \t\r\n]*)({syntax.number})(?=[ \t\r\n]*(?:[,\]}}]|\z))"
     outside = f"regexp_replace(part, {text(number)}, {quoted})"

@@ -35,7 +35,7 @@ GROUPS = ". '\u00a0\u202f\u2019"
 class Texts:
     """Texts of one format, read with a source's options.
 
-    `mark`: SQL for the marks around quoted numbers; null if none were quoted.
+    `mark`: SQL for the delimiters of quoted numbers; null if none were quoted.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -60,9 +60,9 @@ class Texts:
         return (self.restored, *self._scalar(type_.simpleString().upper()))
 
     def restored(self, sql: str, *quotes: str) -> str:
-        """Return SQL for a text without marks: its numbers as they were written.
+        """Return SQL for a text without delimiters: its numbers as they were written.
 
-        `quotes`: how quotes around marks may be written besides.
+        `quotes`: how quotes around delimiters may be written besides.
         """
         if not self.mark:
             return sql

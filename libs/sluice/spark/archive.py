@@ -5,7 +5,7 @@ process. Java writes them to a file when it ends, and maps that file when it sta
 sharing, JEP 310 and JEP 350). An archive fits one Java and the same jars at the same paths; Java
 ignores any other.
 
-    first start     leaves a mark: most machines of CI and containers start Spark only once
+    first start     leaves a note: most machines of CI and containers start Spark only once
     second start    writes a draft when it ends (ten seconds or so, after the command has ended)
     third start     adopts the draft, if it is whole and holds most of what a run needs
 

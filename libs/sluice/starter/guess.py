@@ -100,7 +100,7 @@ def by_schedule(guesses: list[Guess]) -> dict[str, list[Guess]]:
 def as_reference(guesses: list[Guess]) -> list[Guess]:
     """Return tables without a date in their path as dimensions, where others have one.
 
-    Facts come by interval, but times of reference data are no reason for more intervals.
+    Events come by interval, but times of reference data are no reason for more intervals.
     """
     if not any(g.found.days for g in guesses):
         return guesses

@@ -84,7 +84,7 @@ def files(root: str) -> Iterator[tuple[str, LandedFile]]:
 
 
 def mark(path: str) -> object:
-    """Return a mark that changes when the file is written or replaced; None if it is missing."""
+    """Return a stamp that changes when the file is written or replaced; None if it is missing."""
     try:
         found = Path(path).stat()
     except OSError:

@@ -71,7 +71,7 @@ def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
 
 
 def marks(files: Sequence[LandedFile]) -> Mapping[str, object]:
-    """Return a mark for each file of this machine; it changes when the file is written or replaced.
+    """Return stamps of this machine's files, which change when a file is written or replaced.
 
     Files in object stores have none, because stores replace files whole.
     """
@@ -79,7 +79,7 @@ def marks(files: Sequence[LandedFile]) -> Mapping[str, object]:
 
 
 def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], reader: str) -> None:
-    """Raise Retryable if a file was written, replaced or removed since its mark was taken."""
+    """Raise Retryable if a file was written, replaced or removed since its stamp was taken."""
     now = marks(files)
     if changed := [f.shown for f in files if now.get(f.uri) != before.get(f.uri)]:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""

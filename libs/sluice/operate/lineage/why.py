@@ -22,8 +22,8 @@ from sluice.read.stored.scan import Scan
 class ContributingRows:
     """Rows of one table that a row comes from, and their deliveries.
 
-    Rows that were delivered have their marks: interval, position and identity. `untraced`: why
-    their origin can't be known; else ''.
+    Delivered rows have their hidden columns: interval, position and identity. `untraced`: why their
+    origin can't be known; else ''.
     """
 
     table: str

@@ -99,7 +99,7 @@ def _value(schemas: Schemas, data: bytes) -> Any:
 def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
     """Return values of one schema, decoded at once; None unless each is one record and whole.
 
-    They are decoded as a list with a random mark after each, which shows where each has ended.
+    They are decoded as a list with a random separator after each, which shows its end.
     """
     parsed = _schema_of_all(schemas, values)
     if parsed is None or parsed.marked is None:
@@ -155,7 +155,7 @@ def _decoded(parsed: Parsed, data: bytes) -> Any:
 
 
 def _marked(schema: Any, named: Mapping[str, Any]) -> Any:
-    """Return the schema of a list of values, each followed by a mark; only records have one."""
+    """Return the schema of a list of records, each followed by a separator; None for others."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         return None
     mark = {"type": "fixed", "name": "_sluice_mark", "size": MARK}
