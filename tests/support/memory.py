@@ -86,7 +86,7 @@ class Tables(dict[str, Stored]):
             patch("sluice.delta.log.position.head_of", known_head),
             patch("sluice.delta.places.delta_rs.DeltaTable", self.opened()),
             patch("sluice.delta.places.delta_rs.options", lambda _uri: None),
-            patch("sluice.delta.log.opened.stored_mark", lambda _uri: None),
+            patch("sluice.delta.log.opened.stored_stamp", lambda _uri: None),
         ):
             yield
 

@@ -120,7 +120,7 @@ def _committed(
 ) -> BatchReport:
     spec = landed.spec
     position = position_of(landed.table, before, run.id)
-    marks = landing.marks(pending.files)
+    stamps = landing.stamps(pending.files)
     with clock.phase("read"):
         reading = _read(session, context, landed, pending)
     if is_here(session):
@@ -128,7 +128,7 @@ def _committed(
     is_added = pending.state is not None
     judged = JudgedBatch(run.id, position.batch, None, None, is_added=is_added)
     with clock.timed("check", gated(context, landed.table, reading.rows, judged)) as passed:
-        landing.check_unchanged(pending.files, marks, landed.table.id)
+        landing.check_unchanged(pending.files, stamps, landed.table.id)
         _check_usable(landed, passed, before if pending.state is None else None)
         intervals.withdraw(landed.loads_uri, WHOLE)
         if spec.is_log:

@@ -43,7 +43,7 @@ from sluice.spark.session import Spark
 
 KEY = (INTERVAL, ID)
 Arriving = Callable[[SparkSession], DataFrame]
-Marks = Mapping[str, object]
+Stamps = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -117,20 +117,20 @@ class Replacement:
         return replaceable(self.at, self.position.definition)
 
     def _committed(self, session: SparkSession) -> BatchReport:
-        marks = landing.marks(self.delivery.files)
+        stamps = landing.stamps(self.delivery.files)
         with self.clock.phase("read"):
             found = (
                 Arrived(self.delivery, Reading(self.arrived(session)))
                 if self.arrived
                 else arriving(session, self.delivery, self.before)
             )
-        return replace(self, delivery=found.delivery).finish(session, found.reading, marks)
+        return replace(self, delivery=found.delivery).finish(session, found.reading, stamps)
 
-    def finish(self, session: SparkSession, reading: Reading, marks: Marks) -> BatchReport:
+    def finish(self, session: SparkSession, reading: Reading, stamps: Stamps) -> BatchReport:
         """Judge the rows read, and commit the difference from the earlier delivery."""
         files, name = self.delivery.files, self.delivery.table.id
         with self.clock.timed("check", self._judged(session, reading)) as passed:
-            landing.check_unchanged(files, marks, name)
+            landing.check_unchanged(files, stamps, name)
             done, batch = self._written(session, passed, reading)
         return self._recorded(session, done, batch, reading, passed.verdict)
 

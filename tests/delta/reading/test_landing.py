@@ -7,7 +7,7 @@ import pytest
 from tests.support.places import ODD_NAMES, as_nobody, open_folder, put_socket
 
 from sluice.delta.places.landed_files import LandedFile, local_path
-from sluice.delta.reading.landing import check_unchanged, delivered, fingerprint, list_files, marks
+from sluice.delta.reading.landing import check_unchanged, delivered, fingerprint, list_files, stamps
 from sluice.errors import ExitCode, Retryable, UsageError
 
 
@@ -256,7 +256,7 @@ def test_a_file_that_is_written_replaced_or_removed_meanwhile_is_named(tmp_path:
     for change in ("written", "replaced", "removed", "left"):
         a, b = put(tmp_path / change / "a"), put(tmp_path / change / "b")
         files = list_files(str(tmp_path / change))
-        before = marks(files)
+        before = stamps(files)
         if change == "written":
             a.write_text("xy")
         if change == "replaced":

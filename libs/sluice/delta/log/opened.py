@@ -12,14 +12,14 @@ from threading import Lock
 from cachetools import LRUCache
 from deltalake import DeltaTable
 
-from sluice.delta.places.delta_rs import is_table, open_table, stored_mark
+from sluice.delta.places.delta_rs import is_table, open_table, stored_stamp
 from sluice.delta.places.landed_files import local_path
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
 MOST = 128
 FAR = 50  # commits to request one by one; a log that is further ahead is opened again
-Mark = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
-CommitKey = tuple[str, int, Mark]  # table, version
+Stamp = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
+CommitKey = tuple[str, int, Stamp]  # table, version
 
 _tables: LRUCache[CommitKey, DeltaTable] = LRUCache(MOST)
 _opening = Lock()
@@ -78,30 +78,30 @@ def commit_of(uri: str, version: int | None = None) -> CommitKey | None:
     try:
         if version is None:
             return _found(uri)
-        mark = _mark(uri, version)
+        stamp = _stamp(uri, version)
     except (OSError, ValueError):
         return None
-    return (uri, version, mark) if mark else None
+    return (uri, version, stamp) if stamp else None
 
 
 def _found(uri: str) -> CommitKey | None:
     """Return the newest commit. A log that was listed once is only asked for later ones."""
     number = _newest.get(uri)
-    mark = None if number is None else _mark(uri, number)
-    if number is None or mark is None:
+    stamp = None if number is None else _stamp(uri, number)
+    if number is None or stamp is None:
         number = _listed(uri)
-        mark = None if number is None else _mark(uri, number)
-    if number is None or mark is None:
+        stamp = None if number is None else _stamp(uri, number)
+    if number is None or stamp is None:
         return None
     for later in range(number + 1, number + FAR):
-        ahead = _mark(uri, later)
+        ahead = _stamp(uri, later)
         if ahead is None:
             break
-        number, mark = later, ahead
+        number, stamp = later, ahead
     else:
         return None
     _newest[uri] = number
-    return uri, number, mark
+    return uri, number, stamp
 
 
 def _listed(uri: str) -> int | None:
@@ -113,11 +113,11 @@ def _listed(uri: str) -> int | None:
     return max(int(n[:20]) for n in names if n[20:] == ".json" and n[:20].isdigit())
 
 
-def _mark(uri: str, version: int) -> Mark | None:
+def _stamp(uri: str, version: int) -> Stamp | None:
     """Return what distinguishes the file of a commit from others; None if there is no such file."""
     place, name = local_path(uri), f"_delta_log/{version:020}.json"
     if place is None:
-        return stored_mark(f"{uri}/{name}")
+        return stored_stamp(f"{uri}/{name}")
     try:
         found = Path(place, name).stat()
     except FileNotFoundError:

@@ -27,7 +27,7 @@ __all__ = [
     "open_table",
     "options",
     "region",
-    "stored_mark",
+    "stored_stamp",
     "uri_of",
 ]
 
@@ -70,7 +70,7 @@ def is_table(uri: str) -> bool:
     return bool(DeltaTable.is_deltatable(uri, options(uri)))
 
 
-def stored_mark(uri: str) -> tuple[object, ...] | None:
+def stored_stamp(uri: str) -> tuple[object, ...] | None:
     """Return the tag of a store's object, and the client used; None if there is no such object."""
     files, path = located(uri)
     try:

@@ -83,7 +83,7 @@ def files(root: str) -> Iterator[tuple[str, LandedFile]]:
         yield from walk.below(walk.folders.pop())
 
 
-def mark(path: str) -> object:
+def stamp(path: str) -> object:
     """Return a stamp that changes when the file is written or replaced; None if it is missing."""
     try:
         found = Path(path).stat()

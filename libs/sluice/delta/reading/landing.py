@@ -70,17 +70,17 @@ def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
         ) from error
 
 
-def marks(files: Sequence[LandedFile]) -> Mapping[str, object]:
+def stamps(files: Sequence[LandedFile]) -> Mapping[str, object]:
     """Return stamps of this machine's files, which change when a file is written or replaced.
 
     Files in object stores have none, because stores replace files whole.
     """
-    return {f.uri: landed_files.mark(place) for f in files if (place := local_path(f.uri))}
+    return {f.uri: landed_files.stamp(place) for f in files if (place := local_path(f.uri))}
 
 
 def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], reader: str) -> None:
     """Raise Retryable if a file was written, replaced or removed since its stamp was taken."""
-    now = marks(files)
+    now = stamps(files)
     if changed := [f.shown for f in files if now.get(f.uri) != before.get(f.uri)]:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise Retryable(
