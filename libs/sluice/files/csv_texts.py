@@ -81,8 +81,8 @@ def _placed(
     """Add each row's place, and strip a carriage return left over from a line's end.
 
     A line with only carriage returns is left out, as Spark leaves out empty ones; in a single
-    column, it may mean null. The last row of each file that ends inside quotes is marked; one task
-    reads a file.
+    column, it may mean null. LAST is true for the last row of a file that ends inside quotes; one
+    task reads a file.
     """
     last = name(columns[-1])
     null = text(options.get("nullValue", ""))

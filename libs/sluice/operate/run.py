@@ -46,7 +46,7 @@ def run(
     """Run a pipeline over `intervals`, and report every finished batch to `on_step`.
 
     `on_step` is called from several threads. `only`: those of the intervals that each source
-    delivers, if not all. `processes`: those of this project that help.
+    delivers, if not all. `processes`: the project's own, which help.
 
     Sources are ingested interval by interval. Dimensions and views follow once a round: a view
     costs a batch's overhead and the rows that changed, however many intervals brought them. Streams
@@ -207,8 +207,8 @@ def requested_intervals(
 ) -> list[Interval]:
     """Return the requested time, cut along the schedule of a source by interval.
 
-    A topic's is whole, and only a backfill requests one. A requested interval must lie between the
-    pipeline's dates; the interval of a run need not.
+    A topic's time is not cut, and only a backfill requests one. A requested interval must lie
+    between the pipeline's dates; the interval of a run need not.
     """
     pipeline = project.pipelines[table.pipeline]
     first, last = (parse_time(bound, pipeline.schedule.timezone) for bound in (start, end))

@@ -132,7 +132,7 @@ def _counts(rows: DataFrame, kind: Column, number: Column | None = None) -> dict
 
 
 def _alike(was: DataFrame, now: DataFrame, without: Sequence[str]) -> tuple[DataFrame, DataFrame]:
-    """Return both with the same columns; those of another type as texts."""
+    """Return both versions with the same columns; those whose types differ are texts."""
     before, after = _types(was), _types(now)
     columns = [c for c in {**after, **before} if c not in without]
 

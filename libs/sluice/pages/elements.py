@@ -93,7 +93,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Picture(Element):
-    """Boxes, or an SVG path with boxes as marks on it; `below` are words of its scale."""
+    """Boxes, or an SVG path with boxes as points on it; `below` are words of its scale."""
 
     label: str
     width: float

@@ -75,7 +75,7 @@ def _bar(x: float, width: float, interval: Row, scale: float, height: float) -> 
 def curve(of: ExpectationSummary, height: float = 46) -> Picture:
     """Return the curve of observed numbers, each below its cell of the strip, in full height.
 
-    A check without a number interrupts it. The newest check has a mark, and each that needs
+    A check without a number interrupts it. The newest check is a square, and so is each that needs
     attention.
     """
     numbers = [check.number for check in of.checks if check.number is not None]

@@ -1,4 +1,4 @@
-"""Rows that were read: for people, what identifies a row comes first and the terminal is filled.
+"""Rows that were read, for people: what identifies a row comes first, and the terminal is filled.
 
 A column is shown only if it is readable: numbers and names of columns are never broken, texts only
 to a few lines. The first columns that fit this way are shown, and a line below names the others.

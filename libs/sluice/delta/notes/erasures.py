@@ -1,7 +1,7 @@
 """Subjects of an unfinished erasure, so that the same command can finish it after a kill.
 
 Once a condition's rows are deleted, it finds nothing. So its subjects are kept in
-`<source>__forgetting` until nothing else in the lake has it.
+`<source>__forgetting` until nothing else in the lake has them.
 """
 
 from collections.abc import Iterator

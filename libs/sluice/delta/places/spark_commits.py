@@ -1,6 +1,6 @@
 """A check that Spark's commits to a store exclude those of other processes.
 
-On S3 it makes the same conditional request as delta-rs if it is configured for that. A Connect
+On S3, Spark makes the same conditional request as delta-rs if it is configured for that. A Connect
 server that Sluice did not start may not be.
 """
 

@@ -1,9 +1,9 @@
 """Delete files that no reader needs: older than every consumer's position, and at least a week old.
 
 A file that a commit removed is needed by snapshots before that commit, and by the feed across it.
-So only files removed before the oldest version that a consumer still names may be deleted. That
-time is the earliest by the clocks of that version's commit and later ones, because one clock may
-have been set back. An extra day allows for different clocks and running batches.
+So only files removed before the oldest version that a consumer still names may be deleted. The time
+of that version is the earliest of its commit and later ones, because a clock may have been set
+back. An extra day allows for different clocks and running batches.
 """
 
 import math

@@ -30,8 +30,8 @@ class Target:
     """Table to commit to: its head when planned, and the size of the data read.
 
     `keeps_position`: what was read is recorded even if it alters no row. `is_filed`: the changelog
-    is all rows of a new table, many, in the order of its files. `replaces`: a table that nobody has
-    read, whose columns may differ; there is no head to plan from then. `whole`: bytes of all
+    is all rows of a new, large table, in the order of its files. `replaces`: the head of a table
+    that nobody has read, whose columns may differ; `before` is None then. `whole`: bytes of all
     inputs.
     """
 

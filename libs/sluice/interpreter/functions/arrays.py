@@ -35,7 +35,7 @@ from sluice.interpreter.values.value_types import (
 
 
 def element(child: Value, key: Value) -> Value:
-    """Return `child[key]`: an array's element from 0, or a map's value. An error if it lacks."""
+    """Return `child[key]`: an array's element from 0, or a map's value; else an error."""
     if isinstance(child.type, T.MapType):
         return of_map(child, key)
     inner = element_type(child)

@@ -65,7 +65,7 @@ class CogroupView(Operator):
         *,
         is_whole: bool = False,
     ) -> DataFrame:
-        """Return the visible columns, evaluated only `where` that holds, and the `passing` ones.
+        """Return the visible columns, null unless `where` holds, and the `passing` ones.
 
         `is_whole`: only the rows that meet `having`.
         """

@@ -88,7 +88,7 @@ def _check(project: Project, old: str, table: Table) -> None:
 def _leads_to_forgotten(project: Project, old: str, table: Table) -> bool:
     """True if a dropped table of the new name has left its forgotten subjects.
 
-    A killed rename has moved such a folder only if only the table itself is left.
+    A killed rename has moved such a folder only if the table itself alone is left to move.
     """
     lake = layout(project)
     is_there = internal(table.name, FORGOTTEN) in folders_of(lake, table.id)

@@ -140,7 +140,7 @@ class Sought:
 
     @cached_property
     def _near(self) -> str:
-        """Pattern without context that every text meets which names a subject."""
+        """Pattern, without context, that matches every text which names a subject."""
         rows = self.subjects.to_pylist()
         return "|".join(form for row in rows for v in row.values() for form in _forms(v))
 

@@ -22,7 +22,7 @@ from sluice.read.origin import origin
 
 
 def undelivered(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
-    """Yield every reason that is known why a source or a dimension lacks the rows."""
+    """Yield every known reason why a source or a dimension lacks the rows."""
     found = [
         *_forgotten(walk, table, at, wanted),
         *_quarantined(walk, table, wanted),

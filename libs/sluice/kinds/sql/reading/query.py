@@ -150,7 +150,7 @@ def _check_shared(tree: exp.Query) -> None:
 
 
 def _name_columns(tree: exp.Query) -> None:
-    """Name columns that have no name after what they show, and number those shown again.
+    """Name unnamed columns after what they show, and number repeated names.
 
     `sum(v)` becomes `sum_v`; the second `id` of `SELECT id, id` becomes `id_1`.
     """
@@ -232,7 +232,7 @@ def _check_columns(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) ->
 
 
 def _in_words(message: str, tree: exp.Query) -> str:
-    """Return sqlglot's message as ours."""
+    """Return sqlglot's message in our words."""
     first = message.splitlines()[0]
     if "could not be resolved" in first or "Unknown column" in first:
         name = first.split("'")[1] if "'" in first else first.rpartition(" ")[2]

@@ -52,7 +52,7 @@ class Record(NamedTuple):
 
 
 class ColumnarRecords(NamedTuple):
-    """Rows that were read by columns: the place of each one's message among those that were given.
+    """Rows that were read by columns, and the place of each row's message among those given.
 
     Columns are texts, or values of the column's type. `nths` are those of records.
     """
@@ -70,9 +70,9 @@ ReadWhole = Callable[[Sequence[bytes], SparkTypes], Sequence[ColumnarRecords] | 
 class FormatReader:
     """A reader of a format. `one` returns the rows of a message.
 
-    `many` and `whole` are faster ways for many values, if there are any. They return the fields of
-    each value's only row, or rows by the declared columns. They return None if that is not certain.
-    The next slower way then reads these messages, and those whose places `whole` leaves out.
+    If given, `many` and `whole` are faster ways for many values. They return the fields of each
+    value's only row, or rows by the declared columns. They return None if that is not certain. The
+    next slower way then reads these messages, and those whose places `whole` leaves out.
     """
 
     one: Callable[[Message], Iterable[Record]]
