@@ -18,6 +18,7 @@ from sluice.engine.query.lineage import Lineage
 from sluice.engine.query.unstored import Unstored
 from sluice.operate.delivering import Delivering, Resuming
 from sluice.operate.explain import Planned
+from sluice.read.changelog import Mapped
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed
@@ -30,6 +31,7 @@ PROTOCOLS: dict[str, type] = {
     "lineage": Lineage,
     "absence": Absence,
     "reader": Reader,
+    "maps": Mapped,
     "naming": Naming,
     "pending": Landed,
     "lag": Lagging,

@@ -97,6 +97,15 @@ def test_it_is_read_in_its_own_way(lake: Lake) -> None:
     assert "Show the highest row." in CliRunner().invoke(main, ["--help"]).stdout
 
 
+def test_its_changes_are_shown_as_its_own_maps(lake: Lake) -> None:
+    lake.advance()
+    lake.put("sales", {"id": 1, "v": 5}, {"id": 2, "v": 3}, {"id": 3, "v": 7})
+    lake.advance()
+    asked = ["changes", "high", "--as", "map", "--config", str(lake.folder / "config"), "--json"]
+    shown = CliRunner().invoke(main, asked).stdout.splitlines()
+    assert [json.loads(line)["ids"] for line in shown] == [[2, 3], [1, 3]]
+
+
 def test_its_page_shows_its_own_block(lake: Lake) -> None:
     lake.advance()
     page = html(table(VISIT, lake.project, lake.table("high")))

@@ -102,6 +102,13 @@ def test_whole_maps_of_the_touched_partitions_by_version(project):
     assert maps[1].ranks == {}
 
 
+def test_a_kind_without_maps_is_refused_with_the_kinds_that_have_them(project):
+    write_table(project, "totals", ranked([("DELI", 1, "9.50", 1)], rank=False), position(1))
+    with pytest.raises(UsageError, match="'totals' is a cogroup: its changes can only") as refused:
+        Changelog.open(Lake(project), "totals").maps()
+    assert refused.value.hint == "leave out `--as map`, which is for tables of kind topk"
+
+
 def test_versions_that_the_log_has_lost_are_a_named_error(project, tmp_path):
     (tmp_path / "lake" / "shop" / "leaders" / "_delta_log" / f"{0:020d}.json").unlink()
     uri = str(tmp_path / "lake" / "shop" / "leaders")

@@ -11,6 +11,7 @@ modules are these:
     lineage   `contributing(operator, groups)`: rows that rows come from (engine.query.lineage)
     absence   `conditions(spec, found)`, `unmatched(...)`: what rows lack (engine.query.absence)
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
+    maps      `maps(changelog, ...)`: what each version touched, whole (read.changelog)
     naming    `OPTIONS`, `ranges(table, spec, given)`: rows not named by key (read.naming)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
     lag       `unread(...)`, `outside(...)`: what was not read yet outside (read.pending)
@@ -20,8 +21,8 @@ modules are these:
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `chapters(lake, table, why)`: its block on Airflow's page (airflow.page.block)
 
-`spec` and `resolve` are required. They and `reader`, `naming`, `pending`, `lag` and `page` import
-no Spark.
+`spec` and `resolve` are required. They and `reader`, `maps`, `naming`, `pending`, `lag` and `page`
+import no Spark.
 """
 
 from collections.abc import Iterator
@@ -58,6 +59,7 @@ ROLES = (
     "lineage",
     "absence",
     "reader",
+    "maps",
     "naming",
     "pending",
     "lag",

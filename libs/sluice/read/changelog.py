@@ -7,13 +7,15 @@ that change no row are left out. Versions that the log has lost raise a named er
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from sluice.changes.feed_columns import CHANGE_TYPE, COMES, COMMIT_VERSION
+from sluice.declare.registry import kind, kinds
+from sluice.declare.table import Table
 from sluice.delta.reading.feed import stream_feed
 from sluice.errors import HistoryLost, UsageError
 from sluice.read.conditions.key_order import KeyOrder
@@ -58,6 +60,16 @@ class TouchedGroups(Protocol):
         ...
 
     def __iter__(self) -> Iterator[TouchedGroup]: ...
+
+
+class Mapped(Protocol):
+    """Module `maps` of a kind whose tables are also read in groups of rows."""
+
+    def maps(
+        self, changelog: "Changelog", *, from_version: int | None, run: str | None
+    ) -> TouchedGroups:
+        """Return the groups that each version of a changelog touched, or one run's versions."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -119,9 +131,15 @@ class Changelog:
         return Rows(tables, schema, self.snapshot.version, Touched())
 
     def maps(self, *, from_version: int | None = None, run: str | None = None) -> TouchedGroups:
-        """Return what each version touched, whole, as the view's own reader shows it."""
-        found: TouchedGroups = self.lake.maps(self, from_version=from_version, run=run)
-        return found
+        """Return what each version touched, whole, as the table's kind shows it.
+
+        Raises UsageError if its kind shows only rows.
+        """
+        table = self.lake.project.graph.table(self.name)
+        mapped = cast(Mapped | None, kind(table.kind).module("maps"))
+        if mapped is None:
+            raise _unmapped(table)
+        return mapped.maps(self, from_version=from_version, run=run)
 
     def _too_late(self, first: int) -> UsageError:
         newest = self.table.refresh().snapshot.version
@@ -168,6 +186,14 @@ class Changelog:
             hint="ask for later versions with --from-version; maintenance removes what no view "
             "needs any more",
         )
+
+
+def _unmapped(table: Table) -> UsageError:
+    others = ", ".join(each.name for each in kinds() if each.module("maps"))
+    return UsageError(
+        f"{table.name!r} is a {table.kind}: its changes can only be shown as rows",
+        hint=f"leave out `--as map`, which is for tables of kind {others}",
+    )
 
 
 def _run(commit: Commit) -> str:

@@ -60,6 +60,12 @@ class Maps:
                 yield Full(commit.version, partition, ranks, then)
 
 
+def maps(changelog: Changelog, *, from_version: int | None, run: str | None) -> Maps:
+    """Return the whole rankings that a top-k's changelog touched."""
+    newest = Ranking.open(changelog.lake, changelog.name)
+    return Maps(changelog, newest, from_version, run)
+
+
 def _distinct(table: pa.Table) -> list[dict[str, Any]]:
     """Return the table's distinct rows; one empty row if it has no columns."""
     if not table.column_names:

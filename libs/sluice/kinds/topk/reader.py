@@ -1,13 +1,11 @@
-"""A top-k for its readers: by key, as rankings, and its changelog as whole rankings."""
+"""A top-k for its readers: by key, and as rankings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sluice.declare.table import Table
-from sluice.kinds.topk.maps import Maps
 from sluice.kinds.topk.ranking import PartitionValue, Ranking, Ranks, shown_first
 from sluice.kinds.topk.spec import TopK
-from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
 
@@ -37,11 +35,4 @@ def top(
     return ranking(lake, name, version=version).top(partition)
 
 
-def maps(
-    lake: Lake, changelog: Changelog, *, from_version: int | None = None, run: str | None = None
-) -> Maps:
-    """Return the whole rankings that a top-k's changelog touched."""
-    return Maps(changelog, ranking(lake, changelog.name), from_version, run)
-
-
-VERBS: Mapping[str, Callable[..., Any]] = {"ranking": ranking, "top": top, "maps": maps}
+VERBS: Mapping[str, Callable[..., Any]] = {"ranking": ranking, "top": top}
