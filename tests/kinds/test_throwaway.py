@@ -52,6 +52,16 @@ def test_it_is_validated_like_any_other(spark: "SparkSession", tmp_path: Path) -
         Lake(tmp_path, DECLARED.replace("column: v", "column: w"), spark)
 
 
+def test_the_tables_that_it_names_are_looked_up_in_spite_of_other_mistakes(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    declared = DECLARED.replace("from: sales", "from: sale").replace("least: 5", "least: much")
+    with pytest.raises(ConfigError) as refused:
+        Lake(tmp_path, declared, spark)
+    assert "unknown table 'sale'; did you mean 'sales'" in str(refused.value)
+    assert "views.high.least: a whole number is expected" in str(refused.value)
+
+
 def test_an_unknown_kind_lists_it(spark: "SparkSession", tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown kind 'abov'; did you mean 'above'"):
         Lake(tmp_path, DECLARED.replace("above", "abov"), spark)

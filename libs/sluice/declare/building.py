@@ -19,17 +19,28 @@ from sluice.language.names import unknown
 
 @dataclass(frozen=True)
 class Declaration:
-    """A table as declared; `spec` is None if the declaration itself has mistakes."""
+    """A table as declared; `spec` is None if the declaration itself has mistakes.
+
+    `model`: that of its kind, if known.
+    """
 
     id: str
     spec: TableSpec | None
     document: Document
     where: Where
+    model: type[TableSpec] | None = None
 
     @property
     def pipeline(self) -> str:
         """Pipeline in which it is declared."""
         return self.id.partition(".")[0]
+
+    def references(self) -> Iterator[Reference]:
+        """Yield the tables that it names; those that can be read if it has mistakes."""
+        if self.spec is not None:
+            yield from self.spec.references()
+        elif self.model is not None:
+            yield from self.model.written_references(self.document.at(self.where))
 
 
 def build(
@@ -80,15 +91,6 @@ def resolved_alone(graph: Graph, fields: Mapping[str, Any], table_id: str) -> Ta
     return table
 
 
-def written_references(declaration: Declaration) -> Iterator[Reference]:
-    """Yield the dimensions joined by a declaration with mistakes, if they can be read."""
-    written: Any = declaration.document.at(declaration.where)
-    joins = written.get("join") if isinstance(written, dict) else None
-    for i, join in enumerate(joins if isinstance(joins, list) else ()):
-        if isinstance(join, dict) and isinstance(join.get("dimension"), str):
-            yield Reference(("join", i, "dimension"), join["dimension"], "dimensions")
-
-
 def _inputs(
     declaration: Declaration,
     declared: Mapping[str, Declaration],
@@ -96,21 +98,21 @@ def _inputs(
     is_complete: bool,
 ) -> dict[Where, str]:
     """Return the ids that a declaration's references mean; note unknown ones."""
-    spec = declaration.spec
     found = {}
-    for reference in spec.references() if spec else written_references(declaration):
+    for reference in declaration.references():
         is_own = "." not in reference.name
         target = f"{declaration.pipeline}.{reference.name}" if is_own else reference.name
         if target not in declared and not is_own and not is_complete:
             continue
         problem = _problem(reference, target, declaration, declared)
         if problem:
-            where = (*declaration.where, *reference.where)
-            mistakes.withdraw(declaration.document, (*where[:-1], "on"))
-            mistakes.add(declaration.document, where, problem)
+            where = declaration.where
+            if reference.explains:
+                mistakes.withdraw(declaration.document, (*where, *reference.explains))
+            mistakes.add(declaration.document, (*where, *reference.where), problem)
         else:
             found[reference.where] = target
-    return found if spec else {}
+    return found if declaration.spec else {}
 
 
 def _problem(

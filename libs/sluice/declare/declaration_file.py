@@ -96,7 +96,7 @@ def _declaration(
         check_table_name(name)
     except ValueError as error:
         mistakes.add(document, where, str(error))
-        model = None
+        return Declaration(table_id, None, document, where, model)
     if model is None:
         return Declaration(table_id, None, document, where)
     for key in sorted(model.LOADED & data.keys()):
@@ -104,7 +104,7 @@ def _declaration(
     for at, problem in misplaced(data, document, where):
         mistakes.add(document, at, problem)
     spec = mistakes.validated(model, {**data, "name": name, "pipeline": pipeline}, document, where)
-    return Declaration(table_id, spec, document, where)
+    return Declaration(table_id, spec, document, where, model)
 
 
 def _model(

@@ -3,7 +3,7 @@
 Code that iterates over tables asks for these properties, never for the kind itself.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -23,19 +23,14 @@ class Reference:
     """Reference from one table to another, by name.
 
     `section`: the one that must declare the other table; else it must be stored. `place`: the line
-    within a longer text.
+    within a longer text. `explains`: the field whose mistakes follow from an unknown name, if any.
     """
 
     where: Where
     name: str
     section: Section | None = None
     place: str = ""
-
-
-def to_dimensions(names: Iterable[str]) -> Iterator[Reference]:
-    """Yield the dimensions that a list of joins names."""
-    for i, name in enumerate(names):
-        yield Reference(("join", i, "dimension"), name, "dimensions")
+    explains: Where = ()
 
 
 class TableSpec(Model):
@@ -66,6 +61,11 @@ class TableSpec(Model):
     def is_meant_by(cls, data: Mapping[str, Any]) -> bool:
         """Return whether a mapping in its section declares a table of this kind."""
         return str(data.get("kind")) == cls.KIND
+
+    @classmethod
+    def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:  # noqa: ARG003
+        """Yield the tables that a declaration with mistakes names, if they can be read."""
+        return iter(())
 
     @property
     def windows(self) -> Window | None:

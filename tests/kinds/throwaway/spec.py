@@ -1,7 +1,7 @@
 """`kind: above`: the rows of a table whose column is high enough."""
 
-from collections.abc import Iterator
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -20,6 +20,11 @@ class Above(View):
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)
+
+    @classmethod
+    def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:
+        if isinstance(data.get("from"), str):
+            yield Reference(("from",), data["from"])
 
 
 SPEC = Above

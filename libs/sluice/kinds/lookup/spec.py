@@ -1,11 +1,12 @@
 """Declaration of `kind: lookup`: facts joined to dimensions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
-from sluice.declare.table_spec import Reference, to_dimensions
+from sluice.declare.joined import joined, joined_as_written
+from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.language.expression import Expression
 from sluice.language.join_syntax import read_pairs
@@ -68,7 +69,11 @@ class Lookup(View):
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)
-        yield from to_dimensions(join.dimension for join in self.join)
+        yield from joined(join.dimension for join in self.join)
+
+    @classmethod
+    def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:
+        return joined_as_written(data)
 
 
 SPEC = Lookup
