@@ -135,6 +135,14 @@ def test_a_delta_table_without_sparks_access_is_no_source(tmp_path, name, place)
     assert f"sources.clicks.path: a Delta table on {name} would be read by Spark" in said
 
 
+@NO_SPARK
+def test_a_delta_table_with_options_without_sparks_access_is_no_dimension(tmp_path, name, place):
+    more = "}\ndimensions:\n  items: {path: '%s/t', format: delta, key: [id], schema: 'id INT'%s"
+    loaded(tmp_path, "lake: lake\n", more % (place, ""))
+    said = mistakes(tmp_path, "lake: lake\n", more % (place, ", options: {versionAsOf: '1'}"))
+    assert f"dimensions.items.path: a Delta table on {name} would be read by Spark, because" in said
+
+
 def test_a_delta_table_is_followed_by_its_log_not_as_a_stream(tmp_path):
     more = "}\n  clicks: {path: theirs, format: delta, delivery: stream, schema: 'item STRING'"
     said = mistakes(tmp_path, "lake: lake\n", more)

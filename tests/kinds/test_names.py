@@ -3,6 +3,7 @@
 A name that only a kind has may not occur outside at all. A name that is also a word of SQL, or of
 the sections of a file, may, but not as the name of a kind: as the value of something called kind
 or section, in a comparison with it or an argument of it, in a test of classes, or after `is_`.
+Nor may code ask whether a declaration has a field, because only some kinds have it.
 """
 
 import ast
@@ -43,6 +44,26 @@ def test_no_code_outside_asks_for_a_kind() -> None:
     code = (file for file in _outside() if file.suffix == ".py")
     asking = {_name(file): found for file in code if (found := [*_questions(_read(file))])}
     assert not asking
+
+
+def test_no_code_outside_guesses_the_fields_of_a_kind() -> None:
+    code = (file for file in _outside() if file.suffix == ".py")
+    guessing = {_name(file): found for file in code if (found := [*_guesses(_read(file))])}
+    assert not guessing
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "getattr(table.spec, 'retention', None)",
+        "getattr(spec, 'key')",
+        "getattr(one.declaration.spec, name, ())",
+        "hasattr(spec, 'path')",
+    ],
+)
+def test_a_guess_is_seen(code: str) -> None:
+    assert [*_guesses(f"found = {code} or table.key")]
+    assert not [*_guesses("getattr(error, 'spec', None), getattr(model, name), spec.kept_for")]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -99,6 +120,17 @@ def _questions(code: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(code)):
         if any(map(_is_a_kind, (*_given(node), *_tested(node)))):
             yield ast.unparse(node)
+
+
+def _guesses(code: str) -> Iterator[str]:
+    """Yield the parts of code that ask a declaration for a field by its name."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Call(
+                func=ast.Name("getattr" | "hasattr"),
+                args=[ast.Name("spec") | ast.Attribute(attr="spec"), *_],
+            ):
+                yield ast.unparse(node)
 
 
 def _given(node: ast.AST) -> Iterator[ast.AST]:

@@ -80,6 +80,7 @@ def test_a_module_that_lacks_something_is_seen() -> None:
 @pytest.mark.parametrize("of", kinds(), ids=lambda of: of.name)
 def test_a_kind_is_declared_and_resolved(of: Kind) -> None:
     assert issubclass(of.model, TableSpec)
+    assert "description" in of.model.model_fields
     assert of.module("resolve") is not None
     assert kind(of.name) == of
 

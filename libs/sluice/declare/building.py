@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast
 
-from sluice.declare.expectation import Expectation
 from sluice.declare.graph import Graph
 from sluice.declare.registry import kind, kinds
 from sluice.declare.resolution.resolver import Resolver
@@ -187,8 +186,7 @@ def _resolve(
     own = TableMistakes(mistakes, declaration.document, declaration.where)
     is_whole = len(inputs) == len(list(spec.references()))
     table = _resolver(spec).resolve(spec, inputs, own) if is_whole else None
-    expect: tuple[Expectation, ...] = getattr(spec, "expect", ())
-    check_expectations(table.columns if table else {}, expect, own, review)
+    check_expectations(table.columns if table else {}, spec.expectations, own, review)
     return table
 
 

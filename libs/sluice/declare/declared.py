@@ -1,5 +1,6 @@
 """Declaration of tables whose rows are delivered, in files or elsewhere: sources and dimensions."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
@@ -115,6 +116,19 @@ class Declared(TableSpec):
         for problem in problems(self.format, self.options):
             raise ValueError(f"`options`: {problem}")
         return self
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        return self.expect
+
+    @property
+    def names_in_files(self) -> Mapping[str, str]:
+        return self.names
+
+    @property
+    def takes_new_columns(self) -> bool:
+        """True if it takes columns of its files that are not declared."""
+        return False
 
     @property
     def types(self) -> dict[str, str]:

@@ -26,7 +26,8 @@ def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> N
     """Note tables that expectations name but that don't exist."""
     for declaration in declared.values():
         own = f"{declaration.id.split('.')[0]}."
-        for i, expectation in enumerate(getattr(declaration.spec, "expect", ())):
+        expectations = declaration.spec.expectations if declaration.spec else ()
+        for i, expectation in enumerate(expectations):
             name = expectation.other_table
             if name and name not in declared and own + name not in declared:
                 known = [n.removeprefix(own) for n in declared if n != declaration.id]

@@ -208,12 +208,6 @@ def _project(settings: DeclarationFile | None, mistakes: Mistakes) -> Project | 
     return mistakes.validated(Project, data, settings.document, ())
 
 
-NO_ACCESS = {
-    True: "because it has `options`, and Spark has no access there: leave them out",
-    False: "which has no access there: a source follows it by `delta: {path: ...}`",
-}
-
-
 def _check_store(
     project: Project,
     settings: DeclarationFile | None,
@@ -230,17 +224,17 @@ def _check_store(
         for where, message in (*faults(project.lake, project.spark.commit, environ), *reach):
             mistakes.add(settings.document, where, message)
     for one in declared:
-        place, table = (one.spec.place, one.spec.announced) if one.spec else ("", "")
-        if why := misplaced(place, is_delta=bool(table)):
-            mistakes.add(one.document, (*one.where, "path"), why)
-        if getattr(one.spec, "format", "") == "delta":
-            is_whole = bool(getattr(one.spec, "IS_WHOLE", False))
-            is_read_here = is_whole and not getattr(one.spec, "options", None)
-            store = store_of(str(getattr(one.spec, "path", "")))
-            if store and not store.takes_spark and not is_read_here:
-                why = NO_ACCESS[is_whole]
-                message = f"a Delta table on {store.name} would be read by Spark, {why}"
-                mistakes.add(one.document, (*one.where, "path"), message)
+        for message in _unreachable(one.spec) if one.spec else ():
+            mistakes.add(one.document, (*one.where, "path"), message)
+
+
+def _unreachable(spec: TableSpec) -> Iterator[str]:
+    """Yield why rows can't be read at a table's place."""
+    if why := misplaced(spec.place, is_delta=bool(spec.announced)):
+        yield why
+    store = store_of(spec.place)
+    if store and not store.takes_spark and (why := spec.only_by_spark):
+        yield f"a Delta table on {store.name} would be read by Spark, {why}"
 
 
 def _pipelines(

@@ -80,12 +80,12 @@ class Table:
     @property
     def description(self) -> str:
         """Description in its declaration."""
-        return getattr(self.spec, "description", "")
+        return self.spec.description
 
     @property
     def expect(self) -> tuple[Expectation, ...]:
         """Expectations of its rows."""
-        return getattr(self.spec, "expect", ())
+        return self.spec.expectations
 
     @property
     def current_key(self) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ Code that iterates over tables asks for these properties, never for the kind its
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from sluice.declare.expectation import Expectation
 from sluice.declare.text.document import Where
 from sluice.declare.window import Window
-from sluice.language.interval import Schedule
+from sluice.language.interval import Duration, Schedule
 from sluice.language.model import Model
 from sluice.language.names import Name
 
@@ -41,6 +42,7 @@ class TableSpec(Model):
     `QUERY`: the field that declares the whole table as a query; '' if there is none.
     `SILENT`: fields that don't count for what the table means,
     `CHOOSING`: those that don't count for its rows as they are delivered.
+    `description`: every kind has this field, among its own.
     """
 
     LOADED: ClassVar[frozenset[str]] = frozenset({"name", "pipeline"})
@@ -56,6 +58,8 @@ class TableSpec(Model):
 
     name: Name
     pipeline: str
+    if TYPE_CHECKING:
+        description: str
 
     @classmethod
     def is_meant_by(cls, data: Mapping[str, Any]) -> bool:
@@ -66,6 +70,16 @@ class TableSpec(Model):
     def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:  # noqa: ARG003
         """Yield the tables that a declaration with mistakes names, if they can be read."""
         return iter(())
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """Expectations of its rows."""
+        return ()
+
+    @property
+    def kept_for(self) -> Duration | None:
+        """Time after which its rows expire; None if they don't."""
+        return None
 
     @property
     def windows(self) -> Window | None:
@@ -85,6 +99,16 @@ class TableSpec(Model):
     @property
     def place(self) -> str:
         """Path of the files or of the table that it reads, if any; or ''."""
+        return ""
+
+    @property
+    def names_in_files(self) -> Mapping[str, str]:
+        """Names that its files give to columns, where they differ."""
+        return {}
+
+    @property
+    def only_by_spark(self) -> str:
+        """Reason why only Spark can read its Delta table, and what to do; '' if others can, too."""
         return ""
 
     @property

@@ -28,3 +28,11 @@ class View(TableSpec):
                 "quarantine would make it differ from its query"
             )
         return expect
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        return self.expect
+
+    @property
+    def kept_for(self) -> Duration | None:
+        return self.retention

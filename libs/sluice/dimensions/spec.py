@@ -11,6 +11,8 @@ from sluice.language.internal import STATE
 
 HISTORY_COLUMNS = {"valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "is_current": "BOOLEAN"}
 
+READ_BY_SPARK = "because it has `options`, and Spark has no access there: leave them out"
+
 
 class Dimension(Declared):
     """A table that facts are looked up in."""
@@ -66,6 +68,10 @@ class Dimension(Declared):
     @property
     def place(self) -> str:
         return self.path
+
+    @property
+    def only_by_spark(self) -> str:
+        return READ_BY_SPARK if self.format == "delta" and self.options else ""
 
     @property
     def announced(self) -> str:

@@ -128,9 +128,7 @@ def _check_whole(spec: Declared, broken: Sequence[tuple[LandedFile, str]]) -> No
 def _check_columns(spec: Declared, head: FileHead) -> None:
     missing = [name for name in spec.of_files if name not in head.names]
     alike = Counter(name.lower() for name in head.names)
-    wanted = {
-        name.lower() for name in (head.names if getattr(spec, "evolve", False) else spec.of_files)
-    }
+    wanted = {name.lower() for name in (head.names if spec.takes_new_columns else spec.of_files)}
     several = {name for name, count in alike.items() if count > 1 and name in wanted and name}
     twice = [name for name in dict.fromkeys(head.names) if name.lower() in several]
     if not missing and not twice:

@@ -26,6 +26,7 @@ SAME_PATH = (
     "{} and {} have the same path, so their rows would count twice; "
     "distinguish them, by %H, or by %z where clocks are set back; or give the source a `key`"
 )
+READ_BY_SPARK = "which has no access there: a source follows it by `delta: {path: ...}`"
 OF_FILES = frozenset({"path", "format", "options", "evolve", "missing"})
 NOT_OF_TOPICS = OF_FILES | {"names", "on_conflict"}
 NOT_OF_TABLES = OF_FILES | {"kafka", "value", "change", "sequence"}
@@ -172,6 +173,14 @@ class Source(Declared):
     @property
     def place(self) -> str:
         return self.path or self.announced
+
+    @property
+    def only_by_spark(self) -> str:
+        return READ_BY_SPARK if self.format == "delta" else ""
+
+    @property
+    def takes_new_columns(self) -> bool:
+        return self.evolve
 
     @property
     def announced(self) -> str:

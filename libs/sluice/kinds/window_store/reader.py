@@ -184,7 +184,7 @@ def opened(
     lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
 ) -> KeyedTable:
     """Open the store as a key-value store."""
-    alive = partial(_alive, getattr(table.spec, "retention", None))
+    alive = partial(_alive, table.spec.kept_for)
     return lake.stored(table, version, backward_iteration=backward_iteration, alive=alive)
 
 

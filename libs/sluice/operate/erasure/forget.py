@@ -174,7 +174,7 @@ def _check_previews(lake: LakeLayout) -> None:
 def _sought(project: Project, table: Table, asked: Asked, kept: Unfinished, uri: str) -> Sought:
     """Return and keep the subjects; those of an unfinished attempt come first."""
     found = asked.find(Snapshot.open(table.name, uri).schema, uri)
-    sought = replace(found, in_files=getattr(table.spec, "names", {}))
+    sought = replace(found, in_files=table.spec.names_in_files)
     if (before := kept.subjects()) is not None:
         return replace(sought, subjects=before)
     if not sought.subjects.num_rows:
@@ -215,7 +215,6 @@ def _receipt(
     project: Project, tables: Sequence[Table], note: Forgotten, searched: SearchResult
 ) -> Receipt:
     source, ids = tables[0], {table.id for table in tables}
-    path = getattr(source.spec, "path", "")
     others = {p: n for p, n in searched.found.items() if p[0] != "_" and declared(p) not in ids}
     return Receipt(
         note.id,
@@ -226,7 +225,7 @@ def _receipt(
         searched,
         left={p: n for p, n in searched.found.items() if p not in others},
         elsewhere=others,
-        outside=source.spec.outside or project.resolve(path),
+        outside=source.spec.outside or project.resolve(source.spec.place),
         in_versions=keeps_versions(layout(project).uri(delivered_in(source)[-1].id)),
     )
 

@@ -32,7 +32,7 @@ class Asked:
 
 def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
     """Return the subject with that key. Raises UsageError for half a key, or a wrong type."""
-    key = _key(table)
+    key = table.current_key
     if key[0].startswith(RESERVED_PREFIX):
         raise UsageError(
             f"{table.id} has no `key` that names one of its rows",
@@ -57,7 +57,7 @@ def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought
     the keys of its rows, or without a key whole rows.
     """
     where = parse(text, schema)
-    key, named = _key(table), _equalities(text)
+    key, named = table.current_key, _equalities(text)
     has_key = not key[0].startswith(RESERVED_PREFIX)
     if named and (not has_key or {name.lower() for name in named} <= {*map(str.lower, key)}):
         return _named(schema, named)
@@ -65,11 +65,6 @@ def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought
         names = [n for n in schema.names if not n.startswith(RESERVED_PREFIX)]
         return Sought(_distinct(_found(uri, names, where)), by_text=False, where=where)
     return Sought(_distinct(_found(uri, key, where)))
-
-
-def _key(table: Table) -> tuple[str, ...]:
-    """Return the columns that name a subject, of which a history may have several rows."""
-    return getattr(table.spec, "key", None) or table.key
 
 
 def _equalities(text: str) -> dict[str, str]:

@@ -259,8 +259,8 @@ def _left(table: Table, rows: pa.Table) -> Iterator[AbsenceReason]:
     """Yield the reasons of rows that no condition keeps out."""
     dead, living = rows.filter(pc.invert(rows[ALIVE])), rows.filter(rows[ALIVE])
     if dead.num_rows:
-        retention = getattr(table.spec, "retention", None)
-        yield AbsenceReason(declared(table.id), "expired", f"retention: {retention}", shown(dead))
+        what = f"retention: {table.spec.kept_for}"
+        yield AbsenceReason(declared(table.id), "expired", what, shown(dead))
     if living.num_rows:
         what = f"`sluice verify {table.name}` compares the table with its query"
         yield AbsenceReason(declared(table.id), "differs", what, shown(living))
