@@ -4,17 +4,16 @@ Once a condition's rows are deleted, it finds nothing. So its subjects are kept 
 `<source>__forgetting` until nothing else in the lake has them.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.fs import FileInfo, FileSelector, FileType, LocalFileSystem
+from pyarrow.fs import LocalFileSystem
 
 from sluice.delta.places.delta_rs import located
-from sluice.delta.places.folders import remove
+from sluice.delta.places.folders import files_in, remove
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.small_files import replace_file
 from sluice.language.internal import FORGETTING
@@ -57,7 +56,7 @@ class Unfinished:
     def end(self) -> None:
         """Remove the subjects, and the folder of all of them if there are no others."""
         remove(f"{self.folder}/{self.name}")
-        if not list(_files(self.folder)):
+        if not files_in(*located(self.folder)):
             remove(self.folder)
 
     @property
@@ -68,12 +67,6 @@ class Unfinished:
 
 def begun(lake: LakeLayout, table_id: str) -> tuple[datetime, ...]:
     """Return the starts of a source's unfinished erasures."""
-    found = (file for file in _files(lake.uri(table_id, FORGETTING)))
+    found = files_in(*located(lake.uri(table_id, FORGETTING)))
     times = (file.mtime for file in found if file.base_name.endswith(ENDING) and file.mtime)
     return tuple(sorted(time.astimezone(UTC) for time in times))
-
-
-def _files(folder: str) -> Iterator[FileInfo]:
-    files, path = located(folder)
-    found = files.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
-    return (file for file in found if file.type == FileType.File)

@@ -1,8 +1,14 @@
-"""Folders of a lake that are moved or removed whole."""
+"""Folders of a lake: the files below them, and folders that are moved or removed whole."""
 
-from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
 from sluice.delta.places.delta_rs import located
+
+
+def files_in(filesystem: FileSystem, folder: str) -> list[FileInfo]:
+    """Return the files below a folder, at any depth; none if there is no folder."""
+    found = filesystem.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True))
+    return [info for info in found if info.type == FileType.File]
 
 
 def remove(uri: str) -> None:
@@ -30,8 +36,7 @@ def remove_table(uri: str) -> int:
     If it is stopped halfway, the rest is still found as a table.
     """
     filesystem, path = located(uri)
-    found = filesystem.get_file_info(FileSelector(path, recursive=True))
-    files = [f.path for f in found if f.type == FileType.File]
+    files = [file.path for file in files_in(filesystem, path)]
     for file in sorted(files, key=lambda file: "/_delta_log/" in file):
         filesystem.delete_file(file)
     remove(uri)
@@ -52,10 +57,5 @@ def _delete(filesystem: FileSystem, path: str) -> None:
         try:
             filesystem.delete_dir(folder)
         except OSError:
-            if _has_files(filesystem, folder):
+            if files_in(filesystem, folder):
                 raise
-
-
-def _has_files(filesystem: FileSystem, path: str) -> bool:
-    found = filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
-    return any(f.type == FileType.File for f in found)

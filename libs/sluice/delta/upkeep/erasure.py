@@ -7,13 +7,13 @@ and positions stay. So batches continue, but earlier versions can no longer be r
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+from pyarrow.fs import FileInfo, FileSystem, FileType
 
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.log.active import active_files
@@ -21,6 +21,7 @@ from sluice.delta.log.added import added
 from sluice.delta.log.vectors import vector_file
 from sluice.delta.places.delta_rs import located, open_table
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.folders import files_in
 from sluice.delta.places.small_files import replace_file
 from sluice.delta.upkeep.inspection import GRACE
 from sluice.delta.upkeep.vacuum import committed_at
@@ -81,7 +82,7 @@ def _delete_files(
     is_unused: Callable[[str, datetime], bool],
 ) -> int:
     count = 0
-    for info in _files(filesystem, root):
+    for info in files_in(filesystem, root):
         path = info.path[len(root) :].lstrip("/")
         at = info.mtime.astimezone(UTC) if info.mtime else datetime.min.replace(tzinfo=UTC)
         if not _is_kept(path) and path not in active and is_unused(_data(path), at):
@@ -107,7 +108,7 @@ def _data(path: str) -> str:
 def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -> int:
     """Remove row statistics of commits up to a version from the log, but not of active files."""
     count = 0
-    for info in _files(filesystem, f"{root}/{LOG}"):
+    for info in files_in(filesystem, f"{root}/{LOG}"):
         commit = COMMIT.fullmatch(info.base_name)
         if commit is None or int(commit[1]) > version:
             continue
@@ -143,7 +144,7 @@ def _without_bounds(text: str) -> str:
 
 def _delete_copies(filesystem: FileSystem, root: str, version: int) -> None:
     """Delete what repeats the log up to a version: older checkpoints, sums, compacted commits."""
-    for info in _files(filesystem, f"{root}/{LOG}"):
+    for info in files_in(filesystem, f"{root}/{LOG}"):
         if _is_copy(info, f"{root}/{LOG}", version):
             filesystem.delete_file(info.path)
 
@@ -165,8 +166,3 @@ def _delete_sum(filesystem: FileSystem, path: str) -> None:
     beside = f"{folder}/.{name}.crc"
     if filesystem.get_file_info(beside).type == FileType.File:
         filesystem.delete_file(beside)
-
-
-def _files(filesystem: FileSystem, folder: str) -> Iterator[FileInfo]:
-    found = filesystem.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
-    return (info for info in found if info.type == FileType.File)

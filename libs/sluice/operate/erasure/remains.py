@@ -9,7 +9,7 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+from pyarrow.fs import FileInfo, FileSystem
 
 from sluice.delta.places.delta_rs import located
+from sluice.delta.places.folders import files_in
 from sluice.read.conditions.where import Predicate
 
 TELLING = 4  # letters of a text that identifies its subject alone
@@ -59,7 +60,7 @@ class Sought:
         """Read every file below `root`, except in that folder of it."""
         filesystem, folder = located(root)
         found, files, size = Counter[str](), 0, 0
-        for info in _files(filesystem, folder):
+        for info in files_in(filesystem, folder):
             path = info.path[len(folder) :].lstrip("/")
             if path.startswith(f"{leaving_out}/"):
                 continue
@@ -190,8 +191,3 @@ def _place(path: str) -> str:
     if first.startswith("_") or not rest:
         return "/".join(path.split("/")[:2])
     return f"{first}.{rest.partition('/')[0]}"
-
-
-def _files(filesystem: FileSystem, folder: str) -> Iterator[FileInfo]:
-    found = filesystem.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
-    return (info for info in found if info.type == FileType.File)
