@@ -1,6 +1,6 @@
 """One reader per format: it turns files with known heads into rows with their reasons.
 
-Values of CSV and JSON are read as texts. The rules of `language.spellings` convert them.
+Values of CSV and JSON are read as texts. The rules of `language.typed.spellings` convert them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

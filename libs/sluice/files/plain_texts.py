@@ -1,7 +1,7 @@
 """Columns whose texts are all plain, converted by Arrow at once.
 
-`language.spellings` accepts more. A column with any other text is left to the slower rules in SQL,
-which give a reason for each text that they reject.
+`language.typed.spellings` accepts more. A column with any other text is left to the slower rules in
+SQL, which give a reason for each text that they reject.
 """
 
 import pyarrow as pa

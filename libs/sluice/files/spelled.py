@@ -1,4 +1,4 @@
-"""SQL for texts as values of the declared types, by the rules of `language.spellings`.
+"""SQL for texts as values of the declared types, by the rules of `language.typed.spellings`.
 
 Every expression is null if its text is not accepted. So a text that is given but has no value is
 its row's reason.

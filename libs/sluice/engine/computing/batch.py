@@ -154,7 +154,7 @@ class Batch(Generic[Op_co]):
     def late(
         self, changes: InputRows, snapshots: InputRows, touched: DataFrame, alive: Column
     ) -> DataFrame:
-        """Count the rows that arrived for expired windows."""
+        """Return one row with the number of rows that arrived for expired windows, or null."""
         return late_of_change([self.operator.prepare(n, c) for n, c in changes.items()], alive)
 
     @property
@@ -307,5 +307,5 @@ class Batch(Generic[Op_co]):
 
 
 def count_of(late: DataFrame) -> int:
-    """Return the number that `engine.lateness` finds. One Spark job."""
+    """Return the number that `engine.query.lateness` finds. One Spark job."""
     return int(late.collect()[0][0] or 0)
