@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - messages stand here as they are printed
 """The graph of tables: order, cycles, names across pipelines."""
 
 from collections.abc import Callable
@@ -6,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from sluice.declare.graph import UnknownTable
-from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project, load
 
 Shop = Callable[..., Project]
@@ -120,79 +118,3 @@ views:
     assert wrong({"pipelines/p.yaml": text}) == [
         "pipelines/p.yaml:7: views.t.from: v is computed when it is read: it has no stored rows"
     ]
-
-
-CATALOGUE = """\
-pipeline: p
-schedule: assets
-sources:
-  sales: {path: s/, delivery: stream, schema: "sku INT, at TIMESTAMP"}
-dimensions:
-  products: {path: a/, schema: "id INT, brand INT", key: [id]}
-  brands: {path: b/, schema: "id INT, name STRING", key: [id]}
-  catalogue:
-    join: [{dimension: products}, {dimension: brands, on: products.brand = brands.id}]
-    select: {sku: products.id, brand: brands.name}
-views:
-  bills: {kind: lookup, from: sales, join: [{dimension: catalogue, on: sku = catalogue.sku}]}
-"""
-BEHIND = """\
-  named: {join: [{dimension: brands}], select: {id: brands.id, name: upper(brands.name)}}
-  catalogue:
-    join: [{dimension: products}, {dimension: named, on: products.brand = named.id}]
-    select: {sku: products.id, brand: named.name}
-views:
-"""
-CHAINED = CATALOGUE.partition("  catalogue:")[0] + BEHIND + CATALOGUE.partition("views:\n")[2]
-
-
-def test_a_lookup_joins_a_view_of_dimensions(write: Callable[..., object]) -> None:
-    graph = load(write({"pipelines/p.yaml": CATALOGUE})).graph  # type: ignore[arg-type]
-    assert graph.table("catalogue").key == ("sku",)
-    assert dict(graph.table("bills").columns)["brand"] == "STRING"
-    assert [t.name for t in graph.ancestors("p.bills")] == [
-        "sales",
-        "products",
-        "brands",
-        "catalogue",
-    ]
-
-
-def test_a_view_of_dimensions_joins_views_of_dimensions_but_not_in_a_circle(
-    write: Callable[..., object], wrong: Mistakes
-) -> None:
-    graph = load(write({"pipelines/p.yaml": CHAINED})).graph  # type: ignore[arg-type]
-    above = [t.name for t in graph.ancestors("p.bills")]
-    assert above == ["sales", "products", "brands", "named", "catalogue"]
-    circle = CHAINED.replace(
-        "[{dimension: brands}], select",
-        "[{dimension: brands}, {dimension: catalogue, on: brands.id = catalogue.sku}], select",
-    )
-    assert wrong({"pipelines/p.yaml": circle}) == [
-        "pipelines/p.yaml:8: dimensions.named: a cycle: named -> catalogue -> named"
-    ]
-
-
-def test_a_view_of_dimensions_joins_by_the_values_as_they_are(
-    write: Callable[..., object], wrong: Mistakes
-) -> None:
-    texts = CATALOGUE.replace('b/, schema: "id INT', 'b/, schema: "id STRING')
-    assert wrong({"pipelines/p.yaml": texts}) == [
-        (
-            "pipelines/p.yaml:9: dimensions.catalogue.join[1].on: 'products.brand' is INT and brands.id "
-            "is STRING, which are not the same values; write cast(products.brand as STRING)"
-        )
-    ]
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [("upper(", "lower("), ("brand: named.name", "brand: upper(named.name)")]
-)
-def test_what_a_view_of_dimensions_means_is_part_of_what_is_looked_up_in_it(
-    write: Callable[..., object], old: str, new: str
-) -> None:
-    found = {
-        definition(load(write({"pipelines/p.yaml": text})).graph.table("bills"))  # type: ignore[arg-type]
-        for text in (CHAINED, CHAINED.replace(old, new))
-    }
-    assert len(found) == 2
