@@ -51,10 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "sluice.cli.why:why",
         "Show which commit last changed a row, and the rows it comes from.",
     ),
-    "why-not": (
-        "sluice.cli.why_not:why_not",
-        "Show what keeps a row out, such as a condition or a rank.",
-    ),
+    "why-not": ("sluice.cli.why_not:why_not", "Show what keeps a row out, such as a condition."),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
     "doctor": ("sluice.cli.doctor:doctor", "Check tables: logs, files, positions, retention."),
     "cost": ("sluice.cli.cost:cost", "Add up the cost of batches: seconds, CPU, bytes."),

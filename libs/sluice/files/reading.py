@@ -2,8 +2,7 @@
 
 Every row of every file comes out. A row that doesn't parse, has a wrong type or a null key carries
 `_sluice_reason` and `_sluice_raw` (its original text). A file that can't be opened becomes one such
-row. In a dimension it is an error, because dimensions are loaded whole or not at all. Nothing is
-dropped here.
+row, or an error if the table needs all of its files (`IS_WHOLE`). Nothing is dropped here.
 """
 
 from collections import Counter
@@ -56,7 +55,7 @@ def is_of_files(spec: Declared) -> bool:
 def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
     """Look at files for the first time, without Spark.
 
-    Raises QualityStop if one lacks a declared column, or if a dimension's can't be read.
+    Raises QualityStop if one lacks a declared column, or if one that the table needs can't be read.
     """
     if spec.format not in READERS:
         return Look(tuple(files))
@@ -120,8 +119,8 @@ def _check_whole(spec: Declared, broken: Sequence[tuple[LandedFile, str]]) -> No
     for file, why in broken:
         raise QualityStop(
             f"{_id(spec)}: {file.shown} can't be read: {why}",
-            hint="nothing was committed: without that file's rows the dimension would not be "
-            "whole; fix the file, or remove it",
+            hint="nothing was committed: without that file's rows the table would not be whole; "
+            "fix the file, or remove it",
         )
 
 

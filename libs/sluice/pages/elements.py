@@ -105,7 +105,7 @@ class Picture(Element):
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of a ranking; `share` is its length relative to the longest bar."""
+    """A bar, numbered by `rank`; `share` is its length relative to the longest one."""
 
     rank: int
     label: Text

@@ -73,7 +73,7 @@ def one_pipeline(request: Request, user: User, name: str) -> Response:
 
 @app.get("/tables/{name}")
 def one_table(request: Request, user: User, name: str) -> Response:
-    """Show one table: its newest batches, leaders or windows, and its expectations."""
+    """Show one table: what its kind shows of its rows, its newest batches and its expectations."""
     declared = _project()
     found = _table(declared, user, name)
     with lent(declared, [found.id]):
