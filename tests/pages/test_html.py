@@ -16,9 +16,9 @@ from sluice.pages.elements import (
     Cards,
     Chapter,
     Content,
+    Details,
     Element,
     Entry,
-    Fold,
     Listing,
     Page,
     Picture,
@@ -39,14 +39,14 @@ ROWS: list[list[Content]] = [
 ]
 BARS = Bars(EVIL, [Bar(nth, Text(LONG, "", "#", EVIL), "1,234,567.89", 1 / nth) for nth in (1, 2)])
 LINE = Picture(EVIL, 30, 10, [Box(1, 1, 6, 6, "warned", EVIL)], "M0 0L9 9", [EVIL])
-FOLD = Fold(EVIL, BARS, is_open=True)
+DETAILS = Details(EVIL, BARS, is_open=True)
 SHOWN = Page(
     EVIL,
     [EVIL, Text(EVIL, "chip passed")],
     [Properties([(EVIL, EVIL)]), Cards([Card([Entry(Text(1, "big"), detail=EVIL)])])],
     [
         Chapter(EVIL, [Listing(COLUMNS, ROWS), Listing(COLUMNS, ROWS, "stacked")]),
-        Chapter("", [Card([Entry(LONG, EVIL, EVIL, EVIL, [LINE, FOLD])])]),
+        Chapter("", [Card([Entry(LONG, EVIL, EVIL, EVIL, [LINE, DETAILS])])]),
         Cards([BARS, BARS, BARS]),
     ],
     EVIL,

@@ -71,7 +71,7 @@ class Card(Element):
 
 
 @dataclass(frozen=True)
-class Fold(Element):
+class Details(Element):
     """A part behind a line that opens it."""
 
     line: str

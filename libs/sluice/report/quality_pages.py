@@ -19,8 +19,8 @@ from sluice.pages.elements import (
     Cards,
     Chapter,
     Content,
+    Details,
     Entry,
-    Fold,
     Listing,
     Page,
     Properties,
@@ -245,7 +245,7 @@ def _expectation(found: ExpectationSummary) -> Entry:
             [dict.fromkeys(names) | {**row} for row in found.sample], names, found.suspects
         )
         is_open = latest.state is not State.PASSED
-        parts.append(Fold(f"rows that failed it on {found.sample_when}", sample, is_open))
+        parts.append(Details(f"rows that failed it on {found.sample_when}", sample, is_open))
     label = Text(found.label if found.label != found.says else "", "line")
     detail: Content = [label, f"{latest.observed} · {latest.when}"]
     tag = Text(f"on failure: {found.on_failure}", "soft small")
