@@ -39,7 +39,7 @@ from sluice.errors import LostRace
 from sluice.interpreter.refusals import NotHere
 from sluice.spark.session import Spark
 
-Advanced = tuple[BatchReport, Carried | None]
+StepResult = tuple[BatchReport, Carried | None]
 ATTEMPTS = 3
 
 
@@ -59,22 +59,24 @@ class Run:
 
 def advance(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
     """Bring a view, and the internal tables behind it, up to its inputs. Safe to repeat."""
-    return tuple(advanced(spark, project, table, run))
+    return tuple(advance_by_batch(spark, project, table, run))
 
 
-def advanced(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[BatchReport]:
+def advance_by_batch(
+    spark: Spark, project: Project, table: Table, run: Run
+) -> Iterator[BatchReport]:
     """Advance as `advance` does, but yield each report when its batch is done."""
-    return _advanced(spark, project, nodes_of(table, project.graph), run)
+    return _batches(spark, project, nodes_of(table, project.graph), run)
 
 
 def advance_nodes(
     spark: Spark, project: Project, nodes: Iterable[Node], run: Run
 ) -> tuple[BatchReport, ...]:
     """Run one batch of each node, and pass computed rows to the next."""
-    return tuple(_advanced(spark, project, nodes, run))
+    return tuple(_batches(spark, project, nodes, run))
 
 
-def _advanced(
+def _batches(
     spark: Spark, project: Project, nodes: Iterable[Node], run: Run
 ) -> Iterator[BatchReport]:
     context, carried = Context.of(project), None
@@ -95,7 +97,7 @@ class _Step:
     carried: Carried | None
     held: ExitStack
 
-    def taken(self) -> Advanced:
+    def taken(self) -> StepResult:
         """Run the batch; start again from the new head if another writer was first.
 
         The report has a warning for every discarded attempt.
@@ -115,7 +117,7 @@ class _Step:
                 return replace(report, warnings=(*lost, *report.warnings)), carried
         raise AssertionError
 
-    def _attempt(self) -> Advanced:
+    def _attempt(self) -> StepResult:
         clock, context, node = Clock(), self.context, self.node
         with clock.phase("plan"):
             plan = plan_batch(node, context.lake, context.graph, context.limits, self.run.pins)
@@ -124,7 +126,7 @@ class _Step:
         passing("pinned", node.id)
         ready = self.carried if self.carried and self.carried.is_of(plan.ranges) else None
 
-        def work(session: SparkSession) -> Advanced:
+        def work(session: SparkSession) -> StepResult:
             return self._committed(session, plan, ready, clock)
 
         def large() -> SparkSession:
@@ -139,7 +141,7 @@ class _Step:
 
     def _committed(
         self, session: SparkSession, plan: BatchPlan, ready: Carried | None, clock: Clock
-    ) -> Advanced:
+    ) -> StepResult:
         context = self.context
         with clock.phase("compute"):
             horizon = horizon_of(session, context, plan)

@@ -13,7 +13,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.advance import Run, advanced
+from sluice.engine.advance import Run, advance_by_batch
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS
@@ -133,7 +133,7 @@ class _Steps:
 
     def _step(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
         if not table.is_delivered:
-            yield from worker.do(advanced, self.project, table, this)
+            yield from worker.do(advance_by_batch, self.project, table, this)
         elif self.is_first:
             kind = delivering(table)
             if table.is_loaded:
