@@ -138,12 +138,12 @@ def pending_by(project: Project, table: Table, heads: Heads) -> dict[str, Range]
     """Return the same as `pending`, by heads that may be known."""
     at = heads.of(table.id)
     is_new = at is None or at.position is None or is_unfilled(at)
-    if at is None or is_new or redefinition(table, heads):
+    if at is None or is_new or first_redefinition(table, heads):
         return _unread(project, table, heads)
     return dict(_behind(table.id, at, heads))
 
 
-def redefinition(table: Table, heads: Heads) -> str:
+def first_redefinition(table: Table, heads: Heads) -> str:
     """Return what differs in the first of a view's tables that another definition built; or ''."""
     return next(iter(redefinitions(table, heads.of).values()), "") if table.is_view else ""
 

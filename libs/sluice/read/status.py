@@ -21,7 +21,15 @@ from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.spans import Span, gaps
-from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, redefinition, unread
+from sluice.read.pending import (
+    Heads,
+    Range,
+    Unread,
+    first_redefinition,
+    not_filled,
+    pending_by,
+    unread,
+)
 from sluice.read.stored.commits import Commit, back_from
 from sluice.read.stored.snapshot import Snapshot
 
@@ -147,14 +155,14 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         last=_last_batch(at),
         quarantined=_quarantined(heads.lake, table),
         refills=_refills(heads, table),
-        problem=_redefined(table, heads),
+        problem=_rebuild_needed(table, heads),
         missing=missing(project, table),
         forgetting=_forgetting(heads.lake, table),
     )
 
 
-def _redefined(table: Table, heads: Heads) -> str:
-    what = redefinition(table, heads)
+def _rebuild_needed(table: Table, heads: Heads) -> str:
+    what = first_redefinition(table, heads)
     return REDEFINED.format(what, table.id) if what else ""
 
 

@@ -25,7 +25,7 @@ def check_definition(
     `current`: the meaning to compare with, if it isn't the table's own.
     """
     check_fit(table.id, before)
-    if what := redefined(before, current or meaning(table)):
+    if what := what_differs(before, current or meaning(table)):
         raise ConfigError(
             [f"{table.id} was built by a definition that differs from the configuration's: {what}"],
             hint=f"run `sluice rebuild {table.id}`, or `sluice rebuild --changed` for every such "
@@ -49,7 +49,7 @@ def redefinitions(table: Table, head_of: Callable[[str], Head | None]) -> dict[s
     """
     parts = _kept_by(table)
     found = {
-        name: redefined(head_of(name), now)
+        name: what_differs(head_of(name), now)
         for name, now in meanings(table).items()
         if name not in parts or not is_unfilled(head_of(parts[name].id))
     }
@@ -60,7 +60,7 @@ def _kept_by(table: Table) -> dict[str, Table]:
     return made_of(table) if table.is_view else {}
 
 
-def redefined(at: Head | None, current: dict[str, Any]) -> str:
+def what_differs(at: Head | None, current: dict[str, Any]) -> str:
     """Return the difference from the definition that built a table; nothing if there is none."""
     if at is None or at.position is None or is_unfilled(at):
         return ""
