@@ -29,7 +29,8 @@ from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
-from sluice.files.marks import ID, INTERVAL, OP, POSITION
+from sluice.files.marks import OP, POSITION
+from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.limits import Limits
 from sluice.operate.verify import Verification, verify
 from sluice.spark.session import Spark

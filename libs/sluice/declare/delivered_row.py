@@ -9,5 +9,4 @@ RAW = "_sluice_raw"  # text that it was read from
 FILE = "_sluice_file"  # file that it was read from
 KEPT = "_sluice_kept"  # text that the quarantine keeps of it, instead of RAW or its columns
 OP = "_sluice_op"  # `insert` or `delete`: what it does to its table
-ID = "_sluice_id"  # its identity within the delivery
 CUT = "_sluice_cut"  # number (INT) of its values that lost digits beyond a microsecond

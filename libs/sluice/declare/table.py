@@ -5,13 +5,8 @@ from dataclasses import dataclass, field
 
 from sluice.declare.expectation import Expectation
 from sluice.declare.table_spec import Section, TableSpec
+from sluice.language.hidden_columns import CARRIED, HIDDEN_TYPES
 from sluice.language.internal import DELIVERIES, internal
-
-INTERVAL = "_sluice_interval"
-ROW_ID = "_sluice_id"
-BATCH = "_sluice_batch"
-CARRIED = "_sluice_key_"
-HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ROW_ID: "STRING", BATCH: "BIGINT"}
 
 
 @dataclass(frozen=True)

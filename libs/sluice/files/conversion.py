@@ -31,9 +31,10 @@ from pyspark.sql.types import (
 )
 
 from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import CUT, FILE, ID, KEPT, OP, RAW, REASON
+from sluice.declare.delivered_row import CUT, FILE, KEPT, OP, RAW, REASON
 from sluice.files.retyped import NESTED, TIMES, check_types
 from sluice.gate.rules.sql import as_json, field_name, text
+from sluice.language.hidden_columns import ID
 from sluice.spark.paths import REAL_PATH
 
 BLOCK, ROW = "_sluice_block", "_sluice_row"

@@ -1,12 +1,13 @@
-"""Hidden columns of delivered rows: their interval, position, identity and operation."""
+"""Hidden columns of delivered rows: their position, operation and computed identity."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from sluice.declare.delivered_row import ID, OP
+from sluice.declare.delivered_row import OP
+from sluice.language.hidden_columns import ID
 
-__all__ = ["ID", "INTERVAL", "OP", "POSITION", "comparable", "identified", "identity"]
-INTERVAL, POSITION = "_sluice_interval", "_sluice_position"
+__all__ = ["OP", "POSITION", "comparable", "identified", "identity"]
+POSITION = "_sluice_position"
 
 
 def identity(rows: DataFrame, columns: tuple[str, ...], ordinal: Column) -> Column:

@@ -16,14 +16,13 @@ from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.language.interval import Interval
 from sluice.operate.delivering import delivering
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
 from sluice.spark.session import Spark
-
-START = "_sluice_interval"
 
 
 def to_replay(
@@ -57,10 +56,10 @@ def replay(
 def _quarantined(project: Project, table: Table) -> list[datetime]:
     uri = layout(project).uri(table.id, QUARANTINE)
     try:
-        rows = Scan(Snapshot.open(table.name, uri)).unordered((START,))
+        rows = Scan(Snapshot.open(table.name, uri)).unordered((INTERVAL,))
     except NotBuilt:
         return []
-    return sorted({moment for page in rows for moment in page[START].to_pylist()})
+    return sorted({moment for page in rows for moment in page[INTERVAL].to_pylist()})
 
 
 def _interval(project: Project, table: Table, start: datetime) -> Interval:

@@ -21,6 +21,7 @@ from sluice.gate.counting import batch_counts
 from sluice.gate.outcomes.history import MANY_FILES, newest
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.outcomes.standing import by_table
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.language.row import Row
 from sluice.read.status import TableStatus, status
@@ -30,7 +31,7 @@ from sluice.report.quality_pages import FOLDER, render, write
 from sluice.report.summary import TableRecord
 from sluice.report.sweep import sweep, whole_table
 
-SHOWN = ("_sluice_interval", "reason", "raw", "file")
+SHOWN = (INTERVAL, "reason", "raw", "file")
 OF_A_REASON = 5
 MOST_LOOKED_AT = 5_000  # rows in quarantine, searched for the newest ones
 
@@ -95,7 +96,7 @@ def _set_apart(project: Project, table: Table) -> list[Row]:
         return []
     pages = Scan(stored).unordered(SHOWN, MOST_LOOKED_AT)
     rows = [row for page in pages for row in page.to_pylist()]
-    newest_first = sorted(rows, key=lambda row: row["_sluice_interval"], reverse=True)
+    newest_first = sorted(rows, key=lambda row: row[INTERVAL], reverse=True)
     return list(_of_each_reason(newest_first))[: project.quality.samples]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sluice.gate.counting.batch_counts import KeptCounts
 from sluice.gate.outcomes.anomalies import LEAST_HISTORY
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import QUALITY
 from sluice.language.row import Row
 from sluice.pages.elements import (
@@ -279,7 +280,7 @@ def _unusable(rows: Sequence[Row]) -> Listing:
     shown: list[list[Content]] = []
     for row, fields in zip(rows, parsed, strict=True):
         text = "" if fields else _cut(row["raw"] or "")
-        when, file = moment(row["_sluice_interval"]), str(row["file"] or "").rpartition("/")[2]
+        when, file = moment(row[INTERVAL]), str(row["file"] or "").rpartition("/")[2]
         values = [cell(fields[name]) if name in fields else "" for name in names]
         shown.append([*values, *([text] if texts else []), when, file])
     return Listing([*((name, "mono") for name in names), *texts, *ends], shown)

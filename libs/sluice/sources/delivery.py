@@ -24,10 +24,11 @@ from sluice.engine.planning.taken_columns import widened
 from sluice.engine.query.operator import names
 from sluice.errors import UsageError
 from sluice.files.conversion import BLOCK, ROW
-from sluice.files.marks import ID, INTERVAL, OP, POSITION, identified
+from sluice.files.marks import OP, POSITION, identified
 from sluice.files.operations import operations, placed, unknown_word, without_repeats
 from sluice.files.reading import Reading, look, rows_of
 from sluice.gate.gate import Gate
+from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
 from sluice.sources.conflicts import with_conflicts

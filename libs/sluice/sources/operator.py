@@ -13,7 +13,8 @@ from sluice.changes.order import last_first
 from sluice.declare.declared import Declared
 from sluice.declare.graph import Table
 from sluice.engine.query.operator import InputRows, Operator, names
-from sluice.files.marks import ID, INTERVAL, OP, POSITION, identity
+from sluice.files.marks import OP, POSITION, identity
+from sluice.language.hidden_columns import ID, INTERVAL
 
 
 class LatestOfKey(Operator):

@@ -34,7 +34,7 @@ from sluice.engine.computing.horizon import EPOCH
 from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted as forgotten
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
-from sluice.files.marks import ID, INTERVAL
+from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, REBUILT, internal
 from sluice.language.interval import Interval
 from sluice.sources.delivery import plan_delivery

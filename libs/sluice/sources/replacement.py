@@ -30,11 +30,11 @@ from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.query.operator import names
-from sluice.files.marks import ID, INTERVAL
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.interpreter.presence import is_here, rehearse
+from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.language.internal import FORGOTTEN
 from sluice.sources.delivery import Arrived, Delivery, arriving, stored_rows
 from sluice.sources.emptied import Emptied

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from sluice.declare.resolution.delivered_columns import check_columns
 from sluice.declare.resolution.scope import Scope, TableMistakes
-from sluice.declare.table import HIDDEN_TYPES, INTERVAL, ROW_ID, Table
+from sluice.declare.table import Table
 from sluice.declare.text.document import Where
+from sluice.language.hidden_columns import HIDDEN_TYPES, ID, INTERVAL
 from sluice.sources.kafka.formats.fields import check_fields
 from sluice.sources.spec import Source
 
@@ -19,7 +20,7 @@ def resolve(spec: Source, inputs: Mapping[Where, Table], mistakes: TableMistakes
         mistakes.add(where, message)
     if spec.time:
         Scope(spec.types).check_time(spec.time, mistakes, "time")
-    key = spec.key or (INTERVAL, ROW_ID)
+    key = spec.key or (INTERVAL, ID)
     hidden = {name: HIDDEN_TYPES[name] for name in key if name in HIDDEN_TYPES}
     return Table(spec.name, spec.pipeline, spec.KIND, spec.row_types, key, spec, hidden=hidden)
 

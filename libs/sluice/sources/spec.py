@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import field_validator, model_validator
 
 from sluice.declare.declared import Declared
-from sluice.declare.table import INTERVAL, ROW_ID, Table
+from sluice.declare.table import Table
 from sluice.declare.table_spec import JobName, Section
 from sluice.declare.text.document import Where
+from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.language.internal import DELIVERIES
 from sluice.language.interval import Duration, Schedule
 from sluice.language.path_pattern import check_pattern
@@ -154,7 +155,7 @@ class Source(Declared):
 
     @property
     def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:
-        return {DELIVERIES: (INTERVAL, ROW_ID)} if self.keeps_deliveries else {}
+        return {DELIVERIES: (INTERVAL, ID)} if self.keeps_deliveries else {}
 
     @property
     def has_backfill(self) -> bool:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.delta.notes.note_tables import append_rows, read_rows
-from sluice.files.marks import INTERVAL
+from sluice.language.hidden_columns import INTERVAL
 from sluice.operate.erasure import in_quarantine
 from sluice.operate.erasure.in_quarantine import without
 from sluice.operate.erasure.remains import Sought

@@ -24,12 +24,12 @@ from sluice.delta.log.vectors import file_name, kept_rows
 from sluice.delta.places.delta_rs import files_below
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.statistics import GROUP_ROWS
+from sluice.language.hidden_columns import CARRIED
 from sluice.limits import Limits
 
 ValueBounds = tuple[Any, Any]
 WORN = 0.2  # share of marked rows
 HIDDEN = "_sluice"
-CARRIED = "_sluice_key_"  # a column of an input's key, with its own order
 
 
 @dataclass(frozen=True)

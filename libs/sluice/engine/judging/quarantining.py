@@ -17,6 +17,7 @@ from sluice.delta.reading.spark_reads import replace_where
 from sluice.engine.context import Context
 from sluice.gate.outcomes import quarantine
 from sluice.gate.outcomes.verdict import Verdict
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import QUARANTINE
 
 
@@ -43,7 +44,7 @@ class JudgedBatch:
         start, end = (time or NO_INTERVAL for time in (self.start, self.end))
         last = f"< '{end.isoformat()}'" if self.end else f"<= '{end.isoformat()}'"
         own = f" AND batch = {self.number}" if self.is_added else ""
-        return f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval {last}{own}"
+        return f"{INTERVAL} >= '{start.isoformat()}' AND {INTERVAL} {last}{own}"
 
 
 def put_in_quarantine(

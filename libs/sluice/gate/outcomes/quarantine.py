@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from sluice.declare.delivered_row import FILE
 from sluice.gate.counting.tally import ACCEPTED, REASONS, whole
+from sluice.language.hidden_columns import INTERVAL
 
 SCHEMA = (
-    "_sluice_interval TIMESTAMP, reason STRING, expectation STRING, raw STRING, file STRING,"
+    f"{INTERVAL} TIMESTAMP, reason STRING, expectation STRING, raw STRING, file STRING,"
     " batch BIGINT, run STRING, quarantined_at TIMESTAMP"
 )
 
@@ -29,7 +30,7 @@ def rows(
 ) -> DataFrame:
     """Return a split batch's rows for the quarantine (see `gate`), in SCHEMA; times are aware."""
     columns = [
-        _timestamp(interval_start).alias("_sluice_interval"),
+        _timestamp(interval_start).alias(INTERVAL),
         _joined("reason").alias("reason"),
         _joined("expectation").alias("expectation"),
         F.expr(whole(split)).alias("raw"),

@@ -21,10 +21,11 @@ from sluice.kinds.lookup.broadcast import Broadcast, broadcast_of
 from sluice.kinds.lookup.facts import ConcernedFacts
 from sluice.kinds.lookup.few import Facts, FewJoined, together
 from sluice.kinds.lookup.many import ManyJoined
-from sluice.kinds.lookup.operator import BATCH, LookupJoin
+from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.proof import batch_by_batch
 from sluice.kinds.lookup.references import references_at
 from sluice.kinds.lookup.spec import Join
+from sluice.language.hidden_columns import BATCH
 
 
 class LookupBatch(Batch[LookupJoin]):

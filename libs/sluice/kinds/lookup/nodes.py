@@ -6,8 +6,9 @@ from sluice.declare.table import Table
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.planning.node import Node
 from sluice.kinds.lookup.batch import LookupBatch
-from sluice.kinds.lookup.operator import BATCH, BUCKET, LookupJoin
+from sluice.kinds.lookup.operator import BUCKET, LookupJoin
 from sluice.kinds.lookup.spec import Lookup
+from sluice.language.hidden_columns import BATCH
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -19,7 +19,6 @@ from sluice.engine.query.validity import COLUMNS, CURRENT
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.expression import Expression
 
-BATCH = "_sluice_batch"
 BUCKET = "_sluice_bucket"
 BUCKETS = {1: 64, 2: 8, 3: 4}  # for each dimension, by the number of dimensions
 

@@ -10,8 +10,9 @@ from sluice.changes.trees import balanced
 from sluice.delta.log.position import REBUILD, Pin, Position, positions
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query.operator import names, same, within
-from sluice.kinds.lookup.operator import BATCH, LookupJoin
+from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import references_at
+from sluice.language.hidden_columns import BATCH
 
 
 def batch_by_batch(batch: Batch[LookupJoin], operator: LookupJoin, rows: DataFrame) -> DataFrame:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
 from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns, unknown_of
-from sluice.declare.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, unstored
+from sluice.declare.table import Table, carried, hidden_of, unstored
 from sluice.declare.text.document import Where
 from sluice.kinds.lookup.spec import Join, Lookup
+from sluice.language.hidden_columns import BATCH, HIDDEN_TYPES
 from sluice.language.typed.families import are_comparable
 
 

@@ -29,8 +29,8 @@ from sluice.delta.writing.fence import Committed
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable
-from sluice.files.marks import INTERVAL
 from sluice.gate.outcomes import history
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import INTERVALS, QUARANTINE, REBUILT
 from sluice.operate.definitions.dependents import dropped_from, looks_up
 from sluice.operate.definitions.rebuild import rebuild

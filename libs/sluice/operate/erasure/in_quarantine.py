@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sluice.delta.log.opened import exists
 from sluice.delta.notes.note_tables import change_rows, read_table
-from sluice.files.marks import INTERVAL
+from sluice.language.hidden_columns import INTERVAL
 from sluice.operate.erasure.remains import Sought
 
 TEXT = "raw"

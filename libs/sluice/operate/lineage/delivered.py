@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sluice.declare.project import Project
-from sluice.declare.table import INTERVAL
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import INTERVALS, declared
 from sluice.language.interval import Interval
 from sluice.operate.delivering import delivering

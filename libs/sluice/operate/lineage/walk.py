@@ -20,7 +20,7 @@ from pyspark.sql.types import LongType, StructType
 
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
-from sluice.declare.table import BATCH, Table
+from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import REBUILD, Pins, Position, head_as_found
 from sluice.delta.reading.local import nullable, plain, read_rows, to_arrow, types_of
@@ -36,6 +36,7 @@ from sluice.engine.query.validity import CURRENT
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
+from sluice.language.hidden_columns import BATCH
 from sluice.read.stored.commits import back_from
 
 At = tuple[str, int]  # a table and a version

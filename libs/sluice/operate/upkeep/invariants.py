@@ -28,7 +28,7 @@ from sluice.delta.upkeep.table_invariants import (
     rows_by,
 )
 from sluice.engine.planning.nodes import nodes_of
-from sluice.files.marks import INTERVAL
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import INTERVALS
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.read.lake import Lake

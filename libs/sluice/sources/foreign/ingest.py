@@ -22,6 +22,7 @@ from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import FeedVacuumed, InputReplaced
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import QUARANTINE
 from sluice.sources.foreign.table_source import INSTANT, TableSource
 from sluice.sources.foreign.versions import VersionRange, range_of
@@ -146,4 +147,4 @@ def _forget(source: TableSource, versions: VersionRange | None) -> None:
     """Delete what killed batches left in quarantine; their commits are read again."""
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
     since = versions.at if versions else None
-    delete_rows(uri, f"_sluice_interval > '{since.isoformat()}'" if since else "true")
+    delete_rows(uri, f"{INTERVAL} > '{since.isoformat()}'" if since else "true")

@@ -21,6 +21,7 @@ from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, or_unchanged, replace_interval
 from sluice.sources.kafka.batches import INSTANT, fingerprint
@@ -114,7 +115,7 @@ def _delivered(
 def _forget(source: MessageSource, offsets: OffsetRange) -> None:
     """Delete what killed batches left in quarantine; their messages are read again."""
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
-    delete_rows(uri, f"_sluice_interval > '{offsets.at.isoformat()}'" if offsets.at else "true")
+    delete_rows(uri, f"{INTERVAL} > '{offsets.at.isoformat()}'" if offsets.at else "true")
 
 
 def fetched_ahead(batches: Generator[PolledMessages]) -> Iterator[PolledMessages]:

@@ -18,6 +18,7 @@ from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.judging.forgotten import REASON_GIVEN as FORGOTTEN
+from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval
 from sluice.sources.kafka.batches import NOTHING, fingerprint
@@ -82,5 +83,5 @@ def _whole(source: MessageSource, messages: Sequence[Message]) -> Iterator[Messa
 
 def _quarantined(source: MessageSource, moment: datetime) -> list[Message]:
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
-    rows = read_rows(uri, [("_sluice_interval", "=", moment)])
+    rows = read_rows(uri, [(INTERVAL, "=", moment)])
     return list(map(message_of, {row["raw"] for row in rows if row["reason"] != FORGOTTEN}))

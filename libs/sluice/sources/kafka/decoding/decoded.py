@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField
 
-from sluice.declare.delivered_row import FILE, ID, OP
+from sluice.declare.delivered_row import FILE, OP
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.json_texts import MARK
+from sluice.language.hidden_columns import ID
 from sluice.sources.kafka.client.message import COLUMNS, NUMBER, Message, one_by_one
 from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.kept import AT, KEY, LEFT_OUT, VALUE
