@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 
 from sluice.engine.query.operator import names
 from sluice.engine.query.validity import CURRENT, FROM, TO
+from sluice.language.wall_clock import EPOCH
 
 LAST = "_last"  # the first moment after a key's whole history
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def versions_by_load(

@@ -16,7 +16,7 @@ from pydantic import model_validator
 from sluice.errors import UsageError
 from sluice.language.duration import Duration
 from sluice.language.model import Model
-from sluice.language.wall_clock import Cron, instant
+from sluice.language.wall_clock import EPOCH, Cron, instant
 
 __all__ = [
     "Duration",
@@ -117,9 +117,6 @@ def _bound(moment: datetime, timezone: str) -> str:
     day = local.replace(tzinfo=None)
     is_date = day.time() == time() and instant(day, zone(timezone)) == in_utc(moment)
     return day.date().isoformat() if is_date else local.isoformat()
-
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Schedule(Model):

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 
 

@@ -30,13 +30,13 @@ from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.swap import Swapped, swap
 from sluice.engine.committing.writing import Target
-from sluice.engine.computing.horizon import EPOCH
 from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted as forgotten
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
 from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, REBUILT, internal
 from sluice.language.interval import Interval
+from sluice.language.wall_clock import EPOCH
 from sluice.sources.delivery import plan_delivery
 from sluice.sources.foreign.ingest import ingest_table
 from sluice.sources.ingest import replace_interval

@@ -1,6 +1,6 @@
 """The horizon of a batch: the greatest event time among the current rows of the view's inputs."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 
 from pyspark.sql import Column, SparkSession
@@ -12,8 +12,7 @@ from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.computing.input_snapshots import snapshots_at
 from sluice.engine.context import Context
 from sluice.engine.query.retention import Horizon, latest_time
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from sluice.language.wall_clock import EPOCH
 
 
 def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Horizon | None:
