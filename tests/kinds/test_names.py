@@ -3,7 +3,9 @@
 A name that only a kind has may not occur outside at all. A name that is also a word of SQL, or of
 the sections of a file, may, but not as the name of a kind: as the value of something called kind
 or section, in a comparison with it or an argument of it, in a test of classes, or after `is_`.
-Nor may code ask whether a declaration has a field, because only some kinds have it.
+Nor may code ask whether a declaration has a field, because only some kinds have it. The folder of
+a kind names no other, but for two: a view in SQL becomes views of other kinds, and a lookup and a
+view of dimensions refer to each other.
 """
 
 import ast
@@ -25,9 +27,20 @@ WORDS = {"sql", *(s.removesuffix("s") for s in SECTIONS), *map(str.lower, Spark.
 OWN = [kind.name for kind in KINDS if kind.name not in WORDS]
 CLASSES = {kind.model.__name__ for kind in KINDS}
 NAMED = {kind.name for kind in KINDS} | {f"{kind.name}s" for kind in KINDS}
+REFERRING = {
+    "sql": {kind.name for kind in KINDS},
+    "lookup": {"dimension_view"},
+    "dimension_view": {"lookup"},
+}
+
+
+def _spelled(name: str) -> str:
+    """Return the pattern of a kind's name in code and in text."""
+    return name.replace("_", "[ _]?").replace("topk", "top-?k")
+
+
 TEXT = re.compile(
-    "|".join(name.replace("_", "[ _]?").replace("topk", "top-?k") for name in OWN)
-    + rf"|kind: ({'|'.join(kind.name for kind in KINDS)})\b",
+    "|".join(map(_spelled, OWN)) + rf"|kind: ({'|'.join(kind.name for kind in KINDS)})\b",
     re.IGNORECASE,
 )
 ALIKE = re.compile(r"FileLookup|LookupError")
@@ -44,6 +57,16 @@ def test_no_code_outside_asks_for_a_kind() -> None:
     code = (file for file in _outside() if file.suffix == ".py")
     asking = {_name(file): found for file in code if (found := [*_questions(_read(file))])}
     assert not asking
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_no_kind_names_another(kind: Kind) -> None:
+    room = ROOT / kind.package.removeprefix("sluice.").replace(".", "/")
+    code = "\n".join(map(_read, room.rglob("*.py")))
+    text, asked = ALIKE.sub("", code), "\n".join(_questions(code))
+    others = {other.name for other in KINDS} - {kind.name} - REFERRING.get(kind.name, set())
+    assert not [n for n in others if n in OWN and re.search(_spelled(n), text, re.IGNORECASE)]
+    assert not [n for n in others if f"'{n}'" in asked]
 
 
 def test_no_code_outside_guesses_the_fields_of_a_kind() -> None:
