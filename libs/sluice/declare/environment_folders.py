@@ -11,10 +11,10 @@ from os import environ as process_environ
 from pathlib import Path
 
 from sluice.errors import UsageError
+from sluice.language.internal import ENVIRONMENTS
 from sluice.language.names import check_name, near
 
 VARIABLE = "SLUICE_ENV"
-FOLDER = "__env"
 NOTE = "environment"
 CLAIM = "claim"
 _ONLY_COMMIT = f"{CLAIM}/_delta_log/{0:020}.json"
@@ -29,14 +29,14 @@ def places(lake: str) -> dict[str, str]:
     """Return the places of a lake's environments, by name."""
     if "://" in lake:
         return dict(_claimed(lake))
-    found = Path(lake, FOLDER).glob(f"*/{NOTE}.json")
+    found = Path(lake, ENVIRONMENTS).glob(f"*/{NOTE}.json")
     return {note.parent.name: str(note.parent) for note in found}
 
 
 def place(lake: str, name: str) -> str:
     """Return the folder of an environment. Raises UsageError for an invalid name."""
     try:
-        folder = f"{FOLDER}/{check_name(name)}"
+        folder = f"{ENVIRONMENTS}/{check_name(name)}"
     except ValueError as error:
         raise UsageError(f"environment {error}", hint="for example dev") from None
     return f"{lake.rstrip('/')}/{folder}" if "://" in lake else str(Path(lake, folder))
@@ -46,7 +46,7 @@ def folders(lake: str) -> list[str]:
     """Return the names of a lake's environments in a store, claimed or not."""
     from sluice.declare.filesystems import folder_names
 
-    return folder_names(f"{lake.rstrip('/')}/{FOLDER}")
+    return folder_names(f"{lake.rstrip('/')}/{ENVIRONMENTS}")
 
 
 def claimed(folder: str) -> str | None:

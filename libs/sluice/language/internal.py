@@ -11,6 +11,10 @@ NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FORGOTTEN)  # tables without a positio
 MARK = "__"
 REBUILT = "__rebuild"  # folder of a lake in which sources are read again
 QUALITY = "__quality"  # folder of a lake with results, reports and counts
+ENVIRONMENTS = "__env"  # folder of a lake with the lakes of its environments
+DROPPED = "__dropped"  # folder of a lake with tables that may still be brought back
+PREVIEWS = "__preview"  # folder of a lake with the overlays of previews
+STORE = "__store"  # folder of a lake with what was found out about its store
 
 
 def internal(name: str, suffix: str) -> str:

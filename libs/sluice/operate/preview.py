@@ -14,10 +14,10 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists, opened
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.places.overlay import FOLDER, overlay
+from sluice.delta.places.overlay import overlay
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import SluiceError
-from sluice.language.internal import declared
+from sluice.language.internal import PREVIEWS, declared
 from sluice.read.lake import Lake
 from sluice.read.samples import Sample, samples
 
@@ -121,7 +121,7 @@ def previewing(project: Project, tables: Iterable[Table]) -> Iterator[Preview]:
 
 def is_preview(project: Project) -> bool:
     """True if the project's lake is one of a preview."""
-    return f"/{FOLDER}/" in layout(project).root
+    return f"/{PREVIEWS}/" in layout(project).root
 
 
 def downstream(project: Project, tables: Sequence[Table]) -> list[Table]:

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
-from sluice.declare.environment_folders import CLAIM, FOLDER, claimed, folders, place
+from sluice.declare.environment_folders import CLAIM, claimed, folders, place
 from sluice.delta.places import copied
 from sluice.delta.places.delta_rs import options
 from sluice.delta.places.exclusive import check_exclusive
@@ -22,7 +22,7 @@ from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import stored
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.overlay import share_whole
-from sluice.language.internal import declared
+from sluice.language.internal import ENVIRONMENTS, declared
 
 Settle = Callable[[], bool]
 _COLUMNS = Schema([Field("n", PrimitiveType("long"))])
@@ -35,7 +35,7 @@ def beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]
     It is removed if it has not claimed the folder at the end.
     """
     copy = LakeLayout(f"{folder}/{uuid4().hex}")
-    check_exclusive(f"{lake.root}/{FOLDER}/{CLAIM}")
+    check_exclusive(f"{lake.root}/{ENVIRONMENTS}/{CLAIM}")
     try:
         share_whole(lake, lambda ids: copied.share(lake, copy, ids), tables_of(lake))
         yield copy, lambda: _claim(folder, copy)
@@ -63,7 +63,7 @@ def unfinished(lake: LakeLayout) -> list[str]:
         folder = place(lake.root, name)
         kept = {CLAIM, (claimed(folder) or "").rpartition("/")[2]}
         copied.sweep(folder, kept)
-        found += [f"{FOLDER}/{name}/{one}" for one in copied.left(folder) if one not in kept]
+        found += [f"{ENVIRONMENTS}/{name}/{one}" for one in copied.left(folder) if one not in kept]
     return found
 
 

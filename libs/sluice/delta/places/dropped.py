@@ -12,9 +12,8 @@ from sluice.delta.places.folders import move, remove
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.small_files import SmallFiles
-from sluice.language.internal import FORGOTTEN, MARK, NOTES, internal
+from sluice.language.internal import DROPPED, FORGOTTEN, MARK, NOTES, internal
 
-FOLDER = "__dropped"
 KEPT = timedelta(days=7)
 TIME = "%Y%m%dT%H%M%SZ"
 
@@ -32,7 +31,7 @@ def drop(lake: LakeLayout, table_id: str, now: datetime) -> tuple[str, list[str]
     """
     name = (_notes(lake).read(table_id) or b"").decode() or f"{table_id}@{now:{TIME}}"
     _notes(lake).write(table_id, name.encode())
-    target, (pipeline, _, table) = f"{lake.root}/{FOLDER}/{name}", table_id.partition(".")
+    target, (pipeline, _, table) = f"{lake.root}/{DROPPED}/{name}", table_id.partition(".")
     going = {*folders_of(lake, table_id)} - {internal(table, FORGOTTEN)}
     for folder in sorted(sorted(going), key=_is_note, reverse=True):
         passing("dropping", folder)
@@ -49,22 +48,22 @@ def end(lake: LakeLayout, table_id: str) -> None:
 def expire(lake: LakeLayout, now: datetime) -> list[str]:
     """Delete what was dropped a week ago, and return the tables by id."""
     gone = []
-    for name in folder_names(f"{lake.root}/{FOLDER}"):
+    for name in folder_names(f"{lake.root}/{DROPPED}"):
         table_id, _, text = name.rpartition("@")
         if table_id and datetime.strptime(text, TIME).replace(tzinfo=UTC) + KEPT <= now:
-            remove(f"{lake.root}/{FOLDER}/{name}")
+            remove(f"{lake.root}/{DROPPED}/{name}")
             gone.append(table_id)
     return gone
 
 
 def kept(lake: LakeLayout) -> list[str]:
     """Return the names of the folders of dropped tables, each `pipeline.table@time`."""
-    return folder_names(f"{lake.root}/{FOLDER}")
+    return folder_names(f"{lake.root}/{DROPPED}")
 
 
 def folders_in(lake: LakeLayout, name: str) -> list[str]:
     """Return the places of a dropped table and of its internal tables."""
-    root = f"{lake.root}/{FOLDER}/{name}"
+    root = f"{lake.root}/{DROPPED}/{name}"
     return [f"{root}/{folder}" for folder in folder_names(root)]
 
 
@@ -74,4 +73,4 @@ def _is_note(folder: str) -> bool:
 
 
 def _notes(lake: LakeLayout) -> SmallFiles:
-    return SmallFiles(f"{lake.root}/{FOLDER}")
+    return SmallFiles(f"{lake.root}/{DROPPED}")

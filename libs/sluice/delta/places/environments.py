@@ -21,9 +21,10 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import stored
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.places.overlay import FOLDER, overlay, sweep
+from sluice.delta.places.overlay import overlay, sweep
 from sluice.delta.places.small_files import SmallFiles
 from sluice.errors import UsageError
+from sluice.language.internal import PREVIEWS
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def drop(lake: LakeLayout, name: str) -> None:
     if "://" in there:
         claims.drop(lake, name, there)
         return
-    leaving = Path(lake.root, FOLDER)
+    leaving = Path(lake.root, PREVIEWS)
     leaving.mkdir(exist_ok=True)
     Path(there).rename(leaving / uuid4().hex)
     passing("dropping", name)

@@ -20,9 +20,9 @@ from sluice.delta.places.delta_rs import endpoint_of, open_table, options
 from sluice.delta.places.folders import remove
 from sluice.delta.places.small_files import SmallFiles
 from sluice.errors import StoreRefused
+from sluice.language.internal import STORE
 
 RIVALS = 32
-FOLDER = "__store"  # below the lake
 NOTE = "exclusive"
 _ONCE = CommitProperties(max_commit_retries=0)
 
@@ -39,10 +39,10 @@ def check_exclusive(table_uri: str) -> None:
 
 @lru_cache(maxsize=64)
 def _check_lake(lake: str, endpoint: str) -> None:
-    notes, mark = SmallFiles(f"{lake}/{FOLDER}"), _mark(lake, endpoint)
+    notes, mark = SmallFiles(f"{lake}/{STORE}"), _mark(lake, endpoint)
     if notes.read(NOTE) == mark:
         return
-    if (count := winners(f"{lake}/{FOLDER}/{uuid.uuid4().hex}")) != 1:
+    if (count := winners(f"{lake}/{STORE}/{uuid.uuid4().hex}")) != 1:
         kind = store_of(lake)
         assert kind, "a lake in an unknown store is refused when the project is loaded"
         raise StoreRefused(

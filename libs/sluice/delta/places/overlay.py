@@ -19,9 +19,8 @@ from sluice.delta.places import copied
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.errors import Retryable, UsageError
-from sluice.language.internal import QUALITY
+from sluice.language.internal import PREVIEWS, QUALITY
 
-FOLDER = "__preview"  # of the lake
 LOG, LAST = "_delta_log", "_last_checkpoint"
 DATA, COMMIT = ".parquet", re.compile(r"\d{20}\.json")
 ATTEMPTS = 3
@@ -70,7 +69,7 @@ def previews(lake: LakeLayout) -> list[str]:
 
 
 def _previews(lake: LakeLayout) -> str:
-    return f"{lake.root}/{FOLDER}"
+    return f"{lake.root}/{PREVIEWS}"
 
 
 def sweep(folder: Path) -> list[str]:

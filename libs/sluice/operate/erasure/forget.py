@@ -27,14 +27,13 @@ from sluice.delta.places.environments import read
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
 from sluice.delta.places.lake_layout import LakeLayout, layout
-from sluice.delta.places.overlay import FOLDER as PREVIEW
 from sluice.delta.places.overlay import lock, previews
 from sluice.engine.judging.forgotten import Forgotten, keep, noted, with_line
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import Retryable, UsageError
 from sluice.extras import require
-from sluice.language.internal import FORGOTTEN, declared
+from sluice.language.internal import FORGOTTEN, PREVIEWS, declared
 from sluice.operate.definitions.dependents import built_from, fed_by, looks_up
 from sluice.operate.erasure.forgetting import Done, Forgetting
 from sluice.operate.erasure.holders import delivered_in
@@ -158,7 +157,7 @@ def _check_environments(lake: str) -> None:
 
 
 def _check_previews(lake: LakeLayout) -> None:
-    going_on = [f"{PREVIEW}/{name}" for name in previews(lake)]
+    going_on = [f"{PREVIEWS}/{name}" for name in previews(lake)]
     if "://" in lake.root:
         going_on += unfinished(lake)
     if going_on:

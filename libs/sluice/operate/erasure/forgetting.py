@@ -17,7 +17,6 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes import failures, intervals
 from sluice.delta.notes.note_tables import change_rows
-from sluice.delta.places import dropped
 from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake_layout import layout
@@ -31,7 +30,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable
 from sluice.gate.outcomes import history
 from sluice.language.hidden_columns import INTERVAL
-from sluice.language.internal import INTERVALS, QUARANTINE, REBUILT
+from sluice.language.internal import DROPPED, INTERVALS, QUARANTINE, REBUILT
 from sluice.operate.definitions.dependents import dropped_from, looks_up
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import delivering
@@ -182,8 +181,8 @@ class Forgetting:
         """Delete dropped tables that were made from the source's rows."""
         ids = {table.id for table in self.tables}
         for name in dropped_from(layout(self.project), ids):
-            remove(f"{layout(self.project).root}/{dropped.FOLDER}/{name}")
-            yield self._done(f"{dropped.FOLDER}/{name}", "dropped table deleted", None)
+            remove(f"{layout(self.project).root}/{DROPPED}/{name}")
+            yield self._done(f"{DROPPED}/{name}", "dropped table deleted", None)
 
     def _files(self) -> Iterator[Done]:
         """Erase the past of every table that had these rows."""

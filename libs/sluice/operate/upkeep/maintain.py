@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sluice.declare.environment_folders import FOLDER as ENV
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head_as_found
@@ -24,7 +23,7 @@ from sluice.delta.upkeep.vacuum import vacuum
 from sluice.engine.committing.upkeep import Kept, keyed, refile
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
-from sluice.language.internal import INTERVALS, QUARANTINE, internal
+from sluice.language.internal import ENVIRONMENTS, INTERVALS, QUARANTINE, internal
 from sluice.operate.definitions.redefined import redefined_parts
 from sluice.operate.upkeep.guard import oldest_logged, oldest_named
 from sluice.spark.session import Spark
@@ -53,7 +52,9 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
     done += [Upkeep(table_id, "remove", files) for table_id, files in removed]
     previews(layout(project))
     expired = dropped.expire(layout(project), datetime.now(UTC))
-    expired += (f"{ENV}/{name}" for name in environments.expire(layout(project), datetime.now(UTC)))
+    expired += (
+        f"{ENVIRONMENTS}/{name}" for name in environments.expire(layout(project), datetime.now(UTC))
+    )
     return [*done, *(Upkeep(name, "deleted", 0) for name in expired)]
 
 
