@@ -15,7 +15,11 @@ from sluice.errors import MissingDependency, Retryable, SluiceError
 
 T = TypeVar("T")
 PORT = 15002
-STOPPED = ("SparkContext was shut down", "stopped SparkContext")
+STOPPED = (
+    "SparkContext was shut down",
+    "stopped SparkContext",
+    'SparkContext.dagScheduler()" is null',
+)
 ENDING = 20.0  # seconds that Java takes to end, once it has begun to
 PATIENCE = 10.0  # seconds for a server to accept the connection; its client would try for minutes
 
