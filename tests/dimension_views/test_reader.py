@@ -117,7 +117,7 @@ def test_it_may_join_another_one(tmp_path):
     assert (again.get(1), again.version) == ({"id": 1, "what": "acme"}, 1)
     with pytest.raises(UsageError, match="no changelog of its own") as refused:
         Changelog.open(Lake(project), "again")
-    assert refused.value.hint == "read those of its dimensions: products, brands"
+    assert refused.value.hint == "read those of the tables that it reads: products, brands"
 
 
 def test_of_a_history_the_current_row_stands(tmp_path):

@@ -5,13 +5,15 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pyspark import SparkContext
 
 from sluice.declare.project import SparkSettings
 from sluice.errors import MissingDependency, Retryable
 from sluice.spark.session import open_session
-from sluice.spark.starting import check_server
+from sluice.spark.starting import STOPPED, check_server, lasting
 
 START = """
 from sluice.spark.session import Spark
@@ -113,6 +115,16 @@ def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() 
     done = run(work, "SELECT 1")
     assert "Retryable: Spark's Java process ended during the work" in done.stderr
     assert "Py4JJavaError" not in done.stderr.rpartition("Retryable: ")[2]
+
+
+@pytest.mark.parametrize("said", STOPPED)
+def test_each_way_in_which_spark_says_that_it_stops_is_known(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = subprocess.Popen([sys.executable, "-c", "exit(7)"])
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=java))
+    with pytest.raises(Retryable, match=r"ended during the work \(exit code 7\)"), lasting():
+        raise RuntimeError(f"Cannot invoke x because {said}")
 
 
 def test_memory_that_does_not_suffice_and_a_java_that_is_killed_at_work_are_named() -> None:

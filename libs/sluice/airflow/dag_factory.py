@@ -26,7 +26,7 @@ from sluice.airflow.tasks import ConnectedJob, ScriptJob, SeparateJob
 from sluice.airflow.timetable import Grid
 
 LONGEST_DELAY = timedelta(hours=1)
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+FIRST_START = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def dags(config: Path) -> Iterator[DAG]:
@@ -66,7 +66,7 @@ def _of_all(whole: Site, name: str, schedule: str, description: str) -> DAG:
         name,
         description=description,
         schedule=CronTriggerTimetable(schedule, timezone="UTC"),
-        start_date=EPOCH,
+        start_date=FIRST_START,
         catchup=False,
         default_args=_defaults(whole.policy),
         tags=["sluice"],

@@ -121,7 +121,7 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
     "--from",
     "start",
     type=click.Choice(["earliest", "latest"]),
-    help="Keep a topic's rows, and continue there; the gap is noted.",
+    help="Keep the rows of a topic or a Delta table, and continue there; the gap is noted.",
 )
 @empty_option
 @preview_option
@@ -141,7 +141,7 @@ def rebuild(
     if changed == bool(table):
         raise UsageError("name one TABLE, or give --changed, which finds the tables itself")
     if start and (changed or as_landed):
-        raise UsageError("--from keeps the rows of one topic: give it alone")
+        raise UsageError("--from keeps the rows of one table: leave out --changed and --as-landed")
     project = load_project(config)
     found = to_bring if project.environment else to_rebuild
     chosen = found(project) if changed else [project.graph.table(str(table))]

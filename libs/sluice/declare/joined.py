@@ -6,13 +6,13 @@ from typing import Any
 from sluice.declare.table_spec import Reference
 
 
-def joined(names: Iterable[str]) -> Iterator[Reference]:
+def joined_dimensions(names: Iterable[str]) -> Iterator[Reference]:
     """Yield the dimensions that a list of joins names."""
     for i, name in enumerate(names):
         yield _reference(i, name)
 
 
-def joined_as_written(data: Mapping[str, Any]) -> Iterator[Reference]:
+def joined_dimensions_as_written(data: Mapping[str, Any]) -> Iterator[Reference]:
     """Yield the dimensions joined by a declaration with mistakes, if they can be read."""
     joins = data.get("join")
     for i, join in enumerate(joins if isinstance(joins, list) else ()):

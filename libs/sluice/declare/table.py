@@ -7,6 +7,7 @@ from sluice.declare.expectation import Expectation
 from sluice.declare.table_spec import Section, TableSpec
 from sluice.language.hidden_columns import CARRIED, HIDDEN_TYPES
 from sluice.language.internal import DELIVERIES, internal
+from sluice.language.names import RESERVED_PREFIX
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def carried_name(column: str, unchanged: Iterable[str]) -> str:
 
     `unchanged` are the view's visible columns that are the input's, under the same name.
     """
-    if column.startswith("_sluice_") or column in unchanged:
+    if column.startswith(RESERVED_PREFIX) or column in unchanged:
         return column
     return CARRIED + column
 
@@ -119,4 +120,4 @@ def carried(source: Table, unchanged: Iterable[str]) -> dict[str, str]:
 
 def hidden_of(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that readers do not see."""
-    return {name: type_ for name, type_ in columns.items() if name.startswith("_sluice_")}
+    return {name: type_ for name, type_ in columns.items() if name.startswith(RESERVED_PREFIX)}

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from sluice.declare.joined import joined, joined_as_written
+from sluice.declare.joined import joined_dimensions, joined_dimensions_as_written
 from sluice.declare.table_spec import Reference, Section, TableSpec
 from sluice.language.expression import Expression
 from sluice.language.model import Model
@@ -36,11 +36,11 @@ class DimensionView(TableSpec):
         return "join" in data
 
     def references(self) -> Iterator[Reference]:
-        return joined(join.dimension for join in self.join)
+        return joined_dimensions(join.dimension for join in self.join)
 
     @classmethod
     def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:
-        return joined_as_written(data)
+        return joined_dimensions_as_written(data)
 
 
 SPEC = DimensionView

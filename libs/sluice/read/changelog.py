@@ -87,7 +87,7 @@ class Changelog:
         if not isinstance(opened, KeyedTable):
             raise UsageError(
                 f"{name!r} is computed when it is read: it has no changelog of its own",
-                hint=f"read those of its dimensions: {', '.join(opened.stored)}",
+                hint=f"read those of the tables that it reads: {', '.join(opened.stored)}",
             )
         return cls(lake, name, opened)
 

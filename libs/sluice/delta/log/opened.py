@@ -18,8 +18,8 @@ from sluice.delta.places.landed_files import local_path
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
 MOST = 128
 FAR = 50  # commits to request one by one; a log that is further ahead is opened again
-Stamp = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
-CommitKey = tuple[str, int, Stamp]  # table, version
+CommitStamp = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
+CommitKey = tuple[str, int, CommitStamp]  # table, version
 
 _tables: LRUCache[CommitKey, DeltaTable] = LRUCache(MOST)
 _opening = Lock()
@@ -113,7 +113,7 @@ def _listed(uri: str) -> int | None:
     return max(int(n[:20]) for n in names if n[20:] == ".json" and n[:20].isdigit())
 
 
-def _stamp(uri: str, version: int) -> Stamp | None:
+def _stamp(uri: str, version: int) -> CommitStamp | None:
     """Return what distinguishes the file of a commit from others; None if there is no such file."""
     place, name = local_path(uri), f"_delta_log/{version:020}.json"
     if place is None:

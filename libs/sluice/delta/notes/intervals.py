@@ -30,8 +30,9 @@ from sluice.delta.places.delta_rs import is_table
 from sluice.delta.places.failpoint import passing
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval
+from sluice.language.wall_clock import EPOCH
 
-NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)  # of what is not delivered by interval
+NO_INTERVAL = EPOCH  # of what is not delivered by interval
 MANY_FILES = 32  # the most that are read to list deliveries
 _TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(

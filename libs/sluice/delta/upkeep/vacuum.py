@@ -2,8 +2,8 @@
 
 A file that a commit removed is needed by snapshots before that commit, and by the feed across it.
 So only files removed before the oldest version that a consumer still names may be deleted. The time
-of that version is the earliest of its commit and later ones, because a clock may have been set
-back. An extra day allows for different clocks and running batches.
+of that version is the earliest among its commit and all later ones, because a clock may have been
+set back. An extra day allows for different clocks and running batches.
 """
 
 import math

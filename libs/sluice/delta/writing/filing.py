@@ -25,11 +25,11 @@ from sluice.delta.places.delta_rs import files_below
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.language.hidden_columns import CARRIED
+from sluice.language.names import RESERVED_PREFIX
 from sluice.limits import Limits
 
 ValueBounds = tuple[Any, Any]
 WORN = 0.2  # share of marked rows
-HIDDEN = "_sluice"
 
 
 @dataclass(frozen=True)
@@ -166,4 +166,6 @@ def filed(
 
 
 def _shown(key: Sequence[str]) -> list[str]:
-    return [name for name in key if name.startswith(CARRIED) or not name.startswith(HIDDEN)]
+    return [
+        name for name in key if name.startswith(CARRIED) or not name.startswith(RESERVED_PREFIX)
+    ]

@@ -11,13 +11,14 @@ from pyspark.sql import functions as F
 
 from sluice.declare.graph import Table
 from sluice.language.hidden_columns import CARRIED
+from sluice.language.names import RESERVED_PREFIX
 
 
 def carried(view: Table, source: Table) -> dict[str, str]:
     """Return output column -> input column, for the input's key columns that the view carries."""
     pairs = {}
     for name in source.key:
-        hidden = name if name.startswith("_sluice") else CARRIED + name
+        hidden = name if name.startswith(RESERVED_PREFIX) else CARRIED + name
         pairs[name if name in view.key else hidden] = name
     return pairs
 

@@ -19,12 +19,12 @@ from sluice.gate.counting.counts import SAMPLES, RowCounts, Tally
 from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
 from sluice.gate.rules.sql import as_json, name
 from sluice.gate.rules.suite import Suite
+from sluice.language.names import RESERVED_PREFIX
 
 REASONS = "_sluice_reasons"
 READABLE = f"{REASON} IS NULL"
 ACCEPTED = f"size({REASONS}) = 0"
 LONGEST_TEXT = 1000
-HIDDEN = "_sluice_"
 
 
 def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) -> Tally:
@@ -71,7 +71,7 @@ def is_judged(rows: DataFrame) -> str:
 
 def visible(rows: DataFrame) -> list[str]:
     """Return the user's own columns."""
-    return [c for c in rows.columns if not c.startswith(HIDDEN)]
+    return [c for c in rows.columns if not c.startswith(RESERVED_PREFIX)]
 
 
 def whole(split: DataFrame) -> str:

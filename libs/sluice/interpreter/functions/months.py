@@ -5,7 +5,7 @@ from datetime import date
 
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.as_text import date_of
-from sluice.interpreter.values.zones import DAY, EPOCH
+from sluice.interpreter.values.zones import DAY, FIRST_DAY
 
 
 def months_on(moment: int, months: int) -> int:
@@ -35,7 +35,7 @@ def months_later(days: int, months: int) -> int:
     if not 1 <= year <= 9999:
         raise NotHere("a date outside the years 1 to 9999")
     last = calendar.monthrange(year, month + 1)[1]
-    return date(year, month + 1, min(found.day, last)).toordinal() - EPOCH
+    return date(year, month + 1, min(found.day, last)).toordinal() - FIRST_DAY
 
 
 def first_day(unit: str, days: int) -> int:
@@ -47,7 +47,7 @@ def first_day(unit: str, days: int) -> int:
         case "month" | "mon" | "mm":
             return days - found.day + 1
         case "quarter":
-            return date(found.year, (found.month - 1) // 3 * 3 + 1, 1).toordinal() - EPOCH
+            return date(found.year, (found.month - 1) // 3 * 3 + 1, 1).toordinal() - FIRST_DAY
         case "year" | "yyyy" | "yy":
-            return date(found.year, 1, 1).toordinal() - EPOCH
+            return date(found.year, 1, 1).toordinal() - FIRST_DAY
     raise NotHere(f"the time unit {unit!r}")

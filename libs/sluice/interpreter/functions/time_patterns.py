@@ -16,7 +16,7 @@ from sluice.interpreter.functions.strings import text
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.column_batch import Value, each
 from sluice.interpreter.values.value_types import DATE, NTZ, TIMESTAMP
-from sluice.interpreter.values.zones import DAY, EPOCH
+from sluice.interpreter.values.zones import DAY, FIRST_DAY
 
 _TYPES = {
     "v DATE": (DATE, "dateFormat"),
@@ -90,7 +90,7 @@ def _moment(layout: re.Pattern[str], written: str) -> int | None:
         day = date(int(year), int(given.get("M", 1)), int(given.get("d", 1)))
     except (ValueError, OverflowError):
         return None
-    moment = (day.toordinal() - EPOCH) * DAY + int(given.get("S", "").ljust(6, "0"))
+    moment = (day.toordinal() - FIRST_DAY) * DAY + int(given.get("S", "").ljust(6, "0"))
     for letter, (most, size) in _CLOCK.items():
         if (value := int(given.get(letter, 0))) >= most:
             return None

@@ -2,7 +2,7 @@
 
 import calendar
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from functools import partial
 
 from pyspark.sql import types as T
@@ -24,11 +24,11 @@ from sluice.interpreter.values.value_types import (
     TIMESTAMP,
     is_integer,
 )
-from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset_in, region
+from sluice.interpreter.values.zones import DAY, FIRST_DAY, UNITS, offset_at, offset_in, region
+from sluice.language.wall_clock import EPOCH
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
-YEAR_0 = range(1 - 366 - EPOCH, 1 - EPOCH)  # days without a date in Python
+YEAR_0 = range(1 - 366 - FIRST_DAY, 1 - FIRST_DAY)  # days without a date in Python
 _MOMENTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -233,7 +233,7 @@ def _date_format(arguments: list[Value]) -> Value:
     moments = cast(value, TIMESTAMP)
 
     def text(v: int) -> str:
-        found = _EPOCH + timedelta(microseconds=v)
+        found = EPOCH + timedelta(microseconds=v)
         if found.year < 1000:
             raise NotHere("date_format of a year before 1000")
         return found.strftime(form)
@@ -264,7 +264,7 @@ def later(arguments: list[Value]) -> Value:
 def _make_date(arguments: list[Value]) -> Value:
     def made(y: int, m: int, d: int) -> int:
         try:
-            return date(y, m, d).toordinal() - EPOCH
+            return date(y, m, d).toordinal() - FIRST_DAY
         except ValueError:
             raise NotHere("make_date of a date that does not exist") from None
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.numbers import printable
-from sluice.interpreter.values.zones import EPOCH
+from sluice.interpreter.values.zones import FIRST_DAY
 
 MOST_SINGLE = 1e7
 
@@ -45,7 +45,7 @@ def single_text(value: float) -> str:
 def date_of(days: int) -> date:
     """Return a date. Raises NotHere beyond the years 1 to 9999."""
     try:
-        return date.fromordinal(days + EPOCH)
+        return date.fromordinal(days + FIRST_DAY)
     except (ValueError, OverflowError):
         raise NotHere("a date outside the years 1 to 9999") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sluice.interpreter.refusals import BadValue
 from sluice.interpreter.values.numbers import OutOfRange, rescale
-from sluice.interpreter.values.zones import DAY, EPOCH, offset_at, region
+from sluice.interpreter.values.zones import DAY, FIRST_DAY, offset_at, region
 
 _WHOLE = re.compile(r"([+-]?)0*(\d+)", re.ASCII)
 _DECIMAL = re.compile(r"([+-]?)0*(\d*)(?:\.(\d{0,40}))?", re.ASCII)
@@ -90,8 +90,8 @@ def day(text: str) -> int:
     year, *rest = map(int, found.groups())
     try:
         if year == 0:  # which Python lacks
-            return date(400, *rest).toordinal() - DAYS_OF_400_YEARS - EPOCH
-        return date(year, *rest).toordinal() - EPOCH
+            return date(400, *rest).toordinal() - DAYS_OF_400_YEARS - FIRST_DAY
+        return date(year, *rest).toordinal() - FIRST_DAY
     except ValueError:
         raise OutOfRange(f"the date {text}, which does not exist") from None
 

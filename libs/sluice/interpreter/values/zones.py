@@ -1,10 +1,11 @@
 """The epoch, and offsets of regions where Java's tables and Python's certainly agree."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sluice.interpreter.refusals import NotHere
+from sluice.language.wall_clock import EPOCH
 
 DAY = 86_400_000_000  # microseconds
 UNITS = {  # those of a time of day, in microseconds
@@ -14,7 +15,7 @@ UNITS = {  # those of a time of day, in microseconds
     "minute": 60_000_000,
     "hour": 3_600_000_000,
 }
-EPOCH = date(1970, 1, 1).toordinal()
+FIRST_DAY = date(1970, 1, 1).toordinal()
 CHANGED = frozenset(  # since Java 17, so versions of Java differ in their rules, or lack the zone
     {
         *("Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "America/Asuncion"),
@@ -44,7 +45,6 @@ CHANGED = frozenset(  # since Java 17, so versions of Java differ in their rules
         *("Pacific/Fiji", "Pacific/Tongatapu"),
     }
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
 
 
@@ -60,7 +60,7 @@ def region(name: object) -> ZoneInfo:
 
 
 def _known(micros: int) -> datetime:
-    found = _EPOCH + timedelta(microseconds=micros) if abs(micros) < 1 << 61 else None
+    found = EPOCH + timedelta(microseconds=micros) if abs(micros) < 1 << 61 else None
     if found is None or not 1972 <= found.year <= 2036:
         raise NotHere("a timezone's offset before 1972 or after 2036")
     return found

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
-from sluice.declare.joined import joined, joined_as_written
+from sluice.declare.joined import joined_dimensions, joined_dimensions_as_written
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.language.expression import Expression
@@ -69,11 +69,11 @@ class Lookup(View):
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)
-        yield from joined(join.dimension for join in self.join)
+        yield from joined_dimensions(join.dimension for join in self.join)
 
     @classmethod
     def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:
-        return joined_as_written(data)
+        return joined_dimensions_as_written(data)
 
 
 SPEC = Lookup

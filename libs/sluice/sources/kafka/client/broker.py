@@ -18,11 +18,11 @@ import pyarrow as pa
 from sluice.errors import HistoryLost, Retryable, UsageError
 from sluice.extras import require
 from sluice.language.interval import Duration
+from sluice.language.wall_clock import EPOCH
 from sluice.sources.kafka.client.answers import Answers
 from sluice.sources.kafka.client.connection import client_settings
 from sluice.sources.kafka.client.message import (
     COLUMNS,
-    EPOCH,
     MILLISECOND,
     bytes_of,
     of_events,

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-EPOCH, MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+from sluice.language.wall_clock import EPOCH
+
+MILLISECOND = timedelta(milliseconds=1)
 LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 NUMBER, BYTES = pa.int64(), pa.binary()
 COLUMNS = pa.schema(

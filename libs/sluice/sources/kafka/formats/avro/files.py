@@ -1,7 +1,7 @@
 """Messages of Avro without a registry: bare values, single objects, or containers of rows.
 
-The schema of bare values is in the last of the declared files; the others define types for it. Of
-single objects, each file is a version of the schema, and messages name theirs by its fingerprint.
+The schema of bare values is in the last of the declared files; the others define types for it. Each
+file of single objects is a version of the schema; a message names its version by a fingerprint.
 Containers bring their schemas.
 """
 

@@ -12,7 +12,8 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from sluice.sources.kafka.client.message import EPOCH, Message
+from sluice.language.wall_clock import EPOCH
+from sluice.sources.kafka.client.message import Message
 from sluice.sources.kafka.formats.records import (
     DELETE,
     Fields,
