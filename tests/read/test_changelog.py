@@ -109,6 +109,12 @@ def test_a_kind_without_maps_is_refused_with_the_kinds_that_have_them(project):
     assert refused.value.hint == "leave out `--as map`, which is for tables of kind topk"
 
 
+def test_a_quarantine_has_no_maps(project):
+    write_table(project, "sales__quarantine", pa.table({"reason": ["key is null"]}))
+    with pytest.raises(UsageError, match="'sales__quarantine' is an internal table: its changes"):
+        Changelog.open(Lake(project), "sales__quarantine").maps()
+
+
 def test_versions_that_the_log_has_lost_are_a_named_error(project, tmp_path):
     (tmp_path / "lake" / "shop" / "leaders" / "_delta_log" / f"{0:020d}.json").unlink()
     uri = str(tmp_path / "lake" / "shop" / "leaders")

@@ -17,7 +17,7 @@ from sluice.changes.diff import CHANGE, diff
 from sluice.changes.net import WEIGHT, between
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.reading.local import nullable, to_arrow
+from sluice.delta.reading.local import column_types, to_arrow
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import is_unique, names
@@ -100,7 +100,7 @@ class Comparison:
         return self._counted(counts, [Sample(*pair) for pair in rows])
 
     def _is_keyed(self, was: DataFrame, now: DataFrame) -> bool:
-        key, before, after = self.table.key, _types(was), _types(now)
+        key, before, after = self.table.key, column_types(was), column_types(now)
         is_same = all(c in before and before[c] == after.get(c) for c in key)
         return is_same and is_unique(was, key)
 
@@ -133,7 +133,7 @@ def _counts(rows: DataFrame, kind: Column, number: Column | None = None) -> dict
 
 def _alike(was: DataFrame, now: DataFrame, without: Sequence[str]) -> tuple[DataFrame, DataFrame]:
     """Return both versions with the same columns; those whose types differ are texts."""
-    before, after = _types(was), _types(now)
+    before, after = column_types(was), column_types(now)
     columns = [c for c in {**after, **before} if c not in without]
 
     def shaped(rows: DataFrame, own: Mapping[str, DataType], other: Mapping[str, DataType]) -> Any:
@@ -147,10 +147,6 @@ def _column(name: str, own: Mapping[str, DataType], other: Mapping[str, DataType
         return F.lit(None).cast(other[name])
     differs = name in other and other[name] != own[name]
     return F.col(f"`{name}`").cast("string") if differs else F.col(f"`{name}`")
-
-
-def _types(rows: DataFrame) -> dict[str, DataType]:
-    return {f.name: f.dataType for f in nullable(rows.schema).fields}
 
 
 def _sample(row: Mapping[str, Any]) -> Sample:

@@ -18,6 +18,7 @@ from sluice.declare.registry import kind, kinds
 from sluice.declare.table import Table
 from sluice.delta.reading.feed import stream_feed
 from sluice.errors import HistoryLost, UsageError
+from sluice.language.internal import MARK
 from sluice.read.conditions.key_order import KeyOrder
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
@@ -96,6 +97,11 @@ class Changelog:
         return self.table.snapshot
 
     @property
+    def declared(self) -> Table | None:
+        """The table as it is declared; None of an internal one, such as a quarantine."""
+        return None if MARK in self.name else self.lake.project.graph.table(self.name)
+
+    @property
     def leading(self) -> tuple[str, ...]:
         """Columns that people see first: the change, then what identifies the row."""
         return (CHANGE_TYPE, COMMIT_VERSION, *self.table.leading)
@@ -135,10 +141,10 @@ class Changelog:
 
         Raises UsageError if its kind shows only rows.
         """
-        table = self.lake.project.graph.table(self.name)
-        mapped = cast(Mapped | None, kind(table.kind).module("maps"))
+        declared = self.declared
+        mapped = cast(Mapped | None, kind(declared.kind).module("maps")) if declared else None
         if mapped is None:
-            raise _unmapped(table)
+            raise _unmapped(self.name, declared)
         return mapped.maps(self, from_version=from_version, run=run)
 
     def _too_late(self, first: int) -> UsageError:
@@ -188,10 +194,11 @@ class Changelog:
         )
 
 
-def _unmapped(table: Table) -> UsageError:
+def _unmapped(name: str, declared: Table | None) -> UsageError:
+    what = f"a {declared.kind}" if declared else "an internal table"
     others = ", ".join(each.name for each in kinds() if each.module("maps"))
     return UsageError(
-        f"{table.name!r} is a {table.kind}: its changes can only be shown as rows",
+        f"{name!r} is {what}: its changes can only be shown as rows",
         hint=f"leave out `--as map`, which is for tables of kind {others}",
     )
 

@@ -135,9 +135,9 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
 def ranges_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     """Return the ranges of rows that are named otherwise than by their key."""
     table = changelog.table
-    declared = changelog.lake.project.graph.table(changelog.name)
-    naming = cast(Naming | None, kind(declared.kind).module("naming"))
-    if naming is None:
+    declared = changelog.declared
+    naming = cast(Naming | None, kind(declared.kind).module("naming")) if declared else None
+    if declared is None or naming is None:
         raise not_so(table, "its key") if _is_named_by_key(table) else _unnamed(table)
     return naming.ranges(table, declared.spec, given)
 

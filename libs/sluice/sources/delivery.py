@@ -52,7 +52,6 @@ class Delivery:
     files: tuple[LandedFile, ...]
     fingerprint: str
     replaced: tuple[intervals.Note, ...]
-    intervals_uri: str
     noted: tuple[intervals.Note, ...] = ()
     timezone: str = "UTC"
     topic: Mapping[str, Any] = field(default_factory=dict)
@@ -103,14 +102,13 @@ def plan_delivery(
     assert isinstance(spec, Source)
     zone = project.pipelines[table.pipeline].timezone
     path, files = landed(project, table, interval)
-    uri = layout(project).uri(table.id, INTERVALS)
-    noted = intervals.deliveries(uri)
+    noted = intervals.deliveries(layout(project).uri(table.id, INTERVALS))
     known = tuple(intervals.replaced_by(noted, interval, table.id, zone))
     has_rows = any(d.rows_accepted for d in known)
     if not allow_empty and not has_rows:  # the gate checks an interval that has some
         check_presence(table, spec, path, files)
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
-    return Delivery(table, spec, interval, path, files, print_, known, uri, tuple(noted), zone)
+    return Delivery(table, spec, interval, path, files, print_, known, tuple(noted), zone)
 
 
 def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:

@@ -35,7 +35,7 @@ from sluice.gate.gate import Gate
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.hidden_columns import ID, INTERVAL
-from sluice.language.internal import FORGOTTEN
+from sluice.language.internal import FORGOTTEN, INTERVALS
 from sluice.sources.delivery import Arrived, Delivery, arriving, stored_rows
 from sluice.sources.emptied import Emptied
 from sluice.spark.rehearsing import engine_of
@@ -167,7 +167,7 @@ class Replacement:
         inserts = verdict.rows_accepted if is_counted else None
         target = self._target(before, verdict.rows_read, keeps)
         if keeps and not delivery.is_added:  # the offsets of a batch stay valid
-            intervals.withdraw(delivery.intervals_uri, delivery.interval)
+            intervals.withdraw(self._notes, delivery.interval)
         changelog = _changelog(new, old)
         done = write(
             session, self.context, target, changelog, position, self.clock, inserts=inserts
@@ -196,7 +196,7 @@ class Replacement:
             accepted = self._count(session) + done.inserted - done.deleted
         counts = (accepted + bad, accepted, bad, batch)
         noted = intervals.Note(span, delivery.fingerprint, *counts)
-        intervals.record(delivery.intervals_uri, noted)
+        intervals.record(self._notes, noted)
         return replace(
             BatchReport.of(delivery.table.delivered_to, "source", done, self.clock),
             batch=batch,
@@ -212,6 +212,10 @@ class Replacement:
     @property
     def _uri(self) -> str:
         return self.context.lake.uri(self.delivery.table.delivered_to)
+
+    @property
+    def _notes(self) -> str:
+        return self.context.lake.uri(self.delivery.table.id, INTERVALS)
 
     def _old_rows(self, session: SparkSession, before: Head | None) -> DataFrame | None:
         """Return the interval's rows; None if the table surely has none."""

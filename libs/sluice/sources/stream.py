@@ -25,7 +25,7 @@ from sluice.delta.reading.spark_reads import check_feed, feed, snapshot
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost, UsageError
-from sluice.language.internal import ARRIVALS, INTERVALS, internal
+from sluice.language.internal import ARRIVALS, internal
 from sluice.language.interval import Interval
 from sluice.sources.arrivals import ARRIVED, FileStream, file_of
 from sluice.sources.delivery import Delivery, check_presence
@@ -87,7 +87,7 @@ def _deliver(
         f"{CHANGE_TYPE} = 'insert'"
     )
     for arrival in _arrivals(rows):
-        delivery = _delivery(project, stream, arrival)
+        delivery = _delivery(stream, arrival)
         pin = {name: as_of(now, arrival.version).pin}
         yield replace_interval(spark, project, delivery, run, inputs=pin)
 
@@ -112,7 +112,7 @@ def replay_stream(
     rows = rows.where(F.col(ARRIVED).isin(list(moments)))
     rows = rows.withColumn(COMMIT_VERSION, F.lit(now.version))
     arrivals = _as_now(stream, list(_arrivals(rows)))
-    deliveries = [_delivery(project, stream, arrival) for arrival in arrivals]
+    deliveries = [_delivery(stream, arrival) for arrival in arrivals]
     return (replace_interval(spark, project, d, run, inputs=inputs) for d in deliveries)
 
 
@@ -170,11 +170,7 @@ def _arrivals(rows: DataFrame) -> Iterator[_Arrival]:
         yield _Arrival(at, version, tuple(sorted(files, key=lambda f: f.uri)))
 
 
-def _delivery(project: Project, stream: FileStream, arrival: _Arrival) -> Delivery:
+def _delivery(stream: FileStream, arrival: _Arrival) -> Delivery:
     interval = Interval(arrival.at, arrival.at + timedelta(microseconds=1))
-    uri = layout(project).uri(stream.table.id, INTERVALS)
     print_ = landing.fingerprint(arrival.files, str(arrival.version))
-    return Delivery(
-        *(stream.table, stream.spec, interval, stream.path, arrival.files, print_, ()),
-        intervals_uri=uri,
-    )
+    return Delivery(stream.table, stream.spec, interval, stream.path, arrival.files, print_, ())

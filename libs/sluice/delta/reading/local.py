@@ -181,6 +181,11 @@ def spark_schema(table: DeltaTable) -> StructType:
     return nullable(StructType.fromJson(json.loads(table.schema().to_json())))
 
 
+def column_types(rows: DataFrame) -> dict[str, DataType]:
+    """Return the types of columns by name, as they compare with those of a stored table."""
+    return {column.name: column.dataType for column in nullable(rows.schema).fields}
+
+
 def nullable(schema: StructType) -> StructType:
     """Return the same columns without metadata and without NOT NULL, nested ones included.
 

@@ -10,18 +10,15 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
 
 from sluice.changes.diff import CHANGE, diff
 from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import Head, Position
-from sluice.delta.reading.local import nullable, to_arrow
+from sluice.delta.reading.local import column_types, to_arrow
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.unmarking import unmarked
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
-from sluice.delta.writing.commit import (
-    overwrite_arrow,
-)
+from sluice.delta.writing.commit import overwrite_arrow
 from sluice.delta.writing.fence import Committed
 from sluice.delta.writing.schema_evolution import add_columns
 from sluice.engine.batch_report import Clock
@@ -58,7 +55,7 @@ def swap(
         changelog = rows.withColumn(CHANGE, F.lit("insert"))
         return Swapped(write(session, context, target, changelog, position, clock))
     old = snapshot(session, target.uri, before.version, context.limits)
-    had, has = _types(old), _types(rows)
+    had, has = column_types(old), column_types(rows)
     is_wider = all(has.get(name) == type_ for name, type_ in had.items())
     if not is_wider or not set(target.key) <= had.keys():
         with clock.phase("commit"):
@@ -106,7 +103,3 @@ def _widened(
         return by_spark.changelog(cached, counts, has_new_columns=True)
     finally:
         cached.unpersist()
-
-
-def _types(rows: DataFrame) -> dict[str, DataType]:
-    return {f.name: f.dataType for f in nullable(rows.schema).fields}

@@ -9,18 +9,12 @@ from collections.abc import Collection
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from sluice.declare.graph import Table
-from sluice.language.hidden_columns import CARRIED
-from sluice.language.names import RESERVED_PREFIX
+from sluice.declare.table import Table, carried_name
 
 
 def carried(view: Table, source: Table) -> dict[str, str]:
     """Return output column -> input column, for the input's key columns that the view carries."""
-    pairs = {}
-    for name in source.key:
-        hidden = name if name.startswith(RESERVED_PREFIX) else CARRIED + name
-        pairs[name if name in view.key else hidden] = name
-    return pairs
+    return {carried_name(name, view.key): name for name in source.key}
 
 
 def hidden_columns(view: Table, source: Table, present: Collection[str]) -> list[Column]:

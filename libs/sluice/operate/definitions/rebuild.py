@@ -8,15 +8,13 @@ difference. Views over the table follow by that feed; those that can't are rebui
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pyspark.sql.types import StructType
-
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import check_fit
 from sluice.delta.log.position import REBUILD, head_as_found
 from sluice.delta.log.redefinition import is_of_another
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.reading.local import nullable
+from sluice.delta.reading.local import column_types
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.advance import Run, advance_nodes, next_position
 from sluice.engine.batch_report import BatchReport, Clock
@@ -198,12 +196,8 @@ def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
     plan = plan_rebuild(node, context.lake, context.graph, context.limits)
     assert plan.before is not None
     batch = node.batch(context, session, plan, 0)
-    old = snapshot(session, plan.uri, plan.before.version, context.limits).schema
-    return _types(old) == _types(batch.stored(batch.query()).schema)
-
-
-def _types(schema: StructType) -> dict[str, object]:
-    return {f.name: f.dataType for f in nullable(schema).fields}
+    old = snapshot(session, plan.uri, plan.before.version, context.limits)
+    return column_types(old) == column_types(batch.stored(batch.query()))
 
 
 def _report(

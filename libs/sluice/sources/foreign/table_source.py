@@ -74,7 +74,6 @@ class TableSource(NamedTuple):
             *(self.table, self.spec, _instant(versions.at), self.uri, ()),
             fingerprint=versions.fingerprint(),
             replaced=(),
-            intervals_uri=self.intervals_uri,
             message_bytes=commits.bytes,
             topic={} if after is None else versions.plain(),
             after=after or {},

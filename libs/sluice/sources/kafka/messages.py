@@ -56,5 +56,4 @@ class MessageSource(NamedTuple):
             *(self.table, self.spec, Interval(moment, moment + INSTANT), self.topic.topic, ()),
             fingerprint=read,
             replaced=(),
-            intervals_uri=self.intervals_uri,
         )
