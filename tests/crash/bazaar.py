@@ -29,7 +29,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.notes.intervals import notes
 from sluice.delta.places.delta_rs import located, open_table
 from sluice.delta.upkeep.table_invariants import digest
-from sluice.delta.writing import by_spark, file_actions, filing, statistics
+from sluice.delta.writing import statistics
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.language.interval import Interval
 from sluice.operate.upkeep.invariants import digests, faults, versions
@@ -358,8 +358,7 @@ def loaded(config: Path) -> Project:
     """
     changed: dict[str, float] = {}
     is_large = (config / LARGE).exists()
-    for module in (by_spark, file_actions, filing, statistics):
-        module.GROUP_ROWS = 40 if is_large else GROUP_ROWS
+    statistics.GROUP_ROWS = 40 if is_large else GROUP_ROWS
     if is_large:
         changed |= {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000}
         changed |= {"piece_bytes": 2_000, "file_rows": 120}

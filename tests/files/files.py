@@ -7,6 +7,7 @@ from tests.support.landed import Content, write
 
 from sluice.delta.reading.landing import list_files
 from sluice.files.reading import Reading, read
+from sluice.limits import Limits
 from sluice.sources.spec import Source
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ class Files:
 
     def read(self, format_: str, schema: str = SCHEMA, **declared: Any) -> Reading:
         self.spark.conf.set("spark.sql.ansi.enabled", "true")
-        return read(self.spark, source(format_, schema, **declared), list_files(str(self.folder)))
+        spec, files = source(format_, schema, **declared), list_files(str(self.folder))
+        return read(self.spark, spec, files, Limits())
 
     def put(self, **files: Content) -> "Files":
         for name, content in files.items():

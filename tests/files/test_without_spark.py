@@ -22,6 +22,7 @@ from sluice.errors import QualityStop
 from sluice.files.reading import read
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
+from sluice.limits import Limits
 from sluice.sources.spec import Source
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ def _left_to_spark(spec: Source, part: list[Path]) -> Iterator[Path]:
     landed = [file for path in part for file in list_files(str(path))]
     with interpreting(Session()) as session:
         try:
-            read(session, spec, landed).rows.toArrow()  # type: ignore[arg-type]
+            read(session, spec, landed, Limits()).rows.toArrow()  # type: ignore[arg-type]
             return
         except NotHere:
             if len(part) == 1:

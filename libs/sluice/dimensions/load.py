@@ -37,7 +37,7 @@ from sluice.errors import QualityStop
 from sluice.files.reading import Reading, is_of_files, read
 from sluice.gate.gate import Gate
 from sluice.interpreter.presence import is_here, rehearse
-from sluice.language.internal import FORGOTTEN
+from sluice.language.internal import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
 from sluice.spark.rehearsing import engine_of
 from sluice.spark.session import Spark
@@ -166,7 +166,7 @@ def _compile(
 def _read(
     session: SparkSession, context: Context, landed: LandedDimension, pending: PendingFiles
 ) -> Reading:
-    rows = read(session, _resolved(landed), pending.files)
+    rows = read(session, _resolved(landed), pending.files, context.limits)
     reading = Reading(rows.rows, (*pending.warnings, *rows.warnings))
     reading = judged(reading, landed.spec, Gate(landed.table.id, landed.spec.expect).fits)
     notes = noted(context.lake.uri(landed.table.id, FORGOTTEN))
@@ -185,8 +185,9 @@ def _check_usable(landed: LandedDimension, passed: Passed, replaced: Head | None
     if is_whole and verdict.rows_read and not verdict.rows_accepted:
         raise QualityStop(
             f"{landed.table.id}: not one of its {verdict.rows_read:,} rows can be used",
-            hint=f"the dimension stays as it was; `sluice read {landed.table.name}__quarantine` "
-            "shows why; for an empty dimension, deliver a file without rows",
+            hint="the dimension stays as it was; `sluice read "
+            f"{internal(landed.table.name, QUARANTINE)}` shows why; for an empty "
+            "dimension, deliver a file without rows",
         )
 
 

@@ -21,6 +21,7 @@ from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.gate.rules.sql import name, text
 from sluice.language.typed.types import head
+from sluice.limits import Limits
 
 DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
 KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
@@ -43,7 +44,7 @@ class _Layout:
 
 
 def read_csv(
-    session: SparkSession, spec: Declared, heads: Sequence[FileHead]
+    session: SparkSession, spec: Declared, heads: Sequence[FileHead], limits: Limits
 ) -> Iterator[DataFrame]:
     """Yield the rows of files of each layout. Raises ConfigError for nested columns."""
     options = {**DEFAULTS, **spec.options, **KEPT}
@@ -53,7 +54,7 @@ def read_csv(
         columns = tuple(_own_name(spec, *pair) for pair in enumerate(layout.names))
         columns = columns or tuple(spec.types)
         schema = ", ".join(f"{name(c)} STRING" for c in columns)
-        here = read_here(session, group, _cells(session, spec, columns))
+        here = read_here(session, group, _cells(session, spec, columns), limits)
         if here is not None:
             yield of_texts(here, spec, Texts(spec.options), reason=FAULT)
             continue

@@ -23,15 +23,18 @@ from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.files.voids import voided
 from sluice.gate.rules.sql import field_name, text
+from sluice.limits import Limits
 
 FileHeads = Sequence[FileHead]
-FileReader = Callable[[SparkSession, Declared, FileHeads], Iterable[DataFrame]]
+FileReader = Callable[[SparkSession, Declared, FileHeads, Limits], Iterable[DataFrame]]
 
 
-def _json(session: SparkSession, spec: Declared, heads: FileHeads) -> Iterator[DataFrame]:
+def _json(
+    session: SparkSession, spec: Declared, heads: FileHeads, limits: Limits
+) -> Iterator[DataFrame]:
     if not heads:
         return
-    here = read_here(session, heads, lambda some: lines_here(session, spec, some))
+    here = read_here(session, heads, lambda some: lines_here(session, spec, some), limits)
     if here is not None:
         yield of_texts(here, spec, Texts(spec.options, MARK), reason=FAULT)
     else:
@@ -52,9 +55,12 @@ def _decoded(spec: Declared) -> str:
     return f"ltrim('\ufeff', {line})"
 
 
-def _parquet(session: SparkSession, spec: Declared, heads: FileHeads) -> Iterator[DataFrame]:
+def _parquet(
+    session: SparkSession, spec: Declared, heads: FileHeads, limits: Limits
+) -> Iterator[DataFrame]:
     for pairs, group in grouped(heads, lambda h: _stored_types(spec, h)).items():
-        if (found := read_here(session, group, _plainly(session, spec, pairs))) is not None:
+        found = read_here(session, group, _plainly(session, spec, pairs), limits)
+        if found is not None:
             yield converted(found, spec, origin=_origin(group))
             continue
         voids = voided(session, pairs, ddl(spec))
@@ -106,10 +112,11 @@ def _micros(name: str) -> str:
     return f"timestamp_micros(`{name}` div 1000L - {before})"
 
 
-def store(session: SparkSession, spec: Declared) -> DataFrame:
+def store(session: SparkSession, spec: Declared, limits: Limits) -> DataFrame:
     """Read Delta tables, JDBC and other stores: typed rows without files or an order."""
     if spec.format == "delta" and set(spec.options) == {VERSION}:
-        rows = read_version(session, spec.path, int(spec.options[VERSION]), tuple(spec.of_files))
+        version, names = int(spec.options[VERSION]), tuple(spec.of_files)
+        rows = read_version(session, spec.path, version, names, limits)
     else:
         reader = session.read.format(spec.format).options(**spec.options)
         rows = reader.load(spec.path) if spec.path else reader.load()

@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 from sluice.declare.delivered_row import CUT, FILE
 from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.local import hand
+from sluice.delta.reading.spark_reads import check_handed
 from sluice.engine.query.operator import union
 from sluice.errors import UsageError
 from sluice.files.conversion import BLOCK, ROW
@@ -35,7 +36,7 @@ from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.limits import Limits
 from sluice.spark.paths import sees_copies
 
-HANDED = Limits().handed_bytes
+LESS = "deliver less in an interval, or run it on one machine: `master: local[*]`"
 SPARK, NEWEST = b"org.apache.spark.version", b"9"
 JULIAN = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
 PLACE = (
@@ -49,6 +50,7 @@ def read_here(
     session: SparkSession,
     heads: Sequence[FileHead],
     read: Callable[[Sequence[FileHead]], DataFrame],
+    limits: Limits,
 ) -> DataFrame | None:
     """Return the result of `read` in this process; None if Spark should read the files.
 
@@ -61,19 +63,12 @@ def read_here(
         return None
     size, shown = sum(found.file.size for found in heads), heads[0].file.shown
     others = " and others" if len(heads) > 1 else ""
-    if size > HANDED:
-        raise UsageError(
-            f"{shown}{others}: the cluster has no access to this store, and {size:,} bytes are "
-            f"more than Sluice reads for it ({HANDED:,})",
-            hint="nothing was committed; deliver less in an interval, or run it on one machine: "
-            "`master: local[*]`",
-        )
+    check_handed(f"{shown}{others}", size, limits, LESS)
     try:
         return union([read([found]) for found in heads])
     except NotHere as reason:
         raise UsageError(
-            f"{shown}: only Spark can read this ({reason}), and the cluster has no access to "
-            "this store",
+            f"{shown}: only Spark can read this ({reason}), and it has no access to this store",
             hint="nothing was committed; run it on one machine: `master: local[*]`",
         ) from reason
 

@@ -20,6 +20,7 @@ from sluice.errors import QualityStop, Retryable
 from sluice.files.conversion import empty
 from sluice.files.filehead import FileHead, Gone, Unreadable, head_of
 from sluice.files.formats import READERS, store
+from sluice.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,14 @@ class Reading:
     warnings: tuple[str, ...] = ()
 
 
-def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> Reading:
+def read(
+    session: SparkSession, spec: Declared, files: Sequence[LandedFile], limits: Limits
+) -> Reading:
     """Read all rows of the files; of a store without files, all of its rows.
 
     Raises QualityStop if a file lacks a declared column, or has it with another kind of type.
     """
-    return rows_of(session, spec, look(spec, files))
+    return rows_of(session, spec, look(spec, files), limits)
 
 
 def is_of_files(spec: Declared) -> bool:
@@ -67,13 +70,13 @@ def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
     return Look(tuple(files), tuple(heads), tuple(broken))
 
 
-def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
+def rows_of(session: SparkSession, spec: Declared, seen: Look, limits: Limits) -> Reading:
     """Read all rows of checked files; columns that a file lacks are null."""
     none = empty(session, spec)
     if spec.format not in READERS:
         is_there = bool(seen.files) or spec.format != "delta"
-        return Reading(union([none, store(session, spec)]) if is_there else none)
-    parts = [none, *READERS[spec.format](session, spec, seen.heads)]
+        return Reading(union([none, store(session, spec, limits)]) if is_there else none)
+    parts = [none, *READERS[spec.format](session, spec, seen.heads, limits)]
     if seen.broken:
         parts.append(_unreadable(session, seen.broken))
     unread = (f"{file.shown} can't be read: {why}" for file, why in seen.broken)

@@ -31,6 +31,7 @@ from sluice.gate.gate import Gate
 from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
+from sluice.limits import Limits
 from sluice.sources.conflicts import with_conflicts
 from sluice.sources.evolution import taken
 from sluice.sources.landed import landed
@@ -129,7 +130,9 @@ class Arrived:
     reading: Reading
 
 
-def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> Arrived:
+def arriving(
+    session: SparkSession, delivery: Delivery, before: Head | None, limits: Limits
+) -> Arrived:
     """Return the delivery's rows with their reasons and, if deliveries are kept, their POSITION.
 
     `before`: the head of their table, whose columns they then also have.
@@ -138,7 +141,7 @@ def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> 
     seen = look(spec, delivery.files)
     more = taken(session, spec, seen.heads, columns_at(before))
     wide = spec.model_copy(update={"columns": (*spec.columns, *more.columns)})
-    found = rows_of(session, wide, seen)
+    found = rows_of(session, wide, seen, limits)
     rows = found.rows
     if spec.time and not delivery.spec.has_pattern and spec.delivery == "interval":
         rows = rows.where(_of_interval(spec.time, delivery.interval))

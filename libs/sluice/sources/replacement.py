@@ -96,7 +96,7 @@ class Replacement:
     def _rehearsed(self, session: SparkSession) -> None:
         """Compute what `made` computes, of files without rows. Raises NotHere."""
         table, spec = self.delivery.table, self.delivery.spec
-        found = arriving(session, self.delivery, self.before)
+        found = arriving(session, self.delivery, self.before, self.context.limits)
         self._compile(session, found.reading, found.delivery)
         gate = Gate(table.id, table.expect, spec.key)
         gate.check(gate.split(found.reading.rows))
@@ -122,7 +122,7 @@ class Replacement:
             found = (
                 Arrived(self.delivery, Reading(self.arrived(session)))
                 if self.arrived
-                else arriving(session, self.delivery, self.before)
+                else arriving(session, self.delivery, self.before, self.context.limits)
             )
         return replace(self, delivery=found.delivery).finish(session, found.reading, stamps)
 

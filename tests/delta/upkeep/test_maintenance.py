@@ -23,7 +23,8 @@ from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.unmarking import drop_before
 from sluice.delta.upkeep.vacuum import committed_at, vacuum
 from sluice.delta.writing import by_spark, fence
-from sluice.delta.writing.filing import GROUP_ROWS, is_in_order
+from sluice.delta.writing.filing import is_in_order
+from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits
 
 if TYPE_CHECKING:

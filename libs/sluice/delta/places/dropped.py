@@ -12,7 +12,7 @@ from sluice.delta.places.folders import move, remove
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.places.small_files import SmallFiles
-from sluice.language.internal import DROPPED, FORGOTTEN, MARK, NOTES, internal
+from sluice.language.internal import DROPPED, FORGOTTEN, NOTES, declared, internal
 
 KEPT = timedelta(days=7)
 TIME = "%Y%m%dT%H%M%SZ"
@@ -68,8 +68,7 @@ def folders_in(lake: LakeLayout, name: str) -> list[str]:
 
 
 def _is_note(folder: str) -> bool:
-    table = folder.partition(MARK)[0]
-    return folder in {internal(table, note) for note in NOTES}
+    return folder in {internal(declared(folder), note) for note in NOTES}
 
 
 def _notes(lake: LakeLayout) -> SmallFiles:

@@ -29,7 +29,7 @@ def names_in(lake: LakeLayout) -> set[str]:
 
     Dropping a table leaves these notes.
     """
-    notes = f"{MARK}{FORGOTTEN}"
+    notes = internal("", FORGOTTEN)
     return {declared(table_id) for table_id in stored(lake) if not table_id.endswith(notes)}
 
 

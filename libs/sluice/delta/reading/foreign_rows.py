@@ -29,7 +29,6 @@ from sluice.interpreter.presence import is_here
 from sluice.interpreter.refusals import NotHere
 from sluice.limits import Limits
 
-LIMITS = Limits()
 ELSEWHERE = re.compile("[a-z0-9]+:/")  # how an address begins
 KNOWN = {"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
@@ -58,7 +57,7 @@ def read_part(
 
 
 def read_version(
-    session: SparkSession, uri: str, version: int, names: Sequence[str], limits: Limits = LIMITS
+    session: SparkSession, uri: str, version: int, names: Sequence[str], limits: Limits
 ) -> DataFrame:
     """Return the named columns of a version's rows, those that it has."""
     part = WeightedFiles(version, bytes=table_size(uri, version).bytes)

@@ -39,6 +39,7 @@ PROPERTIES: Mapping[str, str] = {
     "delta.enableExpiredLogCleanup": "false",
     **CHECKPOINTS,
 }
+DISK = "keep tables of this size in a lake on a disk"
 
 
 def create(
@@ -75,7 +76,7 @@ def snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> D
     if is_here(session) and size <= limits.narrowed_bytes:
         return narrowed_snapshot(session, uri, version)
     if not is_here(session) and not takes_spark(uri):
-        _check_handed(uri, size, limits)
+        check_handed(uri, size, limits, DISK)
         return local_snapshot(session, uri, version, limits)
     return session.read.format("delta").option("versionAsOf", version).load(uri)
 
@@ -89,19 +90,19 @@ def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits)
     if size <= most and has_local_feed(uri, upto):
         return local_feed(session, uri, after, upto)
     if not is_here(session) and not takes_spark(uri):
-        _check_handed(uri, size, limits)
+        check_handed(uri, size, limits, DISK)
         return local_feed(session, uri, after, upto)
     reader = session.read.format("delta").option("readChangeFeed", "true")
     return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
 
 
-def _check_handed(uri: str, size: int, limits: Limits) -> None:
-    """Raise UsageError if this process can't read so much for Spark."""
+def check_handed(what: str, size: int, limits: Limits, hint: str) -> None:
+    """Raise UsageError, with a hint of what to do, if this process can't read so much for Spark."""
     if size > limits.handed_bytes:
         raise UsageError(
-            f"{uri}: Spark has no access to this store, and {size:,} bytes are more than Sluice "
+            f"{what}: Spark has no access to this store, and {size:,} bytes are more than Sluice "
             f"reads for it ({limits.handed_bytes:,})",
-            hint="nothing was committed; keep tables of this size in a lake on a disk",
+            hint=f"nothing was committed; {hint}",
         )
 
 

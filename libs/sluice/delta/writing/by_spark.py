@@ -17,11 +17,11 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.spark_commits import check_spark_may_commit
 from sluice.delta.reading.local import plain
+from sluice.delta.writing import statistics
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
 from sluice.delta.writing.filing import in_order
 from sluice.delta.writing.merge import check_applied, merge_spark
 from sluice.delta.writing.merge_bounds import arrow_bounds, spark_bounds
-from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits
 
 _TXN = "spark.databricks.delta.write"
@@ -116,7 +116,7 @@ class SparkCommit:
         """
         uri = self.before.uri
         check_spark_may_commit(self.session, uri)
-        settings = {_METADATA: self.position.to_json(), _ROW_GROUP: str(GROUP_ROWS)}
+        settings = {_METADATA: self.position.to_json(), _ROW_GROUP: str(statistics.GROUP_ROWS)}
         with lost_race_of(uri, self.before.version), _set(self.session, settings):
             rows = self.session.read.format("delta").load(uri)  # no version: the transaction's
             writer = filed(rows.where(F.expr(where)) if where else rows).write.format("delta")
@@ -161,7 +161,7 @@ class SparkCommit:
                 f"{_TXN}.txnAppId": self.before.table,
                 f"{_TXN}.txnVersion": str(mine.batch),
                 _METADATA: mine.to_json(),
-                _ROW_GROUP: str(GROUP_ROWS),
+                _ROW_GROUP: str(statistics.GROUP_ROWS),
                 **_NO_VECTORS,
             }
             with _set(self.session, settings):

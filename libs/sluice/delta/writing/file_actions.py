@@ -19,8 +19,9 @@ from pyroaring import BitMap64
 
 from sluice.delta.log.actions import Action
 from sluice.delta.log.vectors import vector_of
+from sluice.delta.writing import statistics
 from sluice.delta.writing.encoding import repeated
-from sluice.delta.writing.statistics import GROUP_ROWS, has_exact_statistics, statistics_of
+from sluice.delta.writing.statistics import has_exact_statistics, statistics_of
 
 FEED = "_change_data"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # Delta's word for null in a path
@@ -83,9 +84,9 @@ def fed(folder: str, rows: pa.Table, partition: Partition) -> Action:
 
 def marked(file: Action, gone: BitMap64, *, changes: bool) -> Action:
     """Return the action of a file with all removed rows marked."""
-    statistics = json.dumps({**json.loads(file["stats"]), "tightBounds": False})
+    known = json.dumps({**json.loads(file["stats"]), "tightBounds": False})
     vector = vector_of(gone)
-    changed = {"dataChange": changes, "stats": statistics, "deletionVector": vector}
+    changed = {"dataChange": changes, "stats": known, "deletionVector": vector}
     return {"add": {**file, **changed}}
 
 
@@ -104,7 +105,7 @@ def written(folder: str, name: str, rows: pa.Table) -> int:
     pq.write_table(
         rows,
         path,
-        row_group_size=GROUP_ROWS,
+        row_group_size=statistics.GROUP_ROWS,
         write_statistics=[f.name for f in rows.schema if has_exact_statistics(f.type)],
         use_dictionary=repeated(rows),
         store_schema=False,

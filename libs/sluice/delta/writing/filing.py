@@ -23,7 +23,7 @@ from sluice.delta.log.opened import opened
 from sluice.delta.log.vectors import file_name, kept_rows
 from sluice.delta.places.delta_rs import files_below
 from sluice.delta.reading.local import plain
-from sluice.delta.writing.statistics import GROUP_ROWS
+from sluice.delta.writing import statistics
 from sluice.language.hidden_columns import CARRIED
 from sluice.language.names import RESERVED_PREFIX
 from sluice.limits import Limits
@@ -118,7 +118,7 @@ def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
         with filesystem.open_input_file(path) as source:
             footer = pq.read_metadata(source)
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        if any(group.num_rows > GROUP_ROWS for group in groups):
+        if any(group.num_rows > statistics.GROUP_ROWS for group in groups):
             return False
         spans += [span for group in groups for span in _spans(group, column)]
     return all(one[1] <= other[0] for one, other in pairwise(sorted(spans)))

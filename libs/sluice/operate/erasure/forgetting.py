@@ -30,7 +30,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable
 from sluice.gate.outcomes import history
 from sluice.language.hidden_columns import INTERVAL
-from sluice.language.internal import DROPPED, INTERVALS, QUARANTINE, REBUILT
+from sluice.language.internal import DROPPED, INTERVALS, QUARANTINE, REBUILT, internal
 from sluice.operate.definitions.dependents import dropped_from, looks_up
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import delivering
@@ -121,7 +121,7 @@ class Forgetting:
         """Delete quarantined rows of the subjects, and correct the counts of deliveries."""
         uri = layout(self.project).uri
         if count := without(uri(self.table.id, QUARANTINE), self.sought):
-            yield self._done(f"{self.table.id}__{QUARANTINE}", "rows deleted", count)
+            yield self._done(internal(self.table.id, QUARANTINE), "rows deleted", count)
         intervals.recount(uri(self.table.id, INTERVALS), self._left)
 
     def _left(self) -> intervals.Counts:

@@ -22,13 +22,13 @@ from sluice.delta.upkeep.vacuum import committed_at
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import SluiceError
-from sluice.language.internal import declared
+from sluice.language.internal import ARRIVALS, INTERVALS, QUARANTINE, declared, internal
 from sluice.operate.delivering import delivering
 from sluice.operate.upkeep.guard import consumers
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.read.status import missing
 
-NOTES = ("quarantine", "intervals", "arrivals")
+NOTES = (QUARANTINE, INTERVALS, ARRIVALS)
 MISSING = "missing-intervals"
 UNDECLARED = "undeclared"
 LEFT = "left-behind"
@@ -89,7 +89,7 @@ def strangers(project: Project) -> list[Finding]:
 
 def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding]:
     kept = {k.table for k in kept_in(table, project)}
-    for table_id in (*kept, *(f"{table.id}__{note}" for note in NOTES)):
+    for table_id in (*kept, *(internal(table.id, note) for note in NOTES)):
         uri = layout(project).uri(table_id)
         if not exists(uri):
             continue

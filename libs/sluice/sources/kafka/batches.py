@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sluice.delta.notes.intervals import Note
 from sluice.errors import DeliveriesLost
+from sluice.language.internal import INTERVALS, internal
 from sluice.sources.kafka.client.message import Message
 
 INSTANT = timedelta(microseconds=1)
@@ -78,8 +79,8 @@ def _read(note: Note, topic_id: str, table: str) -> list[tuple[str, tuple[int, i
     except (ValueError, TypeError, KeyError, AttributeError):
         raise DeliveriesLost(
             f"{table}: the record of the batch of {note.interval.start.isoformat()} in "
-            f"{table}__intervals does not say which offsets it has read: an earlier Sluice wrote "
-            f"it: {note.files[:SHOWN]!r}",
+            f"{internal(table, INTERVALS)} does not say which offsets it has read: an earlier "
+            f"Sluice wrote it: {note.files[:SHOWN]!r}",
             hint=f"run `sluice rebuild {table} --as-landed`: it takes all that the topic still has "
             "and notes it again; backfills work from then on",
         ) from None
