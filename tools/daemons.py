@@ -93,7 +93,7 @@ class Daemons:
             note.unlink(missing_ok=True)
 
     def log(self, name: str) -> Path:
-        """Where a daemon's output goes."""
+        """Return the file that takes a daemon's output."""
         return self.folder / f"{name}.log"
 
     def _is_marked(self, process: psutil.Process) -> bool:

@@ -46,7 +46,7 @@ STEPS = {
     "airflow": (
         *("tests/airflow/test_dag_factory.py", "tests/airflow/test_imports.py"),
         *("tests/airflow/test_timetable.py", "tests/airflow/test_outcome.py"),
-        *("tests/airflow/test_alerts.py", "tests/airflow/test_environments.py"),
+        *("tests/airflow/test_alerts.py", "tests/airflow/test_installed.py"),
     ),
     "dbt": ("tests/dbt",),
 }

@@ -19,7 +19,12 @@ TEXTS = {
 
 
 def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
-    texts = ((path.name, path.read_text()) for path in (ROOT / "libs").rglob("*.py"))
+    modules = (
+        path
+        for folder in ("libs", "jobs", "dags", "tools")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+    texts = ((path.name, path.read_text()) for path in modules)
     assert [(name, said[0]) for name, text in texts for said in BEGINS_LATE.finditer(text)] == []
 
 

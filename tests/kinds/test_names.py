@@ -4,8 +4,9 @@ A name that only a kind has may not occur outside at all. A name that is also a 
 the sections of a file, may, but not as the name of a kind: as the value of something called kind
 or section, in a comparison with it or an argument of it, in a test of classes, or after `is_`.
 Nor may code ask whether a declaration has a field, because only some kinds have it. The folder of
-a kind names no other, except in two cases: a view in SQL becomes views of other kinds, and a lookup
-and a view of dimensions refer to each other.
+a kind names no other, except in three cases: a view in SQL becomes views of other kinds, a lookup
+and a view of dimensions refer to each other, and a message may suggest a kind that is a word of
+SQL.
 """
 
 import ast

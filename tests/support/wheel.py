@@ -30,7 +30,7 @@ def built(folder: Path) -> str:
     return str(wheel)
 
 
-def environment(folder: Path, *packages: str, extra: str = "") -> Path:
+def virtualenv(folder: Path, *packages: str, extra: str = "") -> Path:
     """The commands of a new environment: Sluice with one extra, other packages without theirs."""
     run(UV, "venv", "--python", sys.executable, str(folder / "venv"), cwd=folder)
     install = (UV, "pip", "install", "--offline", "--no-deps", "--python", str(folder / "venv"))

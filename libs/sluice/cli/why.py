@@ -14,7 +14,7 @@ from sluice.read.lake import Lake
 from sluice.read.naming import Given, naming_options, row_of
 from sluice.read.origin import Origin, ReflectedVersions, origin
 from sluice.read.stored.commits import Commit
-from sluice.terminal.options import format_option, lake_options, version_option
+from sluice.terminal.options import format_option, lake_options, partition_value, version_option
 from sluice.terminal.output import Format, counted, print_table, write_json, write_record
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
         key: tuple[str, ...], keys: tuple[str, ...], partition: tuple[str, ...], **values: Any
     ) -> Any:
         others = {name: values.pop(name) for name in known}
-        given = Given.of((*key, *keys), dict(map(_pair, partition)), others)
+        given = Given.of((*key, *keys), dict(map(partition_value, partition)), others)
         if given == Given():
             raise UsageError("no row is given", hint="give its KEY; --help shows other ways")
         return command(given=given, **values)
@@ -100,13 +100,6 @@ def why(
         if found.reads:
             print_table(("source", "version", "run", "at"), _lines(found.reads), "newly read")
         _print(_sources(changelog, row) if walks else [], rows)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    column, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"--partition {text!r}: write column=value")
-    return column, value
 
 
 def _sources(changelog: Changelog, row: KeyRange) -> "list[ContributingRows]":

@@ -20,7 +20,7 @@ from sluice.files.here import read_here
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.gate.rules.sql import name, text
-from sluice.language.typed.types import head
+from sluice.language.typed.types import base_name
 from sluice.limits import Limits
 
 DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
@@ -48,7 +48,7 @@ def read_csv(
 ) -> Iterator[DataFrame]:
     """Yield the rows of files of each layout. Raises ConfigError for nested columns."""
     options = {**DEFAULTS, **spec.options, **KEPT}
-    if nested := [c.name for c in spec.columns if head(c.type) in NESTED]:
+    if nested := [c.name for c in spec.columns if base_name(c.type) in NESTED]:
         raise ConfigError([f"{spec.name}: CSV holds no nested values: {', '.join(nested)}"])
     for layout, group in grouped(heads, _Layout.of).items():
         columns = tuple(_own_name(spec, *pair) for pair in enumerate(layout.names))

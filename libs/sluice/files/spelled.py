@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sluice.gate.rules.sql import every, field_name, text
 from sluice.language.typed import spellings
 from sluice.language.typed.spellings import spelling
-from sluice.language.typed.types import INTEGERS, head
+from sluice.language.typed.types import INTEGERS, base_name
 
 FORMATS = {
     "DATE": "dateFormat",
@@ -117,7 +117,7 @@ class Texts:
         return (_trimmed, *self._spelled(type_))
 
     def _spelled(self, type_: str) -> tuple[TextStep, ...]:
-        kind = head(type_)
+        kind = base_name(type_)
         if kind == "TIMESTAMP":
             return (lambda sql: _instant(sql, self.options.get("timeZone", "")),)
         steps: tuple[TextStep, ...] = (

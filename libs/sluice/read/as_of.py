@@ -6,7 +6,6 @@ reflects a state if the rows that it was made from are those that its inputs hav
 Cost: every commit of each table from now back to the versions that are chosen.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -16,14 +15,12 @@ from sluice.declare.graph import Graph
 from sluice.delta.log.actions import Log
 from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import exists
-from sluice.delta.log.position import Pin, Position
+from sluice.delta.log.position import Frontier, Pin, Position, oldest
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time, show
 from sluice.read.stored.past import Past
 from sluice.read.stored.snapshot import open_delta
-
-SourceVersions = Mapping[str, int]  # of each source, the version that gave it its rows
 
 
 @dataclass
@@ -35,9 +32,9 @@ class AsOf:
 
     lake: LakeLayout
     moment: datetime
-    state: SourceVersions = field(default_factory=dict)
+    state: Frontier = field(default_factory=dict)
     _pasts: dict[str, Past | None] = field(default_factory=dict)
-    _reflected: dict[tuple[str, int], SourceVersions | None] = field(default_factory=dict)
+    _reflected: dict[tuple[str, int], Frontier | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, lake: LakeLayout, graph: Graph, moment: str | datetime) -> "AsOf":
@@ -73,15 +70,15 @@ class AsOf:
         while True:
             found = {t: chosen[1] for t in tables if (chosen := self._newest(t))}
             is_short = self.state and len(found) < len(tables)
-            state = {} if is_short else _least(found.values())  # start again without some tables
+            state = {} if is_short else oldest(found.values())  # start again without some tables
             if state == self.state:
                 return
             tables, self.state, self._reflected = list(found), state, {}
 
-    def _agrees(self, reflected: SourceVersions) -> bool:
+    def _agrees(self, reflected: Frontier) -> bool:
         return all(self.state.get(s, version) == version for s, version in reflected.items())
 
-    def _newest(self, table_id: str) -> tuple[int, SourceVersions] | None:
+    def _newest(self, table_id: str) -> tuple[int, Frontier] | None:
         """Return a table's newest version that is not ahead of the state, and what it reflects."""
         past = self._past(table_id)
         for version, position in past.made() if past else ():
@@ -90,22 +87,22 @@ class AsOf:
                 return version, reflected
         return None
 
-    def _reflects(self, table_id: str, version: int, position: Position) -> SourceVersions | None:
+    def _reflects(self, table_id: str, version: int, position: Position) -> Frontier | None:
         """Return the newest state that the rows of a version reflect; None if it is ahead."""
         if (table_id, version) not in self._reflected:
             self._reflected[table_id, version] = self._found(table_id, version, position)
         return self._reflected[table_id, version]
 
-    def _found(self, table_id: str, version: int, position: Position) -> SourceVersions | None:
+    def _found(self, table_id: str, version: int, position: Position) -> Frontier | None:
         past = self._past(table_id)
         if past and not position.inputs:
             made = past.data_version(version)
             return {table_id: made} if made <= self.state.get(table_id, made) else None
         parts = [self._through(name, pin) for name, pin in position.inputs.items()]
         known = [part for part in parts if part is not None]
-        return _least(known) if len(known) == len(parts) else None
+        return oldest(known) if len(known) == len(parts) else None
 
-    def _through(self, table_id: str, pin: Pin) -> SourceVersions | None:
+    def _through(self, table_id: str, pin: Pin) -> Frontier | None:
         """Return the newest state at which an input has the rows that were read of it."""
         past = self._past(table_id)
         if past is None or not past.holds(pin):
@@ -138,12 +135,3 @@ class AsOf:
             "same state of its sources as the other tables then did",
             hint=f"`--version` reads {name!r} alone; `sluice status` shows which tables lag",
         )
-
-
-def _least(states: Iterable[SourceVersions]) -> SourceVersions:
-    """Return the older version of each source that several states name."""
-    least: dict[str, int] = {}
-    for state in states:
-        for source, version in state.items():
-            least[source] = min(version, least.get(source, version))
-    return least

@@ -151,12 +151,9 @@ def arriving(
 
 
 def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
-    """Add the source's own objections to the reasons of rows that were read."""
+    """Add the source's own objections; of deliveries that are kept, also places and conflicts."""
     spec = delivery.spec
-    reasons = [F.col(REASON), *time_reasons(spec, delivery.interval)]
-    if spec.change:
-        reasons.append(unknown_word(spec.change))
-    known = rows.withColumn(REASON, F.coalesce(*reasons))
+    known = objected(rows, spec, delivery.interval)
     if not spec.keeps_deliveries:
         return known.drop(BLOCK, ROW)
     rows = placed(known, spec.key)
@@ -190,7 +187,15 @@ def _of_interval(time: str, interval: Interval) -> Column:
     return at.isNull() | ((at >= F.lit(interval.start)) & (at < F.lit(interval.end)))
 
 
-def time_reasons(spec: Source, interval: Interval) -> list[Column]:
+def objected(rows: DataFrame, spec: Source, interval: Interval) -> DataFrame:
+    """Add the source's own objections to the reasons of rows that were read."""
+    reasons = [F.col(REASON), *_time_reasons(spec, interval)]
+    if spec.change:
+        reasons.append(unknown_word(spec.change))
+    return rows.withColumn(REASON, F.coalesce(*reasons))
+
+
+def _time_reasons(spec: Source, interval: Interval) -> list[Column]:
     """Return the objections to a row's event time."""
     if not spec.time:
         return []

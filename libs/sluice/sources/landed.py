@@ -8,6 +8,7 @@ from sluice.declare.table import Table
 from sluice.delta.notes.intervals import Note
 from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
+from sluice.language import path_pattern
 from sluice.language.interval import Interval
 from sluice.sources.spec import Source
 
@@ -24,7 +25,7 @@ def path_of(project: Project, table: Table, interval: Interval) -> str:
     """Return the path at which an interval's files lie."""
     spec, zone = table.spec, project.pipelines[table.pipeline].timezone
     assert isinstance(spec, Source)
-    return project.resolve(landing.interval_path(spec.path, interval, zone))
+    return project.resolve(path_pattern.path_of(spec.path, interval, zone))
 
 
 def changed(

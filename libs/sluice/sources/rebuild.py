@@ -41,6 +41,7 @@ from sluice.sources.delivery import plan_delivery
 from sluice.sources.foreign.ingest import ingest_table
 from sluice.sources.ingest import replace_interval
 from sluice.sources.kafka.ingest import ingest_topic
+from sluice.sources.landed import path_of
 from sluice.sources.spec import Source, is_topic
 from sluice.spark.session import Spark
 
@@ -180,7 +181,7 @@ def _check_files(
     zone = project.pipelines[table.pipeline].timezone
     changed = []
     for delivery in delivered:
-        path = project.resolve(landing.interval_path(spec.path, delivery.interval, zone))
+        path = path_of(project, table, delivery.interval)
         files = landing.delivered(path, table.id)
         prints = {landing.fingerprint(files, d) for d in made | {definition_of_deliveries(table)}}
         are_taken = as_landed and (files or not delivery.rows_read)

@@ -27,6 +27,14 @@ def choose_once(context: click.Context, option: click.Parameter, value: Any) -> 
     )
 
 
+def partition_value(text: str) -> tuple[str, str]:
+    """Return the column and the value of a `--partition`. Raises UsageError without a `=`."""
+    column, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--partition {text!r}: write column=value")
+    return column, value
+
+
 version_option = click.option(
     "--version", type=int, callback=choose_once, help="Read the table as of this version."
 )

@@ -3,7 +3,7 @@
 from sluice.declare.declared import Declared
 from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.language.names import RESERVED_PREFIX, unknown
-from sluice.language.typed.types import head
+from sluice.language.typed.types import base_name
 
 
 def check_columns(spec: Declared, mistakes: TableMistakes) -> None:
@@ -22,7 +22,7 @@ def _check_change_column(column: str, spec: Declared, mistakes: TableMistakes) -
         mistakes.add(
             ("change", "column"), f"{column} holds the row's operation, so it can't be a key"
         )
-    if head(spec.types.get(column, "STRING")) not in ("STRING", "CHAR", "VARCHAR"):
+    if base_name(spec.types.get(column, "STRING")) not in ("STRING", "CHAR", "VARCHAR"):
         type_ = spec.types[column]
         mistakes.add(
             ("change", "column"), f"{column} is {type_}; the column of `change` must be a STRING"

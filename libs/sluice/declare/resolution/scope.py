@@ -11,7 +11,13 @@ from sluice.language.names import unknown
 from sluice.language.typed.families import is_orderable
 from sluice.language.typed.inference import ColumnTypes, infer, is_interval
 from sluice.language.typed.rules import aggregate_problem, problems
-from sluice.language.typed.types import EVENT_TIMES, UNORDERED, head, inner_types, struct_fields
+from sluice.language.typed.types import (
+    EVENT_TIMES,
+    UNORDERED,
+    base_name,
+    inner_types,
+    struct_fields,
+)
 
 SelectedColumns = Mapping[str, Expression]
 Review = Callable[[Expectation, ColumnTypes], Iterable[str]]  # a further check of expectations
@@ -131,7 +137,7 @@ class Scope:
         """Note a time column that is missing or isn't a time."""
         self.check_names([column], mistakes, *where)
         type_ = self.columns.get(column, "")
-        if type_ and head(type_) not in EVENT_TIMES:
+        if type_ and base_name(type_) not in EVENT_TIMES:
             mistakes.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
 
     def check_select(self, select: SelectedColumns | None, mistakes: TableMistakes) -> None:
@@ -169,19 +175,19 @@ class Scope:
         self, text: str, type_: str, mistakes: TableMistakes, where: Where
     ) -> None:
         if not is_orderable(type_):
-            what = f"a {head(type_)}" if head(type_) in UNORDERED else type_
+            what = f"a {base_name(type_)}" if base_name(type_) in UNORDERED else type_
             mistakes.add(where, f"{text} is {what}, which has no order and can't be a key")
 
 
 def _field_problem(column: str, type_: str, fields: Sequence[str]) -> str:
     """Return the mistake in `column.field.field`; '' if its type is unknown."""
     for i, name in enumerate(fields):
-        if head(type_) == "ARRAY":
+        if base_name(type_) == "ARRAY":
             (type_,) = inner_types(type_)
-        if head(type_) in ("", "MAP", "VARIANT"):
+        if base_name(type_) in ("", "MAP", "VARIANT"):
             return ""
         outer = ".".join([column, *fields[:i]])
-        if head(type_) != "STRUCT":
+        if base_name(type_) != "STRUCT":
             return f"'{outer}.{'.'.join(fields[i:])}': {outer} is {type_}, it has no fields"
         known = dict(struct_fields(type_))
         if name.lower() not in known:

@@ -6,7 +6,7 @@ no Spark.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from threading import Lock
@@ -29,6 +29,7 @@ UPKEEP = frozenset(
     {"compact", "seal", "vacuum", "expiry"}
 )  # kinds of commits that don't come from batches
 MOST_KEPT = 512
+Frontier = Mapping[str, int]  # of each ancestor source, the version that a table reflects
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Position:
     definition: str = ""
     inputs: Pins = field(default_factory=dict)
     references: Pins = field(default_factory=dict)
-    frontier: Mapping[str, int] = field(default_factory=dict)
+    frontier: Frontier = field(default_factory=dict)
     run: str = ""
     horizon: datetime | None = None
     stored_from: datetime | None = None
@@ -354,3 +355,12 @@ def _anew(uri: str) -> str:
         f"run `sluice rebuild {table_at(uri)}`: it recomputes the table from its inputs or files, "
         f"and commits only what differs"
     )
+
+
+def oldest(frontiers: Iterable[Frontier]) -> Frontier:
+    """Return the older version of each source that several frontiers name."""
+    least: dict[str, int] = {}
+    for frontier in frontiers:
+        for source, version in frontier.items():
+            least[source] = min(version, least.get(source, version))
+    return least

@@ -62,7 +62,7 @@ def unfinished(lake: LakeLayout) -> list[str]:
     for name in folders(lake.root):
         folder = place(lake.root, name)
         kept = {CLAIM, (claimed(folder) or "").rpartition("/")[2]}
-        copied.sweep(folder, kept)
+        copied.remove_abandoned(folder, kept)
         found += [f"{ENVIRONMENTS}/{name}/{one}" for one in copied.left(folder) if one not in kept]
     return found
 

@@ -34,7 +34,7 @@ def copies(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Share]]:
 
     The copying returns false if one of the tables changed meanwhile.
     """
-    sweep(folder)
+    remove_abandoned(folder)
     beside = LakeLayout(f"{folder}/{uuid4().hex}")
     try:
         yield beside, lambda table_ids: share(lake, beside, table_ids)
@@ -42,7 +42,7 @@ def copies(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Share]]:
         remove(beside.root)
 
 
-def sweep(folder: str, kept: Collection[str] = ()) -> None:
+def remove_abandoned(folder: str, kept: Collection[str] = ()) -> None:
     """Remove the lakes in a folder that were begun long ago, except those to be kept."""
     for name, began in _begun(folder):
         if name in kept:

@@ -21,7 +21,7 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import stored
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.places.overlay import overlay, sweep
+from sluice.delta.places.overlay import overlay, remove_abandoned
 from sluice.delta.places.small_files import SmallFiles
 from sluice.errors import UsageError
 from sluice.language.internal import PREVIEWS
@@ -115,7 +115,7 @@ def drop(lake: LakeLayout, name: str) -> None:
     leaving.mkdir(exist_ok=True)
     Path(there).rename(leaving / uuid4().hex)
     passing("dropping", name)
-    sweep(leaving)
+    remove_abandoned(leaving)
 
 
 def expire(lake: LakeLayout, now: datetime) -> list[str]:

@@ -61,10 +61,10 @@ def previews(lake: LakeLayout) -> list[str]:
     In an object store, a preview's remains count as running for a day.
     """
     if "://" in lake.root:
-        copied.sweep(_previews(lake))
+        copied.remove_abandoned(_previews(lake))
         return copied.left(_previews(lake))
     folder = Path(_previews(lake))
-    sweep(folder)
+    remove_abandoned(folder)
     return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
 
@@ -72,7 +72,7 @@ def _previews(lake: LakeLayout) -> str:
     return f"{lake.root}/{PREVIEWS}"
 
 
-def sweep(folder: Path) -> list[str]:
+def remove_abandoned(folder: Path) -> list[str]:
     """Remove the folders that no process holds any more, and return their names."""
     gone = []
     for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -90,7 +90,7 @@ def _own_folder(folder: Path) -> Iterator[Path]:
     mine = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(mine, fcntl.LOCK_EX)  # nobody sweeps between the next two lines
-        sweep(folder)
+        remove_abandoned(folder)
         root = folder / uuid4().hex
         root.mkdir()
         held = lock(root)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
-from zoneinfo import ZoneInfo
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
@@ -21,7 +20,6 @@ from sluice.delta.places.delta_rs import is_table, located, open_table, uri_of
 from sluice.delta.places.faults import store_fault
 from sluice.delta.places.landed_files import LandedFile, local_path
 from sluice.errors import Retryable, StoreRefused, UsageError
-from sluice.language.interval import Interval
 
 
 @dataclass(frozen=True)
@@ -31,14 +29,6 @@ class LandedTable:
     identity: str
     version: int
     files: tuple[LandedFile, ...]
-
-
-def interval_path(path: str, interval: Interval, timezone: str) -> str:
-    """Fill the placeholders of `path` from the interval, in the schedule's zone."""
-    zone = ZoneInfo(timezone)
-    return path.format(
-        interval_start=interval.start.astimezone(zone), interval_end=interval.end.astimezone(zone)
-    )
 
 
 def list_files(path: str) -> list[LandedFile]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
@@ -40,12 +40,7 @@ def spark_bounds(before: Head, rows: DataFrame, key: Sequence[str]) -> list[str]
     filed = set(table.metadata().partition_columns)
     whole = [c for c in key if isinstance(rows.schema[c].dataType, IntegralType)]
     wanted = [
-        F.struct(
-            F.min(f"`{c}`").alias("least"),
-            F.max(f"`{c}`").alias("most"),
-            F.bool_or(F.col(f"`{c}`").isNull()).alias("has_null"),
-            *([F.collect_set(f"`{c}`").alias("values")] if c in filed else []),
-        ).alias(c)
+        extremes(c, *([F.collect_set(f"`{c}`").alias("values")] if c in filed else [])).alias(c)
         for c in whole
     ]
     found = rows.agg(*wanted).collect()[0].asDict(recursive=True) if wanted else {}
@@ -54,6 +49,13 @@ def spark_bounds(before: Head, rows: DataFrame, key: Sequence[str]) -> list[str]
         for name, b in found.items()
         if not b["has_null"]
     ]
+
+
+def extremes(column: str, *more: Column) -> Column:
+    """Return a column's least and greatest value, and `has_null`, as one struct of a query."""
+    has_null = F.bool_or(F.col(f"`{column}`").isNull()).alias("has_null")
+    least, most = F.min(f"`{column}`").alias("least"), F.max(f"`{column}`").alias("most")
+    return F.struct(least, most, has_null, *more)
 
 
 def _bound(column: str, spans: Sequence[KeyBounds], values: Sequence[int] | None) -> str:

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StringType
 
 from sluice.changes.trees import balanced
-from sluice.language.typed.types import INTEGERS, head
+from sluice.delta.writing.merge_bounds import extremes
+from sluice.language.typed.types import INTEGERS, base_name
 from sluice.limits import Limits
 
 _ORDERED = (IntegralType, DecimalType, DateType, StringType)
@@ -31,15 +32,8 @@ def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Col
     few = touched.select(*[f"`{c}`" for c in columns]).distinct().limit(most + 1).collect()
     if len(few) <= most:
         return balanced(Column.__or__, [F.lit(False), *map(_exactly, few)])
-    extremes = [
-        F.struct(
-            F.min(f"`{c}`").alias("least"),
-            F.max(f"`{c}`").alias("most"),
-            F.bool_or(F.col(f"`{c}`").isNull()).alias("has_null"),
-        ).alias(f"b{i}")
-        for i, c in enumerate(columns)
-    ]
-    found = touched.agg(*extremes).collect()[0]
+    wanted = (extremes(c).alias(f"b{i}") for i, c in enumerate(columns))
+    found = touched.agg(*wanted).collect()[0]
     return reduce(Column.__and__, [_within(c, found[f"b{i}"]) for i, c in enumerate(columns)])
 
 
@@ -50,7 +44,7 @@ def is_bounded(type_: DataType) -> bool:
 
 def has_bounds(type_: str) -> bool:
     """True if `is_bounded` is, for a type as it is declared."""
-    return head(type_) in (*INTEGERS, "DECIMAL", "DATE", "STRING")
+    return base_name(type_) in (*INTEGERS, "DECIMAL", "DATE", "STRING")
 
 
 def _exactly(group: Row) -> Column:

@@ -8,10 +8,18 @@ greatest versions of its inputs whose frontiers agree, found in the inputs' hist
 from collections.abc import Mapping
 
 from sluice.delta.log.continuity import as_of, is_past, last_with_rows_of
-from sluice.delta.log.position import REBUILD, Head, Pin, Pins, Position, head, positions
+from sluice.delta.log.position import (
+    REBUILD,
+    Frontier,
+    Head,
+    Pin,
+    Pins,
+    Position,
+    head,
+    oldest,
+    positions,
+)
 from sluice.delta.places.lake_layout import LakeLayout
-
-Frontier = Mapping[str, int]
 
 
 def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
@@ -22,19 +30,14 @@ def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
     position = at.position
     if position is None or not position.inputs:
         return {table_id: at.data_version}
-    reflected: dict[str, int] = {}
+    reflected = []
     for input_id, pin in position.inputs.items():
         now = head(lake.uri(input_id))
         if now is None or now.table != pin.table or now.data_version > pin.version:
             return position.frontier
-        merge(reflected, frontier_of(lake, input_id, now))
-    return {source: reflected[source] for source in position.frontier if source in reflected}
-
-
-def merge(into: dict[str, int], frontier: Frontier) -> None:
-    """Merge a frontier into another, with the older version of each source that both name."""
-    for source, version in frontier.items():
-        into[source] = min(version, into.get(source, version))
+        reflected.append(frontier_of(lake, input_id, now))
+    known = oldest(reflected)
+    return {source: known[source] for source in position.frontier if source in known}
 
 
 def consistent(
@@ -85,9 +88,7 @@ def _is_rebuilt_since(now: Head, pin: Pin) -> bool:
 
 def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
     """Return an input that is ahead of another for some source, and the version to use instead."""
-    least: dict[str, int] = {}
-    for _, frontier in chosen.values():
-        merge(least, frontier)
+    least = oldest(frontier for _, frontier in chosen.values())
     for input_id, (_, frontier) in chosen.items():
         for source, version in frontier.items():
             if version > least[source]:

@@ -10,7 +10,16 @@ from dataclasses import replace
 from sluice.declare.graph import Graph
 from sluice.delta.log.continuity import as_of, check_fit, check_input, unreflected
 from sluice.delta.log.feed_size import FeedSize, feed_size, only_inserts, table_size
-from sluice.delta.log.position import Head, Pin, Pins, Position, head, head_as_found
+from sluice.delta.log.position import (
+    Frontier,
+    Head,
+    Pin,
+    Pins,
+    Position,
+    head,
+    head_as_found,
+    oldest,
+)
 from sluice.delta.log.redefinition import (
     check_definition,
     is_of_another,
@@ -20,7 +29,7 @@ from sluice.delta.log.redefinition import (
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.spark_reads import check_feed, is_readable
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.planning.frontier import Frontier, consistent, merge
+from sluice.engine.planning.frontier import consistent
 from sluice.engine.planning.node import Node
 from sluice.limits import Limits
 
@@ -144,9 +153,6 @@ def _plan(
     references: Pins,
 ) -> BatchPlan:
     pins = {i: pin for i, (pin, _) in chosen.items()}
-    frontier: dict[str, int] = {}
-    for _, part in chosen.values():
-        merge(frontier, part)
     return BatchPlan(
         node,
         lake.uri(node.id),
@@ -155,7 +161,7 @@ def _plan(
         "the whole query: there are no earlier versions",
         pins=pins,
         references=references,
-        frontier=frontier,
+        frontier=oldest(frontier for _, frontier in chosen.values()),
     )
 
 

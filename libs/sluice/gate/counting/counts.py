@@ -6,8 +6,6 @@ from typing import Any
 from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.conflicts import Conflicts
 
-SAMPLES = 20
-
 
 @dataclass(frozen=True)
 class RowCounts:

@@ -15,10 +15,11 @@ from pyspark.sql.types import StringType
 from sluice.declare.delivered_row import CUT, KEPT, OP, RAW, REASON
 from sluice.gate.counting import conflicts
 from sluice.gate.counting.batch_counts import BatchCounts
-from sluice.gate.counting.counts import SAMPLES, RowCounts, Tally
+from sluice.gate.counting.counts import RowCounts, Tally
 from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
 from sluice.gate.rules.sql import as_json, name
 from sluice.gate.rules.suite import Suite
+from sluice.gate.rules.uniqueness import SAMPLES
 from sluice.language.names import RESERVED_PREFIX
 
 REASONS = "_sluice_reasons"

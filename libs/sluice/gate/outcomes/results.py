@@ -14,10 +14,10 @@ from decimal import Decimal
 from typing import Any
 
 from sluice.declare.expectation import Expectation
-from sluice.gate.counting.counts import SAMPLES, RowCounts
+from sluice.gate.counting.counts import RowCounts
 from sluice.gate.rules.measures import Measure, within
 from sluice.gate.rules.row_rules import RowRule
-from sluice.gate.rules.uniqueness import DISTINCT_COUNT, Repeats, UniquenessRule
+from sluice.gate.rules.uniqueness import DISTINCT_COUNT, SAMPLES, Repeats, UniquenessRule
 
 ROWS_SHOWN = 5
 WHOLE = ", over the whole table"  # suffix of such an expectation's text

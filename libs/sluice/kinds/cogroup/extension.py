@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 
 from sluice.delta.log.continuity import check_input
 from sluice.delta.log.feed_size import FeedSize, table_size
-from sluice.delta.log.position import Head, Pin, Pins, Position, head
+from sluice.delta.log.position import Head, Pin, Pins, Position, head, oldest
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.spark_reads import check_feed, is_readable
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.planning.frontier import frontier_of, merge
+from sluice.engine.planning.frontier import frontier_of
 from sluice.engine.query.maintained import Maintained
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import HistoryLost
@@ -100,9 +100,8 @@ def _extension(
     for a in state.accumulators:
         if a not in kept:
             added[a.stream] = (*added.get(a.stream, ()), a.name)
-    frontier = dict(before.position.frontier)
-    for input_id in pins.keys() - before.position.inputs.keys():
-        merge(frontier, _frontier(lake, input_id))
+    more = (_frontier(lake, input_id) for input_id in pins.keys() - before.position.inputs.keys())
+    frontier = oldest([before.position.frontier, *more])
     part = state.only(added, added) if added else None
     read = {i: pins[i] for i in (part.inputs if part else ())}
     if part and not all(_has(lake.uri(i), pin, part.columns(i)) for i, pin in read.items()):

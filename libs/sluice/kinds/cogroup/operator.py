@@ -2,8 +2,8 @@
 
 After KIP-150 (Kafka Streams' cogroup), with retractions. The view is kept in two tables. The state
 holds what each stream has accumulated for a key; the visible view is a function of one state row. A
-batch merges changes into the touched rows of the state (`cogroup_change`). Sessions are always
-recomputed, because added and removed rows move their bounds.
+batch merges changes into the touched rows of the state (`kinds.cogroup.change`). Sessions are
+always recomputed, because added and removed rows move their bounds.
 """
 
 from collections.abc import Collection, Mapping

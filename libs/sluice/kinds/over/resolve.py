@@ -20,7 +20,7 @@ from sluice.language.typed.families import (
     widen_exactly,
 )
 from sluice.language.typed.inference import aggregate_type, whole_type
-from sluice.language.typed.types import INTEGERS, head
+from sluice.language.typed.types import INTEGERS, base_name
 
 BY = "_sluice_by_"  # with a number: a value that the rows of a partition share
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
@@ -95,7 +95,7 @@ def _type_of_other(call: WindowCall, scope: Scope, mistakes: TableMistakes, *at:
 
 
 def _check_ties(call: WindowCall, type_: str, mistakes: TableMistakes, *at: str) -> None:
-    is_exact = type_ in INTEGERS or head(type_) == "DECIMAL"
+    is_exact = type_ in INTEGERS or base_name(type_) == "DECIMAL"
     if call.counts_ties and depends_on_ties(call.function, of_exact_numbers=is_exact):
         of = f" of {type_ or 'an unknown type'}" if call.function in SUMS else ""
         mistakes.add(at, INEXACT.format(f"{call.sql}{of}"))

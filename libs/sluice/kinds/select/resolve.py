@@ -7,7 +7,7 @@ from sluice.declare.table import Table, carried_name, hidden_of
 from sluice.declare.text.document import Where
 from sluice.kinds.select.spec import Selection
 from sluice.language.typed.coercion import element
-from sluice.language.typed.types import head
+from sluice.language.typed.types import base_name
 
 PLACE = "_sluice_place"
 
@@ -43,8 +43,10 @@ def _exploded(spec: Selection, source: Table, mistakes: TableMistakes) -> dict[s
     scope = Scope(source.columns)
     scope.check(spec.explode.of, mistakes, "explode", "of")
     type_ = scope.type_of(spec.explode.of)
-    if head(type_) not in ("", "ARRAY"):
-        hint = "; write map_entries(…) for the entries of a MAP" if head(type_) == "MAP" else ""
+    if base_name(type_) not in ("", "ARRAY"):
+        hint = (
+            "; write map_entries(…) for the entries of a MAP" if base_name(type_) == "MAP" else ""
+        )
         why = f"{spec.explode.of.text!r} is {type_}; an ARRAY is exploded{hint}"
         mistakes.add(("explode", "of"), why)
     found = {spec.explode.as_: element(type_)}

@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluice.errors import UsageError
 from sluice.terminal.fitting import write_found
-from sluice.terminal.options import columns_option, format_option, lake_options, version_option
+from sluice.terminal.options import (
+    columns_option,
+    format_option,
+    lake_options,
+    partition_value,
+    version_option,
+)
 from sluice.terminal.output import Format, write_json
 
 if TYPE_CHECKING:
@@ -52,9 +57,7 @@ def top(
 def _partition(ranking: "Ranking", texts: Iterable[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for text in texts:
-        column, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"--partition {text!r}: write column=value")
+        column, value = partition_value(text)
         given[column] = ranking.value(column, value)
     return given
 

@@ -6,7 +6,7 @@ from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried, hidden_of
 from sluice.declare.text.document import Where
 from sluice.kinds.window_store.spec import WindowStore
-from sluice.language.typed.types import head
+from sluice.language.typed.types import base_name
 
 NESTED = ("ARRAY", "STRUCT")
 USELESS = "`sequence` chooses one of two rows; with `duplicates` both are kept: drop one"
@@ -37,7 +37,7 @@ def _check(spec: WindowStore, scope: Scope, mistakes: TableMistakes) -> None:
     scope.check_select(spec.select, mistakes)
     scope.check_condition(spec.where, mistakes, "where")
     for name in spec.key:
-        if (nested := head(scope.columns.get(name, ""))) in NESTED:
+        if (nested := base_name(scope.columns.get(name, ""))) in NESTED:
             mistakes.add(("key",), f"{name} is {nested}; reads sort by plain values: select those")
     if spec.time in spec.key:
         mistakes.add(("key",), f"{spec.time} is already the event time: drop it from the key")

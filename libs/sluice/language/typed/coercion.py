@@ -20,7 +20,7 @@ from sluice.language.typed.families import (
     family,
     widen_exactly,
 )
-from sluice.language.typed.types import INTEGERS, head, inner_types
+from sluice.language.typed.types import INTEGERS, base_name, inner_types
 
 UNKNOWN = ""
 NOTHING = "VOID"
@@ -49,12 +49,12 @@ def number(type_: str) -> str:
 
 def element(type_: str) -> str:
     """Return the type of an array's element, or of a map's value."""
-    return inner_types(type_)[-1] if head(type_) in ("ARRAY", "MAP") else UNKNOWN
+    return inner_types(type_)[-1] if base_name(type_) in ("ARRAY", "MAP") else UNKNOWN
 
 
 def rounded(type_: str) -> str:
     """Return the type of a number's floor or ceiling."""
-    if head(type_) == "DECIMAL":
+    if base_name(type_) == "DECIMAL":
         found = Decimal.of(type_)
         return str(Decimal(max(found.whole + 1, 1), 0)) if found and found.scale else UNKNOWN
     return "BIGINT" if family(type_) in (*NUMERIC, "string") else UNKNOWN

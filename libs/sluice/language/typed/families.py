@@ -5,7 +5,7 @@ STRING is in many kinds; each row then shows whether its text can be read.
 """
 
 from sluice.language.typed.decimals import MOST, Decimal
-from sluice.language.typed.types import head, inner_types, struct_fields
+from sluice.language.typed.types import base_name, inner_types, struct_fields
 
 FAMILIES = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT"), "integer"),
@@ -52,7 +52,7 @@ KINDS: dict[str, tuple[frozenset[str], str]] = {
 
 def family(type_: str) -> str:
     """Return the type's family; '' if the type isn't known."""
-    return FAMILIES.get(head(type_), "")
+    return FAMILIES.get(base_name(type_), "")
 
 
 def fits(type_: str, kind: str) -> bool:
@@ -104,7 +104,7 @@ def _widen_to_decimal(left: str, right: str) -> bool:
 
 def _are_alike_within(left: str, right: str) -> bool:
     """Return whether the nested parts of two types of one family go together, part by part."""
-    if head(left) == "STRUCT" and _fields(left) != _fields(right):
+    if base_name(left) == "STRUCT" and _fields(left) != _fields(right):
         return False
     return all(map(widen_exactly, inner_types(left), inner_types(right)))
 

@@ -25,7 +25,7 @@ from sluice.language.typed.coercion import (
 from sluice.language.typed.decimals import Decimal
 from sluice.language.typed.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS, family
 from sluice.language.typed.operands import STATISTICS
-from sluice.language.typed.types import INTEGERS, field_of, head, inner_types
+from sluice.language.typed.types import INTEGERS, base_name, field_of, inner_types
 
 ColumnTypes = Mapping[str, str]
 ARITHMETIC: dict[type[syntax.Tree], Callable[[Decimal, Decimal], Decimal]] = {
@@ -87,7 +87,7 @@ def aggregate_type(aggregate: Aggregate, argument: str) -> str:  # noqa: PLR0911
 def _numeric_aggregate(function: str, argument: str) -> str:
     if function.startswith("approx_"):
         return "DOUBLE"
-    decimal = Decimal.of(argument) if head(argument) == "DECIMAL" else None
+    decimal = Decimal.of(argument) if base_name(argument) == "DECIMAL" else None
     if decimal:
         return str(decimal.sum() if function == "sum" else decimal.average())
     if argument in INTEGERS:
@@ -173,7 +173,7 @@ class TreeTypes:
         left, right = self.of(node.this), self.of(node.expression)
         if family(left) in MOMENTS | INTERVALS or family(right) in MOMENTS | INTERVALS:
             return temporal(node, left, right)
-        if head(left) == "DECIMAL" or head(right) == "DECIMAL":
+        if base_name(left) == "DECIMAL" or base_name(right) == "DECIMAL":
             return _decimal(node, left, right)
         if left in INTEGERS and right in INTEGERS:
             return "DOUBLE" if isinstance(node, exp.Div) else wider_integer(left, right)
@@ -197,7 +197,7 @@ def _operand(node: syntax.Tree, type_: str) -> Decimal | None:
 def together(types: Iterable[str]) -> str:
     """Return the type of concatenated values: a text, or that of equal arrays."""
     every = set(types)
-    if any(head(type_) in (UNKNOWN, "ARRAY", "BINARY") for type_ in every):
+    if any(base_name(type_) in (UNKNOWN, "ARRAY", "BINARY") for type_ in every):
         return every.pop() if len(every) == 1 else UNKNOWN
     return "STRING"
 
@@ -217,7 +217,7 @@ def _entries(types: list[str]) -> str:
 
 
 def _of_map(types: list[str]) -> tuple[str, str]:
-    if head(types[0]) != "MAP":
+    if base_name(types[0]) != "MAP":
         return UNKNOWN, UNKNOWN
     key, value = inner_types(types[0])
     return key, value

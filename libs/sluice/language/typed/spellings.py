@@ -17,7 +17,7 @@ no back-references, ASCII classes alone. Every reader of texts uses them:
 from dataclasses import dataclass
 
 from sluice.language.typed.decimals import Decimal
-from sluice.language.typed.types import INTEGERS, head
+from sluice.language.typed.types import INTEGERS, base_name
 
 AROUND = " \t"
 NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
@@ -50,11 +50,11 @@ class Spelling:
 
 def spelling(type_: str) -> Spelling:
     """Return the spelling of a scalar type that is not text itself."""
-    if head(type_) in INTEGERS:
+    if base_name(type_) in INTEGERS:
         return Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,2}})?", r"[+-]?[0-9]*(\.0*)?")
     if decimal := Decimal.of(type_):
         return Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,2}})?", _places(decimal))
-    return _OTHERS[head(type_)]
+    return _OTHERS[base_name(type_)]
 
 
 def _places(type_: Decimal) -> str:

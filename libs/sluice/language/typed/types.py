@@ -96,7 +96,7 @@ def canonical(text: str) -> str:
 
 def _no_type(text: str) -> str:
     text = text.strip()
-    guess = near(head(text), SIMPLE)
+    guess = near(base_name(text), SIMPLE)
     meant = f"; did you mean {guess!r}?" if guess else ";"
     return f"unknown type {text!r}{meant} {KNOWN}"
 
@@ -111,14 +111,14 @@ def listed_once(messages: Iterable[str]) -> list[str]:
     return found
 
 
-def head(type_: str) -> str:
+def base_name(type_: str) -> str:
     """Return the type's name without parameters: DECIMAL of DECIMAL(12, 2)."""
     return type_.partition("(")[0].partition("<")[0].strip().upper()
 
 
 def field_of(type_: str, field: str) -> str:
     """Return the type of a struct's field; '' if unknown."""
-    if head(type_) != "STRUCT":
+    if base_name(type_) != "STRUCT":
         return ""
     return dict(struct_fields(type_)).get(field.lower(), "")
 
@@ -132,7 +132,7 @@ def struct_fields(type_: str) -> list[tuple[str, str]]:
 
 def inner_types(type_: str) -> list[str]:
     """Return the types inside an ARRAY, a MAP or a STRUCT; none for others."""
-    match head(type_):
+    match base_name(type_):
         case "STRUCT":
             return [of for _, of in struct_fields(type_)]
         case "ARRAY" | "MAP":

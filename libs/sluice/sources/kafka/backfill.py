@@ -38,7 +38,7 @@ def backfill_topic(
     the notes of an earlier release lack the offsets.
     """
     source = MessageSource.of(project, table)
-    before = head(source.uri)
+    before = head(source.kept_uri)
     offsets = OffsetRange.of(before)
     if before is None or offsets is None:
         return ingest_topic(spark, project, table, run)

@@ -43,7 +43,7 @@ def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> Iter
 
 def arrived(spark: Spark, source: MessageSource, run: Run) -> Iterator[BatchReport]:
     """Deliver the messages that are there now, and yield a report of each batch."""
-    before = head(source.uri)
+    before = head(source.kept_uri)
     check_source(source.project, source.table, before)
     brokers = Brokers.of(source.table.id, source.topic)
     found = brokers.describe()

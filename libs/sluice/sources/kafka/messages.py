@@ -40,7 +40,7 @@ class MessageSource(NamedTuple):
         return cls(project, table, spec, spec.kafka, reader_of(spec.value, key, table.id))
 
     @property
-    def uri(self) -> str:
+    def kept_uri(self) -> str:
         return layout(self.project).uri(self.table.delivered_to)
 
     @property

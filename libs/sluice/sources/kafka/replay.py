@@ -39,7 +39,7 @@ def replay_topic(
     message that was added already gives the same rows.
     """
     source = MessageSource.of(project, table)
-    check_source(project, table, head(source.uri))
+    check_source(project, table, head(source.kept_uri))
     return judged_again(spark, source, dict.fromkeys(sorted(moments), ()), run)
 
 
@@ -51,7 +51,7 @@ def judged_again(
     The rows that the messages gave before are replaced. Safe to repeat.
     """
     noted = intervals.deliveries(source.intervals_uri)
-    offsets = OffsetRange.of(head(source.uri))
+    offsets = OffsetRange.of(head(source.kept_uri))
     read = {offsets.at: fingerprint(offsets.plain())} if offsets and offsets.at else {}
     read |= {d.interval.start: d.files for d in noted}
     for moment, given in messages.items():
@@ -66,7 +66,7 @@ def judged_again(
 
 def _whole(source: MessageSource, messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages; those without their bytes come from the topic, if it has them and may."""
-    limit, place = source.topic.max_message_bytes, OffsetRange.of(head(source.uri))
+    limit, place = source.topic.max_message_bytes, OffsetRange.of(head(source.kept_uri))
     if not place or not any(0 < m.left_out <= limit for m in messages):
         yield from messages
         return

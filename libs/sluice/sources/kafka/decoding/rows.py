@@ -11,18 +11,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StructField, StructType
 
-from sluice.declare.delivered_row import KEPT, OP, REASON
+from sluice.declare.delivered_row import KEPT, OP
 from sluice.files.conversion import BLOCK, ROW, ddl
 from sluice.files.here import as_texts
 from sluice.files.json_texts import MARK
 from sluice.files.marks import POSITION
-from sluice.files.operations import unknown_word
 from sluice.files.plain_texts import plain_values
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.language.interval import Interval
-from sluice.sources.delivery import time_reasons
+from sluice.sources.delivery import objected
 from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.decoded import FAULT, OWN, decoded_all
 from sluice.sources.kafka.decoding.kept import AT, KEY, LEFT_OUT, VALUE, kept
@@ -67,9 +66,5 @@ def _best(found: pa.Array, column: DecodedColumn) -> tuple[pa.Array, bool]:
 
 def _judged(rows: DataFrame, spec: Source, at: Interval) -> DataFrame:
     """Add the source's own objections, and the place of each row."""
-    reasons = [F.col(REASON), *time_reasons(spec, at)]
-    if spec.change:
-        reasons.append(unknown_word(spec.change))
-    known = rows.withColumn(REASON, F.coalesce(*reasons))
-    known = known.withColumn(POSITION, F.col(ROW)).drop(BLOCK, ROW)
+    known = objected(rows, spec, at).withColumn(POSITION, F.col(ROW)).drop(BLOCK, ROW)
     return known.drop(OP) if spec.change else known

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.tasks import context
-from tests.support.wheel import environment, run
+from tests.support.wheel import run, virtualenv
 
 from sluice.airflow.task_graph import Task, TaskKind
 from sluice.airflow.tasks import SeparateJob
@@ -25,7 +25,7 @@ EXPECTED = """\
 @pytest.fixture(scope="module")
 def sluice(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The command, installed with its own requirements and nothing else."""
-    return str(environment(tmp_path_factory.mktemp("home")) / "sluice")
+    return str(virtualenv(tmp_path_factory.mktemp("home")) / "sluice")
 
 
 def test_a_small_project_runs_and_names_what_else_needs_to_be_installed(
