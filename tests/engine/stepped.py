@@ -10,11 +10,11 @@ from deltalake import DeltaTable
 from tests.delta.tables import ID_AND_V, a_position
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.position import REBUILD, Head, Pin, Position, head
+from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, oldest
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow, commit_position
-from sluice.engine.planning.frontier import consistent, frontier_of, merge
+from sluice.engine.planning.frontier import consistent, frontier_of
 
 
 @dataclass
@@ -57,9 +57,7 @@ class Lake:
         pins = {name: pin for name, (pin, _) in chosen.items()}
         if before and not self._is_pending(recorded, pins, heads):
             return "unchanged"
-        frontier: dict[str, int] = {}
-        for _, part in chosen.values():
-            merge(frontier, part)
+        frontier = oldest(part for _, part in chosen.values())
         position = a_position(0, inputs=pins, frontier=frontier)
         if before is None:
             create(self.uri(view), ID_AND_V, a_position(0, kind="create"))
