@@ -6,14 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 
 from sluice.declare.project import SparkSettings
 from sluice.errors import MissingDependency, Retryable
+from sluice.spark import starting
 from sluice.spark.session import open_session
-from sluice.spark.starting import STOPPED, check_server, lasting
+from sluice.spark.starting import check_server, lasting
 
 START = """
 from sluice.spark.session import Spark
@@ -117,14 +120,43 @@ def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() 
     assert "Py4JJavaError" not in done.stderr.rpartition("Retryable: ")[2]
 
 
-@pytest.mark.parametrize("said", STOPPED)
-def test_each_way_in_which_spark_says_that_it_stops_is_known(
-    said: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fault", [None, Py4JNetworkError("no answer"), ConnectionResetError()])
+def test_an_error_of_a_spark_that_stops_is_the_end_of_its_java(
+    fault: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    java = subprocess.Popen([sys.executable, "-c", "exit(7)"])
+    """Whatever the error says: Java has a second to live, and has stopped Spark or is silent."""
+    java = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1); exit(7)"])
+    context = Mock()
+    context._jsc.sc().isStopped.configure_mock(return_value=True, side_effect=fault)
     monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=java))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
     with pytest.raises(Retryable, match=r"ended during the work \(exit code 7\)"), lasting():
-        raise RuntimeError(f"Cannot invoke x because {said}")
+        raise RuntimeError("Cannot invoke anything")
+
+
+def test_a_java_that_takes_long_to_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    java, context = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1), Mock()
+    context._jsc.sc().isStopped.return_value = True
+    monkeypatch.setattr(starting, "ENDING", 0.1)
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=java))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    with pytest.raises(Retryable, match=r"ended during the work\n"), lasting():
+        raise RuntimeError("Cannot invoke anything")
+    java.communicate(b"\n")
+
+
+def test_an_error_of_a_spark_that_goes_on_is_raised_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    java = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    context = Mock()
+    context._jsc.sc().isStopped.return_value = False
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=java))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    with pytest.raises(RuntimeError, match="division by zero"), lasting():
+        raise RuntimeError("division by zero")
+    assert java.poll() is None, "it was not waited for"
+    java.communicate(b"\n")
 
 
 def test_memory_that_does_not_suffice_and_a_java_that_is_killed_at_work_are_named() -> None:

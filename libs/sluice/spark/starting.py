@@ -15,12 +15,7 @@ from sluice.errors import MissingDependency, Retryable, SluiceError
 
 T = TypeVar("T")
 PORT = 15002
-STOPPED = (
-    "SparkContext was shut down",
-    "stopped SparkContext",
-    'SparkContext.dagScheduler()" is null',
-)
-ENDING = 20.0  # seconds that Java takes to end, once it has begun to
+ENDING = 20.0  # seconds to wait for the exit code of a Java that ends
 PATIENCE = 10.0  # seconds for a server to accept the connection; its client would try for minutes
 
 
@@ -70,18 +65,22 @@ def started(start: Callable[[], T], java: Path) -> T:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Raise Retryable if Spark ran out of memory, or if its Java had ended."""
+    """Raise Retryable if Spark ran out of memory, or if its Java has ended or is about to."""
+    from py4j.protocol import Py4JNetworkError
+
     try:
         yield
     except SluiceError:
         raise
     except Exception as error:
-        said = _said(error)
-        is_short = "OutOfMemoryError" in said  # Java's, or Spark's own
-        code = _java_ended(ENDING if _is_cut_off(error, said) else 0)
-        if code is None and not is_short:
+        is_short = "OutOfMemoryError" in _said(error)  # Java's, or Spark's own
+        is_ending = _is_ending()
+        is_cut_off = is_ending or isinstance(error, Py4JNetworkError)
+        code = _java_ended(ENDING if is_cut_off else 0)
+        if code is None and not is_ending and not is_short:
             raise
-        ended = f"Spark's Java process ended during the work (exit code {code})"
+        known = "" if code is None else f" (exit code {code})"
+        ended = f"Spark's Java process ended during the work{known}"
         raise Retryable(
             "Spark ran out of memory" if is_short else ended,
             hint="nothing is half-written; run it again to continue. Where the log reports "
@@ -89,12 +88,19 @@ def lasting() -> Iterator[None]:
         ) from error
 
 
-def _is_cut_off(error: Exception, said: str) -> bool:
-    """True if Java does not answer, or answers that it is about to end."""
-    from py4j.protocol import Py4JNetworkError
+def _is_ending() -> bool:
+    """True if Java has begun to stop Spark, as it does when it ends, or does not answer.
 
-    is_gone = isinstance(error, (Py4JNetworkError, ConnectionError))
-    return is_gone or any(text in said for text in STOPPED)
+    Java is asked, because a stopping Spark fails with any of a dozen messages.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    java = getattr(SparkContext._active_spark_context, "_jsc", None)  # noqa: SLF001 as below
+    try:
+        return bool(java and java.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
 
 
 def _said(error: Exception) -> str:
