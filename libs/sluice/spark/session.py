@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -204,7 +205,10 @@ class Spark:
             for sibling in self._siblings:
                 sibling.stop()
         if self.is_started:
-            self.session.stop()
+            from py4j.protocol import Py4JError
+
+            with suppress(Py4JError, ConnectionError):  # Java has ended already
+                self.session.stop()
 
 
 def left_to_spark() -> tuple[type[Exception], ...]:
@@ -231,11 +235,11 @@ def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
     spark = Spark(settings, is_short=True)
     gc.freeze()  # modules and declarations stay, so no collection looks through them again
     gc.set_threshold(*COLLECTED_AT)
-    with lasting():
-        try:
+    try:
+        with lasting():
             return work(spark)
-        finally:
-            spark.stop()
+    finally:
+        spark.stop()
 
 
 def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSession":

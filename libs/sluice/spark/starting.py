@@ -75,7 +75,7 @@ def lasting() -> Iterator[None]:
     except Exception as error:
         is_short = "OutOfMemoryError" in _said(error)  # Java's, or Spark's own
         is_ending = _is_ending()
-        is_cut_off = is_ending or isinstance(error, Py4JNetworkError)
+        is_cut_off = is_ending or isinstance(error, (Py4JNetworkError, ConnectionError))
         code = _java_ended(ENDING if is_cut_off else 0)
         if code is None and not is_ending and not is_short:
             raise
