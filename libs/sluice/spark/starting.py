@@ -66,8 +66,6 @@ def started(start: Callable[[], T], java: Path) -> T:
 @contextmanager
 def lasting() -> Iterator[None]:
     """Raise Retryable if Spark ran out of memory, or if its Java has ended or is about to."""
-    from py4j.protocol import Py4JNetworkError
-
     try:
         yield
     except SluiceError:
@@ -75,8 +73,7 @@ def lasting() -> Iterator[None]:
     except Exception as error:
         is_short = "OutOfMemoryError" in _said(error)  # Java's, or Spark's own
         is_ending = _is_ending()
-        is_cut_off = is_ending or isinstance(error, (Py4JNetworkError, ConnectionError))
-        code = _java_ended(ENDING if is_cut_off else 0)
+        code = _java_ended(ENDING if is_ending or _is_cut_off(error) else 0)
         if code is None and not is_ending and not is_short:
             raise
         known = "" if code is None else f" (exit code {code})"
@@ -86,6 +83,12 @@ def lasting() -> Iterator[None]:
             hint="nothing is half-written; run it again to continue. Where the log reports "
             "OutOfMemoryError, raise spark.driver.memory under spark: conf: in sluice.yaml",
         ) from error
+
+
+def _is_cut_off(error: Exception) -> bool:
+    from py4j.protocol import Py4JNetworkError
+
+    return isinstance(error, (Py4JNetworkError, ConnectionError))
 
 
 def _is_ending() -> bool:
