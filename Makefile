@@ -53,7 +53,7 @@ in-gcs: $(SETUP)
 	  tests/stores/test_log_cleaning.py tests/stores/test_handed.py $(ARGS)
 
 soak: $(SETUP) ## kill 200 runs of random histories; takes at least an hour (make soak ARGS="--minutes 10 --kills 20")
-	@$(PY) -m tests.crash.soak $(ARGS)
+	@PYTHONPATH=tools $(PY) -m tests.crash.soak $(ARGS)
 
 matrix: $(SETUP) ## test the wheel's version ranges with the lowest and the newest versions (half an hour)
 	@$(PY) tools/matrix.py $(ARGS)

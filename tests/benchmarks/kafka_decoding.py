@@ -1,6 +1,6 @@
 """CPU seconds to decode messages of about 200 bytes into Arrow, without a broker.
 
-PYTHONPATH=tools python -m tests.benchmarks.kafka_decoding --rows 200000
+python -m tests.benchmarks.kafka_decoding --rows 200000
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Hours of random histories, killed at random, compared with what they must end in.
 
-    python -m tests.crash.soak --minutes 60 --kills 200 --seed 7 --store seaweedfs
+    PYTHONPATH=tools python -m tests.crash.soak --minutes 60 --kills 200 --seed 7 --store seaweedfs
 
 Each step of a history is run by processes that are killed on the way, at a named place or at any
 time, or stopped until another has done the work. Some leave all batches to Spark, others none that
