@@ -2,7 +2,8 @@
 
 A name that only a kind has may not occur outside at all. A name that is also a word of SQL, or of
 the sections of a file, may, but not as the name of a kind: as the value of something called kind
-or section, in a comparison with it or an argument of it, in a test of classes, or after `is_`.
+or section, in a comparison with it or an argument of it, in a test of classes, in the name of a
+hidden column, or after `is_`.
 Nor may code ask whether a declaration has a field, because only some kinds have it. The folder of
 a kind names no other, except in three cases: a view in SQL becomes views of other kinds, a lookup
 and a view of dimensions refer to each other, and a message may suggest a kind that is a word of
@@ -41,7 +42,8 @@ def _spelled(name: str) -> str:
 
 
 TEXT = re.compile(
-    "|".join(map(_spelled, OWN)) + rf"|kind: ({'|'.join(kind.name for kind in KINDS)})\b",
+    "|".join(map(_spelled, OWN))
+    + rf"|(kind: |_sluice_)({'|'.join(kind.name for kind in KINDS)})(\b|_)",
     re.IGNORECASE,
 )
 ALIKE = re.compile(r"FileLookup|LookupError")
@@ -94,6 +96,7 @@ def test_a_guess_is_seen(code: str) -> None:
 def test_every_kind_is_searched_for(kind: Kind) -> None:
     name, model = kind.name, kind.model.__name__
     assert [*_names(f"# declare `kind: {name}`")]
+    assert [*_names(f"HIDDEN = '_sluice_{name}_of_a_row'")]
     assert (kind.name in OWN) == bool([*_names(f"MESSAGE = 'declare a {name}'")])
     for code in (
         f"fields = {{'kind': '{name}', 'from': 'a'}}",

@@ -29,6 +29,11 @@ class Written(Model):
     def parse(cls, text: str) -> Self:
         """Parse a text into the checked model; ValueError names what is not allowed."""
 
+    @classmethod
+    def spelled(cls, meant: Any) -> str:
+        """Return what users write; `meant`: what a table's meaning records of it."""
+        return str(meant)
+
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, data: Any) -> Any:
@@ -101,6 +106,17 @@ class SortKey(Written):
             nulls_first=bool(ordered.args.get("nulls_first")),
         )
 
+    @classmethod
+    def spelled(cls, meant: Any) -> str:
+        words = [str(meant["expression"])]
+        is_descending = meant.get("descending", False)
+        is_null_first = meant.get("nulls_first", True)
+        if is_descending:
+            words.append("desc")
+        if is_null_first == is_descending:
+            words.append(f"nulls {'first' if is_null_first else 'last'}")
+        return " ".join(words)
+
     @property
     def sql(self) -> str:
         """ORDER BY item in Spark SQL."""
@@ -132,6 +148,15 @@ class Aggregate(Written):
             filter=None if parts.filter is None else Expression.of(parts.filter),
             parameters=parts.parameters,
         )
+
+    @classmethod
+    def spelled(cls, meant: Any) -> str:
+        argument = meant.get("argument", "" if ":" in meant["function"] else "*")
+        inside = ", ".join(map(str, [argument, *meant.get("parameters", ())]))
+        if order := ", ".join(map(SortKey.spelled, meant.get("order_by", ()))):
+            inside += f" ORDER BY {order}"
+        where = f" FILTER (WHERE {meant['filter']})" if "filter" in meant else ""
+        return f"{meant['function']}({inside}){where}"
 
     @property
     def columns(self) -> frozenset[str]:

@@ -18,6 +18,8 @@ RUNNING = (
     "t: {kind: over, from: sales, partition_by: [item], order_by: [id], select: {id: id, item: "
     "item, total: 'sum(price) OVER w'}}"
 )
+TIED = TOP.replace("limit: 10", "function: rank, limit: 10")
+FRAMED = "SUM(price) OVER (w ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)"
 LONG = " + ".join(["price"] * 40)
 CHOSEN = f"t: {{kind: select, from: sales, select: {{id: id, x: '{LONG} + 1'}}}}"
 
@@ -40,7 +42,7 @@ def recorded(table: Table) -> dict[str, Any]:
         ),
         (TOP, "[item]", "[upper(item) as item]", "partition_by.item item -> UPPER(item)"),
         (SUMS, "n: count(*)", "n: count(*), paid: sum(price)", "+ paid"),
-        (SUMS, "count(*)", "sum(price)", "streams.s.aggregates.n count() -> sum(price)"),
+        (SUMS, "count(*)", "sum(price)", "streams.s.aggregates.n count(*) -> sum(price)"),
         (
             *(RUNNING, "sum(price) OVER w", "sum(price) OVER w + 1"),
             "select.total SUM(price) OVER w -> SUM(price) OVER w + 1",
@@ -52,6 +54,17 @@ def recorded(table: Table) -> dict[str, Any]:
             "select.x ...e + price + price + 1 -> ...e + price + price + 2",
         ),
         (CHOSEN, "from: sales", "from: sales, where: id > 1", "+ where id > 1"),
+        (TOP, "limit: 10", "limit: 10, function: rank", "+ function rank"),
+        (TIED, "limit: 10", "limit: 12", "limit 10 -> 12"),
+        (TIED, "function: rank, ", "", "- function rank"),
+        (
+            *(SUMS, "count(*)", "first(id ORDER BY at) FILTER (WHERE id > 1)"),
+            "streams.s.aggregates.n count(*) -> first(id ORDER BY at) FILTER (WHERE id > 1)",
+        ),
+        (
+            *(RUNNING.replace("OVER w", "OVER (w ROWS 2 PRECEDING)"), "2 PREC", "3 PREC"),
+            f"select.total {FRAMED} -> {FRAMED.replace('2', '3')}",
+        ),
     ],
 )
 def test_what_differs_is_named_as_it_is_declared(
@@ -59,6 +72,25 @@ def test_what_differs_is_named_as_it_is_declared(
 ) -> None:
     before = recorded(table(declared))
     assert differences(before, meaning(table(declared.replace(old, new)))) == said
+
+
+@pytest.mark.parametrize("column", ["expression", "function", "name", "columns", "table", "total_"])
+def test_columns_may_be_called_as_fields_are(table: OfViews, column: str) -> None:
+    declared = (
+        f"t: {{kind: select, from: sales, select: {{id: id, other: id, {column}: price + 1}}}}"
+    )
+    for old, new in (("price + 1", "price + 2"), ("other: id", "other: id + 1")):
+        said = differences(recorded(table(declared)), meaning(table(declared.replace(old, new))))
+        name = "other" if old.startswith("other") else column
+        assert said == f"select.{name} {old.split(': ')[-1]} -> {new.split(': ')[-1]}"
+    assert differences(recorded(table(declared)), meaning(table(CHOSEN))).startswith("+ x, ")
+
+
+def test_fields_that_a_model_no_longer_has_are_still_said(table: OfViews) -> None:
+    before, now = recorded(table(TOP)), meaning(table(TOP))
+    before["declared"] |= {"order_by": [{"price": "desc"}], "most": {"rows": 10}}
+    said = differences(before, now)
+    assert said == "order_by [{price: desc}] -> [price desc], - most.rows 10"
 
 
 def test_another_kind_says_so_with_the_columns(table: OfViews) -> None:
@@ -69,8 +101,9 @@ def test_another_kind_says_so_with_the_columns(table: OfViews) -> None:
 
 def test_no_difference_of_fingerprints_goes_without_a_word(table: OfViews) -> None:
     before, now = recorded(table(TOP)), recorded(table(TOP))
-    now["declared"] |= {"order_by": [{"name": "a"}, {"name": "b"}]}
-    before["declared"] |= {"order_by": [{"name": "b"}, {"name": "a"}]}
+    parts = [{"name": name, "expression": name} for name in ("a", "b")]
+    now["declared"] |= {"partition_by": parts}
+    before["declared"] |= {"partition_by": parts[::-1]}
     assert fingerprint(before) != fingerprint(now)
     assert differences(before, now) == "the order of its parts"
 

@@ -1,9 +1,8 @@
 """Conditions that keep rows out of a table; each can be left out of its declaration.
 
 So the table can be computed with only some of them, and the first condition that a row fails is the
-reason for its absence. `where` and `having` are found at any place in a declaration. A kind's
-module
-`absence` names further conditions, and rows without a match.
+reason for its absence. `where` and `having` are found at any place in a declaration; a column of
+such a name is none. A kind's module `absence` names further conditions, and rows without a match.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -73,12 +72,12 @@ def conditions(spec: TableSpec) -> list[Condition]:
 
 def _within(value: Any, path: Path) -> Iterator[tuple[Path, Expression]]:
     """Yield the place and the text of each condition in a declaration."""
-    if isinstance(value, Expression):
-        if path[-1] in FIELDS:
-            yield path, value
-    elif isinstance(value, Model):
+    if isinstance(value, Model):
         for name in type(value).model_fields:
-            yield from _within(getattr(value, name), (*path, name))
+            field = getattr(value, name)
+            if name in FIELDS and isinstance(field, Expression):
+                yield (*path, name), field
+            yield from _within(field, (*path, name))
     elif isinstance(value, dict):
         for name, inner in value.items():
             yield from _within(inner, (*path, name))

@@ -6,7 +6,7 @@ expression, which then reads it as a column.
 
 import hashlib
 from collections.abc import Iterator
-from typing import Self
+from typing import Any, Self
 
 from sqlglot import exp
 
@@ -49,9 +49,8 @@ class WindowCall(Model):
 
     @property
     def name(self) -> str:
-        """Name of the column that holds its result; equal calls share it."""
-        text = f"{self.sql} {self.window} {self.frame}"
-        return f"_sluice_over_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        """Name of the column that holds its result."""
+        return _column(self.sql, self.window, self.frame)
 
     @property
     def is_by_place(self) -> bool:
@@ -89,6 +88,15 @@ class WindowedExpression(Written):
         expression = Expression.of(tree, syntax.render(tree))
         return cls(text=text, expression=expression, calls=tuple(calls))
 
+    @classmethod
+    def spelled(cls, meant: Any) -> str:
+        text = str(meant["expression"])
+        for call in meant.get("calls", ()):
+            sql, window, frame = call["sql"], call["window"], call.get("frame", "")
+            over = f"({window} {frame})" if frame else window
+            text = text.replace(_column(sql, window, frame), f"{sql} OVER {over}")
+        return text
+
     @property
     def read(self) -> Iterator[Expression]:
         """Yield every expression over the input's columns."""
@@ -101,6 +109,12 @@ class WindowedExpression(Written):
     def plain_column(self) -> str | None:
         """Name of the column, if the expression is just a column of the input."""
         return None if self.calls else self.expression.plain_column
+
+
+def _column(sql: str, window: str, frame: str) -> str:
+    """Return the name of the column that holds a call's result; equal calls share it."""
+    text = f"{sql} {window} {frame}"
+    return f"_sluice_over_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def _call(node: exp.Window) -> WindowCall:

@@ -5,7 +5,7 @@ from a module that the project lists, and must be deterministic.
 """
 
 import re
-from typing import Self
+from typing import Any, Self
 
 from sqlglot import exp
 
@@ -31,6 +31,13 @@ class RankKey(SortKey):
             return cls.of(syntax.parse_as(text, exp.Ordered))
         ordered = syntax.parse_as(f"struct{found[2]}", exp.Ordered)
         return cls._of_function(found[1], ordered)
+
+    @classmethod
+    def spelled(cls, meant: Any) -> str:
+        if "function" not in meant:
+            return super().spelled(meant)
+        call = f"{meant['function']}({', '.join(meant['arguments'])})"
+        return super().spelled({**meant, "expression": call})
 
     @classmethod
     def _of_function(cls, function: str, ordered: syntax.Tree) -> Self:
