@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
+from tests.cli.reading import asking, rows
 from tests.dimension_views.test_reader import brands, products
 from tests.kinds.topk.test_reader import LEADERS, ranked
 from tests.kinds.window_store.test_reader import visits
@@ -25,24 +26,15 @@ def shop(tmp_path_factory):
     inputs = {"shop.totals": pin(totals)}
     leaders = write_table(project, "leaders", ranked(LEADERS), position(1, inputs, run="monday"))
     DeltaTable(leaders).delete("department = 'MEAT'")
-    write_table(project, "unranked", ranked(LEADERS, rank=False))
     write_table(project, "visits", visits([1, 2, 3, 30]), position(1, horizon=day(31)))
     write_table(project, "products", products([(1, "tea", 10), (2, "ham", None)]))
     write_table(project, "brands", brands([(10, "Acme")]))
-    return str(folder / "config")
+    return folder
 
 
 @pytest.fixture
 def sluice(shop):
-    def run(*args):
-        return CliRunner().invoke(main, [*args, "--config", shop])
-
-    return run
-
-
-def rows(result):
-    assert result.exit_code == 0, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return asking(shop)
 
 
 def test_read_filters_and_limits(sluice):
@@ -115,31 +107,6 @@ def test_range_takes_one_option_for_each_key_column(sluice):
     assert reverse[0]["department"] == "MEAT"
 
 
-def test_top_shows_one_partition_or_all(sluice):
-    out = sluice("top", "leaders", "--partition", "department=DELI").stdout
-    assert out.index("9.50") < out.index("5.00")
-    both = rows(sluice("top", "leaders", "--json"))
-    assert [line["partition"]["department"] for line in both] == [None, "DELI"]
-    assert list(both[1]["top"]) == ["1", "2"]
-    assert sluice("top", "unranked", "--format", "csv").stdout.splitlines()[2] == "DELI,1,9.50,1"
-    assert "write column=value" in sluice("top", "leaders", "--partition", "DELI").stderr
-
-
-def test_fetch_reads_newest_first_and_hides_what_expired(sluice):
-    found = rows(sluice("fetch", "visits", "--key", "1", "--reverse", "--json"))
-    assert [row["window_start"] for row in found] == [
-        "2017-01-30T00:00:00Z",
-        "2017-01-03T00:00:00Z",
-        "2017-01-02T00:00:00Z",
-    ]
-    some = sluice(
-        "fetch", "visits", "--time-from", "2017-01-02", "--time-to", "2017-01-03", "--json"
-    )
-    assert len(rows(some)) == 2
-    refused = sluice("fetch", "visits", "--time-from", "soon").stderr
-    assert "'soon' is not a value of column 'window_start' (TIMESTAMP)" in refused
-
-
 def test_a_page_ends_with_the_cursor_of_the_next(sluice):
     asked = ("fetch", "visits", "--reverse", "--limit", "2", "--json")
     first = sluice(*asked)
@@ -155,37 +122,10 @@ def test_a_page_ends_with_the_cursor_of_the_next(sluice):
     assert [*rows(low), *rest] == rows(sluice("range", "totals", "--json"))
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (("--key", "anna"), "'anna' is not a value of column 'user_id' (INT)"),
-        (("--key", "1", "--key", "2"), "the key of 'visits' is (user_id): 2 values don't fit it"),
-        (("--key", "99999999999"), "99999999999 does not fit column 'user_id' (INT)"),
-        (("--time-to", "31-01-2017"), "'31-01-2017' is not a value of column 'window_start'"),
-        (("--limit", "-1"), "limit must be 0 or more, not -1"),
-        (("--where", "nobody = 1"), "unknown column 'nobody'"),
-        (("--where", "upper(what) = 'X'"), "where does not support"),
-        (("--columns", "whta"), "did you mean 'what'?"),
-        (("--after", "here"), "'here' is not a cursor of this read"),
-        (("--overlapping", "--time-from", "2017-01-01"), "the windows of 'visits' have no end"),
-    ],
-)
-def test_what_can_not_be_read_is_one_clear_error(sluice, asked, said):
-    result = sluice("fetch", "visits", *asked)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: ")
-    assert said in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_changes_as_rows_by_run_and_as_maps(sluice):
+def test_changes_as_rows_and_by_run(sluice):
     found = rows(sluice("changes", "leaders", "--from-version", "1", "--json"))
     assert [(r["_change_type"], r["product_id"]) for r in found] == [("delete", 3)]
     assert len(rows(sluice("changes", "leaders", "--run", "monday", "--json"))) == 4
-    maps = rows(sluice("changes", "leaders", "--from-version", "1", "--as", "map", "--json"))
-    assert maps == [{"_commit_version": 1, "partition": {"department": "MEAT"}, "top": {}}]
-    as_csv = sluice("changes", "leaders", "--from-version", "1", "--as", "map", "--format", "csv")
-    assert as_csv.stdout.splitlines()[1] == "1,MEAT,,,"
 
 
 def test_status_shows_every_table(sluice):

@@ -1,6 +1,4 @@
-"""A table's changelog, one run's part of it, and a top-k's whole maps."""
-
-from decimal import Decimal
+"""A table's changelog, and one run's part of it."""
 
 import pyarrow as pa
 import pytest
@@ -92,19 +90,11 @@ def test_one_run_shows_what_it_changed(project):
     assert changes_of(project, run="tuesday") == UPDATES
 
 
-def test_whole_maps_of_the_touched_partitions_by_version(project):
-    maps = list(Changelog.open(Lake(project), "leaders").maps(from_version=1))
-    assert [(m.version, m.partition["department"]) for m in maps] == [(1, "DELI"), (2, "MEAT")]
-    assert {r: row["total"] for r, row in maps[0].ranks.items()} == {
-        1: Decimal("20.00"),
-        2: Decimal("9.50"),
-    }
-    assert maps[1].ranks == {}
-
-
 def test_a_kind_without_maps_is_refused_with_the_kinds_that_have_them(project):
     write_table(project, "totals", ranked([("DELI", 1, "9.50", 1)], rank=False), position(1))
-    with pytest.raises(UsageError, match="'totals' is a cogroup: its changes can only") as refused:
+    with pytest.raises(
+        UsageError, match="'totals' is of kind cogroup: its changes can only"
+    ) as refused:
         Changelog.open(Lake(project), "totals").maps()
     assert refused.value.hint == "leave out `--as map`, which is for tables of kind topk"
 

@@ -43,8 +43,8 @@ def test_importing_sluice_imports_nothing_heavy():
         (lambda lake: lake.table("totls"), UnknownTable, "did you mean"),
         (lambda lake: lake.table("leaders"), UsageError, "run `sluice run shop`"),
         (lambda lake: lake.table("products"), UsageError, "run `sluice load products`"),
-        (lambda lake: lake.window("totals"), UsageError, "fetch reads a window_store"),
-        (lambda lake: lake.top("totals"), UsageError, "top reads a topk"),
+        (lambda lake: lake.window("totals"), UsageError, "fetch reads tables of kind window_store"),
+        (lambda lake: lake.top("totals"), UsageError, "top reads tables of kind topk"),
         (lambda lake: lake.table("totals", version=5), UsageError, "the newest version is 0"),
     ],
 )

@@ -264,7 +264,7 @@ def _table(project: Project, name: str, step: str) -> Table:
         called = next(kind.name for kind in kinds() if step == kind.model.STEP)
         known = [t.id for t in tables if step == t.spec.STEP]
         raise UsageError(
-            f"{table.id} is a {table.kind}, not a {called}",
+            f"{table.id} is of kind {table.kind}, not a {called}",
             hint=f"{called}s are: {listing(known)}",
         )
     return table

@@ -195,7 +195,7 @@ class Changelog:
 
 
 def _unmapped(name: str, declared: Table | None) -> UsageError:
-    what = f"a {declared.kind}" if declared else "an internal table"
+    what = f"of kind {declared.kind}" if declared else "an internal table"
     others = ", ".join(each.name for each in kinds() if each.module("maps"))
     return UsageError(
         f"{name!r} is {what}: its changes can only be shown as rows",

@@ -99,7 +99,8 @@ class Lake:
         table = self.project.graph.table(name)
         if not isinstance(table.spec, model):
             raise UsageError(
-                f"{command} reads a {model.KIND}; {table.name!r} is a {table.kind}",
+                f"{command} reads tables of kind {model.KIND}; {table.name!r} is of kind "
+                f"{table.kind}",
                 hint=f"use `sluice read {table.name}`, `get` or `range`",
             )
         return table, table.spec

@@ -8,12 +8,11 @@ import pyarrow as pa
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.foreign_table import Foreign, naming_refusals
 from sluice.delta.log.opened import opened
+from sluice.delta.places.folders import LOG
 from sluice.delta.reading.foreign_rows import needs_spark
 from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import arrow_schema
 from sluice.limits import Limits
-
-LOG = "_delta_log"
 
 
 def folders(matches: Iterable[Path]) -> list[Path]:

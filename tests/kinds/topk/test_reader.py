@@ -97,7 +97,9 @@ def test_without_a_rank_column_the_order_ranks(tmp_path):
 
 
 def test_another_kind_of_table_has_no_ranking(lake):
-    with pytest.raises(UsageError, match="top reads a topk; 'totals' is a cogroup"):
+    with pytest.raises(
+        UsageError, match="top reads tables of kind topk; 'totals' is of kind cogroup"
+    ):
         lake.top("totals")
 
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from pyarrow.fs import FileSelector, FileType
 
 from sluice.delta.places.delta_rs import files_below
+from sluice.delta.places.folders import LOG
 
 Action = dict[str, Any]
 
@@ -70,7 +71,7 @@ class Log:
 
     def named_files(self) -> Iterator[str]:
         """Yield every file that a commit of the log adds or removes, in its data or its feed."""
-        listed = self._files.get_file_info(FileSelector("_delta_log", allow_not_found=True))
+        listed = self._files.get_file_info(FileSelector(LOG, allow_not_found=True))
         names = (info.base_name for info in listed if info.base_name.endswith(".json"))
         for version in (int(name[:20]) for name in names if name[:20].isdigit()):
             for action in self.actions(version):

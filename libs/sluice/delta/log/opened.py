@@ -13,6 +13,7 @@ from cachetools import LRUCache
 from deltalake import DeltaTable
 
 from sluice.delta.places.delta_rs import is_table, open_table, stored_stamp
+from sluice.delta.places.folders import LOG
 from sluice.delta.places.landed_files import local_path
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
@@ -109,7 +110,7 @@ def _listed(uri: str) -> int | None:
     place = local_path(uri)
     if place is None:
         return None
-    names = (entry.name for entry in os.scandir(Path(place, "_delta_log")))
+    names = (entry.name for entry in os.scandir(Path(place, LOG)))
     return max(int(n[:20]) for n in names if n[20:] == ".json" and n[:20].isdigit())
 
 

@@ -88,7 +88,7 @@ def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> boo
 
 def _listed(files: FileSystem, lake: LakeLayout, table_ids: Iterable[str]) -> list[str]:
     """Return the paths of all files of these tables, and of the counts of batches."""
-    folders = [f"{lake.quality_uri}/facts"]
+    folders = [lake.counts_uri]
     for table_id in table_ids:
         pipeline = table_id.partition(".")[0]
         folders += (f"{lake.root}/{pipeline}/{name}" for name in folders_of(lake, table_id))

@@ -4,6 +4,8 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 
 from sluice.delta.places.delta_rs import located
 
+LOG = "_delta_log"  # of a Delta table
+
 
 def files_in(filesystem: FileSystem, folder: str) -> list[FileInfo]:
     """Return the files below a folder, at any depth; none if there is no folder."""
@@ -37,7 +39,7 @@ def remove_table(uri: str) -> int:
     """
     filesystem, path = located(uri)
     files = [file.path for file in files_in(filesystem, path)]
-    for file in sorted(files, key=lambda file: "/_delta_log/" in file):
+    for file in sorted(files, key=lambda file: f"/{LOG}/" in file):
         filesystem.delete_file(file)
     remove(uri)
     return len(files)

@@ -23,6 +23,11 @@ class LakeLayout:
         """Folder of quality results and reports."""
         return f"{self.root}/{QUALITY}"
 
+    @property
+    def counts_uri(self) -> str:
+        """Folder of what was counted in each batch."""
+        return f"{self.quality_uri}/facts"
+
 
 def layout(project: Project) -> LakeLayout:
     """Return the layout of the project's lake; a relative root starts at the project's folder."""

@@ -16,12 +16,13 @@ from pathlib import Path
 from uuid import uuid4
 
 from sluice.delta.places import copied
+from sluice.delta.places.folders import LOG
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.errors import Retryable, UsageError
 from sluice.language.internal import PREVIEWS, QUALITY
 
-LOG, LAST = "_delta_log", "_last_checkpoint"
+LAST = "_last_checkpoint"
 DATA, COMMIT = ".parquet", re.compile(r"\d{20}\.json")
 ATTEMPTS = 3
 
@@ -127,7 +128,7 @@ def _share(lake: LakeLayout, root: Path, table_ids: list[str]) -> bool:
             pipeline = table_id.partition(".")[0]
             for name in folders_of(lake, table_id):
                 _share_folder(Path(lake.root, pipeline, name), root / pipeline / name)
-        _share_folder(Path(lake.quality_uri, "facts"), root / QUALITY / "facts")
+        _share_folder(Path(lake.counts_uri), root / QUALITY / Path(lake.counts_uri).name)
     except FileNotFoundError:  # vacuumed or replaced meanwhile
         return False
     return _heads(lake, table_ids) == before

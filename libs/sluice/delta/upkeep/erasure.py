@@ -21,12 +21,11 @@ from sluice.delta.log.added import added
 from sluice.delta.log.vectors import vector_file
 from sluice.delta.places.delta_rs import located, open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.folders import files_in
+from sluice.delta.places.folders import LOG, files_in
 from sluice.delta.places.small_files import replace_file
 from sluice.delta.upkeep.inspection import GRACE
 from sluice.delta.upkeep.vacuum import committed_at
 
-LOG = "_delta_log"
 COMMIT = re.compile(r"(\d{20})\.json")
 NUMBERED = re.compile(r"(\d{20})\.")
 BOUNDS = ("minValues", "maxValues")

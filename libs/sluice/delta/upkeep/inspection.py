@@ -18,10 +18,11 @@ from sluice.delta.log import fitness
 from sluice.delta.log.actions import Log
 from sluice.delta.log.active import active_files
 from sluice.delta.places.delta_rs import files_below, open_table
+from sluice.delta.places.folders import LOG
 from sluice.delta.places.lake_layout import moved_away
 
 TableFault = tuple[str, str, str]
-LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"
+LAST = f"{LOG}/_last_checkpoint"
 GRACE = timedelta(days=1)  # an unfinished commit has written files that no log names yet
 CLEANUP = "delta.enableExpiredLogCleanup"
 

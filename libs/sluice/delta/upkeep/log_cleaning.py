@@ -13,10 +13,10 @@ from pyarrow.fs import FileSelector
 
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.folders import LOG
 from sluice.delta.upkeep.vacuum import committed_at
 
 LEAST = timedelta(days=30)  # for time travel and for inspecting past batches
-LOG = "_delta_log"
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 NUMBERED = re.compile(r"(\d{20})\..+")  # commits, checkpoints, and what other writers add to them
 

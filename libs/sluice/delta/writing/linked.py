@@ -17,6 +17,7 @@ from sluice.delta.log.lost_race import lost
 from sluice.delta.log.opened import CHECKPOINTS, keep, opened, taken
 from sluice.delta.log.position import Head, Position
 from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors
+from sluice.delta.places.folders import LOG
 from sluice.delta.places.landed_files import local_path
 from sluice.delta.writing.file_actions import now
 
@@ -93,7 +94,7 @@ def vectors_allowed(table: DeltaTable) -> Iterator[Action]:
 
 
 def _link(folder: str, before: Head, actions: Sequence[Action]) -> None:
-    log, number = Path(folder, "_delta_log"), before.version + 1
+    log, number = Path(folder, LOG), before.version + 1
     draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
     draft.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
     try:

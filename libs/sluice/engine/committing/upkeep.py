@@ -16,6 +16,7 @@ from sluice.delta.upkeep.merging import may_merge, merge
 from sluice.delta.writing.filing import Slice
 from sluice.engine.context import Context
 from sluice.engine.query.maintained import Maintained
+from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 
@@ -125,4 +126,4 @@ def _at_head(filing: Filing) -> Filing:
 
 def _shown(order: tuple[Direction, ...]) -> tuple[Direction, ...]:
     """Return the order; none if only hidden columns identify a row."""
-    return order if any(not d.column.startswith("_sluice_i") for d in order) else ()
+    return order if any(d.column not in (INTERVAL, ID) for d in order) else ()

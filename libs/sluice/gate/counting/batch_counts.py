@@ -81,7 +81,7 @@ def rename(lake: LakeLayout, table_id: str, to: str) -> None:
 
 
 def _files(lake: LakeLayout) -> SmallFiles:
-    return SmallFiles(f"{lake.quality_uri}/facts")
+    return SmallFiles(lake.counts_uri)
 
 
 def _row(kept: KeptCounts) -> dict[str, Any]:

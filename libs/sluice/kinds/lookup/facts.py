@@ -13,7 +13,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.net import WEIGHT, arrivals, between, net, weighted
-from sluice.changes.small_changes import arrow_net
 from sluice.delta.log.feed_size import feed_size, table_size
 from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
@@ -24,6 +23,7 @@ from sluice.engine.computing.pruning import few_of
 from sluice.kinds.lookup.few import Facts
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import dimension_at
+from sluice.kinds.lookup.small_changes import arrow_net
 from sluice.kinds.lookup.spec import Join
 
 

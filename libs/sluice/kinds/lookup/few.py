@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
 from sluice.changes.diff import inserted
-from sluice.changes.small_changes import arrow_diff, has_plain_keys
 from sluice.delta.reading.local import plain, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.engine.computing.batch_result import ChangelogRows
@@ -25,6 +24,7 @@ from sluice.engine.computing.held import Held
 from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.matching import matching
 from sluice.kinds.lookup.operator import LookupJoin
+from sluice.kinds.lookup.small_changes import arrow_diff, has_plain_keys
 from sluice.kinds.lookup.spec import Join
 
 STANDS = "_sluice_stands"  # true if a fact exists now and every inner join has found its row

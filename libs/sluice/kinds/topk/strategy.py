@@ -7,10 +7,9 @@ up to there.
 from enum import StrEnum
 
 from sluice.delta.log.feed_size import FeedSize
+from sluice.engine.computing.batch_plan import Way
 from sluice.kinds.topk.operator import TopKState
 from sluice.limits import Limits
-
-StrategyChoice = tuple[str, str]
 
 
 class TopKStrategy(StrEnum):
@@ -24,7 +23,7 @@ class TopKStrategy(StrEnum):
 
 def chosen(
     state: TopKState, feed: FeedSize, table: FeedSize, limits: Limits, *, only_inserts: bool
-) -> StrategyChoice:
+) -> Way:
     """Return the strategy and its reason. `feed`: size of the change; `table`: of the input."""
     declared: str | None = state.ranking.spec.strategy
     if declared == TopKStrategy.FULL:

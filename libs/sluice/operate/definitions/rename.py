@@ -82,7 +82,9 @@ def _check(project: Project, old: str, table: Table) -> None:
     at = readable_head(lake.uri(old)) if exists(lake.uri(old)) else None
     kind = at.position.meaning.get("kind", table.kind) if at and at.position else table.kind
     if kind != table.kind:
-        raise UsageError(f"{old} is a {kind}, but {table.id} is declared as a {table.kind}")
+        raise UsageError(
+            f"{old} is of kind {kind}, but {table.id} is declared with kind {table.kind}"
+        )
 
 
 def _leads_to_forgotten(project: Project, old: str, table: Table) -> bool:

@@ -16,7 +16,6 @@ from sluice.files.conversion import BLOCK, ROW, ddl
 from sluice.files.here import as_texts
 from sluice.files.json_texts import MARK
 from sluice.files.marks import POSITION
-from sluice.files.plain_texts import plain_values
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.interpreter.values.arrow_conversion import arrow_type
@@ -25,6 +24,7 @@ from sluice.sources.delivery import objected
 from sluice.sources.kafka.decoding.columns import DecodedColumn
 from sluice.sources.kafka.decoding.decoded import FAULT, OWN, decoded_all
 from sluice.sources.kafka.decoding.kept import AT, KEY, LEFT_OUT, VALUE, kept
+from sluice.sources.kafka.decoding.plain_texts import plain_values
 from sluice.sources.kafka.formats.records import FormatReader
 from sluice.sources.spec import Source
 

@@ -1,0 +1,45 @@
+"""A top-k's rankings on Airflow's page: the largest leaders, as bars that link to the reasons."""
+
+from pathlib import Path
+
+import pyarrow as pa
+from tests.kinds.topk.test_reader import LEADERS, ranked
+from tests.read.tables import project_at, write_table
+
+from sluice.kinds.topk.page import SHOWN, chapters
+from sluice.pages.elements import Bars
+from sluice.read.lake import Lake
+
+
+def shown(folder: Path, rows: pa.Table) -> list[Bars]:
+    """Return the rankings on the page of `leaders` with these rows."""
+    project = project_at(folder)
+    write_table(project, "leaders", rows)
+    table = project.graph.table("leaders")
+    found = chapters(Lake(project), table, lambda names: "&".join(map("=".join, names)))
+    return [bars for chapter in found for cards in chapter.parts for bars in cards.cards]
+
+
+def test_a_bar_is_as_long_as_its_share_of_the_largest(tmp_path: Path) -> None:
+    found = {bars.title: bars.bars for bars in shown(tmp_path, ranked(LEADERS))}
+    assert [*found] == ["DELI", "MEAT", "–"]
+    assert [(bar.rank, bar.value, bar.share) for bar in found["DELI"]] == [
+        (1, "9.50", 1.0),
+        (2, "5.00", 0.5263),
+    ]
+
+
+def test_a_leader_links_to_why_it_is_there_if_texts_can_name_it(tmp_path: Path) -> None:
+    found = {bars.title: bars.bars[0].label.href for bars in shown(tmp_path, ranked(LEADERS))}
+    assert found == {"DELI": "key=DELI&key=1", "MEAT": "key=MEAT&key=3", "–": ""}
+
+
+def test_rankings_with_the_largest_leaders_are_shown(tmp_path: Path) -> None:
+    many = [(f"d{n}", n, f"{n}.00", 1) for n in range(1, SHOWN + 3)]
+    assert [bars.title for bars in shown(tmp_path, ranked(many))] == [
+        f"d{n}" for n in range(3, SHOWN + 3)
+    ]
+
+
+def test_a_table_without_rows_has_no_block(tmp_path: Path) -> None:
+    assert shown(tmp_path, ranked(LEADERS).slice(0, 0)) == []
