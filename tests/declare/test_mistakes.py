@@ -61,6 +61,10 @@ Mistakes = Callable[..., list[str]]
         ),
         ("schedule: assets\n", "1: `pipeline` is missing"),
         (
+            "pipeline: my__shop\nschedule: assets\n",
+            "1: pipeline: 'my__shop': `__` is reserved for internal tables",
+        ),
+        (
             "pipeline: p\nschedule: assets\nstart_date: 2017-01-02\nend_date: 2017-01-02\n",
             "4: end_date: `end_date` is not after `start_date`",
         ),

@@ -324,6 +324,18 @@ def test_a_delta_table_is_followed_and_its_key_holds_in_every_row(
     assert Lake(load(str(tmp_path / "config"))).table("orders").count == 2
 
 
+def test_reference_data_alone_is_a_project_in_a_folder_of_any_name(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    folder = tmp_path / "my - shop__2"
+    land("data/airlines.csv", AIRLINES)
+    folder.mkdir()
+    start(folder, [str(tmp_path / "data")], schema="{}")
+    project = load(folder / "config", environ={})
+    assert [*project.graph.tables] == ["my_shop_2.airlines"]
+    assert project.pipelines["my_shop_2"].start_date is not None
+
+
 def test_what_can_not_be_begun_is_refused_and_nothing_written(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:

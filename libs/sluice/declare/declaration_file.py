@@ -114,7 +114,9 @@ def _model(
         mistakes.add(document, where, "a mapping is expected")
         return None
     known = {kind.name: kind.model for kind in kinds(where[0])}
-    meant = next((model for model in known.values() if model.is_meant_by(data)), None)
+    meant = known.get(str(data.get("kind"))) or next(
+        (model for model in known.values() if model.is_meant_by(data)), None
+    )
     if meant is None and data.get("kind") is None:
         mistakes.add(document, where, f"`kind` is missing: {', '.join(known)}")
     elif meant is None:

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from os import environ as process_environ
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from sluice.cache import cache_folder
 from sluice.declare.building import Declaration, build
@@ -26,7 +26,7 @@ from sluice.declare.text.document import Document
 from sluice.declare.text.mistakes import Mistakes
 from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
 from sluice.language.model import Model
-from sluice.language.names import Name
+from sluice.language.names import check_table_name
 from sluice.limits import Limits
 
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
@@ -45,7 +45,7 @@ def _is_zone(name: Any) -> bool:
 class Pipeline(Model):
     """One pipeline: its schedule and its tables."""
 
-    name: Name = Field(alias="pipeline")
+    name: Annotated[str, AfterValidator(check_table_name)] = Field(alias="pipeline")
     description: str = ""
     schedule: Schedule
     start_date: datetime | None = None

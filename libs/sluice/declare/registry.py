@@ -21,8 +21,9 @@ modules are these:
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `chapters(lake, table, why)`: its block on Airflow's page (airflow.page.block)
 
-`spec` and `resolve` are required. They and `reader`, `maps`, `naming`, `pending`, `lag` and `page`
-import no Spark.
+`spec` and `resolve` are required, `deliver` of kinds whose tables are delivered, and `rows` of
+those that are not stored. `spec`, `resolve`, `reader`, `maps`, `naming`, `pending`, `lag` and
+`page` import no Spark.
 """
 
 from collections.abc import Iterator

@@ -107,6 +107,11 @@ class TableSpec(Model):
         return {}
 
     @property
+    def receives_messages(self) -> bool:
+        """True if its quarantine has messages, whose key and value are encoded."""
+        return False
+
+    @property
     def only_by_spark(self) -> str:
         """Reason why only Spark can read its Delta table, and what to do; '' if others can, too."""
         return ""

@@ -30,9 +30,9 @@ class Written(Model):
         """Parse a text into the checked model; ValueError names what is not allowed."""
 
     @classmethod
+    @abstractmethod
     def spelled(cls, meant: Any) -> str:
         """Return what users write; `meant`: what a table's meaning records of it."""
-        return str(meant)
 
     @model_validator(mode="before")
     @classmethod
@@ -59,6 +59,10 @@ class Expression(Written):
     @classmethod
     def parse(cls, text: str) -> Self:
         return cls.of(syntax.parse(text), text)
+
+    @classmethod
+    def spelled(cls, meant: Any) -> str:
+        return str(meant)
 
     @classmethod
     def of(cls, tree: syntax.Tree, text: str = "") -> Self:

@@ -12,3 +12,8 @@ class Model(BaseModel):
 
     # Fields that loading fills in, not keys that a user writes.
     LOADED: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def key_of(cls, field: str) -> str:
+        """Return the key in YAML of a field."""
+        return cls.model_fields[field].alias or field

@@ -27,9 +27,9 @@ def check_name(name: str) -> str:
 
 
 def check_table_name(name: str) -> str:
-    """Return the name, if a table may have it."""
+    """Return the name, if a table or a pipeline may have it."""
     if MARK in check_name(name):
-        raise ValueError(f"{name!r}: `__` is reserved for the tables that Sluice keeps beside it")
+        raise ValueError(f"{name!r}: `__` is reserved for internal tables")
     return name
 
 

@@ -8,7 +8,7 @@ for Spark is regenerated from the checked tree, never taken from the text.
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -255,6 +255,19 @@ def columns(tree: Tree) -> Iterator[str]:
     for column in tree.find_all(exp.Column):
         if not _is_date_part(column):
             yield ".".join(part.name.lower() for part in column.parts)
+
+
+def requalified(sql: str, names: Mapping[str, str]) -> str:
+    """Return an expression whose columns have other qualifiers; `names`: old name -> new name.
+
+    Raises ValueError for what is not an expression.
+    """
+    tree = parse(sql)
+    for column in list(tree.find_all(exp.Column)):
+        first, *others = column.parts
+        if others and (name := names.get(first.name.lower())):
+            first.replace(exp.to_identifier(name, quoted=bool(first.args.get("quoted"))))
+    return render(tree)
 
 
 def _is_date_part(column: exp.Column) -> bool:

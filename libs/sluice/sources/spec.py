@@ -196,6 +196,10 @@ class Source(Declared):
         return tuple(name for name in named if name)
 
     @property
+    def receives_messages(self) -> bool:
+        return self.kafka is not None
+
+    @property
     def is_by_interval(self) -> bool:
         return self.delivery == "interval"
 

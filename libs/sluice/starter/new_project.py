@@ -1,6 +1,7 @@
 """The files of a new project: settings, a pipeline, the DAG file, what git ignores."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -141,7 +142,7 @@ def _bounds(sources: list[Guess], today: date) -> list[str]:
     """Return the lines of the first and, of data that is history, the last interval's bounds."""
     days, by = [day for g in sources for day in (g.first, g.last) if day], schedule(sources)
     if not days:
-        return [f"start_date: {_bound(today, by)}"] if sources else []
+        return [f"start_date: {_bound(today, by)}"]
     first, end = _bound(min(days), by), _bound(_bound(max(days), by) + LONGER[by], by)
     if end + STILL_COMING >= today:
         return [f"start_date: {first}"]
@@ -209,5 +210,5 @@ def _view(table: Guess) -> list[str]:
 
 
 def _pipeline_name(folder: Path) -> str:
-    kept = "".join(c if c.isalnum() and c.isascii() else "_" for c in folder.resolve().name.lower())
-    return kept.strip("_") if kept.strip("_")[:1].isalpha() else "shop"
+    kept = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
+    return kept if kept[:1].isalpha() else "shop"

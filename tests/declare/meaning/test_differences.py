@@ -34,7 +34,7 @@ def recorded(table: Table) -> dict[str, Any]:
     [
         (TOP, "limit: 10", "limit: 12", "limit 10 -> 12"),
         (TOP, "limit: 10", "limit: 10, offset: 1", "+ offset 1"),
-        (TOP, "limit: 10", "limit: 10, rank: place", "+ place, - rank"),
+        (TOP, "limit: 10", "limit: 10, rank: place", "+ place, - rank, + rank place"),
         (TOP, "price desc", "price", "order_by [price desc] -> [price]"),
         (
             *(TOP, "price desc", "price desc nulls first, id"),
@@ -84,6 +84,20 @@ def test_columns_may_be_called_as_fields_are(table: OfViews, column: str) -> Non
         name = "other" if old.startswith("other") else column
         assert said == f"select.{name} {old.split(': ')[-1]} -> {new.split(': ')[-1]}"
     assert differences(recorded(table(declared)), meaning(table(CHOSEN))).startswith("+ x, ")
+
+
+def test_a_column_hides_no_field_of_its_name(table: OfViews) -> None:
+    declared = "t: {kind: select, from: sales, select: {id: id}}"
+    now = "t: {kind: select, from: sales, where: id > 1, select: {id: id, where: id}}"
+    said = differences(recorded(table(declared)), meaning(table(now)))
+    assert said == "+ where, + where id > 1"
+
+
+def test_null_and_numbers_are_shown_as_in_yaml(table: OfViews) -> None:
+    streams = "s: {from: sales, initial: {n: 0}, aggregates: {n: sum(id)}}"
+    declared = f"t: {{kind: cogroup, key: [item], streams: {{{streams}}}}}"
+    now = table(declared.replace("n: 0", "n: null"))
+    assert differences(recorded(table(declared)), meaning(now)) == "streams.s.initial.n 0 -> null"
 
 
 def test_fields_that_a_model_no_longer_has_are_still_said(table: OfViews) -> None:

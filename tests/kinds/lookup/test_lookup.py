@@ -33,6 +33,10 @@ dimensions:
     key: [product]
     history: true
   tagged: {join: [{dimension: prices}], select: {product: prices.product, price: prices.price}}
+  product: {join: [{dimension: products}], select: {product: products.product, price:
+    products.price}}
+  account: {join: [{dimension: accounts}], select: {account: accounts.account, region:
+    accounts.region}}
   areas: {join: [{dimension: regions}], select: {area: regions.region, land: regions.country}}
   places:
     join:
@@ -100,6 +104,17 @@ INVOICES = """
       - {dimension: accounts, on: abs(account) = accounts.account, type: left}
     select: {id: id, total: n * products.price, region: accounts.region}
 """
+ALIKE = """
+  alike:
+    kind: lookup
+    from: purchases
+    join:
+      - {dimension: product, on: product = product.product}
+      - {dimension: account, on: abs(account) = account.account, type: left}
+    where: product.price > 1 and product <> 'r'
+    select: {id: id, product: product, total: n * product.price, region: account.region}
+    refresh: true
+"""
 PLACED = """
   placed:
     kind: lookup
@@ -152,6 +167,15 @@ def cheap_or_north(fact: Row, state: State) -> Row | None:
     price = priced and priced["price"]
     is_met = found and (found["region"] == "north" or None not in (price, fact["n"]))
     return found if is_met and (found["region"] == "north" or price < fact["n"]) else None
+
+
+def alike(fact: Row, state: State) -> Row | None:
+    found = invoice(fact, state)
+    priced = matching(state["products"], "product", fact["product"])
+    is_met = priced and priced["price"] is not None and priced["price"] > 1
+    if not found or not is_met or fact["product"] == "r":
+        return None
+    return {**found, "product": fact["product"]}
 
 
 def placed(fact: Row, state: State) -> Row:
@@ -242,6 +266,13 @@ CASES = [
         "invoices",
         rows_of("purchases", "products", "accounts"),
         of_current("purchases", cheap_or_north),
+    ),
+    Case(
+        "facts whose columns are called as their dimensions",
+        DECLARED + ALIKE,
+        "alike",
+        rows_of("purchases", "products", "accounts"),
+        of_current("purchases", alike),
     ),
     Case(
         "facts without a key, joined with a view over dimensions",

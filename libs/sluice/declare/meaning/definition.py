@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from sluice.declare.table import Table
-from sluice.language.expression import Expression
+from sluice.language.expression import Expression, Written
 from sluice.language.interval import Duration
 
 SILENT = frozenset({"name", "pipeline", "kind", "description", "expect"})  # of every kind
@@ -70,7 +70,7 @@ def canonical(value: Any) -> Any:
         case Expression() | Duration():
             return value.sql
         case BaseModel():
-            return meant(value, AS_WRITTEN)
+            return meant(value, AS_WRITTEN if isinstance(value, Written) else frozenset())
         case Mapping():
             return {str(key): canonical(part) for key, part in value.items()}
         case frozenset():

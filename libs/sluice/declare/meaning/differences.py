@@ -42,15 +42,15 @@ def _columns(before: Meaning, now: Meaning) -> Iterator[str]:
 def _declared(before: Meaning, now: Meaning) -> Iterator[str]:
     """Yield the fields that differ, except those of the columns that are named already."""
     named, model = {*before["columns"]} ^ {*now["columns"]}, kind(now["kind"]).model
-    old, new = (dict(fields(each["declared"], model)) for each in (before, now))
+    old, new = ({f.path: f for f in fields(m["declared"], model)} for m in (before, now))
     for path in dict.fromkeys((*old, *new)):
-        if old.get(path) == new.get(path):
-            continue
-        if path in old and path in new:
-            yield f"{'.'.join(path)} {_pair(old[path], new[path])}"
-        elif path[-1] not in named:
-            sign, value = ("+", new[path]) if path in new else ("-", old[path])
-            yield f"{sign} {'.'.join(path)} {_cut(value)}"
+        was, is_, shown = old.get(path), new.get(path), ".".join(path)
+        if was and is_ and was.text != is_.text:
+            yield f"{shown} {_pair(was.text, is_.text)}"
+        elif is_ and not was and not (is_.is_named and path[-1] in named):
+            yield f"+ {shown} {_cut(is_.text)}"
+        elif was and not is_ and not (was.is_named and path[-1] in named):
+            yield f"- {shown} {_cut(was.text)}"
 
 
 def _pair(old: str, new: str) -> str:

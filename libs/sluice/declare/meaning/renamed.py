@@ -3,15 +3,15 @@
 It equals the meaning by which a table was built exactly if only that name has changed since.
 """
 
+from contextlib import suppress
 from typing import Any
 
-from sqlglot import exp
-
 from sluice.declare.meaning.definition import fingerprint, meaning
+from sluice.declare.meaning.fields import part_of
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
-from sluice.language import syntax
 from sluice.language.internal import MARK, renamed
+from sluice.language.syntax import requalified
 
 
 def definitions_before(table: Table, old: str, new: str) -> set[str]:
@@ -27,7 +27,9 @@ def definitions_before(table: Table, old: str, new: str) -> set[str]:
     for reference in table.spec.references():
         named = table.reference(reference.name)
         if renamed(named, new, old) != named:
-            _rename(before["declared"], reference.where, _like(reference.name, old))
+            _rename(
+                before["declared"], type(table.spec), reference.where, _like(reference.name, old)
+            )
     names = (new.partition(".")[2], old.partition(".")[2])
     return {fingerprint(before), fingerprint(_qualified(before, *names))}
 
@@ -38,23 +40,28 @@ def _like(written: str, old: str) -> str:
     return (old if "." in own else old.partition(".")[2]) + mark + suffix
 
 
-def _rename(declared: Any, where: Where, old: str) -> None:
-    """Put the old name at a place of a declaration's meaning, if the meaning has that place."""
-    *way, last = (f"{step}_" if step == "from" else step for step in where)
-    for step in way:
-        declared = _inside(declared, step)
-    at = _inside(declared, last)
+def _rename(declared: Any, of: Any, where: Where, old: str) -> None:
+    """Put the old name at a place of a declaration's meaning, if the meaning has that place.
+
+    `of`: the model of the declaration. The text of a query stays: its table is built again.
+    """
+    *way, last = where
+    for key in way:
+        name, of_part = part_of(declared, of, key)
+        declared, of = _inside(declared, name), of_part
+    name, _ = part_of(declared, of, last)
+    at = _inside(declared, name)
     if isinstance(at, dict) and "table" in at:
         if at.get("as_") == at["table"].rpartition(".")[2]:
             at["as_"] = old.rpartition(".")[2]
         at["table"] = old
-    elif isinstance(at, str):
-        declared[last] = old
+    elif isinstance(at, str) and not isinstance(declared, str):
+        declared[name] = old
 
 
-def _inside(declared: Any, step: str | int) -> Any:
+def _inside(declared: Any, name: str | int) -> Any:
     try:
-        return declared[step]
+        return declared[name]
     except (KeyError, IndexError, TypeError):
         return None
 
@@ -67,16 +74,6 @@ def _qualified(value: Any, new: str, old: str) -> Any:
         case list():
             return [_qualified(part, new, old) for part in value]
         case str() if f"{new}." in value:
-            return _of_old_name(value, new, old)
+            with suppress(ValueError):  # some texts are no expressions
+                return requalified(value, {new: old})
     return value
-
-
-def _of_old_name(sql: str, new: str, old: str) -> str:
-    try:
-        tree = syntax.parse(sql)
-    except ValueError:
-        return sql
-    for column in tree.find_all(exp.Column):
-        if column.table == new:
-            column.set("table", exp.to_identifier(old, quoted=column.args["table"].quoted))
-    return syntax.render(tree)

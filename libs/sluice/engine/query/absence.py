@@ -65,7 +65,7 @@ def conditions(spec: TableSpec) -> list[Condition]:
     """Return every `where`, then every `having`."""
     found = sorted(_within(spec, ()), key=lambda one: FIELDS.index(one[0][-1]))
     return [
-        Condition(f"{'.'.join(map(_shown, path))}: {expression.text}", partial(_without, path=path))
+        Condition(f"{_shown(spec, path)}: {expression.text}", partial(_without, path=path))
         for path, expression in found
     ]
 
@@ -98,5 +98,10 @@ def _without(value: Any, path: Path) -> Any:
     return (*value[:first], _without(value[first], rest), *value[first + 1 :])
 
 
-def _shown(part: Any) -> str:
-    return str(part).rstrip("_")
+def _shown(value: Any, path: Path) -> str:
+    """Return a place as in YAML."""
+    keys = []
+    for step in path:
+        keys.append(type(value).key_of(step) if isinstance(value, Model) else str(step))
+        value = getattr(value, step) if isinstance(value, Model) else value[step]
+    return ".".join(keys)

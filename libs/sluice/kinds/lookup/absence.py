@@ -27,7 +27,7 @@ def unmatched(
             kept = join.model_copy(update={"type": "left"})
             joined = operator.joined(facts, kept, references[dimension.id])
             keys = [F.expr(fact.sql).alias(column) for fact, column in join.on]
-            missed = joined.where(F.col(f"`{join.qualifier}`").isNull()).select(*keys)
+            missed = joined.where(F.col(join.row).isNull()).select(*keys)
             yield Unmatched(dimension.id, _text(join), missed.distinct())
 
 

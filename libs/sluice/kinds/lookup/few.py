@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
@@ -93,7 +93,7 @@ class FewJoined:
         if joined is None:
             return None
         if are_new:
-            rows = self._handed(joined.filter(joined[STANDS])).where(self._condition())
+            rows = self._handed(joined.filter(joined[STANDS])).where(self.operator.condition())
             shown = [column.alias(name) for name, column in self.operator.outputs().items()]
             return inserted(numbered(rows.select(*shown)))
         return self._compared(to_arrow(numbered(self._guarded(self._handed(joined)))))
@@ -103,7 +103,7 @@ class FewJoined:
         for join in self.operator.spec.join:
             searched, columns = self.dimensions[join]
             rows = searched.rows([{c: facts[fact] for c, fact in columns.items()}])
-            if rows is None or join.qualifier in facts.column_names:
+            if rows is None:
                 return None
             if self.operator.has_history(join):
                 rows = rows.filter(rows[CURRENT])
@@ -113,7 +113,7 @@ class FewJoined:
             found = pa.StructArray.from_arrays(
                 [column.combine_chunks() for column in rows.columns], rows.column_names
             ).take(index)
-            facts = facts.append_column(join.qualifier, found)
+            facts = facts.append_column(join.row, found)
             if join.type == "inner":
                 stands = pc.and_(facts[STANDS], pc.is_valid(index))
                 facts = facts.drop_columns([STANDS]).append_column(STANDS, stands)
@@ -124,22 +124,18 @@ class FewJoined:
         own = self.facts.types.add(STANDS, BooleanType())
         for join, (searched, _) in self.dimensions.items():
             types = searched.types
-            own.add(join.qualifier, StructType([types[name] for name in searched.columns]))
+            own.add(join.row, StructType([types[name] for name in searched.columns]))
         schema = StructType([own[name] for name in joined.column_names])
         rows = self.session.createDataFrame(plain(joined), schema)
         return self.operator.prepare(self.operator.facts.id, rows)
 
     def _guarded(self, prepared: DataFrame) -> DataFrame:
         """Return output rows, evaluated only if they stand, and the group that each fact names."""
-        stands = F.coalesce(F.when(F.col(STANDS), self._condition()), F.lit(False))
+        stands = F.coalesce(F.when(F.col(STANDS), self.operator.condition()), F.lit(False))
         outputs = self.operator.outputs().items()
         shown = [F.when(stands, column).alias(name) for name, column in outputs]
         group = [F.col(f"`{c}`").alias(f"_group_{i}") for i, c in enumerate(self.operator.group)]
         return prepared.select(*shown, stands.alias(STANDS), *group)
-
-    def _condition(self) -> Column:
-        where = self.operator.spec.where
-        return F.expr(where.sql) if where else F.lit(True)
 
     def _compared(self, every: pa.Table) -> pa.Table | None:
         group = list(self.operator.group)

@@ -17,6 +17,6 @@ def contributing(operator: Operator, groups: Groups) -> InputRows:
     for join in operator.spec.join:
         dimension = operator.dimension(join).id
         joined = operator.joined(facts, join, groups.references[dimension])
-        nth = joined.select(F.col(f"`{join.qualifier}`").getField(NTH).alias(NTH))
+        nth = joined.select(F.col(join.row).getField(NTH).alias(NTH))
         found[dimension].append(nth.where(F.col(NTH).isNotNull()))
     return {operator.facts.id: facts} | {name: union(some) for name, some in found.items()}

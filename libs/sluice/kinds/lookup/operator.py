@@ -17,6 +17,7 @@ from sluice.engine.query.identity import carried
 from sluice.engine.query.operator import InputRows, Operator, names, union, within
 from sluice.engine.query.validity import COLUMNS, CURRENT
 from sluice.kinds.lookup.spec import Join, Lookup
+from sluice.language import syntax
 from sluice.language.expression import Expression
 
 BUCKET = "_sluice_bucket"
@@ -65,8 +66,12 @@ class LookupJoin(Operator):
         rows = prepared[self.facts.id]
         for join in self.spec.join:
             rows = self.joined(rows, join, references[self.dimension(join).id])
-        rows = rows.where(self.spec.where.sql) if self.spec.where else rows
+        rows = rows.where(self.condition()) if self.spec.where else rows
         return rows.select(*[column.alias(name) for name, column in self.outputs().items()])
+
+    def condition(self) -> Column:
+        """Return the view's condition, given facts that hold each dimension's row as a struct."""
+        return self._joined_value(self.spec.where) if self.spec.where else F.lit(True)
 
     def outputs(self) -> dict[str, Column]:
         """Return the view's columns, given facts that hold each dimension's row as a struct."""
@@ -119,7 +124,7 @@ class LookupJoin(Operator):
             (F.expr(fact.sql), F.col(f"`{c}`").alias(f"_d{i}"), f"_d{i}")
             for i, (fact, c) in _on(join)
         ]
-        struct = F.struct(*names(tuple(sorted(dimension.columns)))).alias(join.qualifier)
+        struct = F.struct(*names(tuple(sorted(dimension.columns)))).alias(join.row)
         if self.has_history(join) and self.spec.as_of == "latest":
             dimension = dimension.where(CURRENT)
         right = dimension.select(*[column for _, column, _ in on], struct)
@@ -127,7 +132,7 @@ class LookupJoin(Operator):
         for fact, _, name in on:
             condition = condition & (fact == F.col(name))
         if self.spec.as_of == "event_time" and self.has_history(join):
-            condition = condition & self._valid(join.qualifier)
+            condition = condition & self._valid(join)
         joined = rows.join(right, condition, join.type)
         return joined.drop(*[name for _, _, name in on])
 
@@ -136,8 +141,8 @@ class LookupJoin(Operator):
         spec = self.dimension(join).spec
         return spec.has_history
 
-    def _valid(self, dimension: str) -> Column:
-        time, row = F.col(f"`{self._time}`"), F.col(f"`{dimension}`")
+    def _valid(self, join: Join) -> Column:
+        time, row = F.col(f"`{self._time}`"), F.col(join.row)
         until = row.getField("valid_to")
         return (time >= row.getField("valid_from")) & (until.isNull() | (time < until))
 
@@ -148,11 +153,16 @@ class LookupJoin(Operator):
 
     def _shown(self, name: str) -> Column:
         if self.spec.select is not None:
-            return F.expr(self.spec.select[name].sql).alias(name)
+            return self._joined_value(self.spec.select[name]).alias(name)
         if name in self.facts.columns:
             return F.col(f"`{name}`")
         joins = [j for j in self.spec.join if name in self.dimension(j).columns]
-        return F.col(f"`{joins[0].qualifier}`").getField(name).alias(name)
+        return F.col(joins[0].row).getField(name).alias(name)
+
+    def _joined_value(self, expression: Expression) -> Column:
+        """Return an expression over joined facts, in which dimensions' columns are fields."""
+        rows = {join.qualifier: join.row for join in self.spec.join}
+        return F.expr(syntax.requalified(expression.sql, rows))
 
     def _used(self) -> set[str]:
         visible = self.facts.columns
@@ -160,8 +170,9 @@ class LookupJoin(Operator):
         found: set[str] = set(self.view.columns) if self.spec.select is None else set()
         condition = (self.spec.where,) if self.spec.where else ()
         for expression in (*(self.spec.select or {}).values(), *condition):
-            qualified = {c for c in expression.columns if c.split(".")[0] in qualifiers}
-            found |= qualified | (expression.reads(visible) - qualified)
+            qualified = {c for c in expression.columns if c.partition(".")[0] in qualifiers}
+            own = expression.columns - qualified
+            found |= qualified | {c if c in visible else c.partition(".")[0] for c in own}
         return found
 
     def _dimension_columns(self, table_id: str) -> set[str]:

@@ -36,6 +36,11 @@ class Join(Model):
         """The name that its columns are qualified with."""
         return self.dimension.rpartition(".")[2]
 
+    @property
+    def row(self) -> str:
+        """Column of joined facts that has the dimension's row, as a struct."""
+        return f"_sluice_row_{self.qualifier}"
+
 
 class Lookup(View):
     """Each fact with its dimension rows' columns."""

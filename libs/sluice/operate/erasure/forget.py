@@ -173,7 +173,8 @@ def _check_previews(lake: LakeLayout) -> None:
 def _sought(project: Project, table: Table, asked: Asked, kept: Unfinished, uri: str) -> Sought:
     """Return and keep the subjects; those of an unfinished attempt come first."""
     found = asked.find(Snapshot.open(table.name, uri).schema, uri)
-    sought = replace(found, in_files=table.spec.names_in_files)
+    spec = table.spec
+    sought = replace(found, in_files=spec.names_in_files, in_messages=spec.receives_messages)
     if (before := kept.subjects()) is not None:
         return replace(sought, subjects=before)
     if not sought.subjects.num_rows:

@@ -16,6 +16,7 @@ from sluice.operate.erasure.remains import Sought
 
 TEXT = "raw"
 MESSAGE = {"topic", "partition", "offset", "key", "value"}
+ENCODED = ("key", "value")
 
 
 def without(uri: str, sought: Sought) -> int:
@@ -38,14 +39,26 @@ def _theirs(rows: pa.Table, sought: Sought) -> pa.BooleanArray:
 
 
 def _is_theirs(text: str | None, sought: Sought) -> bool:
+    message = _row(text) if sought.in_messages else None
+    if isinstance(message, dict) and message.keys() >= MESSAGE:
+        return any(_has_them(_decoded(message[part]), sought) for part in ENCODED)
+    return _has_them(text, sought)
+
+
+def _row(text: str | None) -> Any:
+    """Return what a text says as JSON; None if it is none."""
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return None
+
+
+def _has_them(text: str | None, sought: Sought) -> bool:
     if text is None:
         return False
-    try:
-        row = json.loads(text)
-    except ValueError:
+    row = _row(text)
+    if row is None:
         return sought.is_word(text)
-    if isinstance(row, dict) and row.keys() >= MESSAGE:
-        return any(_is_theirs(_decoded(row[part]), sought) for part in ("key", "value"))
     names = sought.subjects.column_names
     if isinstance(row, dict) and not set(names) <= row.keys():
         row |= {name: row[theirs] for name, theirs in sought.in_files.items() if theirs in row}

@@ -48,13 +48,14 @@ class Sought:
     """Subjects, one a row of the columns that name them; without `by_text`, not sought in texts.
 
     `where`: the condition that found them, if their values are those of whole rows. `in_files`: the
-    names of columns in files, where these are others.
+    names of columns in files, where these are others. `in_messages`: they came in messages.
     """
 
     subjects: pa.Table
     by_text: bool = True
     where: Predicate | None = None
     in_files: Mapping[str, str] = field(default_factory=dict)
+    in_messages: bool = False
 
     def search(self, root: str, leaving_out: str) -> SearchResult:
         """Read every file below `root`, except in that folder of it."""

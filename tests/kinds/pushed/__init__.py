@@ -1,0 +1,1 @@
+"""A kind of source for one test: files that somebody has marked."""

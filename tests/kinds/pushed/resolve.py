@@ -1,0 +1,5 @@
+"""Resolution, as of any source."""
+
+from sluice.sources.resolve import resolve
+
+__all__ = ["resolve"]

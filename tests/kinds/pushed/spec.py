@@ -1,0 +1,21 @@
+"""`kind: pushed`: files of a source, with a mark of who pushed them."""
+
+from typing import ClassVar, Literal
+
+from sluice.language.model import Model
+from sluice.sources.spec import Source
+
+
+class By(Model):
+    name: str
+    text: str = ""
+
+
+class Pushed(Source):
+    KIND: ClassVar[str] = "pushed"
+
+    kind: Literal["pushed"] = "pushed"
+    by: Literal["nobody", "anybody", "all"] | By = "nobody"
+
+
+SPEC = Pushed
