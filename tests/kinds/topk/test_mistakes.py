@@ -274,10 +274,7 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
         (
             "top:",
             "top__state:",
-            (
-                "11: views.top__state: 'top__state': `__` is reserved for the "
-                "tables that Sluice keeps beside it"
-            ),
+            ("11: views.top__state: 'top__state': `__` is reserved for internal tables"),
         ),
         (
             "top:",
