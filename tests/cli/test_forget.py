@@ -243,11 +243,7 @@ def test_a_killed_attempt_by_a_condition_is_finished_though_no_row_meets_it_any_
         (("people",), 2, "name the subject by --key, or its rows by --where"),
         (("people", "--where", "ide = 1"), 2, "unknown column 'ide'"),
         (("people", "--where", "id ="), 2, "does not parse"),
-        (
-            ("spent", "--key", "1"),
-            2,
-            "is of kind cogroup; only rows of a source or a dimension",
-        ),
+        (("spent", "--key", "1"), 2, "is of kind cogroup; only rows of a source or a"),
         (("persons", "--key", "1"), 2, "unknown table 'persons'"),
     ],
 )

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel
-
 from sluice.declare.meaning.definition import AS_WRITTEN
 from sluice.language.expression import Written
 from sluice.language.model import Model
@@ -88,7 +86,7 @@ def _may_hold(of: Any, value: Any) -> bool:
 
 
 def _is_model(of: Any) -> bool:
-    return isinstance(of, type) and issubclass(of, BaseModel)
+    return isinstance(of, type) and issubclass(of, Model)
 
 
 def _is_written(of: Any) -> bool:
@@ -117,8 +115,8 @@ def _parts(value: Mapping[str, Any], of: Any) -> Iterator[Part]:
     """Yield the fields of a model by their keys in YAML, or the values of a user's mapping."""
     declared = of.model_fields if _is_model(of) else {}
     for name, part in value.items():
-        if field := declared.get(name):
-            yield field.alias or name, part, field.annotation
+        if name in declared:
+            yield of.key_of(name), part, declared[name].annotation
         else:
             yield name, part, _values(of) if _is_mapping(of) else Any
 
