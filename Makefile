@@ -8,7 +8,7 @@ PYTHONDONTWRITEBYTECODE :=
 export PYTHON PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-year test test-stores in-seaweedfs in-versitygw in-azurite in-gcs soak matrix check lint types contracts format docs up down lock clean
+.PHONY: help setup demo demo-year test test-deep test-stores in-seaweedfs in-versitygw in-azurite in-gcs soak matrix check lint types contracts house format docs up down lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +28,11 @@ demo: $(SETUP) ## a week of shopping through a real Airflow, then a correction (
 demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 	@$(PY) tools/demo_year.py $(ARGS)
 
-test: $(SETUP) ## run the tests, in three processes
-	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(SETUP) ## the tests of every behaviour, in ten minutes of two cores
+	@$(PY) -m pytest -n 2 --dist loadfile --tier quick --timeout 60 --durations 10 $(ARGS)
+
+test-deep: $(SETUP) ## all other tests: Spark, live Airflow, brokers, stores, browsers, random histories
+	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --tier deep $(ARGS)
 
 test-stores: in-seaweedfs in-versitygw in-azurite in-gcs ## kills and races in object stores installed by Go and npm; the demo in one of them
 
@@ -58,7 +61,7 @@ soak: $(SETUP) ## kill 200 runs of random histories; takes at least an hour (mak
 matrix: $(SETUP) ## test the wheel's version ranges with the lowest and the newest versions (half an hour)
 	@$(PY) tools/matrix.py $(ARGS)
 
-check: lint types contracts test ## format, lint, types, import contracts, tests
+check: lint types contracts house test ## format, lint, types, import contracts, and the tests of `make test`
 
 lint: $(SETUP)
 	@$(PY) -m ruff format --check .
@@ -70,6 +73,9 @@ types: $(SETUP)
 
 contracts: $(SETUP)
 	@.venv/bin/lint-imports --no-logo
+
+house: $(SETUP)
+	@$(PY) tools/house.py
 
 format: $(SETUP) ## format, and fix what ruff can
 	@$(PY) -m ruff format .

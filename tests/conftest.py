@@ -1,114 +1,74 @@
-"""What tests of several packages start: one small Spark for the whole run, a browser for a file.
-
-Spark has two cores, Delta's jars and the drivers, and nothing that tests don't need. Tests that
-share an Airflow go to one process. With `--engine here` operators are computed by the interpreter.
-"""
+"""What tests of several packages share: tiers, engines, a browser, and files by process."""
 
 import gc
-import os
 import shutil
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from tests.support.engines import address_of, running_spark, session_in_this_process, switch
 from tests.support.servers import SERVERS
+from tests.support.tiers import fixtures_of, needs_spark, tier_of
 from xdist.scheduler import LoadFileScheduling
-
-from ports import free_port
-from sluice.declare.settings import Driver
-from sluice.spark import s3a
-from sluice.spark.jars import classpath
-from sluice.spark.java import environment
-from sluice.spark.looked_up import keep_classes
-from sluice.spark.session import CODE_CACHE, LOOPBACK, OPTIMISED_LATER, SMALL, STATIC_CONF
-from sluice.spark.starting import hush
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
-LIVE = "tests/airflow/live/"
-SMALL_FILES = ("tests/declare/", "tests/language/", "tests/read/")
+LIVE, WHOLE = "tests/airflow/live/", "tests/whole/"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+IN_THIS_PROCESS = pytest.StashKey["SparkSession"]()
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
 settings.load_profile("unhurried")
 
-PORT = "spark.connect.grpc.binding.port"
-
-CONF = {
-    **STATIC_CONF,
-    **s3a.conf(),
-    **LOOPBACK,
-    **SMALL,
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} -XX:+UseSerialGC",
-    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-    "spark.connect.grpc.binding.address": "127.0.0.1",
-}
-
-DRIVERS: tuple[Driver, ...] = ("postgresql", "s3")
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--engine`: what computes. `--store`: the server of the tests of stores."""
-    parser.addoption("--engine", choices=["spark", "here"], default="spark")
+    """`--tier`: the tests of one tier. `--store`: the server of the tests of stores."""
+    parser.addoption("--tier", choices=["quick", "deep"])
     parser.addoption("--store", choices=[*SERVERS], default="seaweedfs")
 
 
-@pytest.fixture(scope="session")
-def spark(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator["SparkSession"]:
-    """The session of the whole run, on the engine that was asked for."""
-    is_here = request.config.getoption("engine") == "here"
-    yield from _here() if is_here else _on_spark(tmp_path_factory)
+@pytest.fixture
+def spark(request: pytest.FixtureRequest, local_spark: "SparkSession") -> "SparkSession":
+    """A session in this process; Spark itself for tests that use `real_spark`."""
+    if not needs_spark(request.node):
+        return local_spark
+    found: SparkSession = request.getfixturevalue("real_spark")
+    return found
 
 
 @pytest.fixture(scope="session")
-def remote(spark: "SparkSession") -> str:
+def local_spark(request: pytest.FixtureRequest) -> "SparkSession":
+    """A session that computes in this process, without a JVM."""
+    return _session_in_this_process(request.config)
+
+
+@pytest.fixture(scope="session")
+def real_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """A small Spark for the whole run."""
+    with running_spark(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def remote(real_spark: "SparkSession") -> str:
     """The address at which other processes use that Spark: they start no JVM of their own."""
-    return f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+    return address_of(real_spark)
 
 
-def _here() -> Iterator["SparkSession"]:
-    """A session that computes in this process."""
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
-    from sluice.interpreter.local_session import Session
-
-    session = Session()
-    Session._set_default_and_active_session(session)
-    yield session
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests that ask for a session and not for Spark compute in this process."""
+    is_local = "local_spark" in fixtures_of(item) and not needs_spark(item)
+    switch(_session_in_this_process(item.config) if is_local else None)
 
 
-def _on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
-    """A Spark with Delta, its warehouse in a folder of its own."""
-    from pyspark.sql import SparkSession
-
-    hush()
-    os.environ.update(environment())
-    folder: Path = tmp_path_factory.mktemp("spark")
-    builder = SparkSession.Builder().master("local[2]").appName("sluice-tests")
-    for name, value in CONF.items():
-        builder = builder.config(name, value)
-    builder = builder.config(PORT, str(free_port()))
-    session = (
-        builder.config(
-            "spark.driver.extraClassPath", os.pathsep.join(map(str, classpath(drivers=DRIVERS)))
-        )
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.local.dir", str(folder / "local"))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    keep_classes(session.sparkContext._jvm)
-    yield session
-    session.stop()
+def _session_in_this_process(config: pytest.Config) -> "SparkSession":
+    if IN_THIS_PROCESS not in config.stash:
+        config.stash[IN_THIS_PROCESS] = session_in_this_process()
+    return config.stash[IN_THIS_PROCESS]
 
 
 @pytest.fixture(scope="module")
@@ -135,18 +95,19 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that use Spark come first, small files in the middle, those of Airflow last."""
-    on_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: _place(item.nodeid, is_on_spark=item.path in on_spark))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the tier; files that use Spark come first, those of Airflow last."""
+    if tier := config.getoption("tier"):
+        config.hook.pytest_deselected(items=[item for item in items if tier_of(item) != tier])
+        items[:] = [item for item in items if tier_of(item) == tier]
+    on_spark = {item.path for item in items if needs_spark(item)}
+    items.sort(key=lambda item: _place(item, is_on_spark=item.path in on_spark))
 
 
-def _place(nodeid: str, *, is_on_spark: bool) -> int:
-    if is_on_spark:
+def _place(item: pytest.Item, *, is_on_spark: bool) -> int:
+    if is_on_spark or item.nodeid.startswith(WHOLE):
         return 0
-    if nodeid.startswith(SMALL_FILES):
-        return 1
-    return 3 if nodeid.startswith(LIVE) else 2
+    return 2 if item.nodeid.startswith(LIVE) else 1
 
 
 class ByService(LoadFileScheduling):

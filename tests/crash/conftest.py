@@ -210,11 +210,11 @@ def pool(tmp_path_factory: pytest.TempPathFactory, remote: str) -> Iterator[Pool
 
 
 @pytest.fixture(scope="session")
-def session(pool: Pool, spark: "SparkSession") -> "SparkSession":
+def session(pool: Pool, real_spark: "SparkSession") -> "SparkSession":
     """The test's own Spark, warm: it runs again what a crash has left."""
     for name, value in {**RUNTIME_CONF, **SMALL}.items():
-        spark.conf.set(name, value)
-    return spark
+        real_spark.conf.set(name, value)
+    return real_spark
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def session(spark: "SparkSession") -> "SparkSession":
     for name, value in {**RUNTIME_CONF, **SMALL}.items():
         spark.conf.set(name, value)

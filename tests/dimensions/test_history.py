@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -16,6 +17,8 @@ from sluice.dimensions.history import BEGINNING, versions_by_column, versions_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.usefixtures("real_spark")
 
 LOADS = 6 if SETTINGS is PROFILES["deep"] else 3
 CONFIG = settings(SETTINGS, max_examples=4 if LOADS == 3 else 60)

@@ -200,6 +200,7 @@ def test_a_crash_before_the_load_is_noted_does_not_pass_for_the_load_before(
     assert [r["id"] for r in lake.rows("things")] == [1]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_delta_table_is_a_snapshot_too(spark: "SparkSession", tmp_path: Path) -> None:
     text = declared().replace("format: json", "format: delta")
     lake = Landed(tmp_path, text, spark)
@@ -215,6 +216,7 @@ def test_a_delta_table_is_a_snapshot_too(spark: "SparkSession", tmp_path: Path) 
     assert lake.load().deleted == 1, "a commit that writes no file counts as well"
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_delta_table_is_read_as_it_was_when_the_load_began(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +236,7 @@ def test_a_delta_table_is_read_as_it_was_when_the_load_began(
     assert lake.load().quarantined == 1
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_table_behind_jdbc_is_a_snapshot_too(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,8 @@ from sluice.operate.run import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 DECLARED = """
 sources:
   sales:

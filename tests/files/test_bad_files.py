@@ -210,6 +210,7 @@ def test_a_file_that_is_no_parquet_is_quarantined_whole_by_its_name(files: Files
     assert all(reason.startswith("the file can't be read: ") for reason in why.values())
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_text_with_zeros_is_text(files: Files) -> None:
     padded = "ab" + "\0" * 30
     files.put(a_csv=f"id,t\n1,{padded}\n2,é\n".encode("latin-1"), b_csv=f"id,t\n3,{padded}é\n")

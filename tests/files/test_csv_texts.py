@@ -112,6 +112,7 @@ def test_longer_names_of_the_same_codecs_mean_the_same(
     assert len(bad) == 1
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_comments_are_no_rows_whatever_quotes_they_have(files: Files) -> None:
     files.put(a_csv='# a,"b\n\nid,t\n1,"#"\n# x,"y\n2,"c\n#d"\n', b_csv='#\r\nid,t\r\n3,x\r\n#"')
     files.put(c_csv="# nothing\n")
@@ -132,6 +133,7 @@ def test_names_that_nobody_declares_may_stand_twice(files: Files) -> None:
         files.rows("csv", "id INT, t STRING")
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_quotes_may_be_switched_off(files: Files) -> None:
     files.put(a_csv='id,t\n1,"a\n2,b"\n')
     found = files.good("csv", "id INT, t STRING", options={"quote": ""})
@@ -140,6 +142,7 @@ def test_quotes_may_be_switched_off(files: Files) -> None:
     assert files.good("csv", "id INT, t STRING", options={"escape": ""}) == [(1, "a"), (2, "b")]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_text_behind_a_closing_quote_is_found_with_an_escape_of_ones_own(files: Files) -> None:
     texts = ('"b\\"c"', '"b""', '"b"c"', "d", 'e"f')
     files.put(
@@ -151,6 +154,7 @@ def test_text_behind_a_closing_quote_is_found_with_an_escape_of_ones_own(files: 
     assert [reason for reason, _ in bad] == [ODD] * 4
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_quote_that_ends_a_file_is_not_doubled(files: Files) -> None:
     odd = 'id||t\n5||"e"|"\n6||f\n'
     files.put(a_csv='id||t\n1||"a"\n2||b"\n3||c"', b_csv='id||t\n4||"d"', c_csv=odd)

@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from tests.files import documents
 from tests.files.chance import read_here, seeds
 from tests.files.documents import (
@@ -27,6 +28,7 @@ def test_lines_of_json_by_chance(files: Files) -> None:
         assert lines_read_otherwise(files, made) == [], f"seed {seed}"
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_files_of_csv_by_chance(files: Files) -> None:
     for seed in seeds():
         made = documents.tables(Random(seed), TABLES)

@@ -62,6 +62,7 @@ def test_there_are_two_hundred() -> None:
     assert sum(len(mutants(format_)) for format_ in FORMATS) >= 200
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_broken_file_is_refused_or_has_quarantined_rows_and_no_key_is_lost(
     spark: "SparkSession", tmp_path: Path, format_: str

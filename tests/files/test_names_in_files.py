@@ -106,6 +106,7 @@ def test_two_columns_may_change_names_and_an_own_name_in_a_file_is_no_column(
     assert found.warnings == ("shop.events: columns that `schema` lacks are ignored: a",)
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("format_", FORMATS)
 def test_renamed_columns_are_not_taken_as_new(files: Files, format_: str) -> None:
     files.put(**{f"a_{format_}": content(format_, [{"a": 1, "b": 2, "c": 3}])})

@@ -55,6 +55,7 @@ def content(format_: str, nth: int) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
 def test_every_name_is_read_as_that_one_file_and_its_rows_say_so(
     files: Files, format_: str
@@ -104,6 +105,7 @@ def test_a_log_of_changes_is_in_the_order_of_the_names_themselves(
     assert [r["v"] for r in lake.rows("things")] == [5]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_columns_are_taken_of_files_of_odd_names(spark: "SparkSession", tmp_path: Path) -> None:
     path = "landing/{interval_start:%Y-%m-%d}/*.json"
     declared = (
@@ -118,6 +120,7 @@ def test_columns_are_taken_of_files_of_odd_names(spark: "SparkSession", tmp_path
     assert sorted((r["id"], r["more"]) for r in lake.stored("events")) == [(1, "x"), (2, None)]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_fault_that_spark_meets_names_the_file_itself(files: Files) -> None:
     (files.folder / "a: [1].csv").write_text("id,n\n1,1\n2" + ",x" * 30_000 + "\n")
     told = pytest.raises(QualityStop, match=r"shop\.events: .* file /\S+/a: \[1\]\.csv\.")

@@ -96,6 +96,7 @@ def test_csv_without_a_header_has_the_columns_in_their_order(files: Files) -> No
     ]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_bytes_of_another_encoding_are_quarantined_unless_it_is_declared(files: Files) -> None:
     files.put(a_csv="id,t,d\n1,é,1\n2,e,2\n".encode("latin-1"))
     rows, bad = files.rows("csv")
@@ -244,6 +245,7 @@ def test_compressed_files_are_read_and_those_that_are_not_what_they_say_are_quar
     assert len(bad) == 2
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_file_that_breaks_off_later_refuses_the_delivery_by_name(
     files: Files, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ def refused(format_: str, schema: str = "id INT", **options: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_names_are_taken_in_any_case(files: Files) -> None:
     files.put(a_csv="1;2024-02-03;2024-07-01 10:00\n")
     options = {
@@ -77,12 +78,14 @@ def test_options_that_alter_nothing_are_taken() -> None:
         source(format_, "id INT", options=options)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_quote_of_ones_own_is_doubled_inside_itself(files: Files) -> None:
     files.put(a_csv="id,t\n1,'it''s'\n2,'a,b'\n")
     found = files.good("csv", "id INT, t STRING", options={"quote": "'"})
     assert found == [(1, "it's"), (2, "a,b")]
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("zone", ["CET", "Europe/Berlin"])
 @pytest.mark.parametrize("pattern", ["", "yyyy-MM-dd HH:mm", "yyyy-MM-dd HH:mm['Z, or x']"])
 def test_a_time_that_any_zone_skips_is_quarantined(files: Files, zone: str, pattern: str) -> None:
@@ -93,6 +96,7 @@ def test_a_time_that_any_zone_skips_is_quarantined(files: Files, zone: str, patt
     assert len(bad) == 1
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_locale_groups_every_number(files: Files) -> None:
     files.put(a_csv="n;f;d\n1.000;1.234,5;1.234\n2;NaN;-inf\n3,0;-,5;1.5\n")
     options = {"sep": ";", "locale": "de-DE"}
@@ -105,6 +109,7 @@ def test_one_option_has_one_spelling() -> None:
     assert "one option is given in two spellings" in refused("csv", sep=";", Sep=",")
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_numbers_without_digits_may_be_refused(files: Files) -> None:
     lines = ('"x":NaN', '"d":Infinity', '"l":[-Infinity]', '"d":1.50', '"d":"NaN"', '"l":[2e1]')
     files.put(a_json="".join(f"{{{line}}}\n" for line in lines))
@@ -121,6 +126,7 @@ def test_a_nested_field_may_have_a_dot_in_its_name(files: Files) -> None:
     assert len(bad) == 1
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_encodings_have_other_names(files: Files) -> None:
     files.put(a_csv="id,t\n1,é\n".encode("latin-1"))
     assert files.good("csv", "id INT, t STRING", options={"encoding": "latin-1"}) == [(1, "é")]
@@ -137,6 +143,7 @@ def test_a_document_of_several_lines_is_read_whole(files: Files) -> None:
     assert files.good("json", "id INT", options={"multiLine": "true"}) == [(1,), (2,), (3,)]
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("format_", ["csv", "json"])
 def test_a_time_that_the_zone_skips_has_no_pattern_either(files: Files, format_: str) -> None:
     times = ["2024-03-31 02:30:00", "2024-03-31 03:30:00", "2024-10-27 02:30:00"]
@@ -151,6 +158,7 @@ def test_a_time_that_the_zone_skips_has_no_pattern_either(files: Files, format_:
     assert [reason for reason, _ in bad] == [f"column t: {times[0]} is not a valid TIMESTAMP"]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_text_that_is_too_long_for_the_parser_goes_to_quarantine(files: Files) -> None:
     files.put(a_json='{"id":1,"t":"' + "x" * 2_000 + '"}\n{"id":2,"t":"y"}\n')
     rows, bad = files.rows("json", "id INT, t STRING", options={"maxStringLen": "1000"})
@@ -158,6 +166,7 @@ def test_a_text_that_is_too_long_for_the_parser_goes_to_quarantine(files: Files)
     assert [reason for reason, _ in bad] == ["does not parse as the declared schema"]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_texts_of_parquet_that_are_no_utf8_go_to_quarantine(files: Files) -> None:
     raw = pa.array([b"ok", b"\xff\xfe"]).cast(pa.string(), safe=False)
     nested = pa.ListArray.from_arrays([0, 1, 2], raw.take([1, 0]))

@@ -35,6 +35,7 @@ def test_parquet_files_of_differing_types_are_read_as_declared(files: Files) -> 
     ]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_values_of_parquet_that_the_declared_type_can_not_hold_are_quarantined(
     files: Files,
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_column_of_another_kind_stops_by_column_types_and_file(
         files.read("parquet", f"c {declared}")
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_nested_values_are_read_if_nothing_of_them_is_lost(files: Files) -> None:
     files.put(
         a_parquet=pa.table({"n": [[1, 2]], "s": [{"a": 1, "b": "x"}]}),
@@ -103,6 +105,7 @@ def test_keys_of_maps_that_may_be_lost_stop_by_column_types_and_file(
         files.read("parquet", f"m MAP<{declared}, STRING>")
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_keys_of_maps_may_be_smaller_integers(files: Files) -> None:
     table = {"m": pa.array([[(1, 2**40)], [(2, 3)], None], pa.map_(pa.int16(), pa.int64()))}
     files.put(a_parquet=pa.table(table))
@@ -111,6 +114,7 @@ def test_keys_of_maps_may_be_smaller_integers(files: Files) -> None:
     assert [reason.partition(":")[0] for reason, _ in bad] == ["column m"]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_parts_of_nested_values_without_a_type_are_null(files: Files) -> None:
     nothing, days = pa.array([[], None, [None]]), "ARRAY<DATE>"
     files.put(
@@ -177,6 +181,7 @@ def test_a_type_that_spark_does_not_have_names_the_file(files: Files) -> None:
         files.read("parquet", "id INT").rows.collect()
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_years_beyond_the_calendar_are_found_inside_nested_values(files: Files) -> None:
     days = pa.array([2932897, 0, 2932897, 0], pa.date32())
     nested = {

@@ -19,6 +19,7 @@ EACH, DEEP_EACH, HERE_SHARE = 12, 100, 0.1
 LOST = object()
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_nested", [False, True])
 def test_every_value_by_chance_is_converted_as_the_page_says(

@@ -21,6 +21,7 @@ COUNT, HERE_COUNT, DEEP_COUNT, DEEP_HERE_COUNT = 6_000, 300, 60_000, 3_000
 LOST = object()
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("format_", ["csv", "json"])
 def test_every_spelling_by_chance_is_read_as_the_page_says(files: Files, format_: str) -> None:
     for seed in seeds():
@@ -242,6 +243,7 @@ def test_integral_numbers_with_a_point_are_integers(files: Files) -> None:
     assert bad == [("column n: 240.5 is not a valid INT", '{"n":240.5}')]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_locale_gives_the_point_of_a_decimal_in_csv(files: Files) -> None:
     files.put(a_csv="n;d\n1;1.234,56\n2;1,5\n3;1234,5\n4;1,234.56\n5;1.5\n6;12.34,5\n7;1,005\n")
     rows, bad = files.rows(
@@ -251,6 +253,7 @@ def test_a_locale_gives_the_point_of_a_decimal_in_csv(files: Files) -> None:
     assert len(bad) == 4
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_locale_with_a_point_has_groups_of_its_own(files: Files) -> None:
     files.put(a_csv="n;d\n1;1’234.56\n2;1'234'567\n3;1,234.5\n4;1.234,56\n5;12’34\n")
     rows, bad = files.rows(
@@ -260,6 +263,7 @@ def test_a_locale_with_a_point_has_groups_of_its_own(files: Files) -> None:
     assert len(bad) == 2
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_formats_and_zones_of_times_may_be_given(files: Files) -> None:
     files.put(a_csv="d,t\n01.02.2024,2024-07-01 10:00\n01.02.2024x,\n,2024-03-31 02:30\n")
     options = {"dateFormat": "dd.MM.yyyy", "timeZone": "Europe/Berlin"}

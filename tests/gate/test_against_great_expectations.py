@@ -141,10 +141,11 @@ def answer(
 
 
 @pytest.fixture(scope="module")
-def answers(spark: "SparkSession") -> Answers:
-    return answer(spark, 300, EXPECTATIONS, COUNTS_ONLY)
+def answers(real_spark: "SparkSession") -> Answers:
+    return answer(real_spark, 300, EXPECTATIONS, COUNTS_ONLY)
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize(
     "expectation", EXPECTATIONS, ids=[f"{i}: {e.label}" for i, e in enumerate(EXPECTATIONS)]
 )
@@ -155,6 +156,7 @@ def test_a_compiled_expectation_answers_as_great_expectations_does(
     assert facts(ours) == facts(theirs)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_an_empty_batch_is_answered_as_great_expectations_does(spark: "SparkSession") -> None:
     for ours, theirs in answer(spark, 0, EXPECTATIONS[::6], COUNTS_ONLY).values():
         assert facts(ours) == facts(theirs)

@@ -93,6 +93,7 @@ def stored(shop: Shop, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.get(c, "-") for c in columns) for row in read_rows(shop.uri()))
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize(("format_", "keyed"), [("json", True), ("csv", False), ("parquet", True)])
 def test_an_added_column_is_taken_and_views_are_untouched(
     shop: Shop, format_: str, keyed: bool
@@ -115,6 +116,7 @@ def test_an_added_column_is_taken_and_views_are_untouched(
         assert all(verdict.is_equal for verdict in verdicts)
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize(
     ("options", "lines"),
     [
@@ -177,6 +179,7 @@ def test_two_columns_that_differ_in_case_alone_stop_the_batch(shop: Shop) -> Non
         bring(shop, 0, "parquet", id=[1], item=["tea"], price=[3], Price=[4])
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_field_of_any_line_is_taken_from_json(shop: Shop) -> None:
     evolving(shop, "json")
     rows = [{**ROW, "id": n, **({"colour": {"r": 1}} if n == 150 else {})} for n in range(151)]

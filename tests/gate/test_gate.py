@@ -138,6 +138,7 @@ def test_a_warning_is_reported_and_stops_nothing(spark: "SparkSession") -> None:
     )
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_outcomes_keep_the_order_of_the_configuration(spark: "SparkSession") -> None:
     expectations = (
         expect("column_values_to_be_unique", column="quantity"),
@@ -150,6 +151,7 @@ def test_outcomes_keep_the_order_of_the_configuration(spark: "SparkSession") -> 
     assert [o.success for o in verdict.outcomes] == [True, False, True, True]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_an_expectation_that_cannot_be_answered_fails_and_says_why(spark: "SparkSession") -> None:
     verdict = verdict_on(
         spark, [1], expect("column_median_to_be_between", "stop", column="nothing", min_value=1)

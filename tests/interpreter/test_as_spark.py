@@ -38,14 +38,14 @@ AT_ONCE = 60  # expressions in one query
 
 
 @pytest.fixture(scope="module")
-def table(spark: "SparkSession") -> pa.Table:
+def table(real_spark: "SparkSession") -> pa.Table:
     """The samples, as Spark makes them."""
-    return to_arrow(spark.createDataFrame(samples.rows(Random(SEED)), samples.SCHEMA))
+    return to_arrow(real_spark.createDataFrame(samples.rows(Random(SEED)), samples.SCHEMA))
 
 
 @pytest.fixture(scope="module")
-def schema(spark: "SparkSession") -> StructType:
-    return spark.createDataFrame([], samples.SCHEMA).schema
+def schema(real_spark: "SparkSession") -> StructType:
+    return real_spark.createDataFrame([], samples.SCHEMA).schema
 
 
 def answered(table: pa.Table, schema: StructType, sql: str) -> dict[int, Any] | None:
@@ -192,6 +192,7 @@ def _by(rows: "DataFrame", by: str, sql: str) -> dict[int, Any]:
     return values(grouped.withColumnRenamed("g_", "id").toArrow())
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("within", ["{}", "struct(1 AS n, {} AS m)", "array({})", "map('k', {})"])
 def test_maps_of_the_same_entries_are_one_group(within: str, spark: "SparkSession") -> None:
     """Whatever the order of their entries; the group shows them in that of their keys."""

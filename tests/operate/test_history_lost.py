@@ -51,10 +51,10 @@ CORRECTED = [{"id": 1, "v": 2}, {"id": 2, "v": 5}]
 
 
 @pytest.fixture(scope="module")
-def built(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(real_spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days delivered and followed; then the first was corrected, which nobody has read."""
     folder = tmp_path_factory.mktemp("built") / "lake"
-    lake = Landed(folder, DECLARED, spark)
+    lake = Landed(folder, DECLARED, real_spark)
     for nth, rows in enumerate(DAYS):
         lake.land(folder_of(nth), a_json=rows)
         lake.deliver(nth)

@@ -76,10 +76,10 @@ def sale(id_: int, price: str = "1.00", at: dt.datetime = NOW) -> dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def checks(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> _Checks:
+def checks(tmp_path_factory: pytest.TempPathFactory, real_spark: "SparkSession") -> _Checks:
     """Random rows in place of sales."""
     project = lake.declare(tmp_path_factory.mktemp("random"))
-    rows = spark.createDataFrame(random_rows(300, seed=3), SCHEMA).toArrow()
+    rows = real_spark.createDataFrame(random_rows(300, seed=3), SCHEMA).toArrow()
     table = replace(project.graph.table("sales"), columns=dict.fromkeys(rows.schema.names, ""))
     at = head(lake.put(project, "sales", rows))
     assert at is not None

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 from tests.crash.shop import day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.stores import Store, using
 
 from sluice.errors import Retryable, SluiceError, StoreRefused

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 
 from sluice.engine.advance import Run
 from sluice.operate.definitions.rebuild import rebuild

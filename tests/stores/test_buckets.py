@@ -8,7 +8,7 @@ import pytest
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.delta.tables import ID_AND_V, Small, a_position
 from tests.stores.beside_disk import state
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support import buckets
 from tests.support.proxy import Harm, Proxy, Rule
 from tests.support.stores import Store, using

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.crash.shop import FIRST, day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.stores import GRPC, PORTS, Store, using
 
 from ports import free_port

@@ -9,7 +9,7 @@ from tests.crash.conftest import Pool
 from tests.crash.shop import day
 from tests.crash.test_kills import mended
 from tests.crash.test_races import attempt
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.stores import Store, using
 
 EDGES = [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.shop import FIRST, day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.java import LEAN
 from tests.support.stores import Store, using
 

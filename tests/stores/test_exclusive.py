@@ -2,7 +2,7 @@
 
 import pytest
 from tests.crash.shop import day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import Harm, Proxy, Rule
 from tests.support.stores import Store, using
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.shop import day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import COMMIT, LIST, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 

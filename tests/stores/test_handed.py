@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crash.shop import FIRST, day
 from tests.stores.beside_disk import hold_alike
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.stores import Store
 
 from sluice.declare.stores import S3, SCHEMES

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.lake import frozen
 
 import sluice

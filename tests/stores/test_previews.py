@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from pyarrow.fs import FileSelector, FileType
 from tests.crash.shop import CORRECTED, FIRST, day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 
 from sluice.delta.places import copied
 from sluice.delta.places.delta_rs import located

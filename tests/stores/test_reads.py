@@ -9,7 +9,7 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow.fs import FileSelector
 from tests.crash.shop import day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.crash.shop import FIRST, day
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support import proxy, roles
 from tests.support.proxy import Proxy
 from tests.support.roles import ARN, Roles

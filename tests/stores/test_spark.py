@@ -10,7 +10,7 @@ from tests.crash.conftest import Pool
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.crash.test_kills import mended
 from tests.stores.beside_disk import hold_alike, state
-from tests.stores.conftest import StoredShop
+from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.s3a import reach
 from tests.support.stores import Store

@@ -90,6 +90,7 @@ def table(request: pytest.FixtureRequest, session: "SparkSession", tmp_path: Pat
     return small
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_snapshot_at_every_version_is_sparks(table: Small, session: "SparkSession") -> None:
     assert (Path(table.uri) / "_delta_log" / "_last_checkpoint").exists()
     for version in sorted(table.versions()):
@@ -97,6 +98,7 @@ def test_a_snapshot_at_every_version_is_sparks(table: Small, session: "SparkSess
         same(local_snapshot(session, table.uri, version, Limits()), spark)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_the_feed_of_every_range_is_sparks(table: Small, session: "SparkSession") -> None:
     head = max(table.versions())
     ranges = [(v, v + 1) for v in range(head)] + [(0, head), (1, 5), (3, head)]
@@ -104,6 +106,7 @@ def test_the_feed_of_every_range_is_sparks(table: Small, session: "SparkSession"
         same(local_feed(session, table.uri, after, upto), spark_feed(session, table, after, upto))
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_an_empty_table_has_no_rows_and_no_feed(session: "SparkSession", tmp_path: Path) -> None:
     table = Small.create(tmp_path, COLUMNS, ["id"], by_delta_rs(session))
     table.position_only()
@@ -126,6 +129,7 @@ def test_a_version_whose_number_came_again_is_read_again(
     assert found == ["a", "b"]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_partitioned_table_is_read_the_same(session: "SparkSession", tmp_path: Path) -> None:
     columns = "day DATE, at TIMESTAMP, word STRING, n BIGINT"
     parts = ["day", "at", "word"]
@@ -151,6 +155,7 @@ def test_a_partitioned_table_is_read_the_same(session: "SparkSession", tmp_path:
         same(delta.feed(session, table.uri, 0, 2, Limits()), spark_feed(session, table, 0, 2))
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_the_feed_of_a_table_partitioned_by_days_is_read_the_same(
     session: "SparkSession", tmp_path: Path
 ) -> None:
@@ -168,6 +173,7 @@ def test_the_feed_of_a_table_partitioned_by_days_is_read_the_same(
         same(local_feed(session, table.uri, 0, 2), spark_feed(session, table, 0, 2))
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_the_whole_feed_folds_to_the_table(table: Small, session: "SparkSession") -> None:
     head = max(table.versions())
     rows = local_feed(session, table.uri, 0, head).select("id", *ADDED[:2])
@@ -181,6 +187,7 @@ def test_the_whole_feed_folds_to_the_table(table: Small, session: "SparkSession"
     assert sorted(kept) == sorted(row["id"] for row in table.rows())
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_table_vacuumed_by_spark_names_what_is_lost(
     session: "SparkSession", tmp_path: Path
 ) -> None:

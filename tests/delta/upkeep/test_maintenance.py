@@ -65,6 +65,7 @@ def footers(table: Small) -> Iterator[pq.FileMetaData]:
     return (pq.read_metadata(path) for path in DeltaTable(table.uri).file_uris())
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("how", ["compact", "refile"])
 def test_slices_become_one_file_each_and_nobody_notices(
     tmp_path: Path, session: "SparkSession", how: str
@@ -90,6 +91,7 @@ def test_slices_become_one_file_each_and_nobody_notices(
     assert len(table.rows()) == len(stood) + 3
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_refiled_slice_is_sorted_in_row_groups_of_five_thousand(
     tmp_path: Path, session: "SparkSession"
 ) -> None:
@@ -105,6 +107,7 @@ def test_a_refiled_slice_is_sorted_in_row_groups_of_five_thousand(
     assert is_in_order(table.uri, [path], "k")
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_table_without_slices_is_filed_by_its_key(
     tmp_path: Path, session: "SparkSession"
 ) -> None:
@@ -141,6 +144,7 @@ def race(monkeypatch: pytest.MonkeyPatch, table: Small, **position: Any) -> None
         monkeypatch.setattr(module, "passing", first)
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("how", ["compact", "refile", "drop"])
 def test_a_batch_that_comes_in_between_keeps_its_rows_and_its_position(
     tmp_path: Path, session: "SparkSession", monkeypatch: pytest.MonkeyPatch, how: str
@@ -162,6 +166,7 @@ def test_a_batch_that_comes_in_between_keeps_its_rows_and_its_position(
     assert len(table.rows()) == len(stood) + 6
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_batch_that_takes_files_away_meanwhile_beats_a_rewrite(
     tmp_path: Path, session: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:

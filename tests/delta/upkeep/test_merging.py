@@ -217,6 +217,7 @@ def test_other_engines_read_a_table_between_two_pieces(
     table.upkeep()
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_spark_reads_a_table_between_two_pieces(table: Table, session: "SparkSession") -> None:
     name = Path(table.uri).name
     process = forked(go, table.uri, f"committed:{name}#2")

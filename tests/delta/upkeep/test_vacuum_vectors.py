@@ -102,11 +102,13 @@ def rebuilt(table: Small) -> None:
     overwrite_arrow(before, rows, a_position(9, kind="rebuild"))
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_the_log_names_the_file_of_a_vector(table: Small) -> None:
     actions = Log(table.uri).actions(3)
     assert {vector_file(a["add"]) for a in actions if "add" in a} == vectors(table)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_vector_stays_while_a_version_within_retention_needs_it(table: Small) -> None:
     rebuilt(table)
     stood, now = table.rows(3), datetime.now(UTC)
@@ -121,6 +123,7 @@ def test_a_vector_stays_while_a_version_within_retention_needs_it(table: Small) 
     assert table.rows() == stood
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_vector_stays_while_a_consumer_has_still_to_read_its_version(table: Small) -> None:
     rebuilt(table)
     old(table, upto=table.head.version)
@@ -130,6 +133,7 @@ def test_a_vector_stays_while_a_consumer_has_still_to_read_its_version(table: Sm
     assert len(table.rows(3)) == 97
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_vector_of_the_head_stays_and_remains_of_others_go(table: Small) -> None:
     named = vectors(table)
     Path(table.uri, "deletion_vector_1.bin").write_bytes(b"remains")
@@ -141,6 +145,7 @@ def test_a_vector_of_the_head_stays_and_remains_of_others_go(table: Small) -> No
     assert len(table.rows()) == 97
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_nothing_is_deleted_if_the_log_does_not_say_what_a_version_needs(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +156,7 @@ def test_nothing_is_deleted_if_the_log_does_not_say_what_a_version_needs(
     assert vectors(table)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_an_erasure_keeps_what_marks_the_newest_rows(table: Small) -> None:
     named = vectors(table)
     old(table, upto=3)

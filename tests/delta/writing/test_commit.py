@@ -30,6 +30,8 @@ from sluice.errors import HistoryLost
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 MICROSECONDS = datetime(2024, 2, 29, 23, 59, 59, 999_999, UTC)
 
 

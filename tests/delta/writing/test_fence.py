@@ -52,6 +52,7 @@ def table(tmp_path: Path, write: Commit) -> Small:
     return small
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("change", [INSERT, UPDATE], ids=["append", "merge"])
 @pytest.mark.parametrize("other", COMMITTERS)
 def test_the_second_of_two_batches_on_one_head_loses(
@@ -68,6 +69,7 @@ def test_the_second_of_two_batches_on_one_head_loses(
     assert table.head.version == 3
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("change", [INSERT, UPDATE], ids=["append", "merge"])
 def test_a_batch_loses_to_a_commit_of_the_position_alone(table: Small, change: Change) -> None:
     before = table.head
@@ -79,6 +81,7 @@ def test_a_batch_loses_to_a_commit_of_the_position_alone(table: Small, change: C
     assert [v for v, _ in positions(table.uri)] == [2, 1, 0]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_number_that_delta_has_seen_is_noticed(table: Small) -> None:
     """As after a RESTORE, when the position went back and Delta's number did not."""
     table.commit(UPDATE)
@@ -104,6 +107,7 @@ def head_after_restore(table: Small) -> Head:
     return found
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("change", [INSERT, UPDATE], ids=["append", "merge"])
 def test_rows_of_others_between_plan_and_commit_are_never_overlooked(
     table: Small, change: Change
@@ -117,6 +121,7 @@ def test_rows_of_others_between_plan_and_commit_are_never_overlooked(
         table.head  # noqa: B018
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("change", [INSERT, UPDATE], ids=["append", "merge"])
 def test_compaction_between_plan_and_commit_costs_at_most_a_retry(
     table: Small, session: "SparkSession", change: Change
@@ -133,6 +138,7 @@ def test_compaction_between_plan_and_commit_costs_at_most_a_retry(
     assert table.head.data_version == 4
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_commit_that_others_have_followed_still_counts_as_ours(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +198,7 @@ def test_many_writers_of_one_head_have_one_winner(tmp_path: Path) -> None:
     assert (len(outcomes), table.head.version) == (8, 1)
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("kind", ["append", "merge", "replace", "overwrite"])
 @pytest.mark.parametrize("rival", ["batch", "foreign", "metadata"])
 def test_spark_caught_in_the_middle_of_its_write_loses(

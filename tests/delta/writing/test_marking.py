@@ -275,6 +275,7 @@ def test_a_vacuum_keeps_marked_files_and_what_marks_them(table: Small) -> None:
     assert vacuum(table.head, table.head.version, later) == 0
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_sparks_merge_leaves_no_vectors_in_files(table: Small, session: "SparkSession") -> None:
     table.commit(*CHANGES)
     table.write = by_spark(session)
@@ -285,6 +286,7 @@ def test_sparks_merge_leaves_no_vectors_in_files(table: Small, session: "SparkSe
     assert not list(feed_faults(table.uri))
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_worn_table_is_put_in_order_and_nobody_notices(
     table: Small, session: "SparkSession"
 ) -> None:

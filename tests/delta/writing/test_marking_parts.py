@@ -125,6 +125,7 @@ def test_all_readers_see_the_same_rows(table: Small) -> None:
     assert [read.get(i) for i in (4, 48, 202)] == [row(4, "new"), None, row(202, "new")]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_spark_sees_the_same_rows_and_the_same_feed(table: Small, session: "SparkSession") -> None:
     done = table.commit(*CHANGES)
     found = session.read.format("delta").load(table.uri).collect()
@@ -311,6 +312,7 @@ def by_sparks_rewrite(table: Small, session: "SparkSession") -> None:
     assert at.refile(session, at.slices, "seal") == 7
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("how", [by_compaction, by_pieces, by_sparks_rewrite])
 def test_files_are_written_again_without_what_is_marked(
     table: Small, session: "SparkSession", how: Callable[..., None]
@@ -326,6 +328,7 @@ def test_files_are_written_again_without_what_is_marked(
     assert not list(feed_faults(table.uri))
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("write", [by_delta_rs, by_spark])
 def test_other_commits_follow_on_marked_rows(
     table: Small, session: "SparkSession", write: Callable[..., Any]

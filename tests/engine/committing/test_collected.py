@@ -14,6 +14,8 @@ from sluice.declare.registry import kinds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 DECLARED = """
 sources:
   sales:

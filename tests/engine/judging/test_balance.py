@@ -69,6 +69,7 @@ def test_every_row_of_a_dimension_is_accepted_or_quarantined(
     assert counted(lake, "things", lake.load) == (2, 1, 1)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_many_bad_rows_are_quarantined_by_spark_and_counted_where_they_lie(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_many_bad_rows_are_quarantined_by_spark_and_counted_where_they_lie(
     assert len(lake.quarantine()) == 4
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_few_rows_that_are_large_as_text_are_quarantined_by_spark(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize(
     ("expression", "told"),
     [
@@ -50,6 +51,7 @@ def test_a_division_by_zero_has_the_same_message_without_spark(
     assert "by zero. Use `try_" in found.message
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_types_that_only_spark_could_know_are_a_mistake_of_the_configuration(
     spark: "SparkSession",
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_difference_from_python_is_reported_in_javas_words() -> None:
     assert problem("a{x").endswith("a brace that counts nothing is written \\{")
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_java_agrees(spark: "SparkSession") -> None:
     java = spark._jvm.java.util.regex.Pattern  # type: ignore[union-attr]
 

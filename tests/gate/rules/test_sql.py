@@ -31,6 +31,7 @@ def test_a_literal_comes_back_as_it_was(spark: "SparkSession") -> None:
     assert tuple(row.values()) == VALUES
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_row_as_json_keeps_the_microseconds_of_times(spark: "SparkSession") -> None:
     times = "TIMESTAMP_NTZ'2024-01-01 01:02:03.123456' AS n, TIMESTAMP'2024-01-01 00:00:00Z' AS t"
     row = spark.sql(f"SELECT struct({times}, CAST(NULL AS INT) AS i) AS row")

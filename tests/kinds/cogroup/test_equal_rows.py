@@ -11,6 +11,8 @@ from tests.support.rows import NOON
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 VIEW = """
 sources:
   clicks:

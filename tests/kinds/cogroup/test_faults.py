@@ -13,6 +13,8 @@ from sluice.errors import QualityStop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 
 @pytest.mark.parametrize("window", ["tumbling, size: 1 day", "session, gap: 1 day"])
 def test_a_window_that_ends_too_late_to_be_read_is_reported(

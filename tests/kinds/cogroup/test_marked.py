@@ -61,6 +61,7 @@ def test_upkeep_files_tables_again_whose_rows_are_marked(
         assert [s.gone for s in kept.crowded(filing)] == [1]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_the_feed_stays_whole_if_a_marked_table_is_replaced(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:
@@ -133,6 +134,7 @@ def days_of(lake: Lake) -> list[int]:
     return sorted(row["window_start"].day for row in lake.rows("found"))
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("engine", ["process", "spark"])
 @pytest.mark.parametrize("is_gone", [False, True], ids=["comes", "goes"])
 def test_the_state_and_inputs_are_searched_here_though_they_are_large(

@@ -66,9 +66,9 @@ def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> Lake:
+def many(tmp_path_factory: pytest.TempPathFactory, real_spark: "SparkSession") -> Lake:
     """A lake whose first batch had a thousand groups."""
-    return filled(made(tmp_path_factory.mktemp("many"), spark), 1000)
+    return filled(made(tmp_path_factory.mktemp("many"), real_spark), 1000)
 
 
 def filled(lake: Lake, groups: int) -> Lake:
@@ -81,6 +81,7 @@ def filled(lake: Lake, groups: int) -> Lake:
     return lake
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(many: Lake) -> None:
     for view, column in {"found__state": "k", "by_hour__state": "window_start"}.items():
         (whole,) = slices_of(DeltaTable(many.uri(view)))
@@ -89,6 +90,7 @@ def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(many: La
     assert all(verdict.is_equal for verdict in many.verdicts())
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_what_is_shuffled_is_narrow(lake: Lake) -> None:
     """Equal arguments of a stream are one column, those of streams that are alike share theirs."""
     for name in ("sales", "returns"):
@@ -110,6 +112,7 @@ def test_what_is_shuffled_is_narrow(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_few_groups_and_keys_that_spark_would_shuffle_again_are_added_up_first(lake: Lake) -> None:
     filled(lake, 20)
     assert len(DeltaTable(lake.uri("found__state")).file_uris()) == 1
@@ -117,6 +120,7 @@ def test_few_groups_and_keys_that_spark_would_shuffle_again_are_added_up_first(l
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_sessions_are_found_before_their_groups_are_known(many: Lake) -> None:
     """Their windows are no columns of a row until all rows of a key are together."""
     assert sum(row["n"] for row in many.rows("by_session")) == 1200

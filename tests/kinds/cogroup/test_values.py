@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.support.lake import Lake, Row
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def test_sessions_of_dates(tmp_path: Path, spark: "SparkSession") -> None:
     ] == [(*moments[0], 1), (*moments[1], 5)]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_sketches_and_collections_of_maps(tmp_path: Path, spark: "SparkSession") -> None:
     view = """
     streams:

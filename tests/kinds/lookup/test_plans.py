@@ -72,10 +72,12 @@ def exchanges(rows: "DataFrame") -> list[str]:
     return [line for line in lines if line.startswith("Exchange")]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_no_fact_is_shuffled_for_a_dimension(lake: Lake) -> None:
     assert exchanges(query(lake)) == []
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(lake: Lake) -> None:
     small = query(lake).toArrow().to_pylist()
     lake.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
@@ -106,6 +108,7 @@ def many(lake: Lake) -> None:
     lake.limit(read_here_bytes=-1)
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("largest", [Limits().searched_bytes, -1], ids=["here", "by spark"])
 @pytest.mark.parametrize("committer", ["auto", "spark"])
@@ -125,6 +128,7 @@ def test_a_refresh_rewrites_the_files_of_the_facts_concerned_only(
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_what_a_refresh_may_change_is_not_known_from_what_it_reads(lake: Lake) -> None:
     """A changed row of a dimension concerns any number of facts: too many to be held here."""
     settings = lake.project.spark.model_copy(update={"small_changelog": 50})
@@ -216,6 +220,7 @@ FOLLOWING = """
 """
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_where_no_row_stays_as_it_is_all_are_replaced_and_views_over_them_follow(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ def proved_keys(
     return [key for key in keys if not planned(kept[name], folder, key=", ".join(key))]
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("seed", seeds(1, deep=40))
 def test_random_queries_are_kept_as_spark_answers_them(
     seed: int, spark: "SparkSession", tmp_path: Path

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.kinds.sql.shop import SOURCES, project, view, wrong
 from tests.support.lake import HEAD, Lake
 
@@ -18,6 +19,8 @@ from sluice.read.status import status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("real_spark")
 
 QUERY = """SELECT p.w, sum(o.v) AS s FROM orders o JOIN people p ON o.k = p.k
     GROUP BY p.w HAVING sum(o.v) > {}"""

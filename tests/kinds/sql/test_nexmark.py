@@ -19,6 +19,7 @@ PROCESSING_TIME = {"q12"}
 KEPT = {name: sql for name, sql in QUERIES.items() if name not in PROCESSING_TIME}
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_nexmarks_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> None:
     views = "".join(view(name, sql) for name, sql in KEPT.items())
     lake = Lake(tmp_path, f"{SOURCES}views:\n{views}", spark)

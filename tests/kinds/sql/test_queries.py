@@ -11,6 +11,8 @@ from tests.support.games import in_depth
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 QUERIES = written(Path(__file__).parent / "queries.sql")
 IN_SPARKS_WORDS = {  # Spark ties to the next query alone, and wants groups in FROM
     "exists_in_exists": """SELECT pid FROM people p WHERE EXISTS (SELECT 1 FROM orders o

@@ -3,12 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.kinds.join.tpch import SOURCES, Tpch
 from tests.kinds.sql.shop import advance_by_spark, view, written, wrong
 from tests.support.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("real_spark")
 
 QUERIES = written(Path(__file__).parent / "tpch.sql")
 

@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.kinds.sql.shop import SOURCES, change, wrong
 from tests.support.lake import Lake, counted
 
@@ -14,6 +15,8 @@ from sluice.read.lake import Lake as Reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("real_spark")
 
 LESS = "SELECT o.id, p.pid FROM orders o JOIN people p ON o.v < p.n"
 SPLIT = "SELECT g, e FROM orders LATERAL VIEW explode(split(g, '')) x AS e"

@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def lakes(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Lakes:
-    return Lakes(spark, tmp_path_factory.mktemp("lakes"))
+def lakes(local_spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Lakes:
+    return Lakes(local_spark, tmp_path_factory.mktemp("lakes"))

@@ -121,9 +121,9 @@ TAKEN = [text.strip() for line in ACCEPTED.strip().splitlines() for text in line
 
 
 @pytest.fixture(scope="module")
-def rows(spark: "SparkSession") -> "DataFrame":
+def rows(real_spark: "SparkSession") -> "DataFrame":
     """No rows of the columns that the examples read."""
-    return spark.createDataFrame([], ", ".join(f"{n} {t}" for n, t in COLUMNS.items()))
+    return real_spark.createDataFrame([], ", ".join(f"{n} {t}" for n, t in COLUMNS.items()))
 
 
 def told(text: str) -> list[str]:

@@ -11,6 +11,8 @@ from sluice.errors import ConfigError, QualityStop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 SALES = """
 sources:
   sales:

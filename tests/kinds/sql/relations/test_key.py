@@ -71,6 +71,7 @@ def test_a_key_that_may_have_several_rows_is_refused(sql: str, tmp_path: Path) -
     assert any("views.v" in problem and why in problem for problem in problems), problems
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_rows_are_read_by_the_declared_key_and_views_over_them_follow(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

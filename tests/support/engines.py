@@ -1,0 +1,86 @@
+"""What computes in a test: a session in this process, or Spark itself."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ports import free_port
+from sluice.declare.settings import Driver
+from sluice.spark import s3a
+from sluice.spark.jars import classpath
+from sluice.spark.java import environment
+from sluice.spark.looked_up import keep_classes
+from sluice.spark.session import CODE_CACHE, LOOPBACK, OPTIMISED_LATER, SMALL, STATIC_CONF
+from sluice.spark.starting import hush
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PORT = "spark.connect.grpc.binding.port"
+DRIVERS: tuple[Driver, ...] = ("postgresql", "s3")
+CONF = {
+    **STATIC_CONF,
+    **s3a.conf(),
+    **LOOPBACK,
+    **SMALL,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} -XX:+UseSerialGC",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+}
+IN_THIS_PROCESS = "SPARK_CONNECT_MODE_ENABLED"  # PySpark's switch to columns without a JVM
+
+
+@contextmanager
+def running_spark(folder: Path) -> Iterator["SparkSession"]:
+    """Spark with Delta on two cores, its warehouse in `folder`; others reach it at `address_of`."""
+    from pyspark.sql import SparkSession
+
+    hush()
+    os.environ.update(environment())
+    jars = os.pathsep.join(map(str, classpath(drivers=DRIVERS)))
+    conf = {
+        **CONF,
+        PORT: str(free_port()),
+        "spark.driver.extraClassPath": jars,
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+    }
+    builder = SparkSession.Builder().master("local[2]").appName("sluice-tests")
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    keep_classes(session.sparkContext._jvm)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def address_of(session: "SparkSession") -> str:
+    """The address at which other processes use that Spark."""
+    return f"sc://127.0.0.1:{session.conf.get(PORT)}"
+
+
+def session_in_this_process() -> "SparkSession":
+    """A session without a JVM."""
+    from sluice.interpreter.local_session import Session
+
+    return Session()
+
+
+def switch(session: "SparkSession | None") -> None:
+    """Have PySpark and Sluice use that session in this process, or Spark if there is none."""
+    from pyspark.sql.connect.session import SparkSession as Client
+
+    if session is None:
+        os.environ.pop(IN_THIS_PROCESS, None)
+    else:
+        os.environ[IN_THIS_PROCESS] = "1"
+    Client._default_session = Client._active_session.session = session  # type: ignore[assignment]

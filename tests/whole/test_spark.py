@@ -1,0 +1,67 @@
+"""Every kind of table built, advanced, rebuilt and verified by Spark, by both committers.
+
+What its tables must hold comes from a model in plain Python.
+"""
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crash.bazaar import Bazaar, History, Step
+from tests.crash.model import COLUMNS, Model, counted
+from tests.crash.worker import perform
+
+from sluice.spark.session import Spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEED = "whole"
+STEPS = ("built", "advanced", "advanced by Spark's committer", "rebuilt")
+
+
+class Kept:
+    """A lake that Spark keeps. `differences`: what differs from the model, by step and table."""
+
+    def __init__(self, lake: Bazaar, session: "SparkSession") -> None:
+        lake.engine(is_spark=True)
+        self.lake, self.model, self.session = lake, Model(), session
+        self.differences: dict[tuple[str, str], object] = {}
+
+    def take(self, name: str, step: Step, committer: str) -> None:
+        self.lake.committer(committer)
+        self.lake.land(step)
+        self.model.take(step)
+        self.perform(step, step.what)
+        for table, wanted in self.model.tables().items():
+            columns = self.model.columns[table]
+            found = counted(self.lake.rows(table, columns), columns)
+            if found != wanted:
+                self.differences[name, table] = {"lacks": wanted - found, "has": found - wanted}
+
+    def perform(self, step: Step, what: str) -> list[str]:
+        bounds = [(i.start.isoformat(), i.end.isoformat()) for i in step.intervals]
+        told = {"config": str(self.lake.config), "intervals": bounds, "views": step.views}
+        return perform(Spark(self.lake.project.spark), {**told, "what": what})
+
+
+@pytest.fixture(scope="module")
+def kept(whole_spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    kept = Kept(Bazaar.create(tmp_path_factory.mktemp("bazaar"), "", "auto"), whole_spark)
+    steps = History(SEED).steps()
+    for name in STEPS:
+        step = next(steps)
+        start = time.time()
+        kept.take(name, step, "spark" if "Spark" in name else "auto")
+        print(name, step.what, {k: len(v) for k, v in step.files.items()}, time.time() - start)
+    return kept
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+@pytest.mark.parametrize("step", STEPS)
+def test_spark_keeps_every_kind(kept: Kept, step: str, table: str) -> None:
+    assert kept.differences.get((step, table)) is None
+
+
+def test_spark_verifies_every_kind(kept: Kept) -> None:
+    assert kept.perform(Step({}, ()), "verify") == []
