@@ -58,6 +58,16 @@ def remote(real_spark: "SparkSession") -> str:
     return address_of(real_spark)
 
 
+@pytest.fixture
+def own_spark() -> None:
+    """The test starts a Java, or an application of Spark, by itself."""
+
+
+@pytest.fixture
+def long() -> None:
+    """The test takes longer than the quick tier has time for."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests that ask for a session and not for Spark compute in this process."""

@@ -16,7 +16,7 @@ from .live.corner import CORNER, DAYS, SALES, contents, sell, sluice
 
 # `dags test` of Airflow 3.3 fails after a DAG with a deadline.
 PLAIN = CORNER.replace(', deadline: 1 second, webhook: "${SLUICE_WEBHOOK:-}"', "")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.usefixtures("long")
 
 
 @pytest.fixture

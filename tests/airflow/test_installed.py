@@ -28,6 +28,7 @@ def sluice(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(virtualenv(tmp_path_factory.mktemp("home")) / "sluice")
 
 
+@pytest.mark.usefixtures("long")
 def test_a_small_project_runs_and_names_what_else_needs_to_be_installed(
     tmp_path: Path, sluice: str
 ) -> None:
@@ -57,6 +58,7 @@ def test_a_small_project_runs_and_names_what_else_needs_to_be_installed(
     assert "does not parse as 3 values" in broken
 
 
+@pytest.mark.usefixtures("long")
 def test_a_task_of_airflow_runs_its_job_in_an_environment_without_airflow(
     tmp_path: Path, sluice: str, configured: Configured
 ) -> None:

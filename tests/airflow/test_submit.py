@@ -23,7 +23,7 @@ LANDED = {
     "makers/a.json": [{"maker": 1, "name": "Ada"}],
 }
 FROM_OUTSIDE = ("shop.sales", "shop.items", "shop.makers")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.usefixtures("own_spark")
 
 
 @pytest.fixture(params=["auto", "spark"])

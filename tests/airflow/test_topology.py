@@ -23,7 +23,6 @@ lake: ${SLUICE_LAKE:-lake}
 spark: {engine: submit}
 """
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(programs() is None, reason="there is no PostgreSQL on this machine"),
 ]

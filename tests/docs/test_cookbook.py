@@ -14,7 +14,6 @@ RECIPE = re.compile(
 )
 
 
-@pytest.mark.slow
 def test_what_the_page_shows_is_what_each_recipe_gives(
     tmp_path: Path, remote: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

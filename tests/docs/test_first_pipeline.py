@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 PAGE = Path(__file__).parents[2] / "docs" / "first_pipeline.md"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -22,7 +20,6 @@ def steps() -> Iterator[tuple[str, str]]:
             yield text, shown if next_kind == "text" else ""
 
 
-@pytest.mark.slow
 def test_what_the_page_shows_is_what_its_commands_print(tmp_path: Path, remote: str) -> None:
     folder = tmp_path / "shop"  # the page's first commands make it
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -32,7 +32,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{commands}:/usr/bin:/bin"
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("long")
 def test_what_the_readme_shows_is_what_its_commands_print(tmp_path: Path, path: str) -> None:
     environ = {"PATH": path, "COLUMNS": "120", "SLUICE_LAKE": ".cache/lake"}
     assert run("sluice", "init", "--example", "retail", cwd=tmp_path, **environ)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 PAGE = Path(__file__).parents[2] / "docs" / "when_something_fails.md"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$|^## ([^\n]*)$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"exit code (\d)")
@@ -40,7 +38,6 @@ def test_every_failing_section_begins_with_the_failure() -> None:
     assert [step.code for step in steps() if step.code] == [2, 2, 2, 4, 5]
 
 
-@pytest.mark.slow
 def test_the_commands_fail_and_mend_as_the_page_says(tmp_path: Path, remote: str) -> None:
     folder = tmp_path / "shop"
     folder.mkdir()

@@ -109,7 +109,7 @@ def check() -> None:
             assert database.execute(lacks).fetchall() == [], f"{view}: {one} without {other}"
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("long")
 def test_every_view_equals_its_query_after_each_delivery(landed: Landed) -> None:
     first, second, third = DAYS
     deliver(landed, second)

@@ -132,7 +132,6 @@ def test_mistakes_do_not_repeat_a_secret(shop: Path) -> None:
     assert list(leaks(shop)) == []
 
 
-@pytest.mark.slow
 def test_a_run_whose_database_is_away_writes_no_secret(shop: Path, remote: str) -> None:
     """In a Spark of its own, and as a client of another."""
     bounds = ("--start", "2024-01-01", "--end", "2024-01-02")

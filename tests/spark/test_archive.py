@@ -45,7 +45,7 @@ def leave(archive: Archive, number: int, size: int, *, whole: bool = True) -> Pa
     return draft
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("own_spark")
 def test_the_third_start_maps_what_the_second_has_left(tmp_path: Path) -> None:
     first, second, third = (start(tmp_path, number) for number in range(3))
     assert first == second == 0

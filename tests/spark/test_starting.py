@@ -97,12 +97,14 @@ def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("own_spark")
 def test_a_heap_that_can_not_be_had_is_asked_about() -> None:
     done = run(START.replace("600m", "900000g"))
     assert "Spark did not start: the Java at " in done.stderr
     assert "memory that spark.driver.memory in sluice.yaml requests" in done.stderr
 
 
+@pytest.mark.usefixtures("own_spark")
 def test_spark_says_nothing_but_what_it_raises() -> None:
     done = run(START)
     assert done.stderr == ""
@@ -111,6 +113,7 @@ def test_spark_says_nothing_but_what_it_raises() -> None:
     assert mode == "static", "a table that is replaced is so whole, whatever the project sets"
 
 
+@pytest.mark.usefixtures("own_spark")
 def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() -> None:
     """Its own hooks stop Spark first: the job that runs is cancelled before the process is gone."""
     work = THEN_KILLED.replace("os.kill(java.pid, signal.SIGKILL)\n    java.wait()", ENDED)
@@ -159,6 +162,7 @@ def test_an_error_of_a_spark_that_goes_on_is_raised_as_it_is(
     java.communicate(b"\n")
 
 
+@pytest.mark.usefixtures("own_spark")
 def test_memory_that_does_not_suffice_and_a_java_that_is_killed_at_work_are_named() -> None:
     done = run(THEN_KILLED, SHORT)
     assert done.stdout.startswith("Spark ran out of memory\nhint: nothing is half-written")

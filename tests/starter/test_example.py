@@ -39,7 +39,6 @@ def run(command: list[str], folder: Path, **more: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
 def test_the_example_runs_from_an_installed_wheel(
     tmp_path: Path, installed: Path, remote: str
 ) -> None:

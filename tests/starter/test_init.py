@@ -352,7 +352,6 @@ def test_what_can_not_be_begun_is_refused_and_nothing_written(
         start(tmp_path, ["broken.parquet"], "{}")
 
 
-@pytest.mark.slow
 def test_a_project_runs_as_it_was_begun(
     tmp_path: Path, land: Callable[[str, object], None], remote: str
 ) -> None:

@@ -82,7 +82,6 @@ def can_hide() -> bool:
 
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(not can_hide(), reason="this user may not hide folders from a process"),
 ]
 

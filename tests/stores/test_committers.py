@@ -137,7 +137,6 @@ def test_a_spark_that_is_set_up_otherwise_may_not_commit(spark: "SparkSession") 
         check_spark_may_commit(other, "/lake/shop/sales")
 
 
-@pytest.mark.slow
 def test_a_large_batch_of_any_kind_leaves_its_rows_in_spark(
     spark: "SparkSession", place: str, tmp_path: Path, collected: list[int]
 ) -> None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from tests.crash.shop import FIRST, day
 from tests.stores.stored_shop import StoredShop
@@ -98,7 +97,6 @@ def serving(folder: Path, ports: Mapping[str, int]) -> Iterator[None]:
         process.wait()
 
 
-@pytest.mark.slow
 def test_its_commands_make_a_store_in_which_a_day_is_delivered(tmp_path: Path) -> None:
     for name in ("keys", "secrets", "data/store"):
         (tmp_path / name).mkdir(parents=True)

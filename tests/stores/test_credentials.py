@@ -98,7 +98,6 @@ def sluice(shop: StoredShop, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 def test_a_spark_that_a_command_starts_uses_a_profile(
     shop: StoredShop, store: Store, tmp_path: Path
 ) -> None:

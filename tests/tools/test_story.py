@@ -71,7 +71,6 @@ print("still:", len(list(lake.table("coupon_redemptions__quarantine").read())))
 """
 
 
-@pytest.mark.slow
 def test_what_the_gate_kept_out_comes_in_once_its_file_is_mended(
     tmp_path: Path, remote: str
 ) -> None:

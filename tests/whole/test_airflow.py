@@ -40,7 +40,7 @@ def corner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def states(corner: Stack) -> dict[str, str]:
-    """Hashes of the tables after a run, after a backfill that corrects it, and after a clean run."""
+    """Hashes of the tables after a run, a backfill that corrects it, and a clean run."""
     client, landing = corner.airflow.client(), corner.root / "landing"
     lake = Lake(corner.project)
     for day in DAYS:

@@ -1,7 +1,6 @@
 """Another writer's Delta table in a real Airflow: its owner announces news, and a run follows."""
 
 import pyarrow as pa
-import pytest
 from deltalake import write_deltalake
 
 from airflow_client import AirflowClient
@@ -9,8 +8,6 @@ from sluice.read.lake import Lake
 from stack import Stack
 
 from .corner import await_all
-
-pytestmark = pytest.mark.slow
 
 
 def test_a_pipeline_runs_when_the_owner_of_a_table_announces_news(

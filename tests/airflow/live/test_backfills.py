@@ -19,7 +19,6 @@ from stack import Stack
 from .deliveries import APPLES, FIRST, HAM, SALAD, SECOND, deliver, deliver_lines, deliver_members
 
 RETAIL = "retail"
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -31,7 +31,6 @@ from .corner import (
 CORNER = "corner"
 VIEWS = ("advance.items", "advance.best")
 Alerts = list[dict[str, Any]]
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -3,15 +3,12 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_client import AirflowClient
 from sluice.read.lake import Lake
 
 from .corner import await_all, await_run
-
-pytestmark = pytest.mark.slow
 
 
 def best(lake: Lake) -> set[int]:

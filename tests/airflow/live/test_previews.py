@@ -13,7 +13,6 @@ from .corner import DAYS, SALES, await_all, await_run, contents, log_of, sell, s
 
 CORNER = "corner"
 COUNTS = ("inserted", "updated", "deleted")
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -17,7 +17,6 @@ from sluice.read.lake import Lake
 
 from .corner import await_all, await_run, log_of
 
-pytestmark = pytest.mark.slow
 DAG, SOLD, DAY = "till", "till.sold", "2024-03-01"
 
 

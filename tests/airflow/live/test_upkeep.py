@@ -30,7 +30,6 @@ NOTES, RECENT, COUNTS = "shelf.notes", "shelf.recent", "digest.counts"
 MONTH = Limits().loose_files + 1
 DAYS_KEPT = 8  # the first of them in part
 Done = Mapping[tuple[str, str], int]
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from .corner import DAYS, await_run, log_of, sluice, task_of
 from .zombies import shoot, stands_still, stopped
 
 DUEL, HITS, END = "duel", "duel.hits", "2024-03-05"
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -55,9 +55,6 @@ views:
 ROWS, ITEMS, MOST = 900, 300, 100
 
 
-pytestmark = pytest.mark.slow
-
-
 def sale(number: int, price: int) -> dict[str, Any]:
     at = datetime(2024, 1, number % 28 + 1, tzinfo=UTC)
     return {"id": number, "item": number % ITEMS, "price": price, "at": at}
