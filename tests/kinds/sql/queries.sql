@@ -528,3 +528,12 @@ WITH few AS (SELECT k FROM people WHERE n > 0)
 SELECT q.k AS a, few.k AS b
 FROM (WITH few AS (SELECT k FROM orders WHERE v > 0) SELECT k FROM few) q
 LEFT JOIN few ON q.k = few.k;
+
+-- table_beside_with
+SELECT o.id AS a, q.id AS b FROM orders o JOIN (WITH orders AS (SELECT pid AS id, k FROM people WHERE n > 0) SELECT id, k FROM orders) q ON o.k = q.k;
+
+-- names_alike
+SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM (SELECT k, n AS b__c FROM people) a JOIN (SELECT k, v AS c FROM orders) a__b ON a.k = a__b.k WHERE a.k = o.k AND a.b__c > o.v AND a__b.c < o.v);
+
+-- pivots_of_one_name
+SELECT a.g, a.one AS x, b.one AS y FROM (WITH x AS (SELECT g, k, v FROM orders) SELECT * FROM x PIVOT (sum(v) FOR k IN (1 AS one))) a LEFT JOIN (WITH x AS (SELECT w, k, n FROM people) SELECT * FROM x PIVOT (sum(n) FOR k IN (1 AS one))) b ON a.g = b.w;

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.kinds.sql.shop import SOURCES, change, wrong
-from tests.support.lake import Lake, counted
+from tests.support.lake import HEAD, Lake, counted
 
+from sluice.declare.project import load
+from sluice.kinds.sql.nodes import WholeQuery
 from sluice.operate.explain import explain
 from sluice.operate.lineage.why import why
 from sluice.operate.lineage.why_not import why_not
@@ -67,3 +69,30 @@ def test_preferred_queries_are_computed_whole_only_where_they_must_be(
     assert "shop.orders" not in sources
     (step,) = explain(lake.project, lake.table("kept"))
     assert step.next == "row-wise"
+
+
+def test_tables_of_one_name_in_two_pipelines_are_two_tables(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    folder = tmp_path / "config" / "pipelines"
+    folder.mkdir(parents=True)
+    sources = (
+        "sources:\n"
+        '  orders: {path: "NAME/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, v INT"}\n'
+    )
+    query = (
+        "WITH eu__orders AS (SELECT id FROM us.orders WHERE v > 2) "
+        "SELECT a.id AS a, b.id AS b FROM orders a JOIN us.orders b ON a.v < b.v "
+        "WHERE a.id NOT IN (SELECT id FROM eu__orders) AND '{}' <> ''"
+    )
+    view = (
+        f"views:\n  less:\n    kind: sql\n    incremental: preferred\n    sql: |\n      {query}\n"
+    )
+    for name, views in (("eu", view), ("us", "")):
+        head = HEAD.replace("shop", name)
+        (folder / f"{name}.yaml").write_text(head + sources.replace("NAME", name) + views)
+    less = WholeQuery(load(tmp_path / "config").graph.table("eu.less"))
+    rows = {"eu.orders": [(1, 1), (2, 2), (100, 1)], "us.orders": [(100, 3), (200, 2)]}
+    stored = {name: spark.createDataFrame(of, "id INT, v INT") for name, of in rows.items()}
+    found = {(row.a, row.b) for row in less.combine(stored, {}).collect()}
+    assert found == {(1, 100), (1, 200), (2, 100)}

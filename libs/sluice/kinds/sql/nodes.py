@@ -45,7 +45,8 @@ class WholeQuery(Operator):
         tree = self.spec.query.tree.copy()
         for table in tree.find_all(exp.Table):
             if table.db:
-                rows, name = prepared[f"{table.db}.{table.name}"], f"{self.view.name}__{table.name}"
+                rows = prepared[f"{table.db}.{table.name}"]
+                name = f"_sluice_{self.view.pipeline}__{self.view.name}__{table.db}__{table.name}"
                 rows.createOrReplaceTempView(name)
                 table.set("this", exp.to_identifier(name))
                 table.set("db", None)

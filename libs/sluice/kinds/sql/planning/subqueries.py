@@ -3,7 +3,7 @@
 Their values have aliases in upper case, such as S1, which no parsed query contains.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
@@ -141,10 +141,11 @@ def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated:
     pairs = [
         exp.EQ(this=v.copy(), expression=o.copy()) for v, o in zip(values, outputs, strict=True)
     ]
-    own = own_tables(select)
-    on = [_moved(c, own, alias) for c in (*pairs, *outer_conditions)]
+    names = _flat_names(inner)
+    on = [_moved(c, names, alias) for c in (*pairs, *outer_conditions)]
     if on:
-        joined.join(prefixed(_flat(inner), alias), {alias}, type_, on, [])
+        flat = QueryRows(inner.source, {names[n]: t for n, t in inner.columns.items()}, inner.where)
+        joined.join(prefixed(flat, alias), {alias}, type_, on, [])
     else:
         _if_any(joined, inner, alias, is_negated=is_negated)
 
@@ -185,22 +186,21 @@ def _check_own(trees: Iterable[Tree], outside: JoinedSources, where: str) -> Non
             raise Refused(column, f"{what}: name it in WHERE, or join the tables")
 
 
-def _moved(tree: Tree, own: set[str], alias: str) -> Tree:
+def _flat_names(rows: AnyRows) -> dict[str, str]:
+    """Return a name without a dot for each `table.column`."""
+    names: dict[str, str] = {}
+    for name in rows.columns:
+        flat = name.replace(".", "__")
+        while flat in names.values():  # `a.b__c` and `a__b.c`
+            flat += "_"
+        names[name] = flat
+    return names
+
+
+def _moved(tree: Tree, names: Mapping[str, str], alias: str) -> Tree:
     """Return a condition with the subquery's columns as those of one table."""
-    copied = tree.copy()
-    for column in list(columns_in(copied)):
-        if column.table in own:
-            column.set("this", exp.to_identifier(_flat_name(key_of(column))))
-            column.set("table", exp.to_identifier(alias))
-    return copied
-
-
-def _flat(rows: AnyRows) -> AnyRows:
-    return QueryRows(rows.source, {_flat_name(n): t for n, t in rows.columns.items()}, rows.where)
-
-
-def _flat_name(name: str) -> str:
-    return name.replace(".", "__")
+    own = {name: exp.column(flat, alias) for name, flat in names.items()}
+    return substituted(tree, own)
 
 
 def with_scalars(joined: JoinedSources, trees: dict[str, Tree]) -> dict[str, Tree]:

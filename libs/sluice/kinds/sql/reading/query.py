@@ -17,7 +17,7 @@ from sqlglot.optimizer.qualify import qualify
 from sluice.kinds.sql.reading.formulas import with_formulas
 from sluice.kinds.sql.reading.shadows import with_own_aliases
 from sluice.kinds.sql.reading.spelling import respell
-from sluice.kinds.sql.reading.trees import Refused, free_name, line_of
+from sluice.kinds.sql.reading.trees import Refused, free_name, line_of, shared_part
 from sluice.language import syntax
 from sluice.language.functions import AGGREGATES, SCALAR
 from sluice.language.names import NAME, unknown
@@ -194,10 +194,7 @@ def _name_by_place(tree: exp.Query) -> None:
 
 def _stored(tree: exp.Query) -> list[exp.Table]:
     """Return the tables that are not common table expressions."""
-    shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    return [
-        t for t in tree.find_all(exp.Table) if t.name and (t.db or t.name.lower() not in shared)
-    ]
+    return [t for t in tree.find_all(exp.Table) if t.name and not shared_part(t)]
 
 
 def _with_pipeline(table: exp.Table, pipeline: str) -> str:

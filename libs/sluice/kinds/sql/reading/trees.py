@@ -77,6 +77,25 @@ def own_tables(select: exp.Select) -> set[str]:
     return {source.alias_or_name for source in own_sources(select)}
 
 
+def shared_part(table: exp.Table) -> exp.CTE | None:
+    """Return the part of WITH that a table's name stands for at its place; None for a stored one.
+
+    A name is known in the query behind its WITH, and in the parts of that WITH behind it.
+    """
+    node: Tree = table
+    while not table.db and node.parent is not None:
+        part, node = node, node.parent
+        with_ = node if isinstance(node, exp.With) else node.args.get("with_")
+        if with_ is None or part is with_:
+            continue
+        for cte in with_.expressions:
+            if cte is part:
+                break
+            if cte.alias == table.name:
+                return cte
+    return None
+
+
 def of_side(tree: Tree, side: str) -> Tree:
     """Return the tree with its columns as those of one side of a join."""
     copied = tree.copy()

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from sqlglot import exp
 
 from sluice.kinds.sql.reading.aggregates import is_aggregate
-from sluice.kinds.sql.reading.trees import Refused, columns_in
+from sluice.kinds.sql.reading.trees import Refused, columns_in, shared_part
 from sluice.language import syntax
 from sluice.language.names import NAME
 from sluice.language.syntax import Tree
@@ -26,7 +26,7 @@ def with_groups(tree: exp.Query, columns: Mapping[str, Collection[str]]) -> None
         assert isinstance(source, exp.Table | exp.Subquery)
         used = {c.name for part in (*pivot.expressions, *pivot.fields) for c in columns_in(part)}
         alias = source.alias_or_name
-        names = _columns_of(source, tree, columns)
+        names = _columns_of(source, columns)
         keys: list[Tree] = [exp.column(n, alias) for n in names if n not in used]
         rows = source.copy()
         rows.set("pivots", None)
@@ -37,13 +37,12 @@ def with_groups(tree: exp.Query, columns: Mapping[str, Collection[str]]) -> None
 
 
 def _columns_of(
-    source: exp.Table | exp.Subquery, tree: exp.Query, columns: Mapping[str, Collection[str]]
+    source: exp.Table | exp.Subquery, columns: Mapping[str, Collection[str]]
 ) -> Collection[str]:
     if isinstance(source, exp.Subquery):
         return source.named_selects
-    if source.db:
-        return columns[f"{source.db}.{source.name}"]
-    return next(c.this.named_selects for c in tree.find_all(exp.CTE) if c.alias == source.name)
+    cte = shared_part(source)
+    return cte.this.named_selects if cte else columns[f"{source.db}.{source.name}"]
 
 
 def _shown(pivot: exp.Pivot) -> Iterator[Tree]:
