@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import Any, Self, TypeVar
 
 import grpc
@@ -144,15 +145,41 @@ def hand_over(session: Session, stored: ds.Dataset, schema: StructType) -> DataF
     return DataFrame(_Handed(name, rows), session)
 
 
-_is_here: ContextVar[bool] = ContextVar("_is_here", default=False)
-_is_remote = utils.is_remote
+class _Switch:
+    """PySpark's own switch to a client's columns, on in threads that interpret.
+
+    PySpark asks a function that answers for the whole process. It is replaced while any thread
+    interprets.
+    """
+
+    def __init__(self) -> None:
+        self._is_on = ContextVar("_is_on", default=False)
+        self._counting = Lock()
+        self._count = 0
+        self._replaced: Callable[[], bool] = utils.is_remote
+
+    def _is_remote(self) -> bool:
+        return self._is_on.get() or self._replaced()
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Have PySpark make columns for a client, in this thread."""
+        with self._counting:
+            if not self._count:
+                self._replaced, utils.is_remote = utils.is_remote, self._is_remote
+            self._count += 1
+        before = self._is_on.set(True)
+        try:
+            yield
+        finally:
+            self._is_on.reset(before)
+            with self._counting:
+                self._count -= 1
+                if not self._count:
+                    utils.is_remote = self._replaced
 
 
-def _is_remote_or_here() -> bool:
-    return _is_here.get() or bool(_is_remote())
-
-
-utils.is_remote = _is_remote_or_here  # PySpark's own switch applies to all threads of a process
+_SWITCH = _Switch()
 
 
 @contextmanager
@@ -161,9 +188,8 @@ def interpreting(session: Session) -> Iterator[Session]:
 
     Computed rows are dropped at the end, except those that DataFrames still refer to.
     """
-    before = _is_here.set(True)
-    try:
-        yield session
-    finally:
-        _is_here.reset(before)
-        session.service.plans.forget()
+    with _SWITCH.on():
+        try:
+            yield session
+        finally:
+            session.service.plans.forget()

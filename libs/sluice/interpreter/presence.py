@@ -6,6 +6,7 @@ from sluice.interpreter.refusals import NotHere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 def is_here(session: "SparkSession") -> bool:
@@ -19,9 +20,9 @@ def leave_to_spark(rows: "DataFrame", what: str) -> None:
         raise NotHere(what)
 
 
-def rehearse(rows: "DataFrame") -> None:
-    """Compile what computes the interpreter's rows. Raises NotHere.
+def rehearse(rows: "DataFrame") -> "StructType":
+    """Compile what computes the interpreter's rows, and return their columns. Raises NotHere.
 
     Called before a step that can't be repeated, because nothing after it is left to Spark.
     """
-    assert rows.schema
+    return rows.schema

@@ -83,6 +83,7 @@ def shared_part(table: exp.Table) -> exp.CTE | None:
     A name is known in the query behind its WITH, and in the parts of that WITH behind it.
     """
     node: Tree = table
+    cte: exp.CTE
     while not table.db and node.parent is not None:
         part, node = node, node.parent
         with_ = node if isinstance(node, exp.With) else node.args.get("with_")
