@@ -52,6 +52,11 @@ def test_functions_keep_the_name_that_was_written() -> None:
     assert Expression.parse("to_date(s)").sql == "TO_DATE(s)"
 
 
+def test_an_interval_of_several_units_stays_one() -> None:
+    sql = "at - (INTERVAL '1' DAY + (INTERVAL '2' HOURS + INTERVAL '3' MILLISECONDS))"
+    assert Expression.parse("at - interval 1 day 2 hours 3 milliseconds").sql == sql
+
+
 def test_columns_are_named_with_their_table_and_in_lower_case() -> None:
     expression = Expression.parse("products.Price * Quantity")
     assert expression.columns == {"products.price", "quantity"}

@@ -39,6 +39,11 @@ class VerbatimParser(SparkParser):
         name: SparkParser.FUNCTION_PARSERS[name] for name in _KEPT
     }
 
+    def _parse_interval(self, *args: Any, **named: Any) -> Any:
+        """Keep an interval of several units together: `t - INTERVAL 1 DAY 2 HOURS`."""
+        found = super()._parse_interval(*args, **named)
+        return exp.Paren(this=found) if isinstance(found, exp.Add) else found
+
 
 class Verbatim(Spark):
     """Spark SQL that takes and renders functions by the name written."""
