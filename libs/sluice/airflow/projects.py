@@ -6,6 +6,7 @@ that the others run. The loader is imported only when used, because DAG files do
 """
 
 import os
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,9 @@ from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
     from sluice.declare.project import Project
+
+
+PIPELINE = re.compile(r"^pipeline:[ \t]*[\"']?(?P<name>\w+)", re.MULTILINE)
 
 
 def config_folder(dag_file: str) -> Path:
@@ -49,6 +53,18 @@ def base(config: Path) -> "Project":
 def mistakes(config: Path) -> ConfigError | None:
     """Return every mistake in the folder's current files."""
     return _loaded(config, stamps(config))[1]
+
+
+def pipeline_files(config: Path) -> dict[str, str]:
+    """Return the pipeline that each file names, by its path in mistakes; '' if it names none.
+
+    Files that can't be read as YAML count, too.
+    """
+    from sluice.declare.declaration_file import find_files
+
+    texts = {p.as_posix(): p.read_text("utf-8", "replace") for p in find_files(config)[1:]}
+    named = {file: PIPELINE.search(text) for file, text in texts.items()}
+    return {file: found["name"] if found else "" for file, found in named.items()}
 
 
 def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigError | None]:

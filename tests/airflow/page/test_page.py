@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from dataclasses import replace
 
 from tests.airflow.conftest import Configured
 
@@ -13,10 +14,17 @@ from sluice.airflow.page.visit import Visit
 from sluice.declare.project import load
 from sluice.delta.notes.failures import Failure, keep
 from sluice.delta.places.lake_layout import layout
+from sluice.pages.elements import Page
 from sluice.pages.html import html
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
-VISIT = Visit("/sluice", "", "dev", has_report=True, now=NOW)
+VISIT = Visit(
+    *("/sluice", "", "dev"),
+    has_report=True,
+    now=NOW,
+    sees=lambda pipeline: pipeline == "shop",
+    has_run=lambda _, run: run.startswith("scheduled__"),
+)
 
 
 def test_the_last_failure_of_a_table_is_shown_with_its_time_reason_and_hint(
@@ -62,6 +70,49 @@ def test_why_a_row_is_there_is_shown_with_its_rows_and_deliveries(configured: Co
     for text in ("&lt;b&gt;", "r&lt;1&gt;", "landing/a.csv", 'href="/sluice/tables/shop.items"'):
         assert text in page
     assert ">no such row<" in html(why.page(VISIT, found, {"trouble": "no such row"}))
+
+
+def test_why_a_row_is_there_shows_nothing_of_pipelines_that_the_visitor_may_not_see(
+    configured: Configured,
+) -> None:
+    found = load(configured()).graph.table("best")
+    delivery = {
+        "rows": 71,
+        "interval_start": "2017-03-08",
+        "interval_end": "2017-03-09",
+        "commit": {"run": "secret-run"},
+        "files": ["landing/secret.csv"],
+    }
+    part = {"table": "hr.pay__deliveries", "version": 73, "count": 71, "rows": [{"pay": "4711"}]}
+    told = {"version": 3, "at": "", "batch": 2, "run": None, "change": "insert", "before": None}
+    told |= {"after": {"id": 1}, "from": [part | {"deliveries": [delivery]}]}
+    page = html(why.page(VISIT, found, told))
+    assert "From hr.pay__deliveries" in page
+    assert "you may not see its pipeline" in page
+    for part_of_it in ("4711", "secret", "71 row", "version 73", "tables/hr"):
+        assert part_of_it not in page
+
+
+def test_tables_of_pipelines_that_the_visitor_may_not_see_are_no_links(
+    configured: Configured,
+) -> None:
+    project = load(configured())
+    worst = project.graph.table("worst")
+    assert 'href="/sluice/tables/shop.sums"' in html(table(VISIT, project, worst))
+    nobody = replace(VISIT, sees=lambda _: False)
+    page = html(table(nobody, project, worst))
+    assert "shop.sums" in page
+    assert "/sluice/tables/" not in page
+
+
+def test_only_runs_that_airflow_has_are_links() -> None:
+    run = "scheduled__2017-03-08T00:00:00+00:00"
+    assert html(Page("", VISIT.run("shop", run), (), (), "")).count("<a ") == 1
+    for of_a_command in ("promote-20170309T120000-c0ffee", "shop-20170308T000000-c0ffee"):
+        shown = html(Page("", VISIT.run("shop", of_a_command), (), (), ""))
+        assert of_a_command in shown
+        assert "<a " not in shown
+    assert VISIT.run("shop", "") in (None, "")
 
 
 def test_a_row_is_named_by_the_options_of_every_kind_and_by_no_others() -> None:

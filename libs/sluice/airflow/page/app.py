@@ -4,17 +4,21 @@ A pipeline is shown to those who may see its DAG. Tables are read without Spark,
 versions; nothing is changed here.
 """
 
-import re
 import secrets
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 from airflow.api_fastapi.core_api.security import get_user
+from airflow.models.dagrun import DagRun
+from airflow.utils.session import create_session
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from sqlalchemy import select
 from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
 from sluice.airflow.connections import lent
@@ -23,10 +27,12 @@ from sluice.airflow.page.contents import tables
 from sluice.airflow.page.overview import Shown, overview, stranger
 from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
-from sluice.airflow.projects import airflows_config, mistakes, project
+from sluice.airflow.projects import airflows_config, mistakes, pipeline_files, project
 from sluice.declare.project import Project
+from sluice.declare.sound import PLACE
 from sluice.declare.table import Table
-from sluice.errors import SluiceError
+from sluice.errors import ConfigError, SluiceError
+from sluice.gate.data_docs import file_of
 from sluice.pages.elements import Page
 from sluice.pages.html import html
 from sluice.report.publish import report_folder
@@ -36,7 +42,9 @@ POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{nonce}'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 )
-REPORT_FILE = re.compile(r"[\w.-]+\.html")
+UNSEEN = "the configuration has mistakes, in files that are not of your pipelines"
+MENDING = "those who may see every pipeline see them here; `sluice validate` shows all of them"
+LEFT_OUT = "{} is left out until mistakes in its file, or of pipelines that it reads, are mended"
 User = Annotated[Any, Depends(get_user)]
 app = FastAPI(
     title="Sluice",
@@ -56,16 +64,17 @@ def refused(_: Request, error: SluiceError) -> Response:
 @app.get("/")
 def every_pipeline(request: Request, user: User) -> Response:
     """Show every pipeline that the user may see, with the state of its tables."""
-    declared, wrong = _project(), mistakes(airflows_config())
+    declared = _project(user)
     shown = [_pipeline(declared, name) for name in declared.pipelines if _may_see(user, name)]
-    return _answer(overview(_visit(request, declared), shown, str(wrong or "")))
+    wrong = [*_mistakes(user, mistakes(airflows_config())), *_left_out(user, declared)]
+    return _answer(overview(_visit(request, user, declared), shown, wrong))
 
 
 @app.get("/pipelines/{name}")
 def one_pipeline(request: Request, user: User, name: str) -> Response:
     """Show one pipeline: the tab of its DAG."""
-    declared = _project()
-    visit = _visit(request, declared)
+    declared = _project(user)
+    visit = _visit(request, user, declared)
     if name not in declared.pipelines or not _may_see(user, name):
         return _answer(stranger(visit, name))
     return _answer(overview(visit, [_pipeline(declared, name)]))
@@ -74,30 +83,34 @@ def one_pipeline(request: Request, user: User, name: str) -> Response:
 @app.get("/tables/{name}")
 def one_table(request: Request, user: User, name: str) -> Response:
     """Show one table: what its kind shows of its rows, its newest batches and its expectations."""
-    declared = _project()
+    declared = _project(user)
     found = _table(declared, user, name)
     with lent(declared, [found.id]):
-        return _answer(table(_visit(request, declared), declared, found))
+        return _answer(table(_visit(request, user, declared), declared, found))
 
 
 @app.get("/tables/{name}/why")
 def one_row(request: Request, user: User, name: str) -> Response:
     """Show why one row is as it is: the commit that last changed it, and where it comes from."""
-    declared = _project()
+    declared = _project(user)
     found, named = _table(declared, user, name), why.options(request.query_params.multi_items())
     answer = why.why(declared, airflows_config(), found.id, named)
-    return _answer(why.page(_visit(request, declared), found, answer))
+    return _answer(why.page(_visit(request, user, declared), found, answer))
 
 
 @app.get("/report/{file}")
 def report(user: User, file: str) -> Response:
-    """Return a file of the quality report, which is about all pipelines."""
-    declared = _project()
-    folder = report_folder(declared)
-    is_whole = all(_may_see(user, name) for name in declared.pipelines)
-    if not is_whole or not REPORT_FILE.fullmatch(file) or not (folder / file).is_file():
+    """Return a file of the quality report, which is about all pipelines.
+
+    Pages of tables that were removed stay in the folder, and are of nobody's pipeline.
+    """
+    declared = _project(user)
+    found = report_folder(declared) / file
+    pages = (f"{name}.html" for name in declared.graph.tables)
+    files = {INDEX, *pages, *map(file_of, declared.graph.tables)}
+    if not _may_see_all(user) or file not in files or not found.is_file():
         raise HTTPException(HTTP_404_NOT_FOUND, "there is no such report yet")
-    return FileResponse(folder / file, media_type="text/html")
+    return FileResponse(found, media_type="text/html")
 
 
 def _table(declared: Project, user: Any, name: str) -> Table:
@@ -108,8 +121,38 @@ def _table(declared: Project, user: Any, name: str) -> Table:
     return found
 
 
-def _project() -> Project:
-    return project(airflows_config())
+def _project(user: Any) -> Project:
+    """Return the project. Raises ConfigError with those mistakes alone that the user may see."""
+    try:
+        return project(airflows_config())
+    except ConfigError as error:
+        raise ConfigError(_mistakes(user, error) or [UNSEEN], hint=MENDING) from None
+
+
+def _mistakes(user: Any, error: ConfigError | None) -> list[str]:
+    """Return the mistakes in files of pipelines that the user may see.
+
+    Those in other files, such as the settings, are for users who may see every pipeline.
+    """
+    files, shown = pipeline_files(airflows_config()), []
+    for mistake in error.mistakes if error else ():
+        place = PLACE.match(mistake)
+        name = files.get(place["file"]) if place else None
+        if _may_see(user, name) if name else _may_see_all(user):
+            shown.append(mistake)
+    return shown
+
+
+def _left_out(user: Any, declared: Project) -> Iterator[str]:
+    """Yield a line for each pipeline of the user's that mistakes keep out of the project."""
+    named = {*pipeline_files(airflows_config()).values()} - {"", *declared.pipelines}
+    yield from (LEFT_OUT.format(name) for name in sorted(named) if _may_see(user, name))
+
+
+def _may_see_all(user: Any) -> bool:
+    """True if the user may see every pipeline that a file names, also those with mistakes."""
+    named = pipeline_files(airflows_config()).values()
+    return all(_may_see(user, name) for name in named if name)
 
 
 def _pipeline(declared: Project, name: str) -> Shown:
@@ -123,10 +166,24 @@ def _may_see(user: Any, dag_id: str) -> bool:
     return bool(get_auth_manager().is_authorized_dag(method="GET", details=details, user=user))
 
 
-def _visit(request: Request, declared: Project) -> Visit:
-    root, has_report = request.scope["root_path"], (report_folder(declared) / INDEX).is_file()
-    airflow = str(Path(root).parent).rstrip("/")
-    return Visit(root, airflow, declared.environment, has_report, datetime.now(UTC))
+def _has_run(dag_id: str, run: str) -> bool:
+    """Return whether Airflow has the run; runs of commands have ids, too."""
+    sought = select(DagRun.id).where(DagRun.dag_id == dag_id, DagRun.run_id == run)
+    with create_session() as session:
+        return session.scalar(sought) is not None
+
+
+def _visit(request: Request, user: Any, declared: Project) -> Visit:
+    root, index = request.scope["root_path"], report_folder(declared) / INDEX
+    return Visit(
+        root,
+        airflow=str(Path(root).parent).rstrip("/"),
+        environment=declared.environment,
+        has_report=index.is_file() and _may_see_all(user),
+        now=datetime.now(UTC),
+        sees=partial(_may_see, user),
+        has_run=_has_run,
+    )
 
 
 def _answer(page: Page) -> Response:

@@ -26,11 +26,11 @@ NOBODYS = "This DAG is none of Sluice's pipelines, or you may not see it. "
 Shown = tuple[Pipeline, Sequence[ShownTable]]  # in the order in which they are brought up to date
 
 
-def overview(visit: Visit, pipelines: Sequence[Shown], mistakes: str = "") -> Page:
+def overview(visit: Visit, pipelines: Sequence[Shown], mistakes: Sequence[str] = ()) -> Page:
     """Return the page of these pipelines."""
     environment = f", environment {visit.environment}" if visit.environment else ""
     listed = [_pipeline(visit, *one) for one in pipelines]
-    wrong = chapter(Text("Mistakes in the configuration", "wrong"), [mistakes] if mistakes else [])
+    wrong = chapter(Text("Mistakes in the configuration", "wrong"), mistakes)
     nothing = Text("There is no pipeline that you may see.", "line soft")
     return Page(
         "Sluice",

@@ -1,27 +1,42 @@
 """A visit of the page: what its links begin with, and the foot of each page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, urlencode
 
+from sluice.language.internal import declared
 from sluice.pages.elements import Content, Text
 from sluice.pages.wording import ago, second
 
 
 @dataclass(frozen=True)
 class Visit:
-    """The page as it is served now: below `root`, in an Airflow below `airflow`."""
+    """One visitor's page as it is served now: below `root`, in an Airflow below `airflow`.
+
+    `sees`: whether they may see a pipeline, by its name. `has_report`: there is a quality report
+    that they may open. `has_run`: whether Airflow has a run, by its DAG and its id.
+    """
 
     root: str
     airflow: str
     environment: str
     has_report: bool
     now: datetime
+    sees: Callable[[str], bool]
+    has_run: Callable[[str, str], bool]
 
     def table(self, table_id: str, words: str = "", look: str = "") -> Text:
-        """Return a link to a table's page; of an internal one, to that of its table."""
-        return Text(words or table_id, look, f"{self.root}/tables/{table_id.partition('__')[0]}")
+        """Return a link to a table's page; of an internal one, to that of its table.
+
+        A table of a pipeline that the visitor may not see has its name alone.
+        """
+        page = f"{self.root}/tables/{declared(table_id)}" if self.sees_table(table_id) else ""
+        return Text(words or table_id, look, page)
+
+    def sees_table(self, table_id: str) -> bool:
+        """True if the visitor may see the table's rows and files."""
+        return self.sees(table_id.partition(".")[0])
 
     def why(self, table_id: str, names: Sequence[tuple[str, str]]) -> str:
         """Return the address of a row's explanation, by options of `sluice why` that name it."""
@@ -32,9 +47,10 @@ class Visit:
         return Text(name, "outside", f"{self.airflow}/dags/{name}")
 
     def run(self, dag_id: str, run: str | None) -> Content:
-        """Return a link to a run in Airflow, if there was one."""
-        address = f"{self.airflow}/dags/{dag_id}/runs/{quote(run or '')}"
-        return Text(run, "outside", address) if run else None
+        """Return the id of a run, if there was one; a link if the run was Airflow's."""
+        if not run or not self.has_run(dag_id, run):
+            return run
+        return Text(run, "outside", f"{self.airflow}/dags/{dag_id}/runs/{quote(run)}")
 
     def path(self, *parts: Content) -> Content:
         """Return the path to a page."""

@@ -12,8 +12,10 @@ from typing import Any
 
 from sluice.airflow.connections import environ
 from sluice.airflow.page.visit import Visit
+from sluice.airflow.projects import mistakes
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.errors import ExitCode
 from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Page, Properties, Text
 from sluice.pages.wording import cell, counted, data
 from sluice.read.naming import naming_options
@@ -21,6 +23,11 @@ from sluice.report.entries import chapter
 
 LONGEST = 60  # seconds
 ROWS = "10"  # shown of each table
+ANOTHERS = "Its rows, their runs and files are not shown: you may not see its pipeline."
+UNREAD = (
+    "no row can be explained while the configuration has mistakes; the first page shows those of "
+    "your pipelines, and `sluice validate` all of them"
+)
 
 
 def why(project: Project, config: Path, table: str, named: Sequence[str]) -> dict[str, Any]:
@@ -38,6 +45,8 @@ def why(project: Project, config: Path, table: str, named: Sequence[str]) -> dic
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"trouble": str(error)}
+    if done.returncode == ExitCode.CONFIGURATION and mistakes(config):
+        return {"trouble": UNREAD}  # the command has named mistakes of every pipeline
     if done.returncode:
         return {"trouble": done.stderr.strip()}
     found: dict[str, Any] = json.loads(done.stdout)
@@ -80,16 +89,19 @@ def _change(answer: Mapping[str, Any]) -> Chapter:
 
 
 def _input(visit: Visit, part: Mapping[str, Any]) -> Chapter:
+    if not visit.sees_table(part["table"]):
+        return Chapter(["From ", part["table"]], [Text(ANOTHERS, "line soft")])
     version = "" if part["version"] is None else f", version {part['version']}"
     count = Text(f" {counted(part['count'], 'row')}{version}", "soft small")
-    rows, deliveries = part["rows"], [_delivery(one) for one in part["deliveries"]]
+    rows, deliveries = part["rows"], [_delivery(visit, part, one) for one in part["deliveries"]]
     table = data(rows, list(rows[0])) if rows else ""
     shown = [table, Card(deliveries) if deliveries else ""]
     return Chapter(["From ", visit.table(part["table"]), count], shown)
 
 
-def _delivery(one: Mapping[str, Any]) -> Entry:
-    run = f", in {one['commit']['run']}" if one["commit"] and one["commit"]["run"] else ""
+def _delivery(visit: Visit, part: Mapping[str, Any], one: Mapping[str, Any]) -> Entry:
+    pipeline, made = part["table"].partition(".")[0], one["commit"] or {}
+    run = [", in ", visit.run(pipeline, made["run"])] if made.get("run") else ""
     interval = f"[{one['interval_start']}, {one['interval_end']})"
     files = [Text(file, "line") for file in one["files"]]
-    return Entry(f"{counted(one['rows'], 'row')} delivered by {interval}{run}", detail=files)
+    return Entry([f"{counted(one['rows'], 'row')} delivered by {interval}", run], detail=files)

@@ -1,0 +1,130 @@
+"""The page's routes: each user sees their own pipelines, and nothing of the others."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.airflow.conftest import SHOP, SHOPS_NEWS, Configured
+
+from sluice.airflow.page import app as page
+from sluice.airflow.page.why import why
+from sluice.airflow.projects import airflows_config, pipeline_files, project
+from sluice.report.publish import report_folder
+
+BROKEN = "pipeline: payroll\nschedule: '@daily'\nstart_date: 2024-01-01\nwages: {secret: 1}\n"
+UNREADABLE = "pipeline: payroll\nsources: {wages: [secret\n"
+COSTS = """pipeline: costs
+schedule: assets
+views:
+  most: {kind: topk, from: payroll.wages, order_by: [paid], limit: 3}
+"""
+Visitor = Callable[..., TestClient]
+
+
+@pytest.fixture
+def visitor(
+    configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., TestClient]]:
+    """Logs a user in who may see these pipelines of a project."""
+
+    def log_in(*pipelines: str, settings: str = "", **files: str) -> TestClient:
+        files = {"shop": SHOP, "news": SHOPS_NEWS} | files
+        monkeypatch.setenv("SLUICE_CONFIG", str(configured(settings, **files)))
+
+        def allows(details: Any, **_: Any) -> bool:
+            return details.id in pipelines
+
+        monkeypatch.setattr(
+            page, "get_auth_manager", lambda: SimpleNamespace(is_authorized_dag=allows)
+        )
+        monkeypatch.setattr(page, "_has_run", lambda *_: False)
+        page.app.dependency_overrides[page.get_user] = lambda: "ann"
+        return TestClient(page.app)
+
+    yield log_in
+    page.app.dependency_overrides.clear()
+
+
+@pytest.mark.parametrize("broken", [BROKEN, UNREADABLE])
+def test_mistakes_are_shown_to_those_who_may_see_their_pipeline(
+    visitor: Visitor, broken: str
+) -> None:
+    said = visitor("news", "shop", payroll=broken).get("/").text
+    assert "payroll" not in said
+    assert "secret" not in said
+    assert "shop" in said
+    own = visitor("payroll", payroll=broken).get("/").text
+    assert "payroll.yaml:" in own
+    assert "payroll is left out until" in own
+
+
+def test_a_pipeline_that_reads_a_broken_one_is_named_to_its_own_readers_alone(
+    visitor: Visitor,
+) -> None:
+    said = visitor("costs", payroll=BROKEN, costs=COSTS).get("/").text
+    assert "costs is left out until" in said
+    assert "secret" not in said
+    assert "payroll.yaml" not in said
+
+
+@pytest.mark.parametrize("path", ["/", "/pipelines/shop", "/tables/shop.sales", "/report/x.html"])
+def test_mistakes_that_stop_everything_are_shown_to_those_who_may_see_everything(
+    visitor: Visitor, path: str
+) -> None:
+    some = visitor("shop", settings="lakee: s3://secret").get(path)
+    assert some.status_code == 500
+    assert "lakee" not in some.text
+    assert "not of your pipelines" in some.text
+    assert "lakee" in visitor("shop", "news", settings="lakee: s3://secret").get(path).text
+
+
+def test_tables_of_other_pipelines_are_not_there(visitor: Visitor) -> None:
+    client = visitor("news")
+    for path in ("/tables/shop.sales", "/tables/shop.sales/why?key=1", "/tables/shop.nothing"):
+        answer = client.get(path)
+        assert (answer.status_code, "shop.sales" in answer.text) == (404, "shop.sales" in path)
+    assert client.get("/tables/news.worst").status_code == 200
+    assert "paid" not in client.get("/pipelines/shop").text
+
+
+def test_the_report_is_for_those_who_may_see_every_pipeline_also_a_broken_one(
+    visitor: Visitor,
+) -> None:
+    every = visitor("shop", "news", "payroll", payroll=BROKEN)
+    folder = report_folder(project(airflows_config()))
+    folder.mkdir(parents=True)
+    for file in ("index.html", "shop.sales.html", "removed.pay.html"):
+        (folder / file).write_text(file)
+    assert every.get("/report/index.html").text == "index.html"
+    assert every.get("/report/shop.sales.html").status_code == 200
+    assert every.get("/report/removed.pay.html").status_code == 404, "its pipeline was removed"
+    assert "/report/" in every.get("/").text
+    some = visitor("shop", "news", payroll=BROKEN)
+    assert some.get("/report/index.html").status_code == 404
+    assert "/report/" not in some.get("/").text
+
+
+def test_an_explanation_does_not_repeat_mistakes_of_other_pipelines(
+    visitor: Visitor, configured: Configured
+) -> None:
+    visitor("shop", payroll=BROKEN)
+    config = airflows_config()
+    trouble = why(project(config), config, "shop.sales", ["--key=1"])["trouble"]
+    assert "secret" not in trouble
+    assert "has mistakes" in trouble
+
+
+def test_the_pipeline_of_a_file_is_known_also_if_the_file_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "pipelines").mkdir()
+    for name, text in (
+        ("a", "pipeline: one\n"),
+        ("b", UNREADABLE),
+        ("c", "{x"),
+        ("d", "pipeline:\nx:"),
+    ):
+        (tmp_path / "pipelines" / f"{name}.yaml").write_text(text)
+    found = {Path(file).stem: name for file, name in pipeline_files(tmp_path).items()}
+    assert found == {"a": "one", "b": "payroll", "c": "", "d": ""}
