@@ -114,6 +114,56 @@ def test_a_table_that_no_report_can_show_does_not_hide_why_a_run_failed(config):
     assert "error: shop.sales: nothing was delivered at" in said
 
 
+def run(config: str, *more: str) -> tuple[int, str]:
+    """Deliver the first three days of 2024, or what was asked; the exit code and the output."""
+    bounds = more or ("--start", "2024-01-01", "--end", "2024-01-04")
+    result = CliRunner().invoke(main, ["run", "shop", *bounds, "--config", config])
+    return result.exit_code, result.output
+
+
+def said_of(config: str) -> str:
+    return CliRunner().invoke(main, ["status", "--config", config]).output
+
+
+def land(config: str, *days: int, text: str = '{"id": 1, "paid": 2}\n') -> None:
+    for day in days:
+        folder = Path(config).parent / f"landing/2024-01-0{day}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "a.json").write_text(text)
+
+
+def test_days_without_files_are_shown_until_files_come_even_without_rows(config):
+    land(config, 1)
+    code, said = run(config)
+    assert code == 0
+    assert "nothing was delivered for [2024-01-02, 2024-01-04) (2 intervals)" in said
+    shown = said_of(config)
+    assert "no files: shop.sales [2024-01-02, 2024-01-04) (2 intervals)" in shown
+    assert "`sluice run shop --changed`" in shown
+    land(config, 2)
+    land(config, 3, text="")
+    assert run(config)[0] == 0
+    assert "no files" not in said_of(config)
+
+
+def test_where_missing_files_are_a_failure_a_day_stops_until_its_files_come(config):
+    pipeline = Path(config) / "pipelines" / "shop.yaml"
+    pipeline.write_text(pipeline.read_text().replace("format: json", "format: json, missing: fail"))
+    land(config, 1, 3)
+    code, said = run(config)
+    assert code == 2
+    assert "not delivered: shop.sales [2024-01-02, 2024-01-04) (2 intervals)" in said
+    assert "failed: shop.sales" in said_of(config)
+    third = ("--start", "2024-01-03", "--end", "2024-01-04")
+    assert run(config, *third)[0] == 0, "runs of other days deliver them"
+    shown = said_of(config)
+    assert "missing: shop.sales [2024-01-02, 2024-01-03) (1 interval)" in shown
+    assert "failed" not in shown
+    land(config, 2)
+    assert run(config)[0] == 0
+    assert "missing" not in said_of(config)
+
+
 def test_half_a_bound_is_refused(config):
     said = refused("run", "shop", "--start", "2024-01-01", "--config", config)
     assert "give both --start and --end" in said

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.kinds.topk.test_reader import ranked
-from tests.read.tables import day, pin, position, project_at, write_table
+from tests.read.tables import CONFIG, day, pin, position, project_at, write_table
 
-from sluice.declare.meaning.definition import definition
+from sluice.declare.meaning.definition import definition, definition_of_deliveries
 from sluice.delta.log.position import Pin
 from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.notes.intervals import Note, record
 from sluice.delta.places.lake_layout import layout
+from sluice.delta.reading.landing import fingerprint
 from sluice.language.interval import Interval
 from sluice.read.pending import pending
 from sluice.read.status import status
@@ -153,6 +154,29 @@ def test_intervals_that_are_missing_between_delivered_ones_are_named(project):
         "[2017-01-03, 2017-01-05) (2 intervals)",
         "[2017-01-06, 2017-01-07) (1 interval)",
     ]
+
+
+def test_intervals_without_files_are_named_unless_their_source_declares_them_ordinary(tmp_path):
+    project = project_at(tmp_path)
+    sales = project.graph.table("sales")
+    no_files = fingerprint((), definition_of_deliveries(sales))
+    for first, files, rows in (
+        *((1, "abc", 9), (2, no_files, 0), (3, no_files, 0)),
+        *((4, "a file without rows", 0), (5, no_files, 0)),
+    ):
+        span = Interval(day(first), day(first + 1))
+        record(layout(project).uri("shop.sales", "intervals"), Note(span, files, rows, rows, 0))
+    (found,) = status(project, [sales])
+    assert [str(span) for span in found.without_files] == [
+        "[2017-01-02, 2017-01-04) (2 intervals)",
+        "[2017-01-05, 2017-01-06) (1 interval)",
+    ], "also before the table has a row"
+    write_table(project, "sales", pa.table({"x": [1]}), position(1))
+    assert status(project, [sales])[0].without_files == found.without_files
+    ordinary = CONFIG.replace("format: parquet", "format: parquet\n    missing: empty")
+    assert status(project_at(tmp_path / "b", ordinary))[0].without_files == ()
+    empty = project_at(tmp_path, ordinary)
+    assert status(empty, [empty.graph.table("sales")])[0].without_files == ()
 
 
 def test_a_failure_stands_with_what_it_blocks_until_it_is_cleared(project):

@@ -13,6 +13,8 @@ from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.notes.failures import Failure
 from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts
+from sluice.language.interval import Interval
+from sluice.language.spans import Span
 from sluice.pages.elements import Listing
 from sluice.read.status import LastBatch, TableStatus
 from sluice.report import quality_pages
@@ -309,6 +311,24 @@ def test_rows_in_quarantine_are_listed_by_their_reason() -> None:
     assert [name for name, _ in parsed.columns] == ["id", "no", *ends]
     assert [name for name, _ in broken.columns] == ["Text", *ends]
     assert (len(parsed.rows), len(broken.rows)) == (2, 1)
+
+
+def test_intervals_without_files_stand_on_both_pages_and_mark_their_source() -> None:
+    days = [Span(Interval(day(n), day(n + 1)), 1) for n in range(2, 12, 2)]
+    stands = {"missing": (days[0],), "without_files": tuple(days)}
+    shown = quality_pages.render("lake", [record("retail", "sales", stands=stands)], NOW)
+    for page in (shown["index.html"], shown["retail.sales.html"]):
+        assert "missing: [2017-03-02, 2017-03-03) (1 interval)" in page
+        assert "no files: 2 earlier intervals, [2017-03-06, 2017-03-07) (1 interval), [" in page
+        assert ">incomplete<" in page
+    whole = quality_pages.render("lake", [record("retail", "sales")], NOW)
+    assert "ncomplete" not in "".join(whole.values())
+
+
+def test_a_view_of_a_failed_source_is_marked_as_blocked() -> None:
+    stands = {"blocked_by": ("retail.sales",)}
+    shown = quality_pages.render("lake", [record("retail", "sums", "topk", stands=stands)], NOW)
+    assert ">blocked<" in shown["index.html"]
 
 
 def test_what_is_not_met_stands_first_on_the_overview(pages: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ import click
 
 from sluice.declare.project import load
 from sluice.delta.places.inventory import REPAIR, leftovers, undeclared
+from sluice.language.spans import newest
 from sluice.read.pending import Unread
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses
@@ -17,6 +18,7 @@ from sluice.terminal.fitting import print_fitted
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted, show_time, write_rows
 
+MISSING = "`missing: empty` if such intervals are ordinary, `missing: fail` to stop at them"
 COLUMNS = (
     *("table", "rows", "behind", "quality", "quarantined"),
     *("at", "kind", "version", "last batch", "run", "refills"),
@@ -31,8 +33,8 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     """Show the state of every table, and its lag behind its inputs.
 
     Lines below show failures since the last successful batch, the tables that these block, missing
-    intervals and an unfinished `forget`. They also show the lag behind topics, undeclared tables,
-    and tables that changed queries no longer use.
+    intervals, intervals without files and an unfinished `forget`. They also show the lag behind
+    topics, undeclared tables, and tables that changed queries no longer use.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
@@ -74,6 +76,9 @@ def troubles(one: TableStatus) -> Iterator[str]:
     for span in one.missing:
         yield f"missing: {one.table} {span}"
         yield f"hint: run `sluice run {pipeline} {span.interval.options(span.timezone)}`"
+    if one.without_files:
+        yield f"no files: {one.table} {newest(one.without_files)}"
+        yield f"hint: deliver them, then `sluice run {pipeline} --changed`; or declare {MISSING}"
     for begun in one.forgetting:
         yield f"forgetting: {one.table} since {_second(begun)}, and rows may be left"
         yield f"hint: repeat that `sluice forget {one.table}`, which continues where it stopped"

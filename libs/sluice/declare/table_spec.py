@@ -132,6 +132,11 @@ class TableSpec(Model):
         return False
 
     @property
+    def expects_files(self) -> bool:
+        """True if it is delivered by interval, and each interval should have files."""
+        return False
+
+    @property
     def has_backfill(self) -> bool:
         """True if the rows of a time can be read again, though it has no intervals."""
         return False

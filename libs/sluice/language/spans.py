@@ -1,11 +1,13 @@
 """Shortening of many intervals: those that touch each other are one span."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
 from sluice.language.interval import Interval, Schedule
+
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,14 @@ def spans(intervals: Iterable[Interval], timezone: str = "UTC") -> list[Span]:
         else:
             found.append(Span(interval, 1, timezone))
     return found
+
+
+def newest(found: Sequence[Span]) -> str:
+    """Return the newest of ordered spans as text, and the number of intervals in the others."""
+    others = sum(span.count for span in found[:-SHOWN])
+    nouns = "interval" if others == 1 else "intervals"
+    earlier = [f"{others:,} earlier {nouns}"] if others else []
+    return ", ".join([*earlier, *map(str, found[-SHOWN:])])
 
 
 def gaps(delivered: Iterable[Interval], schedule: Schedule) -> list[Span]:

@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
+from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import UPKEEP, Head
 from sluice.delta.notes.erasures import begun
 from sluice.delta.notes.failures import Failure, kept
-from sluice.delta.notes.intervals import deliveries
+from sluice.delta.notes.intervals import Note, deliveries
 from sluice.delta.places.lake_layout import LakeLayout, layout
+from sluice.delta.reading.landing import fingerprint
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.internal import INTERVALS, STATE, internal
-from sluice.language.spans import Span, gaps
+from sluice.language.spans import Span, gaps, spans
 from sluice.read.pending import (
     Heads,
     Range,
@@ -64,7 +66,8 @@ class TableStatus:
 
     `failure`: its last one, if no batch has succeeded since. `blocked_by`: failed tables that it
     depends on and that stop it. `waits_for`: its inputs that are not there yet. `missing`:
-    intervals that were not delivered, between others that were. `forgetting`: the starts of
+    intervals that were not delivered, between others that were. `without_files`: intervals that
+    were delivered without a file, though their source expects some. `forgetting`: the starts of
     unfinished `sluice forget` commands. `unread`: the partitions of its topic. `unheard`: why they
     are not known.
     """
@@ -82,6 +85,7 @@ class TableStatus:
     blocked_by: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     missing: tuple[Span, ...] = ()
+    without_files: tuple[Span, ...] = ()
     forgetting: tuple[datetime, ...] = ()
     unread: tuple[Unread, ...] = ()
     unheard: str = ""
@@ -89,6 +93,10 @@ class TableStatus:
     @property
     def is_behind(self) -> bool:
         return bool(self.lag) or any(one.messages for one in self.unread)
+
+    @property
+    def is_incomplete(self) -> bool:
+        return bool(self.missing or self.without_files)
 
 
 def status(
@@ -128,35 +136,47 @@ def _with_unread(project: Project, heads: Heads, table: Table) -> TableStatus:
         return replace(stands, unheard=error.message)
 
 
-def missing(project: Project, table: Table) -> tuple[Span, ...]:
+def missing(project: Project, table: Table, noted: Iterable[Note]) -> tuple[Span, ...]:
     """Return a source's intervals that were not delivered, between others that were."""
     if not table.spec.is_by_interval:
         return ()
-    known = deliveries(layout(project).uri(table.id, INTERVALS))
     schedule = project.pipelines[table.pipeline].schedule
-    return tuple(gaps((d.interval for d in known), schedule))
+    return tuple(gaps((d.interval for d in noted), schedule))
+
+
+def without_files(project: Project, table: Table, noted: Iterable[Note]) -> tuple[Span, ...]:
+    """Return a source's intervals that were delivered without a file, though it expects some."""
+    if not table.spec.expects_files:
+        return ()
+    no_files = fingerprint((), definition_of_deliveries(table))
+    empty = (d.interval for d in noted if not d.rows_read and d.files == no_files)
+    return tuple(spans(empty, project.pipelines[table.pipeline].timezone))
 
 
 def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
+    noted = deliveries(heads.lake.uri(table.id, INTERVALS)) if table.is_delivered else []
+    known = TableStatus(
+        table.id,
+        table.kind,
+        missing=missing(project, table, noted),
+        without_files=without_files(project, table, noted),
+    )
     try:
         at = heads.of(table.id)
         if at is None or not at.is_filled:
-            waits = tuple(not_filled(project, table, heads))
-            return TableStatus(table.id, table.kind, waits_for=waits)
+            return replace(known, waits_for=tuple(not_filled(project, table, heads)))
         ranges = pending_by(project, table, heads)
     except HistoryLost as error:
-        return TableStatus(table.id, table.kind, problem=error.message)
-    return TableStatus(
-        table.id,
-        table.kind,
+        return replace(known, problem=error.message)
+    return replace(
+        known,
         version=at.version,
         rows=Snapshot.open(table.name, at.uri, at.version).count(),
         lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
         last=_last_batch(at),
-        quarantined=_quarantined(heads.lake, table),
+        quarantined=sum(d.rows_quarantined for d in noted),
         refills=_refills(heads, table),
         problem=_rebuild_needed(table, heads),
-        missing=missing(project, table),
         forgetting=_forgetting(heads.lake, table),
     )
 
@@ -196,10 +216,3 @@ def _refills(heads: Heads, table: Table) -> int:
 
 def _forgetting(lake: LakeLayout, table: Table) -> tuple[datetime, ...]:
     return begun(lake, table.id) if table.is_delivered else ()
-
-
-def _quarantined(lake: LakeLayout, table: Table) -> int:
-    """Return the number of a source's or dimension's rows in quarantine, by its deliveries."""
-    if not table.is_delivered:
-        return 0
-    return sum(d.rows_quarantined for d in deliveries(lake.uri(table.id, INTERVALS)))

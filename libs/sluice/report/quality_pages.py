@@ -36,6 +36,7 @@ from sluice.report.summary import TableRecord, TableSummary, summary
 
 FOLDER = f"{QUALITY}/report"
 INDEX = "index.html"
+GAPS = Text("Incomplete deliveries", "warned")
 UNUSUAL_SHOWN = 10
 TEXT_SHOWN = 400  # characters of an unusable row
 WRITTEN = (
@@ -98,6 +99,7 @@ def overview(lake: str, tables: Sequence[TableSummary], foot: str) -> Page:
         [Text(lake, "line soft mono"), Cards(_tiles(tables))],
         [
             chapter(FAILED, (failure(failed, lead=_link(t)) for t, failed in kept if failed)),
+            chapter(GAPS, (Entry(gap, _link(t)) for t in tables for gap in t.gaps)),
             chapter("Not met", (_unmet(t, e) for t in tables for e in t.failing)),
             listed or Text("No table has been checked yet.", "line soft"),
             COLORS,
@@ -159,7 +161,13 @@ def _updated(table: TableSummary) -> str:
 
 def _chips(table: TableSummary) -> Content:
     state = table.state.chip if table.state else Text("no expectations", "chip none")
-    return [state, " ", Text("unusual batch", "chip warned")] if table.is_unusual else state
+    is_blocked = bool(table.record.status.blocked_by) and table.state is not State.STOPPED
+    marks = {
+        "blocked": is_blocked,
+        "incomplete": bool(table.gaps),
+        "unusual batch": table.is_unusual,
+    }
+    return [state, *([" ", Text(mark, "chip warned")] for mark, has_it in marks.items() if has_it)]
 
 
 def table_page(table: TableSummary, foot: str) -> Page:
@@ -172,6 +180,7 @@ def table_page(table: TableSummary, foot: str) -> Page:
         [Text(of.description, "line soft"), Properties(_properties(table))],
         [
             chapter(FAILED, [failure(failed)] if failed else []),
+            chapter(GAPS, table.gaps),
             _unusual(record.batches),
             _intervals(table),
             _expectations(table),

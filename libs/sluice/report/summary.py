@@ -14,6 +14,7 @@ from sluice.gate.counting.batch_counts import newest as newest_batch
 from sluice.gate.outcomes.results import WHOLE
 from sluice.gate.outcomes.standing import begin, is_whole, key, standing
 from sluice.language.row import Row
+from sluice.language.spans import newest
 from sluice.read.status import TableStatus
 from sluice.report.checks import (
     SHOWN,
@@ -79,6 +80,14 @@ class TableSummary:
     @property
     def read(self) -> int:
         return sum(row["rows_read"] for row in self.record.intervals)
+
+    @property
+    def gaps(self) -> list[str]:
+        """Lines on intervals that were not delivered, or without a file."""
+        stands = self.record.status
+        missing = [f"missing: {newest(stands.missing)}"] if stands.missing else []
+        empty = [f"no files: {newest(stands.without_files)}"] if stands.without_files else []
+        return missing + empty
 
     @property
     def is_unusual(self) -> bool:

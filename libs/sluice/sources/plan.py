@@ -45,7 +45,7 @@ def _ingest(
     written = internal(table.id, DELIVERIES) if is_kept else table.id
     news = outside(project, table, now)
     moved = (news.due, news.changed, news.gone)
-    found = (missing(project, table), *(spans(some, zone) for some in moved))
+    found = (missing(project, table, known), *(spans(some, zone) for some in moved))
     said = (
         f"; {w}: {', '.join(map(str, some))}" for w, some in zip(WORDS, found, strict=True) if some
     )

@@ -158,6 +158,10 @@ class Source(Declared):
         return {DELIVERIES: (INTERVAL, ID)} if self.keeps_deliveries else {}
 
     @property
+    def expects_files(self) -> bool:
+        return self.is_by_interval and self.missing != "empty"
+
+    @property
     def has_backfill(self) -> bool:
         return self.kafka is not None
 

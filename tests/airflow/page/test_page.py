@@ -11,9 +11,13 @@ from sluice.airflow.page.contents import tables
 from sluice.airflow.page.overview import overview
 from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
+from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import load
 from sluice.delta.notes.failures import Failure, keep
+from sluice.delta.notes.intervals import Note, record
 from sluice.delta.places.lake_layout import layout
+from sluice.delta.reading.landing import fingerprint
+from sluice.language.interval import Interval
 from sluice.pages.elements import Page
 from sluice.pages.html import html
 
@@ -38,10 +42,30 @@ def test_the_last_failure_of_a_table_is_shown_with_its_time_reason_and_hint(
     assert "environment dev" in first
     assert "a column is &lt;a&gt; text" in first
     assert 'blocked: <a href="/sluice/tables/shop.sales">shop.sales</a> failed' in first
+    states = {one.table.name: one.state for one in shown}
+    assert states["sales"] == "stopped"
+    assert {states[view] for view in ("lines", "sums", "best")} == {"blocked"}
+    assert states["items"] == "not built"
     page = html(table(VISIT, project, project.graph.table("sales")))
     for part in ("2017-03-09 12:00:00", "exit code 4", "in r1", "&lt;a&gt; text", "mend it"):
         assert part in page
     assert ">stopped<" in page
+
+
+def test_a_source_with_intervals_without_files_is_incomplete(configured: Configured) -> None:
+    project = load(configured())
+    sales = project.graph.table("sales")
+    no_files = fingerprint((), definition_of_deliveries(sales))
+    for nth, files in ((1, "a"), (2, no_files), (3, "b")):
+        first = dt.datetime(2024, 1, nth, tzinfo=dt.UTC)
+        note = Note(Interval(first, first + dt.timedelta(days=1)), files, nth % 2, nth % 2, 0)
+        record(layout(project).uri("shop.sales", "intervals"), note)
+    (shown,) = tables(project, [sales])
+    assert shown.state == "incomplete"
+    page = html(table(VISIT, project, sales))
+    assert "no files: [2024-01-02, 2024-01-03) (1 interval)" in page
+    assert "delivered until 2024-01-04" in page
+    assert ">up to date<" not in page
 
 
 def test_a_table_links_to_what_it_is_made_from_where_that_has_a_page(

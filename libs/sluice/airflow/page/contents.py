@@ -25,11 +25,16 @@ class ShownTable:
     @property
     def state(self) -> str:
         """A few words for its urgency."""
-        if self.status.problem or self.status.failure:
+        stands = self.status
+        if stands.problem or stands.failure:
             return "stopped"
-        if self.status.version is None:
+        if stands.blocked_by:
+            return "blocked"
+        if stands.is_incomplete:
+            return "incomplete"
+        if stands.version is None:
             return "not built"
-        return "behind" if self.status.is_behind else "up to date"
+        return "behind" if stands.is_behind else "up to date"
 
 
 def tables(project: Project, chosen: Iterable[Table]) -> list[ShownTable]:

@@ -6,11 +6,19 @@ from datetime import datetime
 from sluice.airflow.page.contents import ShownTable
 from sluice.airflow.page.visit import Visit
 from sluice.declare.project import Pipeline
+from sluice.language.spans import newest
 from sluice.pages.elements import Card, Cards, Chapter, Content, Listing, Page, Text
 from sluice.pages.wording import counted, moment, tile
 from sluice.report.entries import chapter
 
-LOOKS = {"up to date": "passed", "behind": "warned", "stopped": "stopped", "not built": "none"}
+LOOKS = {
+    "up to date": "passed",
+    "behind": "warned",
+    "incomplete": "warned",
+    "blocked": "warned",
+    "stopped": "stopped",
+    "not built": "none",
+}
 COLUMNS = (
     ("Table", ""),
     ("State", ""),
@@ -54,7 +62,8 @@ def _tiles(tables: Sequence[ShownTable]) -> list[Card]:
     return [
         tile(states.count("up to date"), "tables reflect all of their inputs", len(tables)),
         tile(states.count("behind"), "are behind"),
-        tile(states.count("stopped"), "are stopped"),
+        tile(states.count("stopped") + states.count("blocked"), "are stopped or blocked"),
+        tile(states.count("incomplete"), "lack files or intervals"),
         tile(unmet, "expectations not met, newest batches"),
         tile(sum(one.status.quarantined for one in tables), "rows in quarantine"),
     ]
@@ -107,6 +116,8 @@ def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
         yield Text(["blocked: ", visit.table(name), " failed"], "line warned")
     for span in s.missing:
         yield Text(f"missing: {span}", "line warned")
+    if s.without_files:
+        yield Text(f"no files: {newest(s.without_files)}", "line warned")
     for lag in s.lag:
         said = [f": {counted(lag.versions, 'version')}", *_since(visit, lag.since)]
         yield Text([visit.table(lag.input), *said], "line")

@@ -15,6 +15,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.failures import Failure, kept
+from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, REPAIR, leftovers, undeclared
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.upkeep import inspection
@@ -128,7 +129,8 @@ def _of_deliveries(project: Project, table: Table) -> Iterator[Finding]:
             check()
         except SluiceError as error:
             yield Finding(table.id, *_finding(error))
-    for span in missing(project, table):
+    noted = deliveries(layout(project).uri(table.id, INTERVALS))
+    for span in missing(project, table, noted):
         bounds = span.interval.options(span.timezone)
         what = f"{span} was not delivered, but earlier and later ones were"
         yield Finding(table.id, MISSING, what, f"`sluice run {table.pipeline} {bounds}`")
