@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from sluice.airflow.connections import export_lake
 from sluice.airflow.outcome import refusing
@@ -18,6 +18,10 @@ from sluice.airflow.request import is_preview
 from sluice.airflow.task_graph import Task
 
 FAILED = frozenset({"failed", "upstream_failed"})
+UNKNOWN = (
+    "Airflow named no task of the run {}, so how it ended is not known\n"
+    "hint: the next attempt asks again; if none is left, clear this task"
+)
 
 
 class QualityTask(BaseOperator):  # type: ignore[misc]
@@ -47,8 +51,10 @@ class QualityTask(BaseOperator):  # type: ignore[misc]
 
     def _states(self, context: Mapping[str, Any]) -> dict[str, str]:
         run = context["run_id"]
-        found = context["ti"].get_task_states(self.dag_id, run_ids=[run])
-        return {task: str(state) for task, state in found[run].items() if task != self.task_id}
+        found = context["ti"].get_task_states(self.dag_id, run_ids=[run]).get(run)
+        if not found:  # not even this task; a run whose tasks failed must not end well
+            raise AirflowException(UNKNOWN.format(run))
+        return {task: str(state) for task, state in found.items() if task != self.task_id}
 
     def _publish(self) -> str:
         from sluice.report.publish import publish  # needs Arrow; DAG files do not

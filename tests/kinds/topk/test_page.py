@@ -7,17 +7,23 @@ from tests.kinds.topk.test_reader import LEADERS, ranked
 from tests.read.tables import project_at, write_table
 
 from sluice.kinds.topk.page import SHOWN, chapters
-from sluice.pages.elements import Bars
+from sluice.pages.elements import Bars, Cards, Chapter, Page
+from sluice.pages.html import html
 from sluice.read.lake import Lake
 
 
-def shown(folder: Path, rows: pa.Table) -> list[Bars]:
-    """Return the rankings on the page of `leaders` with these rows."""
+def block(folder: Path, rows: pa.Table) -> list[Chapter]:
+    """Return what the page of `leaders` shows of these rows."""
     project = project_at(folder)
     write_table(project, "leaders", rows)
     table = project.graph.table("leaders")
-    found = chapters(Lake(project), table, lambda names: "&".join(map("=".join, names)))
-    return [bars for chapter in found for cards in chapter.parts for bars in cards.cards]
+    return list(chapters(Lake(project), table, lambda names: "&".join(map("=".join, names))))
+
+
+def shown(folder: Path, rows: pa.Table) -> list[Bars]:
+    """Return the rankings among them."""
+    parts = [part for chapter in block(folder, rows) for part in chapter.parts]
+    return [bars for part in parts if isinstance(part, Cards) for bars in part.cards]
 
 
 def test_a_bar_is_as_long_as_its_share_of_the_largest(tmp_path: Path) -> None:
@@ -39,6 +45,15 @@ def test_rankings_with_the_largest_leaders_are_shown(tmp_path: Path) -> None:
     assert [bars.title for bars in shown(tmp_path, ranked(many))] == [
         f"d{n}" for n in range(3, SHOWN + 3)
     ]
+
+
+def test_rankings_that_are_not_shown_are_counted(tmp_path: Path) -> None:
+    many = [(f"d{n:02}", n, f"{n}.00", 1) for n in range(1, 11)]
+    said = html(Page("", "", (), block(tmp_path / "a", ranked(many)), ""))
+    assert "6 of 10 groups, those with the largest leaders" in said
+    assert "sluice top shop.leaders" in said
+    few = html(Page("", "", (), block(tmp_path / "b", ranked(many[:SHOWN])), ""))
+    assert "groups" not in few.partition("<body>")[2]
 
 
 def test_a_table_without_rows_has_no_block(tmp_path: Path) -> None:

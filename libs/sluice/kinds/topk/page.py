@@ -19,21 +19,25 @@ from sluice.read.lake import Lake
 SHOWN = 6
 WINDOW = ("window_start", "window_end")
 WhyOptions = Sequence[tuple[str, str]]  # that name a row
+Group = tuple[tuple[Any, ...], list[tuple[int, Row]]]  # a partition, and its rows with their ranks
 
 
 def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:
     """Yield the rankings that are worth a look."""
     ranking = Ranking.open(lake, table.id)
     measure = _measure(ranking.spec, ranking)
-    cards = list(leaders(ranking, measure, why))
-    if cards:
-        by = Text(f"by {measure}", "soft small") if measure else ""
-        yield Chapter(["Leaders ", by], [Cards(cards)])
-
-
-def leaders(ranking: Ranking, measure: str, why: Address) -> Iterator[Bars]:
-    """Yield the rankings of the leading partitions or windows."""
     found = [(key, list(_flat(ranks))) for key, ranks in ranking.partitions(_newest(ranking))]
+    cards = list(leaders(ranking, found, measure, why))
+    if cards:
+        by = Text(f"by {measure}" if measure else "", "soft small")
+        few = [f"{SHOWN} of {len(found):,} groups, those with the largest leaders; all: "]
+        every = Text(f"sluice top {table.id}", "mono")
+        said = Text([*few, every], "line soft small") if len(found) > SHOWN else ""
+        yield Chapter(["Leaders ", by], [said, Cards(cards)])
+
+
+def leaders(ranking: Ranking, found: Sequence[Group], measure: str, why: Address) -> Iterator[Bars]:
+    """Yield the rankings of the leading partitions or windows among these."""
     largest = sorted(found, key=lambda one: _size(one[1][0][1], measure), reverse=True)[:SHOWN]
     hidden = {*ranking.partition_columns, ranking.spec.rank, measure, *WINDOW}
     for key, rows in sorted(largest, key=lambda one: str(one[0])):
