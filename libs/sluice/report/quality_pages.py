@@ -167,7 +167,8 @@ def _chips(table: TableSummary) -> Content:
         "incomplete": bool(table.gaps),
         "unusual batch": table.is_unusual,
     }
-    return [state, *([" ", Text(mark, "chip warned")] for mark, has_it in marks.items() if has_it)]
+    chips = (Text(mark, "chip warned") for mark, has_it in marks.items() if has_it)
+    return [state, *(part for chip in chips for part in (" ", chip))]
 
 
 def table_page(table: TableSummary, foot: str) -> Page:

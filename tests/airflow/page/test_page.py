@@ -87,10 +87,13 @@ def test_why_a_row_is_there_is_shown_with_its_rows_and_deliveries(configured: Co
         "commit": {"run": "r<1>"},
         "files": ["landing/a.csv"],
     }
-    part = {"table": "shop.items__deliveries", "version": 3, "count": 1, "rows": [{"id": None}]}
+    part = {"table": "shop.items__deliveries", "version": 3, "count": 71, "rows": [{"id": None}]}
+    state = {"table": "shop.items__state", "version": 3, "count": 1, "rows": [{"sum": 1}]}
     told = {**commit, "change": "insert", "before": None, "after": {"id": "<b>"}}
-    told |= {"reads": [], "from": [{**part, "deliveries": [delivery]}]}
+    told |= {"reads": [], "from": [{**part, "deliveries": [delivery]}, state]}
     page = html(why.page(VISIT, found, told))
+    assert "71 rows, version 3, the first 1 shown" in page
+    assert "__state" not in page, "it has no more than the row"
     for text in ("&lt;b&gt;", "r&lt;1&gt;", "landing/a.csv", 'href="/sluice/tables/shop.items"'):
         assert text in page
     assert ">no such row<" in html(why.page(VISIT, found, {"trouble": "no such row"}))
@@ -111,9 +114,8 @@ def test_why_a_row_is_there_shows_nothing_of_pipelines_that_the_visitor_may_not_
     told = {"version": 3, "at": "", "batch": 2, "run": None, "change": "insert", "before": None}
     told |= {"after": {"id": 1}, "from": [part | {"deliveries": [delivery]}]}
     page = html(why.page(VISIT, found, told))
-    assert "From hr.pay__deliveries" in page
-    assert "you may not see its pipeline" in page
-    for part_of_it in ("4711", "secret", "71 row", "version 73", "tables/hr"):
+    assert "rows, runs and files of hr are not shown" in page
+    for part_of_it in ("4711", "secret", "71 row", "version 73", "hr.pay", "tables/hr"):
         assert part_of_it not in page
 
 

@@ -1,12 +1,17 @@
 """The page's routes: each user sees their own pipelines, and nothing of the others."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.models.dagrun import DagRun
+from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
+from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
 from tests.airflow.conftest import SHOP, SHOPS_NEWS, Configured
 
 from sluice.airflow.page import app as page
@@ -115,6 +120,19 @@ def test_an_explanation_does_not_repeat_mistakes_of_other_pipelines(
     trouble = why(project(config), config, "shop.sales", ["--key=1"])["trouble"]
     assert "secret" not in trouble
     assert "has mistakes" in trouble
+
+
+def test_a_run_is_airflows_if_its_database_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    database = create_engine("sqlite://")
+    for name in ("log_template", "dag_run"):
+        DagRun.metadata.tables[name].create(database)
+    monkeypatch.setattr(page, "create_session", partial(Session, database))
+    day = "scheduled__2024-01-01T00:00:00+00:00"
+    with Session(database) as session:
+        session.add(DagRun(dag_id="shop", run_id=day, run_type=DagRunType.SCHEDULED))
+        session.commit()
+    asked = [("shop", day), ("news", day), ("shop", "promote-20240101T000000-c0ffee")]
+    assert [page._has_run(*one) for one in asked] == [True, False, False]
 
 
 def test_the_pipeline_of_a_file_is_known_also_if_the_file_is_broken(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class Visit:
 
     def sees_table(self, table_id: str) -> bool:
         """True if the visitor may see the table's rows and files."""
-        return self.sees(table_id.partition(".")[0])
+        return self.sees(pipeline_of(table_id))
 
     def why(self, table_id: str, names: Sequence[tuple[str, str]]) -> str:
         """Return the address of a row's explanation, by options of `sluice why` that name it."""
@@ -68,3 +68,8 @@ class Visit:
             f"As of {second(self.now)} UTC; all times are UTC. ",
             report if self.has_report else "",
         ]
+
+
+def pipeline_of(table_id: str) -> str:
+    """Return the name of a table's pipeline, also of an internal table's."""
+    return table_id.partition(".")[0]

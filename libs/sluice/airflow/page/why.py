@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from sluice.airflow.connections import environ
-from sluice.airflow.page.visit import Visit
+from sluice.airflow.page.visit import Visit, pipeline_of
 from sluice.airflow.projects import mistakes
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.errors import ExitCode
+from sluice.language.internal import STATE, internal
 from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Page, Properties, Text
 from sluice.pages.wording import cell, counted, data
 from sluice.read.naming import naming_options
@@ -23,7 +24,7 @@ from sluice.report.entries import chapter
 
 LONGEST = 60  # seconds
 ROWS = "10"  # shown of each table
-ANOTHERS = "Its rows, their runs and files are not shown: you may not see its pipeline."
+ANOTHERS = "rows, runs and files of {} are not shown, because you may not see them"
 UNREAD = (
     "no row can be explained while the configuration has mistakes; the first page shows those of "
     "your pipelines, and `sluice validate` all of them"
@@ -72,10 +73,12 @@ def page(visit: Visit, table: Table, answer: Mapping[str, Any]) -> Page:
         ("Batch", answer["batch"]),
         ("Run", visit.run(table.pipeline, answer["run"])),
     ]
-    inputs = (_input(visit, part) for part in answer["from"])
-    return Page(
-        title, heading, [Properties(properties)], [_change(answer), *inputs], visit.foot, path
-    )
+    parts = [p for p in answer["from"] if not p["table"].endswith(internal("", STATE))]
+    inputs = (_input(visit, part) for part in parts if visit.sees_table(part["table"]))
+    others = {pipeline_of(p["table"]) for p in parts if not visit.sees_table(p["table"])}
+    hidden = [ANOTHERS.format(", ".join(sorted(others)))] if others else []
+    rows = [_change(answer), *inputs, *chapter("From other pipelines", hidden)]
+    return Page(title, heading, [Properties(properties)], rows, visit.foot, path)
 
 
 def _change(answer: Mapping[str, Any]) -> Chapter:
@@ -89,19 +92,19 @@ def _change(answer: Mapping[str, Any]) -> Chapter:
 
 
 def _input(visit: Visit, part: Mapping[str, Any]) -> Chapter:
-    if not visit.sees_table(part["table"]):
-        return Chapter(["From ", part["table"]], [Text(ANOTHERS, "line soft")])
     version = "" if part["version"] is None else f", version {part['version']}"
-    count = Text(f" {counted(part['count'], 'row')}{version}", "soft small")
-    rows, deliveries = part["rows"], [_delivery(visit, part, one) for one in part["deliveries"]]
+    rows, many = part["rows"], counted(part["count"], "row")
+    few = f", the first {len(rows):,} shown" if len(rows) < part["count"] else ""
+    count = Text(f" {many}{version}{few}", "soft small")
+    deliveries = [_delivery(visit, part, one) for one in part["deliveries"]]
     table = data(rows, list(rows[0])) if rows else ""
     shown = [table, Card(deliveries) if deliveries else ""]
     return Chapter(["From ", visit.table(part["table"]), count], shown)
 
 
 def _delivery(visit: Visit, part: Mapping[str, Any], one: Mapping[str, Any]) -> Entry:
-    pipeline, made = part["table"].partition(".")[0], one["commit"] or {}
-    run = [", in ", visit.run(pipeline, made["run"])] if made.get("run") else ""
+    made = one["commit"] or {}
+    run = [", in ", visit.run(pipeline_of(part["table"]), made["run"])] if made.get("run") else ""
     interval = f"[{one['interval_start']}, {one['interval_end']})"
     files = [Text(file, "line") for file in one["files"]]
     return Entry([f"{counted(one['rows'], 'row')} delivered by {interval}", run], detail=files)
