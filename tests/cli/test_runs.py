@@ -139,7 +139,7 @@ def test_days_without_files_are_shown_until_files_come_even_without_rows(config)
     assert "nothing was delivered for [2024-01-02, 2024-01-04) (2 intervals)" in said
     shown = said_of(config)
     assert "no files: shop.sales [2024-01-02, 2024-01-04) (2 intervals)" in shown
-    assert "`sluice run shop --changed`" in shown
+    assert "`sluice run shop --start 2024-01-02 --end 2024-01-04`" in shown
     land(config, 2)
     land(config, 3, text="")
     assert run(config)[0] == 0

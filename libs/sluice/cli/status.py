@@ -9,6 +9,7 @@ import click
 
 from sluice.declare.project import load
 from sluice.delta.places.inventory import REPAIR, leftovers, undeclared
+from sluice.language.interval import Interval
 from sluice.language.spans import newest
 from sluice.read.pending import Unread
 from sluice.read.status import Lag, TableStatus
@@ -76,9 +77,11 @@ def troubles(one: TableStatus) -> Iterator[str]:
     for span in one.missing:
         yield f"missing: {one.table} {span}"
         yield f"hint: run `sluice run {pipeline} {span.interval.options(span.timezone)}`"
-    if one.without_files:
-        yield f"no files: {one.table} {newest(one.without_files)}"
-        yield f"hint: deliver them, then `sluice run {pipeline} --changed`; or declare {MISSING}"
+    if empty := one.without_files:
+        bounds = Interval(empty[0].interval.start, empty[-1].interval.end)
+        again = f"sluice run {pipeline} {bounds.options(empty[0].timezone)}"
+        yield f"no files: {one.table} {newest(empty)}"
+        yield f"hint: when files have come, `{again}`; or declare {MISSING}"
     for begun in one.forgetting:
         yield f"forgetting: {one.table} since {_second(begun)}, and rows may be left"
         yield f"hint: repeat that `sluice forget {one.table}`, which continues where it stopped"
