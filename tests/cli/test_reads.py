@@ -13,8 +13,9 @@ from tests.cli.reading import asking, rows
 from tests.dimension_views.test_reader import brands, products
 from tests.kinds.topk.test_reader import LEADERS, ranked
 from tests.kinds.window_store.test_reader import visits
-from tests.read.tables import day, pin, position, project_at, write_table
+from tests.read.tables import CONFIG, day, pin, position, project_at, write_table
 
+import sluice as sluice_library
 from sluice.cli.main import COMMANDS, main
 
 
@@ -88,6 +89,49 @@ def test_get_of_rows_without_a_key_says_so_whatever_is_asked(sluice, key):
         result = sluice(command, "visits", *key)
         assert result.exit_code == 2
         assert "error: the rows of 'visits' have no key to identify one by" in result.stderr
+
+
+SESSIONS = """
+  sessions:
+    kind: cogroup
+    key: [user_id, what]
+    window: {type: session, time: at, gap: 1 hour}
+    streams: {events: {from: events, aggregates: {n: count(*)}}}
+"""
+
+
+def test_a_key_with_a_window_is_named_by_its_columns_and_then_the_window(tmp_path):
+    project, sluice = project_at(tmp_path, CONFIG + SESSIONS), asking(tmp_path)
+    found = [
+        {"window_start": day(d), "window_end": day(d, 1), "user_id": u, "what": w, "n": d * u}
+        for d in (1, 2)
+        for u in (3, 4)
+        for w in ("buy", "view")
+    ]
+    write_table(project, "sessions", pa.Table.from_pylist(found), position(1))
+    sessions = sluice_library.open(tmp_path / "config").table("sessions")
+    assert sessions.get(4, "buy", day(2)) == found[6]
+    assert sessions.get(window_start=day(2), what="buy", user_id=4) == found[6]
+    assert [(r["user_id"], r["n"]) for r in sessions.range(key_from=(4, "view"))] == [
+        (4, 4),
+        (4, 8),
+    ]
+    named = ("--key", "what=buy", "--key", "window_start=2017-01-02", "--key", "user_id=4")
+    for key in (named, ("4", "buy", "2017-01-02")):
+        shown = [line.split() for line in sluice("get", "sessions", *key).stdout.splitlines()]
+        columns = ["user_id", "what", "window_start", "window_end", "n"]
+        assert [line[1] for line in shown if line[1:] and line[1] in columns] == columns
+        assert rows(sluice("get", "sessions", *key, "--json"))[0]["n"] == 8
+    for wrong, why in (
+        (named[:4], "each by its column's name"),
+        ((*named, "4"), "each by its column's name"),
+        ((), "each by its column's name"),
+        (("--key", "user=4"), "unknown key column 'user'; did you mean 'user_id'?"),
+        (("--key", "4"), "--key '4': write column=value"),
+    ):
+        refused = sluice("get", "sessions", *wrong)
+        assert (refused.exit_code, why in refused.stderr) == (2, True), refused.stderr
+    assert "(user_id, what, window_start)" in sluice("get", "sessions").stderr
 
 
 def test_get_resolves_a_dimension_view(sluice):

@@ -8,7 +8,13 @@ from sluice.errors import ExitCode
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
 from sluice.terminal.fitting import arranged, write_found
-from sluice.terminal.options import columns_option, format_option, lake_options, version_option
+from sluice.terminal.options import (
+    column_value,
+    columns_option,
+    format_option,
+    lake_options,
+    version_option,
+)
 from sluice.terminal.output import Format, write_record
 from sluice.terminal.paging import (
     key_from_option,
@@ -45,7 +51,14 @@ def read(
 
 @click.command()
 @click.argument("table")
-@click.argument("key", nargs=-1, required=True)
+@click.argument("key", nargs=-1)
+@click.option(
+    "--key",
+    "named",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="The value of a key column, in any order; repeatable.",
+)
 @columns_option
 @version_option
 @format_option
@@ -53,17 +66,22 @@ def read(
 def get(
     table: str,
     key: tuple[str, ...],
+    named: tuple[str, ...],
     columns: list[str] | None,
     version: int | None,
     format_: Format,
     lake: Lake,
 ) -> None:
-    """Show the row of TABLE with that KEY: a value for each key column. Exit 1 if there is none."""
+    """Show the row of TABLE with that KEY: a value for each key column. Exit 1 if there is none.
+
+    Give all values in the key's order, or all by --key.
+    """
     opened = lake.table(table, version=version)
     check_columns(table, columns, opened.schema.names)
-    row = opened.get(*(opened.row_key.parse(key) or ()))
+    given = opened.row_key.given(key, dict(column_value("--key", text) for text in named))
+    row = opened.get(*(opened.row_key.parse(given) or ()))
     if row is None:
-        click.echo(f"{table} has no row with the key {' '.join(key)}", err=True)
+        click.echo(f"{table} has no row with the key {' '.join(given)}", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)
     shown = arranged(list(row), format_, opened.leading, columns)
     write_record({column: row[column] for column in shown}, format_)

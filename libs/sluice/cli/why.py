@@ -14,7 +14,7 @@ from sluice.read.lake import Lake
 from sluice.read.naming import Given, naming_options, row_of
 from sluice.read.origin import Origin, ReflectedVersions, origin
 from sluice.read.stored.commits import Commit
-from sluice.terminal.options import format_option, lake_options, partition_value, version_option
+from sluice.terminal.options import column_value, format_option, lake_options, version_option
 from sluice.terminal.output import Format, counted, print_table, write_json, write_record
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
         key: tuple[str, ...], keys: tuple[str, ...], partition: tuple[str, ...], **values: Any
     ) -> Any:
         others = {name: values.pop(name) for name in known}
-        given = Given.of((*key, *keys), dict(map(partition_value, partition)), others)
+        given = Given.of(
+            (*key, *keys), dict(column_value("--partition", text) for text in partition), others
+        )
         if given == Given():
             raise UsageError("no row is given", hint="give its KEY; --help shows other ways")
         return command(given=given, **values)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sluice.declare.expectation import Expectation
 from sluice.declare.table_spec import Section, TableSpec
+from sluice.declare.window import START
 from sluice.language.hidden_columns import CARRIED, HIDDEN_TYPES
 from sluice.language.internal import DELIVERIES, internal
 from sluice.language.names import RESERVED_PREFIX
@@ -87,6 +88,16 @@ class Table:
     def current_key(self) -> tuple[str, ...]:
         """Columns that identify current rows: a history has one of each key."""
         return self.key[:-1] if self.spec.has_history else self.key
+
+    @property
+    def named_key(self) -> tuple[str, ...]:
+        """Key in the order in which readers give it: a window's start last, unless declared first.
+
+        Files are in the order of `key`, so that new windows don't rewrite those of old ones.
+        """
+        if not self.is_view or START in (getattr(self.spec, "key", None) or ()):
+            return self.key
+        return tuple(sorted(self.key, key=START.__eq__))
 
     def reference(self, name: str) -> str:
         """Return the id that a name in this table's declaration means."""

@@ -7,7 +7,8 @@ from pydantic import field_validator, model_validator
 from sluice.language.interval import Duration, zone
 from sluice.language.model import Model
 
-WINDOW = {"window_start": "TIMESTAMP", "window_end": "TIMESTAMP"}  # columns, with their types
+START = "window_start"
+WINDOW = {START: "TIMESTAMP", "window_end": "TIMESTAMP"}  # columns, with their types
 NEEDS = {"tumbling": ("size",), "hopping": ("size", "advance"), "session": ("gap",)}
 
 

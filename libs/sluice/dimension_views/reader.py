@@ -78,8 +78,9 @@ class JoinedTable(KeyValues):
         """Number of rows of the view, which is that of the join."""
         return sum(batch.num_rows for batch in self._query())
 
-    def get(self, *key: Any) -> Row | None:
+    def get(self, *key: Any, **named: Any) -> Row | None:
         """Return the row of that key, or None."""
+        key = self.key.given(key, named)
         key_range = self.key.exactly(key[0] if len(key) == 1 else key)
         return next(self.between((key_range,), reverse=False, limit=1), None)
 

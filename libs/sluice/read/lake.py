@@ -148,7 +148,9 @@ class Lake:
             first=first,
         )
         ranges = tuple(alive(snapshot))
-        return KeyedTable(snapshot, table.key, ranges, current, backward_iteration, newest, first)
+        return KeyedTable(
+            snapshot, table.named_key, ranges, current, backward_iteration, newest, first
+        )
 
     def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
         reader = cast(Reader | None, kind(table.kind).module("reader"))

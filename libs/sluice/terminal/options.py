@@ -27,11 +27,11 @@ def choose_once(context: click.Context, option: click.Parameter, value: Any) -> 
     )
 
 
-def partition_value(text: str) -> tuple[str, str]:
-    """Return the column and the value of a `--partition`. Raises UsageError without a `=`."""
+def column_value(option: str, text: str) -> tuple[str, str]:
+    """Return the column and the value that an option gives. Raises UsageError without a `=`."""
     column, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"--partition {text!r}: write column=value")
+        raise UsageError(f"{option} {text!r}: write column=value")
     return column, value
 
 

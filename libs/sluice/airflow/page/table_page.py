@@ -44,7 +44,7 @@ def table(visit: Visit, project: Project, found: Table) -> Page:
             *chapter("Inputs", inputs(visit, one)),
             *chapter("Not as expected, newest batch", one.health.unmet + one.health.unusual),
             *_rows(visit, project, one),
-            columns(found.columns.items(), found.key),
+            columns(found.columns.items(), found.named_key),
         ],
         visit.foot,
         visit.path(Text(found.pipeline, href=f"{visit.root}/pipelines/{found.pipeline}")),

@@ -7,10 +7,10 @@ import click
 
 from sluice.terminal.fitting import write_found
 from sluice.terminal.options import (
+    column_value,
     columns_option,
     format_option,
     lake_options,
-    partition_value,
     version_option,
 )
 from sluice.terminal.output import Format, write_json
@@ -57,7 +57,7 @@ def top(
 def _partition(ranking: "Ranking", texts: Iterable[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for text in texts:
-        column, value = partition_value(text)
+        column, value = column_value("--partition", text)
         given[column] = ranking.value(column, value)
     return given
 

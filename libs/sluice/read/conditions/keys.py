@@ -1,12 +1,13 @@
 """Key of a table as its readers name it: a value for one column, a sequence for several."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from sluice.errors import UsageError
+from sluice.language.names import unknown
 from sluice.read.conditions.key_order import KeyRange, Places, only, places
 from sluice.read.conditions.values import check, from_text
 
@@ -55,6 +56,19 @@ class KeyColumns:
             raise self.misfit(len(values))
         columns = zip(values, self.types, self.names, strict=False)
         return tuple(check(value, kind, name) for value, kind, name in columns)
+
+    def given(self, key: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return a key's values in order, from either values in order or values by column."""
+        is_start = {*self.names[: len(named)]} == {*named}
+        if bool(key) == bool(named) or not is_start:
+            wrong = next(
+                (unknown("key column", n, self.names) for n in named if n not in self.names), ""
+            )
+            raise UsageError(
+                wrong or "a key's values are given all in its order, or each by its column's name",
+                hint=f"the key of {self.table!r} is ({', '.join(self.names)})",
+            )
+        return tuple(key) or tuple(named[name] for name in self.names[: len(named)])
 
     def parse(self, texts: Sequence[str]) -> tuple[Any, ...] | None:
         """Return a key from a command line; None if nothing is given."""

@@ -43,8 +43,8 @@ class KeyValues(ABC):
         """Stored tables that hold these rows."""
 
     @abstractmethod
-    def get(self, *key: Any) -> Row | None:
-        """Return the row of that key; None if there is none."""
+    def get(self, *key: Any, **named: Any) -> Row | None:
+        """Return the row of that key, given in order or by columns; None if there is none."""
 
     @abstractmethod
     def read(

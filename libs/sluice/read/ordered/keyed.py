@@ -94,8 +94,9 @@ class KeyedTable(KeyValues):
         columns = tuple({c for key_range in self.ranges for c in key_range.columns})
         return sum(t.num_rows for t in Scan(self.snapshot, self.ranges).unordered(columns))
 
-    def get(self, *key: Any) -> Row | None:
+    def get(self, *key: Any, **named: Any) -> Row | None:
         """Return the row of that key, or None; of a history, the current version."""
+        key = self.row_key.given(key, named)
         columns = self.row_key.first(len(key)) if self.current else self.row_key
         key_range = columns.exactly(key[0] if len(key) == 1 else key)
         if self.current is None:
