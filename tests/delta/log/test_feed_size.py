@@ -1,16 +1,18 @@
 """The size of a feed, and the times in a table's files, from the log alone."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
-from tests.delta.tables import Small, by_marking
+from tests.delta.tables import Commit, Small, by_delta_rs, by_marking
 from tests.read.tables import day, write
 
-from sluice.delta.log.feed_size import only_inserts
+from sluice.delta.log.feed_size import feed_size, only_inserts
 from sluice.delta.log.time_bounds import may_hold, not_before
 from sluice.delta.log.vectors import has_vectors
 
@@ -31,6 +33,22 @@ def test_files_put_together_take_nothing_away(tmp_path: Path) -> None:
     DeltaTable(uri).delete("id = 2")
     assert only_inserts(uri, 0, 3)
     assert not only_inserts(uri, 0, 4)
+
+
+@pytest.mark.parametrize("writer", [by_delta_rs, by_marking])
+def test_the_rows_of_changes_are_counted(writer: Callable[[Any], Commit], tmp_path: Path) -> None:
+    columns = StructType().add("id", "integer").add("v", "integer")
+    table = Small.create(tmp_path, columns, ["id"], writer(None))
+    table.commit(*(("insert", {"id": n, "v": n}) for n in range(1, 9)))
+    table.commit(("delete", {"id": 1, "v": 1}), ("update", {"id": 2, "v": 7}))
+    table.commit(("update", {"id": 3, "v": 7}), ("insert", {"id": 9, "v": 9}))
+    last = table.head.version
+    counts = [len(table.feed(version)) for version in range(1, last + 1)]
+    assert counts == [8, 3, 3]
+    sizes = [feed_size(table.uri, version - 1, version).rows for version in range(1, last + 1)]
+    assert sizes == counts
+    DeltaTable(table.uri).delete("id = 9")
+    assert feed_size(table.uri, last, last + 1).rows is None, "other writers count otherwise"
 
 
 def test_a_time_that_no_file_can_hold_is_known_by_statistics(tmp_path: Path) -> None:

@@ -67,8 +67,23 @@ def _commit_size(actions: list[Action]) -> FeedSize:
     files = feed_files(actions)
     rows = [_rows(f) for f in files]
     known = [n for n in rows if n is not None]
-    total = sum(known) if len(known) == len(rows) else None
+    total = sum(known) if len(known) == len(rows) else _changed(actions)
     return FeedSize(sum(f.get("size") or 0 for f in files), len(files), total)
+
+
+def _changed(actions: list[Action]) -> int | None:
+    """Return the rows of a commit's change data by its metrics; None if it lacks either."""
+    infos = (a["commitInfo"].get("operationMetrics") or {} for a in actions if "commitInfo" in a)
+    metrics = next(infos, {})
+    names = ("inserted", "updated", "deleted")
+    counts = [
+        metrics.get(f"num_target_rows_{name}", metrics.get(f"numTargetRows{name.title()}"))
+        for name in names
+    ]
+    if None in counts or not any("cdc" in action for action in actions):
+        return None
+    inserted, updated, deleted = map(int, counts)
+    return inserted + 2 * updated + deleted
 
 
 def _rows(file: Action) -> int | None:

@@ -19,6 +19,7 @@ from sluice.delta.log.position import Head, Position
 from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors
 from sluice.delta.places.folders import LOG
 from sluice.delta.places.landed_files import local_path
+from sluice.delta.writing.fence import Committed
 from sluice.delta.writing.file_actions import now
 
 LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
@@ -52,8 +53,8 @@ def checkpoint(uri: str) -> None:
     opened(uri).create_checkpoint()
 
 
-def info(before: Head, position: Position, operation: str) -> Action:
-    """Return the action that carries the position."""
+def info(before: Head, position: Position, operation: str, done: Committed) -> Action:
+    """Return the action that carries the position, and counts as delta-rs has them."""
     return {
         "commitInfo": {
             "timestamp": now(),
@@ -62,6 +63,11 @@ def info(before: Head, position: Position, operation: str) -> Action:
             "readVersion": before.version,
             "isBlindAppend": False,
             "engineInfo": "sluice",
+            "operationMetrics": {
+                "num_target_rows_inserted": done.inserted,
+                "num_target_rows_updated": done.updated,
+                "num_target_rows_deleted": done.deleted,
+            },
             "userMetadata": position.to_json(),
         }
     }

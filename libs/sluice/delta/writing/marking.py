@@ -93,7 +93,7 @@ def commit_marked(
         (partition,) = table.metadata().partition_columns or (None,)
         marked = MarkedFiles(folder, files, kept, found, schema, limits, partition)
         txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
-        noted = info(before, mine, "MERGE")
+        noted = info(before, mine, "MERGE", done)
         actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), noted]
         passing("marked", uri)
         commit_actions(before, actions)
