@@ -60,8 +60,8 @@ class Declared(TableSpec):
     description: str = ""
     path: str = ""
     options: Options = Field(default_factory=dict)
-    columns: Annotated[tuple[Column, ...], WithJsonSchema({"type": "string"})] = Field(
-        alias="schema", min_length=1
+    columns: Annotated[tuple[Column, ...], WithJsonSchema({"type": "string", "pattern": r"\S"})] = (
+        Field(alias="schema", min_length=1)
     )
     names: dict[str, str] = Field(default_factory=dict)
     key: tuple[str, ...] = ()

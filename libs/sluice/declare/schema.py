@@ -9,8 +9,14 @@ from sluice.declare.project import Project
 from sluice.declare.registry import kinds
 from sluice.declare.settings import AirflowSettings
 from sluice.declare.table_spec import SECTIONS, TableSpec
+from sluice.language.internal import MARK
+from sluice.language.interval import Schedule
+from sluice.language.names import NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+TABLE = rf"^(?!.*{MARK}){NAME.pattern}$"
+SCHEDULE = rf"^\s*({'|'.join((*Schedule.PRESETS, 'assets'))}|\S+(\s+\S+){{4}})\s*$"
+DAY = r"^\s*\d{4}-?((0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])|W\d)"
 VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 JsonSchema = dict[str, Any]
@@ -23,14 +29,15 @@ def json_schema(of: Literal["pipeline", "project"] = "pipeline") -> JsonSchema:
 
 
 def _with_variables(schema: Any) -> Any:
-    """Allow `${VAR}` in the schema wherever a word, a number or a boolean is allowed."""
+    """Allow `${VAR}` wherever a word, a number or a form of text is asked for, but in no key."""
     if isinstance(schema, list):
         return [_with_variables(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    if "enum" in schema or schema.get("type") in ("integer", "boolean"):
+    if {"enum", "pattern"} & schema.keys() or schema.get("type") in ("integer", "boolean"):
         return {"anyOf": [schema, VARIABLE]}
-    return {key: _with_variables(part) for key, part in schema.items()}
+    found = {key: _with_variables(part) for key, part in schema.items()}
+    return found | ({"additionalProperties": False} if "patternProperties" in schema else {})
 
 
 def _project() -> JsonSchema:
@@ -53,11 +60,15 @@ def _pipeline() -> JsonSchema:
 
 def _header() -> JsonSchema:
     return {
-        "pipeline": {"type": "string"},
+        "pipeline": {"type": "string", "pattern": TABLE},
         "description": {"type": "string"},
-        "schedule": {"type": "string", "examples": ["@daily", "0 6 * * *", "assets"]},
-        "start_date": {"type": "string", "examples": ["2017-01-01"]},
-        "end_date": {"type": "string", "examples": ["2018-01-01"]},
+        "schedule": {
+            "type": "string",
+            "pattern": SCHEDULE,
+            "examples": ["@daily", "0 6 * * *", "assets"],
+        },
+        "start_date": {"type": "string", "pattern": DAY, "examples": ["2017-01-01"]},
+        "end_date": {"type": "string", "pattern": DAY, "examples": ["2018-01-01"]},
         "catchup": {"type": "boolean"},
         "timezone": {"type": "string", "examples": ["UTC", "Europe/Berlin"]},
         "airflow": {"$ref": "#/$defs/AirflowSettings"},
@@ -67,7 +78,7 @@ def _header() -> JsonSchema:
 def _named(*models: type[TableSpec]) -> JsonSchema:
     choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
     one = choices[0] if len(choices) == 1 else {"anyOf": choices}
-    return {"type": "object", "additionalProperties": one}
+    return {"type": "object", "patternProperties": {TABLE: one}}
 
 
 def _as_written(model: type[TableSpec], schema: JsonSchema) -> None:

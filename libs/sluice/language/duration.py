@@ -23,6 +23,8 @@ UNITS = {
 }
 CALENDAR_UNITS = {"month": 1, "quarter": 3, "year": 12}
 DURATION = re.compile(r"\s*(\d+)\s+([a-z]+?)s?\s*")
+_UNIT = "|".join("".join(f"[{c}{c.upper()}]" for c in unit) for unit in (*UNITS, *CALENDAR_UNITS))
+WRITTEN_DURATION = rf"^\s*0*[1-9]\d*\s+({_UNIT})[sS]?\s*$"  # in JSON Schemas
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,9 @@ class Duration:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.json_or_python_schema(
-            json_schema=core_schema.no_info_after_validator_function(cls, core_schema.str_schema()),
+            json_schema=core_schema.no_info_after_validator_function(
+                cls, core_schema.str_schema(pattern=WRITTEN_DURATION)
+            ),
             python_schema=core_schema.no_info_plain_validator_function(cls._read),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )

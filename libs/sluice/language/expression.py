@@ -19,6 +19,7 @@ from sluice.language.aggregate_syntax import KEEPING, ORDERED, read_aggregate
 from sluice.language.model import Model
 
 NOTHING = "nothing is given; for a column of nulls, write one with a type: 'cast(null as STRING)'"
+WRITTEN: JsonSchemaValue = {"type": ["string", "number", "boolean"], "pattern": r"\S"}
 
 
 class Written(Model):
@@ -46,7 +47,7 @@ class Written(Model):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"type": ["string", "number", "boolean"]}
+        return WRITTEN
 
 
 class Expression(Written):

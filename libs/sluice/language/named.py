@@ -9,9 +9,11 @@ from pydantic_core import CoreSchema
 from sqlglot import exp
 
 from sluice.language import syntax
-from sluice.language.expression import Expression
+from sluice.language.expression import WRITTEN, Expression
 from sluice.language.model import Model
-from sluice.language.names import Name
+from sluice.language.names import WRITTEN_NAME, Name
+
+NAMED: JsonSchemaValue = {"type": ["string", "object"], "pattern": r"\S"}
 
 
 class Named(Model):
@@ -24,7 +26,7 @@ class Named(Model):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"type": ["string", "object"]}
+        return NAMED
 
     @model_validator(mode="before")
     @classmethod
@@ -65,8 +67,8 @@ def named_expressions(data: Any) -> Any:
 
 SELECT_SCHEMA = {
     "anyOf": [
-        {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
-        {"type": "array", "items": {"type": ["string", "object"]}},
+        {"type": "object", "patternProperties": {WRITTEN_NAME["pattern"]: WRITTEN}},
+        {"type": "array", "items": NAMED},
     ]
 }
 Select = Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, WithJsonSchema
 
 from sluice.language.internal import MARK
 
@@ -20,7 +20,8 @@ def check_name(name: str) -> str:
     if name.startswith(RESERVED_PREFIX):
         raise ValueError(f"{name!r}: names starting with {RESERVED_PREFIX} are reserved")
     if not NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is not a name: use lower case letters, digits and _")
+        rule = "begin with a letter, then use" if name.startswith("_") else "use"
+        raise ValueError(f"{name!r} is not a name: {rule} lower case letters, digits and _")
     if len(name) > LONGEST:
         raise ValueError(f"a name of {len(name)} characters is longer than {LONGEST}")
     return name
@@ -33,7 +34,8 @@ def check_table_name(name: str) -> str:
     return name
 
 
-Name = Annotated[str, AfterValidator(check_name)]
+WRITTEN_NAME = {"type": "string", "pattern": f"^{NAME.pattern}$"}  # in JSON Schemas
+Name = Annotated[str, AfterValidator(check_name), WithJsonSchema(WRITTEN_NAME)]
 
 
 def near(word: str, known: Iterable[str]) -> str:

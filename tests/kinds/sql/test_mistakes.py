@@ -15,7 +15,8 @@ REFUSED = {
         "line 2: unknown table 'nowhere'"
     ),
     "SELECT id FROM orders WHERE at > timestamp 'today'": "the time of running is not allowed",
-    "SELECT id AS `a b` FROM orders": "'a b' is not a name",
+    "SELECT id AS `a b` FROM orders": "'a b' is not a name: use lower case letters",
+    "SELECT id AS _id FROM orders": "'_id' is not a name: begin with a letter, then use lower",
     "SELECT 1 AS one": "the query reads no table",
     "SELECT v FROM orders LATERAL VIEW explode(v) x AS e": "an ARRAY is exploded",
     "SELECT n FROM explode(sequence(1, 3)) AS r(n)": "the query reads no table",

@@ -8,10 +8,10 @@ from pydantic import Field, WithJsonSchema, model_validator
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.kinds.over.windowed import ORDERED, WindowedExpression
-from sluice.language.expression import Expression, SortKey
-from sluice.language.names import Name
+from sluice.language.expression import WRITTEN, Expression, SortKey
+from sluice.language.names import WRITTEN_NAME, Name
 
-OBJECT = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
+OBJECT = {"type": "object", "patternProperties": {WRITTEN_NAME["pattern"]: WRITTEN}}
 
 
 class Over(View):

@@ -15,7 +15,7 @@ from sluice.language.names import Name
 
 TEXT_OR_FILE = {
     "anyOf": [
-        {"type": "string"},
+        {"type": "string", "pattern": r"\S"},
         {
             "type": "object",
             "properties": {"file": {"type": "string"}},

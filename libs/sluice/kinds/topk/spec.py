@@ -20,7 +20,7 @@ from sluice.kinds.topk.rank_key import RankKey
 from sluice.kinds.topk.sql import read_topk
 from sluice.language.expression import Expression
 from sluice.language.named import Named, Select
-from sluice.language.names import Name, check_name
+from sluice.language.names import WRITTEN_NAME, Name, check_name
 
 RankFunction = Literal["row_number", "rank", "dense_rank"]
 StrategyName = Literal["append", "update", "retract", "full"]
@@ -37,7 +37,12 @@ def read_limit(data: Any) -> int | str:
     return int(data)
 
 
-Limit = Annotated[int | str, PlainValidator(read_limit, json_schema_input_type=int | str)]
+DIGITS = {"type": "string", "pattern": r"^0*[1-9]\d*$"}
+Limit = Annotated[
+    int | str,
+    PlainValidator(read_limit),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, WRITTEN_NAME, DIGITS]}),
+]
 SAID_BY_SQL = frozenset(
     {"from", "where", "partition_by", "order_by", "limit", "offset", "select", "rank", "function"}
 )
