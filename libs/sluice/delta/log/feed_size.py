@@ -80,9 +80,10 @@ def _changed(actions: list[Action]) -> int | None:
         metrics.get(f"num_target_rows_{name}", metrics.get(f"numTargetRows{name.title()}"))
         for name in names
     ]
-    if None in counts or not any("cdc" in action for action in actions):
+    known = [int(count) for count in counts if count is not None]
+    if len(known) < len(names) or not any("cdc" in action for action in actions):
         return None
-    inserted, updated, deleted = map(int, counts)
+    inserted, updated, deleted = known
     return inserted + 2 * updated + deleted
 
 

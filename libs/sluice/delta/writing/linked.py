@@ -53,8 +53,13 @@ def checkpoint(uri: str) -> None:
     opened(uri).create_checkpoint()
 
 
-def info(before: Head, position: Position, operation: str, done: Committed) -> Action:
-    """Return the action that carries the position, and counts as delta-rs has them."""
+def info(before: Head, position: Position, operation: str, done: Committed | None = None) -> Action:
+    """Return the action that carries the position, and counts of changes as delta-rs has them."""
+    counts = done and {
+        "num_target_rows_inserted": done.inserted,
+        "num_target_rows_updated": done.updated,
+        "num_target_rows_deleted": done.deleted,
+    }
     return {
         "commitInfo": {
             "timestamp": now(),
@@ -63,11 +68,7 @@ def info(before: Head, position: Position, operation: str, done: Committed) -> A
             "readVersion": before.version,
             "isBlindAppend": False,
             "engineInfo": "sluice",
-            "operationMetrics": {
-                "num_target_rows_inserted": done.inserted,
-                "num_target_rows_updated": done.updated,
-                "num_target_rows_deleted": done.deleted,
-            },
+            **({"operationMetrics": counts} if counts else {}),
             "userMetadata": position.to_json(),
         }
     }
