@@ -133,22 +133,47 @@ def test_declared_tables_are_dropped_from_the_last_to_the_first_and_built_again(
     assert rows(project, *VIEWS) == before
 
 
-def test_without_spark_the_error_of_a_rebuild_says_that_dropped_views_are_built_again(
-    project: Here, monkeypatch: pytest.MonkeyPatch
+def values(project: Here, table: str) -> set[frozenset[tuple[str, object]]]:
+    """Rows as the values of their columns, in any order."""
+    return {frozenset(row.items()) for row in project.sluice("read", table, "--json").records}
+
+
+REDEFINED = {
+    "limit: 1": "limit: 2",
+    "s: sum(delay)": "s: sum(delay), least: min(delay)",
+    "n: d.n}": "n: cast(d.n AS STRING)}",
+    "name: carriers.name}": "name: upper(carriers.name)}",
+    "delay INT, ": "delay BIGINT, ",
+    "name STRING": "name STRING, country STRING",
+    "key: [flight]\n": "key: [flight]\n    sequence: [delay]\n",
+}
+
+
+def test_without_spark_small_tables_are_rebuilt_by_a_changed_definition(
+    project: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    text = declared()
+    for old, new in REDEFINED.items():
+        text = text.replace(old, new)
+    project.declare(text)
+    carriers = project.folder / "landing" / "carriers" / "a.csv"
+    carriers.write_text("code,name,country\nUA,United,US\nAA,American,US\n")
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    project.declare(declared().replace("limit: 1", "limit: 2"))
-    ended = invoked(["rebuild", "--changed", "--config", str(project.folder / "config")])
-    assert ended.lines == [
-        "error: trips.worst: a rebuild needs Spark, which is not installed",
-        (
-            "hint: a view that is dropped, after the views over it, is built again by the next run "
-            "(`sluice drop`); or run: pip install 'sluice[spark]'"
-        ),
-    ]
-    assert project.sluice("drop", "worst").code == project.sluice("run", "trips").code == 0
-    assert len(rows(project, "worst")["worst"]) == 2
+    config = ["--config", str(project.folder / "config")]
+    planned = {r["table"]: r for r in invoked(["plan", "--json", *config]).records}
+    ended = invoked(["rebuild", "--changed", "--as-landed", "--json", *config])
+    assert ended.code == 0, ended.err
+    assert {record["engine"] for record in ended.records} == {"process"}
+    again = {t: r["engine"] for t, r in planned.items() if r["next"] == "rebuild"}
+    assert {t for t, engine in again.items() if engine != "process"} == {
+        "trips.flights__deliveries"
+    }
+    afresh = Here(tmp_path / "afresh")
+    shutil.copytree(project.folder, afresh.folder, ignore=shutil.ignore_patterns("lake"))
+    assert afresh.sluice("run", "trips").code == 0
+    for name in ("flights", "carriers", *VIEWS):
+        assert values(project, name) == values(afresh, name)
 
 
 def test_without_spark_verify_says_what_to_install_and_what_works_without(

@@ -38,13 +38,10 @@ Rows = dict[tuple[Any, ...], str]
 
 
 class Interpreted(Here):
-    """A project whose commands, also those that take Spark, compute in a process without a JVM."""
+    """A project whose `verify`, which takes Spark, computes in a process without a JVM."""
 
     def sluice(self, *arguments: str) -> Ended:
         return self._forked(_interpreted, *arguments)
-
-    def killed(self, place: str, *arguments: str) -> int:
-        return self._forked(_interpreted, *arguments, SLUICE_FAILPOINT=place).code
 
 
 def _interpreted(arguments: list[str]) -> Ended:
@@ -150,7 +147,6 @@ def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it
 
 
 def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(project: Here) -> None:
-    here = Interpreted(project.folder)
     assert project.sluice("env", "create", "dev").code == 0
     project.declare(CHANGED)
     refused = project.sluice("env", "promote", "dev")
@@ -159,40 +155,43 @@ def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(proj
     assert standings(project.sluice("env", "diff", "dev", "--json"))["late"]["reason"] == (
         "where delay > 5 -> delay > 3"
     )
-    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    assert project.sluice("--env", "dev", "rebuild", "--changed").code == 0
     found = standings(project.sluice("env", "diff", "dev", "--json"))
     touched = {n for n, s in found.items() if s["outcome"] not in ("untouched", "equal")}
     assert touched == {"late", "worst", "pairs", "early"}
     before = base(project)
-    foreseen = here.sluice("env", "promote", "dev", "--preview", "--json")
+    foreseen = project.sluice("env", "promote", "dev", "--preview", "--json")
     assert (foreseen.code, base(project)) == (0, before)
-    ended = here.sluice("env", "promote", "dev", "--json")
+    ended = project.sluice("env", "promote", "dev", "--json")
     assert ended.code == 0, ended.err
     batches = [r for r in ended.records if "kind" in r]
     agreed = {r["table"]: r["outcome"] for r in ended.records if "kind" not in r}
     assert agreed == {f"trips.{name}": "equal" for name in touched}
+    assert {batch["engine"] for batch in batches} == {"process"}
+    assert {batch["strategy"] for batch in batches} == {"take over"}
     committed = done(Ended(0, "".join(f"{json.dumps(r)}\n" for r in batches), ""))
     assert {name.removeprefix("trips."): way[1:4] for name, way in committed.items()} == {
         name: counts(found[name]) for name in touched
     }
     assert rows(project) == rows(project, "dev")
+    assert Interpreted(project.folder).sluice("verify").code == 0
     assert "nothing to promote" in project.sluice("env", "promote", "dev").out
 
 
 def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(project: Here) -> None:
-    here = Interpreted(project.folder)
     assert project.sluice("env", "create", "dev").code == 0
     assert project.sluice("run", "trips", "--changed").code == 0
     project.declare(CHANGED)
-    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    assert project.sluice("--env", "dev", "rebuild", "--changed").code == 0
     found = standings(project.sluice("env", "diff", "dev", "--json"))
     assert (found["flights"]["outcome"], found["flights"]["moved_on"] > 0) == ("untouched", True)
-    ended = here.sluice("env", "promote", "dev", "--json")
+    ended = project.sluice("env", "promote", "dev", "--json")
     assert ended.code == 0, ended.err
     agreed = {r["table"]: r for r in ended.records if "kind" not in r}
+    assert "take over" not in {r["strategy"] for r in ended.records if "kind" in r}
     assert agreed["trips.late"]["outcome"] == "moved on"
     assert "other rows are in the lake's " in agreed["trips.late"]["reason"]
-    verified = here.sluice("verify", "late", "worst", "pairs", "early")
+    verified = Interpreted(project.folder).sluice("verify", "late", "worst", "pairs", "early")
     assert verified.code == 0, verified.out
 
 
@@ -294,11 +293,10 @@ def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here) ->
     assert not list((lake / "__preview").iterdir())
     assert base(project) == files
     project.declare(CHANGED)
-    here = Interpreted(project.folder)
-    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
-    assert here.killed("committed:late", "env", "promote", "dev") == -9
+    assert project.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    assert project.killed("committed:late", "env", "promote", "dev") == -9
     assert rows(project)["late"] == rows(project, "dev")["late"]
-    ended = here.sluice("env", "promote", "dev", "--json")
+    ended = project.sluice("env", "promote", "dev", "--json")
     agreed = {r["table"]: r["outcome"] for r in ended.records if "kind" not in r}
     assert (ended.code, {*agreed.values()}) == (0, {"equal"})
     assert rows(project) == rows(project, "dev")
@@ -314,8 +312,7 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     (earlier / "landing").symlink_to(project.folder / "landing")
     assert project.sluice("env", "create", "dev").code == 0
     project.declare(CHANGED)
-    here = Interpreted(project.folder)
-    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    assert project.sluice("--env", "dev", "rebuild", "--changed").code == 0
     command = [sys.executable, "-m", "sluice.cli.main", "run", "trips", "--changed"]
     run = subprocess.Popen(
         [*command, "--config", str(earlier / "config")],
@@ -325,7 +322,7 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     )
     os.waitpid(run.pid, os.WUNTRACED)
     try:
-        promoted = here.sluice("env", "promote", "dev", "--json")
+        promoted = project.sluice("env", "promote", "dev", "--json")
     finally:
         os.kill(run.pid, signal.SIGCONT)
     said = run.communicate()[1]
@@ -337,7 +334,7 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     assert at is not None
     assert at.position is not None
     assert at.position.meaning["declared"]["where"] == "delay > 3"
-    assert here.sluice("verify", "late", "worst").code == 0
+    assert Interpreted(project.folder).sluice("verify", "late", "worst").code == 0
 
 
 def test_people_see_counts_and_rows_and_a_page_has_them_too(project: Here) -> None:

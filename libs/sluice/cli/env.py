@@ -21,6 +21,7 @@ from sluice.errors import Differs, UsageError
 from sluice.language.duration import Duration
 from sluice.language.internal import declared
 from sluice.operate.bring import bring, to_bring
+from sluice.operate.definitions.computed import Computed
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
 from sluice.report.preview_page import Heading
 from sluice.spark.session import with_spark
@@ -142,7 +143,8 @@ def diff(
 def promote(name: str, preview: PreviewOptions | None, format_: Format, config: str) -> None:
     """Rebuild the lake's tables as the environment NAME has them; only differences are committed.
 
-    The definitions are those of the configuration. Both are then compared, table by table.
+    The definitions are those of the configuration. Rows that the environment has computed from the
+    same inputs are taken over. Both are then compared, table by table.
     """
     project = _base(config)
     beside = Beside.of(project, name)
@@ -153,7 +155,15 @@ def promote(name: str, preview: PreviewOptions | None, format_: Format, config: 
         click.echo("nothing to promote: the lake has every table by the configuration's definition")
         return
     run = Run(f"promote-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
-    do(project, chosen, run, lambda s, p, t: bring(s, p, t, run), format_, preview=preview)
+    computed = Computed(beside.env)
+    do(
+        project,
+        chosen,
+        run,
+        lambda s, p, t: bring(s, p, t, run, computed),
+        format_,
+        preview=preview,
+    )
     if not preview:
         compared = [t for t in project.graph.tables.values() if t.id in own and t.is_view]
         _show_agreements(beside, compared, format_)

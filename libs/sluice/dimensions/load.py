@@ -15,7 +15,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Position, head
-from sluice.delta.log.redefinition import check_definition, replaceable
+from sluice.delta.log.redefinition import check_definition, is_of_another, replaceable
 from sluice.delta.notes import intervals
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
@@ -124,7 +124,8 @@ def _committed(
     with clock.phase("read"):
         reading = _read(session, context, landed, pending)
     if is_here(session):
-        _compile(session, context, landed, reading.rows, before)
+        like = None if is_of_another(before, position.definition) else before
+        _compile(session, context, landed, reading.rows, like)
     is_added = pending.state is not None
     judged = JudgedBatch(run.id, position.batch, None, None, is_added=is_added)
     with clock.timed("check", gated(context, landed.table, reading.rows, judged)) as passed:

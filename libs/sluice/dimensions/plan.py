@@ -12,7 +12,6 @@ from sluice.engine.context import Context
 from sluice.engine.planning.next_batch import NextBatch, with_marking
 from sluice.errors import UsageError
 from sluice.spark.rehearsing import why
-from sluice.spark.session import SPARK
 
 
 def deliveries_ahead(
@@ -38,7 +37,7 @@ def _load(project: Project, context: Context, table: Table, what: str) -> NextBa
     wanted = due(found, before, again=bool(what))
     reason = what or "; ".join(wanted.warnings) or "files are new or changed"
     way = REBUILD if what else "load"
-    engine = SPARK if what else engine_of_load(context, found, wanted, before)
-    said = () if what else why(context.settings, engine, wanted.bytes)
+    engine = engine_of_load(context, found, wanted, None if what else before)
+    said = why(context.settings, engine, wanted.bytes)
     reason, size = "; ".join([reason, *said]), wanted.bytes
     return NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))

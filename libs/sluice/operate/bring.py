@@ -13,7 +13,8 @@ from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import SluiceError
-from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.definitions.computed import Computed
+from sluice.operate.definitions.rebuild import rebuild, take_over
 from sluice.operate.definitions.redefined import redefined_parts
 from sluice.operate.preview import downstream
 from sluice.read.pending import pending
@@ -42,11 +43,20 @@ def _is_behind(project: Project, table: Table) -> bool:
         return False
 
 
-def bring(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[BatchReport]:
-    """Rebuild a table that another definition filled; bring any other view up to its inputs."""
+def bring(
+    spark: Spark, project: Project, table: Table, run: Run, computed: Computed | None = None
+) -> Iterable[BatchReport]:
+    """Rebuild a table that another definition filled; bring any other view up to its inputs.
+
+    `computed`: an environment whose rows are taken over if they are the result.
+    """
     if redefined_parts(project, table):
-        return rebuild(spark, project, table, run)
-    return advance(spark, project, table, run) if table.is_view else ()
+        return rebuild(spark, project, table, run, computed=computed)
+    if not table.is_view:
+        return ()
+    if computed:
+        return take_over(spark, project, table, run, computed)
+    return advance(spark, project, table, run)
 
 
 def brought(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[BatchReport]:

@@ -19,11 +19,11 @@ from sluice.engine.planning.next_batch import NextBatch, with_marking
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
-from sluice.engine.planning.rehearsal import engine_of_batch
+from sluice.engine.planning.rehearsal import engine_of_batch, engine_of_rebuild
 from sluice.errors import SluiceError, UsageError
+from sluice.language.internal import declared
 from sluice.operate.definitions.redefined import redefined_parts
 from sluice.spark.rehearsing import why
-from sluice.spark.session import SPARK
 
 LEFT = "maintain"  # what comes next for a table that a changed query has left behind
 STOPPED = "stopped"  # what comes next for a table that can't go on
@@ -62,7 +62,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
     context = Context.of(project)
     for node in nodes_of(table, context.graph):
         if what := others.get(node.id):
-            steps.append(_rebuild(context, node, what))
+            steps.append(_rebuild(project, context, node, what))
         else:
             plan = plan_batch(node, context.lake, context.graph, context.limits)
             step = with_marking(context, _step(context, node, plan), node.operator.key)
@@ -114,15 +114,21 @@ def explain_all(
     return steps, errors
 
 
-def _rebuild(context: Context, node: Node, what: str) -> NextBatch:
-    """Return the rebuild of a table that another definition filled."""
+def _rebuild(project: Project, context: Context, node: Node, what: str) -> NextBatch:
+    """Return the rebuild of a table that another definition filled.
+
+    Its engine follows from its size alone while an input lacks its own rebuild, and so columns.
+    """
     extension = node.batch.extension(node, context.lake)
-    plan = extension.plan if extension else None
-    plan = plan or plan_rebuild(node, context.lake, context.graph, context.limits)
-    reason = f"{what}; it waits for {plan.waiting_for}" if plan.waiting_for else what
-    size = plan.size
+    whole = plan_rebuild(node, context.lake, context.graph, context.limits)
+    plan = extension.plan if extension else whole
+    if plan.waiting_for:
+        return NextBatch(node.id, REBUILD, f"{what}; it waits for {plan.waiting_for}")
+    made_of = {i: project.graph.table(declared(i)) for i in whole.looked_up}
+    is_known = not any(i in redefined_parts(project, table) for i, table in made_of.items())
+    engine, size = engine_of_rebuild(context, node, whole, is_known=is_known), plan.size
     return NextBatch(
-        node.id, REBUILD, reason, SPARK, rows=size.rows, bytes=size.bytes, files=size.files
+        node.id, REBUILD, what, engine, rows=size.rows, bytes=size.bytes, files=size.files
     )
 
 

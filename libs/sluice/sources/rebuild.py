@@ -8,10 +8,11 @@ has, so it is read again only with `as_landed`. A followed Delta table is read a
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,7 @@ from sluice.delta.places.folders import remove
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
+from sluice.delta.writing.schema_evolution import columns_at
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.swap import Swapped, swap
@@ -44,6 +46,8 @@ from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.landed import path_of
 from sluice.sources.spec import Source, is_topic
 from sluice.spark.session import Spark
+
+T = TypeVar("T")
 
 
 def _can_be_recomputed(project: Project, table: Table) -> bool:
@@ -83,9 +87,9 @@ def rebuild(
             with clock.phase("read"):
                 read = ingest_topic if is_topic(table) else ingest_table
                 tuple(read(spark, beside, table, run))
-            return _swapped(spark.tune(small=False), project, beside, table, run, clock, before)
+            return _swapped(spark, project, beside, table, run, clock, before)
     with clock.phase("plan"):
-        delivered = _delivered(spark.session, project, table, spec)
+        delivered = _delivered(spark, project, table, spec)
         _check_files(project, table, spec, delivered, as_landed=as_landed)
     with _lake_beside(project, table) as beside, clock.phase("read"):
         for interval in [d.interval for d in delivered]:
@@ -95,11 +99,11 @@ def rebuild(
         _check_rows(beside, table, spec, delivered, zone=zone, as_landed=as_landed)
         if not run.allow_empty:
             _check_usable(beside, table, delivered, zone)
-        return _swapped(spark.tune(small=False), project, beside, table, run, clock, before)
+        return _swapped(spark, project, beside, table, run, clock, before)
 
 
 def _swapped(
-    session: SparkSession,
+    spark: Spark,
     project: Project,
     beside: Project,
     table: Table,
@@ -134,17 +138,35 @@ def _swapped(
     )
     target = Target(uri, (INTERVAL, ID), before, table_size(new.uri, new.version))
     take_rows(*(layout(p).uri(table.id, QUARANTINE) for p in (project, beside)))
-    rows = snapshot(session, new.uri, new.version, project.limits)
-    done = swap(session, Context.of(project), target, rows, position, clock)
+
+    def work(session: SparkSession) -> Swapped:
+        rows = snapshot(session, new.uri, new.version, project.limits)
+        return swap(session, Context.of(project), target, rows, position, clock)
+
+    done, engine = _by_size(spark, project, [new, before], work)
     read = _note(project, beside, table, position.batch)
     if name == table.id:
         remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is no longer declared
-    return _report(name, position, done, read, clock), done.ends_feed
+    report = _report(name, position, done, read, clock)
+    return replace(report, engine=engine), done.ends_feed
 
 
-def _delivered(
-    session: SparkSession, project: Project, table: Table, spec: Source
-) -> list[intervals.Note]:
+def _by_size(
+    spark: Spark, project: Project, heads: Iterable[Head | None], work: Callable[[SparkSession], T]
+) -> tuple[T, str]:
+    """Do work on the rows of these tables in this process if they are small, otherwise in Spark."""
+    size = sum(table_size(at.uri, at.version).bytes for at in heads if at)
+    is_small = size <= project.limits.computed_here_bytes
+    return spark.best(
+        work,
+        lambda: spark.tune(small=False),
+        project.limits,
+        is_small=is_small,
+        size=0 if is_small else size,
+    )
+
+
+def _delivered(spark: Spark, project: Project, table: Table, spec: Source) -> list[intervals.Note]:
     """Return what was delivered; interrupted deliveries get their interval from the schedule."""
     if spec.delivery == "stream":
         raise HistoryLost(
@@ -154,12 +176,16 @@ def _delivered(
     lake, schedule = layout(project), project.pipelines[table.pipeline].schedule
     known = intervals.deliveries(lake.uri(table.id, INTERVALS))
     starts = {d.interval.start for d in known}
-    limits, heads = project.limits, _heads(project, table)
-    tables = (snapshot(session, at.uri, at.version, limits) for at in heads)
-    for rows in [t for t in tables if INTERVAL in t.columns][:1]:
-        micros = rows.selectExpr(f"unix_micros({INTERVAL}) AS at").distinct().dropna().collect()
-        for start in {EPOCH + timedelta(microseconds=r.at) for r in micros} - starts:
-            known.append(intervals.Note(schedule.containing(start), "", 0, 0, 0))
+    heads = [at for at in _heads(project, table) if INTERVAL in columns_at(at).names][:1]
+
+    def noted_in_rows(session: SparkSession) -> set[datetime]:
+        tables = (snapshot(session, at.uri, at.version, project.limits) for at in heads)
+        found = (t.selectExpr(f"unix_micros({INTERVAL}) AS at").distinct() for t in tables)
+        micros = [row.at for rows in found for row in rows.dropna().collect()]
+        return {EPOCH + timedelta(microseconds=at) for at in micros}
+
+    for start in _by_size(spark, project, heads, noted_in_rows)[0] - starts:
+        known.append(intervals.Note(schedule.containing(start), "", 0, 0, 0))
     return sorted(known, key=lambda d: d.interval.start)
 
 

@@ -23,8 +23,10 @@ from sluice.delta.writing.fence import Committed
 from sluice.delta.writing.schema_evolution import add_columns
 from sluice.engine.batch_report import Clock
 from sluice.engine.committing.writing import Target, write
+from sluice.engine.computing.batch_result import BatchResult, as_rows, settled
 from sluice.engine.context import Context
 from sluice.engine.query.operator import is_unique
+from sluice.interpreter.presence import is_here
 from sluice.limits import Limits
 
 
@@ -52,7 +54,7 @@ def swap(
         position, cost=clock.spent(position.attempt, target.size.bytes, target.whole)
     )
     if before is None:
-        changelog = rows.withColumn(CHANGE, F.lit("insert"))
+        changelog = _computed(session, rows.withColumn(CHANGE, F.lit("insert")), clock)
         return Swapped(write(session, context, target, changelog, position, clock))
     old = snapshot(session, target.uri, before.version, context.limits)
     had, has = column_types(old), column_types(rows)
@@ -67,8 +69,8 @@ def swap(
     if key != target.key and not is_unique(wide, key):
         with clock.phase("commit"):  # no MERGE could delete only one of two equal rows
             return Swapped(_overwritten(session, before, rows, position, context.limits))
-    changelog = diff(wide, rows, key, ignore=ignore)
-    if added and not takes_spark(target.uri):
+    changelog = _computed(session, diff(wide, rows, key, ignore=ignore), clock)
+    if added and (is_here(session) or not takes_spark(target.uri)):
         before, added = add_columns(before, rows.schema), {}
     if not added:
         fitting = replace(target, key=key, before=before)
@@ -77,14 +79,20 @@ def swap(
         return Swapped(_widened(session, before, changelog, key, position, context.limits))
 
 
+def _computed(session: SparkSession, changelog: DataFrame, clock: Clock) -> DataFrame:
+    """Compute a changelog that this process computes: what it can't is left to Spark only here."""
+    with clock.phase("compute"):
+        return as_rows(session, settled(session, BatchResult(changelog)).changelog)
+
+
 def _overwritten(
     session: SparkSession, before: Head, rows: DataFrame, position: Position, limits: Limits
 ) -> Committed:
     """Replace the table whole, by the permitted committer."""
-    before = unmarked(before, limits)
-    if takes_spark(before.uri):
-        return SparkCommit(session, before, position).overwrite(rows)
-    return overwrite_arrow(before, to_arrow(rows), position)
+    if is_here(session) or not takes_spark(before.uri):
+        held = to_arrow(rows)  # may be left to Spark, so nothing is rewritten before
+        return overwrite_arrow(unmarked(before, limits), held, position)
+    return SparkCommit(session, unmarked(before, limits), position).overwrite(rows)
 
 
 def _widened(

@@ -189,6 +189,11 @@ def whole_size(lake: LakeLayout, plan: BatchPlan) -> int:
     return sum(table_size(lake.uri(i), pin.version).bytes for i, pin in plan.looked_up.items())
 
 
+def rebuild_size(plan: BatchPlan) -> FeedSize:
+    """Return the size of what a rebuild reads: all inputs, and the rows that it compares."""
+    return plan.size + table_size(plan.uri, plan.before.version) if plan.before else plan.size
+
+
 def is_computed_here(limits: Limits, plan: BatchPlan) -> bool:
     """True if a batch is small enough for this process."""
     return plan.size.bytes <= limits.computed_here_bytes

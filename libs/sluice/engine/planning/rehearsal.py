@@ -4,6 +4,7 @@ A plan does this, so it opens no file of a table and starts no Spark. Values may
 batch to Spark, such as an overflow or more rows than this process takes.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -14,7 +15,7 @@ from sluice.engine.computing.horizon import recorded_horizon
 from sluice.engine.context import Context
 from sluice.engine.judging.checking import judged
 from sluice.engine.planning.node import Node
-from sluice.engine.planning.plan import is_computed_here
+from sluice.engine.planning.plan import is_computed_here, rebuild_size
 from sluice.engine.query.retention import Horizon
 from sluice.spark.rehearsing import engine_of
 
@@ -23,6 +24,17 @@ def engine_of_batch(context: Context, node: Node, plan: BatchPlan) -> str:
     """Return the engine of a node's planned batch, in the words of its report."""
     is_small = is_computed_here(context.limits, plan)
     return engine_of(context.settings, partial(_compile, context, node, plan), is_small=is_small)
+
+
+def engine_of_rebuild(context: Context, node: Node, plan: BatchPlan, *, is_known: bool) -> str:
+    """Return the engine of a node's rebuild; by its size, unless all columns read are known."""
+
+    def work(session: SparkSession) -> None:
+        if is_known:
+            _compile(context, node, replace(plan, before=None), session)
+
+    is_small = rebuild_size(plan).bytes <= context.limits.computed_here_bytes
+    return engine_of(context.settings, work, is_small=is_small)
 
 
 def _compile(context: Context, node: Node, plan: BatchPlan, session: SparkSession) -> None:

@@ -2,11 +2,14 @@
 
 A view is recomputed from its inputs, or only for new parts of its definition. A source is rebuilt
 from its deliveries or its files; a dimension is loaded whole. The change feed gets only the
-difference. Views over the table follow by that feed; those that can't are rebuilt as well.
+difference. Views over the table follow by that feed; those that can't are rebuilt as well. Small
+tables are rebuilt in this process, like small batches.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+
+from pyspark.sql import SparkSession
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -26,40 +29,42 @@ from sluice.engine.computing.horizon import horizon_of
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_batch, plan_rebuild, whole_size
+from sluice.engine.planning.plan import plan_batch, plan_rebuild, rebuild_size, whole_size
 from sluice.engine.planning.taken_columns import grown
 from sluice.engine.query.data_faults import naming_data_faults
-from sluice.engine.query.retention import Horizon
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
-from sluice.extras import require
 from sluice.language.internal import DELIVERIES, internal
+from sluice.operate.definitions.computed import Computed, ComputedRows
 from sluice.operate.delivering import delivering
 from sluice.spark.session import Spark
 
-WITHOUT_SPARK = (
-    "a view that is dropped, after the views over it, is built again by the next run "
-    "(`sluice drop`); or "
-)
+TAKEN_OVER = "take over"  # the strategy: rows that an environment has computed
 Rebuilt = tuple[BatchReport, bool]  # the second: true if the feed can't be read across the change
 
 
 def rebuild(
-    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
+    spark: Spark,
+    project: Project,
+    table: Table,
+    run: Run,
+    *,
+    as_landed: bool = False,
+    computed: Computed | None = None,
 ) -> tuple[BatchReport, ...]:
     """Rebuild `table` by its current definition, and the views that can't follow.
 
     `as_landed`: a source's files are read again, even if they differ from those that were
-    delivered.
+    delivered. `computed`: an environment whose rows are taken over if they are the result.
 
     Raises UsageError for a table that is not stored or, with `as_landed`, not a source. Raises
     HistoryLost if what it was made from can't be read again. In both cases nothing was changed.
     """
-    done = list(_rebuilt(spark, project, table, run, as_landed=as_landed))
+    done = list(_rebuilt(spark, project, table, run, as_landed, computed))
     ended = {table.id} if any(ends_feed for _, ends_feed in done) else set()
     for view in _above(project, table):
         if _can_follow(spark, project, view, ended):
             continue
-        mine = list(_nodes(spark, project, view, run))
+        mine = list(_nodes(spark, project, view, run, computed))
         ended |= {view.id} if any(ends_feed for _, ends_feed in mine) else set()
         done += mine
     return tuple(report for report, _ in done)
@@ -77,7 +82,12 @@ def check_asked(table: Table, *, as_landed: bool) -> None:
 
 
 def _rebuilt(
-    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool
+    spark: Spark,
+    project: Project,
+    table: Table,
+    run: Run,
+    as_landed: bool,
+    computed: Computed | None,
 ) -> Iterator[Rebuilt]:
     check_asked(table, as_landed=as_landed)
     for table_id in (table.id, internal(table.id, DELIVERIES)):
@@ -86,21 +96,46 @@ def _rebuilt(
         done := delivering(table).rebuild(spark, project, table, run, as_landed)
     ):
         yield done
-    yield from _nodes(spark, project, table, run)
+    yield from _nodes(spark, project, table, run, computed)
 
 
-def _nodes(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
+def take_over(
+    spark: Spark, project: Project, view: Table, run: Run, computed: Computed
+) -> Iterator[BatchReport]:
+    """Bring a view up to its inputs by the rows that an environment has computed from the same."""
+    context = Context.of(project)
+    for node in nodes_of(view, context.graph):
+        if found := _found(context, node, computed):
+            yield _rebuild(spark, context, node, run, found)[0]
+            computed.note(node.id, found, context.lake)
+        else:
+            yield from advance_nodes(spark, project, [node], run)
+
+
+def _found(context: Context, node: Node, computed: Computed | None) -> ComputedRows | None:
+    if computed is None:
+        return None
+    plan = plan_rebuild(node, context.lake, context.graph, context.limits)
+    return computed.find(plan, context.lake)
+
+
+def _nodes(
+    spark: Spark, project: Project, table: Table, run: Run, computed: Computed | None
+) -> Iterator[Rebuilt]:
     """Rebuild a table's nodes; of a chain that changed in part, those that can't follow."""
     context, ended = Context.of(project), set[str]()
     nodes = nodes_of(grown(context.lake, table), context.graph)
     is_partly = any(_is_of_another(context, node) for node in nodes) and bool(table.parts)
     for node in nodes:
-        if is_partly and _node_can_follow(spark, context, node, ended):
+        found = _found(context, node, computed)
+        if not found and is_partly and _node_can_follow(spark, context, node, ended):
             for report in advance_nodes(spark, project, [node], run):
                 yield report, False
             continue
         with naming_data_faults(node.id, node.operator.totals):
-            report, ends_feed = _rebuild(spark, context, node, run)
+            report, ends_feed = _rebuild(spark, context, node, run, found)
+        if computed and found:
+            computed.note(node.id, found, context.lake)
         ended |= {node.id} if ends_feed else set()
         yield report, ends_feed
 
@@ -109,42 +144,74 @@ def _is_of_another(context: Context, node: Node) -> bool:
     return is_of_another(head_as_found(context.lake.uri(node.id)), node.definition)
 
 
-def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
-    if not spark.is_there:
-        require("spark", "a rebuild", WITHOUT_SPARK)
+def _rebuild(
+    spark: Spark, context: Context, node: Node, run: Run, found: ComputedRows | None
+) -> Rebuilt:
     clock = Clock()
     with clock.phase("plan"):
-        plan, horizon, extension = _way(spark, context, node)
-    session = node.batch.session_for(spark, context, plan.size)
-    position = replace(next_position(plan, run, horizon), kind=REBUILD)
-    batch = node.batch(context, session, plan, position.batch, horizon)
-    rows = batch.stored(batch.living(extension.rows(batch)) if extension else batch.query())
-    target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
-    target = replace(target, whole=whole_size(context.lake, plan))
-    done = swap(session, context, target, rows, position, clock, ignore=node.ignored)
-    reason = plan.reason if extension else ""
-    return _report(plan, position.batch, done, clock, reason), done.ends_feed
+        whole = plan_rebuild(node, context.lake, context.graph, context.limits)
+        extension = None if found else node.batch.extension(node, context.lake)
+    if found:
+        reason = "the environment has computed it from the same inputs"
+        whole = replace(whole, strategy=TAKEN_OVER, reason=reason, size=found.size)
+    planned = extension.plan if extension else _ready(whole)
+
+    def work(session: SparkSession) -> Rebuilt:
+        return _swapped(session, context, node, whole, extension or found, run, clock)
+
+    def large() -> SparkSession:
+        with clock.phase("session"):
+            return node.batch.session_for(spark, context, planned.size)
+
+    size = rebuild_size(whole).bytes
+    is_small = size <= context.limits.computed_here_bytes
+    (report, ends_feed), engine = spark.best(
+        work, large, context.limits, is_small=is_small, size=0 if is_small else size
+    )
+    return replace(report, engine=engine), ends_feed
 
 
-def _way(
-    spark: Spark, context: Context, node: Node
-) -> tuple[BatchPlan, Horizon | None, Extension | None]:
-    """Plan only the new parts of the definition if the rest of the table is valid, else all of it.
+def _swapped(
+    session: SparkSession,
+    context: Context,
+    node: Node,
+    whole: BatchPlan,
+    known: Extension | ComputedRows | None,
+    run: Run,
+    clock: Clock,
+) -> Rebuilt:
+    """Compute all rows, or only new parts of the definition if the rest of the table is valid.
 
     Expired windows come back when the horizon falls. The table lacks them, so it is then rebuilt
     whole.
     """
-    if extension := node.batch.extension(node, context.lake):
-        session = node.batch.session_for(spark, context, extension.plan.size)
-        horizon = horizon_of(session, context, extension.plan)
-        if horizon is None or not horizon.has_fallen:
-            return extension.plan, horizon, extension
-    plan = plan_rebuild(node, context.lake, context.graph, context.limits)
+    extension = None if isinstance(known, ComputedRows) else known
+    plan = extension.plan if extension else whole
+    horizon = horizon_of(session, context, plan)
+    if extension and horizon and horizon.has_fallen:
+        plan, extension = _ready(whole), None
+        horizon = horizon_of(session, context, plan)
+    position = replace(next_position(plan, run, horizon), kind=REBUILD)
+    batch = node.batch(context, session, plan, position.batch, horizon)
+    if isinstance(known, ComputedRows):
+        rows = known.rows(session, context.limits)
+    else:
+        rows = batch.stored(batch.living(extension.rows(batch)) if extension else batch.query())
+    target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
+    target = replace(target, whole=whole_size(context.lake, plan))
+    done = swap(session, context, target, rows, position, clock, ignore=node.ignored)
+    reason = plan.reason if known else ""
+    return _report(plan, position.batch, done, clock, reason), done.ends_feed
+
+
+def _ready(plan: BatchPlan) -> BatchPlan:
+    """Return the plan. Raises UsageError if its inputs are not there yet."""
     if plan.waiting_for:
-        hint = "`sluice run` brings its inputs up to date; rebuild it then"
-        raise UsageError(f"{node.id} waits for {plan.waiting_for}", hint=hint)
-    session = node.batch.session_for(spark, context, plan.size)
-    return plan, horizon_of(session, context, plan), None
+        raise UsageError(
+            f"{plan.node.id} waits for {plan.waiting_for}",
+            hint="`sluice run` brings its inputs up to date; rebuild it then",
+        )
+    return plan
 
 
 def _above(project: Project, table: Table) -> list[Table]:
@@ -192,12 +259,16 @@ def _has_lost_history(context: Context, node: Node) -> bool:
 
 def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
     """True if the table has the columns of its current query."""
-    session = spark.session
     plan = plan_rebuild(node, context.lake, context.graph, context.limits)
-    assert plan.before is not None
-    batch = node.batch(context, session, plan, 0)
-    old = snapshot(session, plan.uri, plan.before.version, context.limits)
-    return column_types(old) == column_types(batch.stored(batch.query()))
+
+    def work(session: SparkSession) -> bool:
+        assert plan.before is not None
+        batch = node.batch(context, session, plan, 0)
+        old = snapshot(session, plan.uri, plan.before.version, context.limits)
+        return column_types(old) == column_types(batch.stored(batch.query()))
+
+    is_small = rebuild_size(plan).bytes <= context.limits.computed_here_bytes
+    return spark.best(work, lambda: spark.session, context.limits, is_small=is_small)[0]
 
 
 def _report(

@@ -28,9 +28,11 @@ from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.places.overlay import lock, previews
+from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import Forgotten, keep, noted, with_line
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_batch
+from sluice.engine.planning.plan import plan_batch, plan_rebuild
+from sluice.engine.planning.rehearsal import engine_of_rebuild
 from sluice.errors import Retryable, UsageError
 from sluice.extras import require
 from sluice.language.internal import FORGOTTEN, PREVIEWS, declared
@@ -40,7 +42,7 @@ from sluice.operate.erasure.holders import delivered_in
 from sluice.operate.erasure.remains import SearchResult, Sought
 from sluice.operate.erasure.subject import Asked, rows_of
 from sluice.read.stored.snapshot import Snapshot
-from sluice.spark.session import Spark
+from sluice.spark.session import PROCESS, Spark
 
 NOWHERE = "and no file of the lake names it"
 LOOK = "look for it with `sluice read --where`"
@@ -132,14 +134,24 @@ def _check(spark: Spark, project: Project, tables: Sequence[Table]) -> None:
             hint="`sluice maintain` removes them; then run this again",
         )
     stored = [t for t in tables if t.is_stored]
-    again = [t.id for t in stored if looks_up(project, t, ids) and exists(lake.uri(t.id))]
-    if again and not spark.is_there:
-        require("spark", f"a rebuild of {_listed(again)}, which looks rows up in it,")
+    again = [t for t in stored if looks_up(project, t, ids) and exists(lake.uri(t.id))]
+    if not spark.is_there and (large := [t.id for t in again if _needs_spark(project, t)]):
+        require("spark", f"a rebuild of {_listed(large)}, which looks rows up in it,")
     for node in (n for t in stored for n in nodes_of(t, project.graph)):
         if exists(lake.uri(node.id)):
             plan_batch(node, lake, project.graph, project.limits)
     _check_environments(lake.root)
     _check_previews(lake)
+
+
+def _needs_spark(project: Project, table: Table) -> bool:
+    """True if the rebuild of a table is not computed in this process."""
+    context, lake = Context.of(project), layout(project)
+    for node in nodes_of(table, context.graph):
+        plan = plan_rebuild(node, lake, context.graph, context.limits)
+        if engine_of_rebuild(context, node, plan, is_known=True) != PROCESS:
+            return True
+    return False
 
 
 def _check_environments(lake: str) -> None:
