@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.cli.trips import Here, invoked
 
 from sluice.cli.job import Job
 from sluice.cli.main import main
@@ -167,3 +168,38 @@ def test_where_missing_files_are_a_failure_a_day_stops_until_its_files_come(conf
 def test_half_a_bound_is_refused(config):
     said = refused("run", "shop", "--start", "2024-01-01", "--config", config)
     assert "give both --start and --end" in said
+
+
+STREAMED = """
+pipeline: trips
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  bids: {delivery: stream, path: landing/bids/, format: json, schema: "id INT, price INT"}
+views:
+  best: {kind: topk, from: bids, order_by: [price desc], limit: 1}
+"""
+
+
+def test_files_of_a_stream_are_delivered_and_replayed_without_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    project = Here(tmp_path)
+    project.declare(STREAMED)
+    config = ["--config", str(tmp_path / "config")]
+    landing = tmp_path / "landing" / "bids"
+    landing.mkdir(parents=True)
+    for nth, price in enumerate(("7", '"dear"')):
+        (landing / f"{nth}.json").write_text(f'{{"id": {nth}, "price": {price}}}\n')
+        ran = invoked(["run", "trips", "--json", *config])
+        assert ran.code == 0, ran.err
+        (bids,) = (r for r in ran.records if r["table"] == "trips.bids")
+        assert (bids["engine"], bids["rows_in"]) == ("process", 1)
+    (landing / "1.json").write_text('{"id": 1, "price": 9}\n')
+    replayed = invoked(["replay", "bids", "--json", *config])
+    assert replayed.code == 0, replayed.err
+    assert invoked(["run", "trips", *config]).code == 0
+    (best,) = invoked(["read", "best", "--json", *config]).records
+    assert best["price"] == 9

@@ -6,17 +6,18 @@ reflects, and the next run continues from there. Nothing is read twice, and noth
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.feed_columns import CHANGE_TYPE, COMMIT_VERSION
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import as_of, is_past
+from sluice.delta.log.feed_size import FeedSize, feed_size, table_size
 from sluice.delta.log.position import Head, head
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.landed_files import LandedFile
@@ -82,11 +83,12 @@ def _deliver(
     if now is None or after >= now.data_version:
         return
     check_feed(stream.uri, name, stream.table.id, after, now.version)
-    session = spark.tune(small=True)
-    rows = feed(session, stream.uri, after, now.version, project.limits).where(
-        f"{CHANGE_TYPE} = 'insert'"
-    )
-    for arrival in _arrivals(rows):
+
+    def work(session: SparkSession) -> list[_Arrival]:
+        rows = feed(session, stream.uri, after, now.version, project.limits)
+        return list(_arrivals(rows.where(f"{CHANGE_TYPE} = 'insert'")))
+
+    for arrival in _read(spark, project, feed_size(stream.uri, after, now.version), work):
         delivery = _delivery(stream, arrival)
         pin = {name: as_of(now, arrival.version).pin}
         yield replace_interval(spark, project, delivery, run, inputs=pin)
@@ -107,13 +109,32 @@ def replay_stream(
     now, before = head(stream.uri), head(layout(project).uri(target))
     if now is None or before is None or before.position is None:
         return iter(())
-    session, inputs = spark.tune(small=True), before.position.inputs
-    rows = snapshot(session, stream.uri, now.version, project.limits)
-    rows = rows.where(F.col(ARRIVED).isin(list(moments)))
-    rows = rows.withColumn(COMMIT_VERSION, F.lit(now.version))
-    arrivals = _as_now(stream, list(_arrivals(rows)))
+    inputs = before.position.inputs
+
+    def work(session: SparkSession) -> list[_Arrival]:
+        rows = snapshot(session, stream.uri, now.version, project.limits)
+        rows = rows.where(F.col(ARRIVED).isin(list(moments)))
+        return list(_arrivals(rows.withColumn(COMMIT_VERSION, F.lit(now.version))))
+
+    size = table_size(stream.uri, now.version)
+    arrivals = _as_now(stream, _read(spark, project, size, work))
     deliveries = [_delivery(stream, arrival) for arrival in arrivals]
     return (replace_interval(spark, project, d, run, inputs=inputs) for d in deliveries)
+
+
+def _read(
+    spark: Spark, project: Project, size: FeedSize, work: Callable[[SparkSession], list[_Arrival]]
+) -> list[_Arrival]:
+    """Read notes of arrivals: in this process, unless there are very many."""
+    is_small = size.bytes <= project.limits.computed_here_bytes
+    found, _ = spark.best(
+        work,
+        lambda: spark.tune(small=True),
+        project.limits,
+        is_small=is_small,
+        size=0 if is_small else size.bytes,
+    )
+    return found
 
 
 def _passed_by(stream: FileStream, files: Iterable[LandedFile]) -> Iterator[str]:
