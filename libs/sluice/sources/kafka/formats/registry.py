@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote
-from urllib.request import Request, urlopen
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from sluice.errors import Retryable, UsageError
 from sluice.sources.kafka.client.connection import registry_address
@@ -20,6 +20,7 @@ ANSWER_S = 15.0
 ANY_ID = 1
 MEDIA = "application/vnd.schemaregistry.v1+json"
 REFUSED = (401, 403)
+MOVED = (301, 302, 303, 307, 308)
 Answer = Mapping[str, Any]
 
 
@@ -83,7 +84,7 @@ def _answer(registry: Registry, path: str, what: str) -> Answer:
         request.add_header("Authorization", f"Basic {secret}")
     name = f"{registry.table}: the schema registry of the connection {registry.connection!r}"
     try:
-        with urlopen(request, timeout=ANSWER_S) as answered:
+        with OPENER.open(request, timeout=ANSWER_S) as answered:
             found: Answer = json.loads(answered.read())
     except HTTPError as refused:
         raise _refusal(refused, name, what) from refused
@@ -93,6 +94,18 @@ def _answer(registry: Registry, path: str, what: str) -> Answer:
     return found
 
 
+class _WithinHost(HTTPRedirectHandler):
+    """Follow redirects within a host alone: each carries the login."""
+
+    def redirect_request(self, req: Request, *answer: Any) -> Request | None:
+        """Return the next request; None, which makes the redirect an error, for another host."""
+        *_, url = answer
+        if urlsplit(url)[:2] != urlsplit(req.full_url)[:2]:
+            return None
+        return super().redirect_request(req, *answer)
+
+
+OPENER = build_opener(_WithinHost)
 LATER = "earlier commits remain; the next run reads the same messages again"
 
 
@@ -103,6 +116,12 @@ def _refusal(refused: HTTPError, name: str, what: str) -> Exception:
         return UsageError(
             f"{name} answers 404 without an error code, so its address may be wrong",
             hint="correct the connection: its address ends before `/schemas` and `/subjects`",
+        )
+    if refused.code in MOVED:
+        scheme, host, *_ = urlsplit(refused.headers.get("Location", ""))
+        return UsageError(
+            f"{name} redirects to {scheme}://{host}, which the connection does not name",
+            hint="if that is the registry, correct the connection's address",
         )
     if refused.code in REFUSED:
         return UsageError(
