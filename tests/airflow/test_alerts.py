@@ -10,7 +10,7 @@ import click
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from sluice.airflow.alerts import of_delay, of_failure
+from sluice.airflow.alerts import KILLED, of_delay, of_failure
 from sluice.airflow.outcome import JobFailed, JobOutcome, JobRefused
 from sluice.airflow.task_graph import Task, TaskKind
 from sluice.airflow.tasks import SeparateJob
@@ -100,7 +100,7 @@ def test_the_command_of_an_alert_is_one_that_there_is(kind: TaskKind) -> None:
 def test_a_job_that_left_no_word_is_reported_with_all_its_tables(error: Any) -> None:
     alert = of_failure(context(HALF, error))
     assert alert.tables == ("shop.sums", "shop.best")
-    assert alert.why in ("exited with -9", "it was killed")
+    assert alert.why in ("exited with -9", KILLED)
 
 
 def test_a_late_run_is_named_with_its_limit() -> None:

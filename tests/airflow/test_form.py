@@ -6,9 +6,10 @@ from typing import Any
 from sluice.airflow.request import asked, form
 
 
-def test_only_a_pipeline_with_intervals_may_be_allowed_to_empty_one() -> None:
-    assert form(["shop.sales"], has_intervals=True)["allow_empty"] is False
-    assert "allow_empty" not in form(["shop.sales"], has_intervals=False)
+def test_only_a_pipeline_with_intervals_may_empty_one_or_deliver_what_changed() -> None:
+    for name in ("allow_empty", "changed"):
+        assert form(["shop.sales"], has_intervals=True)[name] is False
+        assert name not in form(["shop.sales"], has_intervals=False)
 
 
 def test_what_was_allowed_is_asked_of_the_job() -> None:

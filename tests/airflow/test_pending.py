@@ -141,3 +141,27 @@ def test_what_can_not_be_known_is_left_to_the_job(ask: Ask, project: Project) ->
     rows = pa.table({"id": [1]})
     write_deltalake(layout(project).uri("shop.sales"), rows)  # a commit that nobody knows
     assert ask(TaskKind.ADVANCE, "shop.sums").tables == ("shop.sums",)
+
+
+def test_a_run_that_delivers_what_changed_looks_at_every_interval(
+    configured: Configured, tmp_path: Path
+) -> None:
+    ended = WITHOUT_KEY.replace(
+        "start_date: 2024-01-01", "start_date: 2024-01-01\nend_date: 2024-01-02"
+    )
+    project = load(configured(shop=ended))
+    file = tmp_path / "sales/2024-01-01/a.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}\n", "utf-8")
+
+    def found() -> Pending:
+        task = Task("t", TaskKind.INGEST, "shop", ("shop.sales",))
+        return pending_of(project, task, PipelineRun("r1", is_about_news=True))
+
+    assert found().tables == ("shop.sales",)
+    deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
+    assert found() == Pending(
+        (), "no interval of shop.sales is due, and the files of none have changed"
+    )
+    file.write_text('{"id": 2}\n', "utf-8")
+    assert found().tables == ("shop.sales",)

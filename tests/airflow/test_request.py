@@ -2,7 +2,11 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from sluice.airflow.request import asked
+from sluice.errors import UsageError
+from sluice.language.interval import Interval
 
 
 def test_bounds_without_a_zone_are_of_the_pipelines() -> None:
@@ -32,3 +36,18 @@ def test_a_backfill_and_a_time_of_ones_own_read_messages_again() -> None:
         given = SimpleNamespace(run_type=kind, **run)
         found = asked({**context, "dag_run": given, "params": answers}, "UTC")
         assert found.is_backfill == is_backfill
+
+
+def test_a_run_that_delivers_what_changed_has_no_interval_of_its_own() -> None:
+    day = Interval.parse("2024-01-01", "2024-01-02")
+    run = SimpleNamespace(
+        run_type="manual", data_interval_start=day.start, data_interval_end=day.end
+    )
+    context = {"run_id": "r", "dag": SimpleNamespace(dag_id="p"), "dag_run": run}
+    found = asked({**context, "params": {"changed": True}}, "UTC")
+    assert found.is_about_news
+    assert found.interval is None
+    assert asked({**context, "params": {"changed": False}}, "UTC").interval == day
+    for bound in ("start", "end"):
+        with pytest.raises(UsageError, match="finds its intervals itself"):
+            asked({**context, "params": {"changed": True, bound: "2024-01-01"}}, "UTC")

@@ -68,10 +68,10 @@ def test_so_are_an_ingest_and_a_job_outside_the_pipelines_dates(config):
         said = refused("ingest", "sales", "--start", start, "--end", end, "--config", config)
         assert told in said
         job = Job(["shop.sales"], Path(config), Run(""), *bounds, is_backfill=True)
-        table = job.project.graph.table("shop.sales")
         with pytest.raises(UsageError, match=told):
-            job.asked(table)
-        assert replace(job, is_backfill=False).asked(table), "a manual run within the first one"
+            _ = job.asked
+        within = replace(job, is_backfill=False)
+        assert within.asked["shop.sales"], "a manual run within the first one"
 
 
 def test_bounds_off_the_grid_are_refused_with_the_nearest(config):
@@ -96,8 +96,7 @@ def test_a_job_over_pipelines_of_several_zones_takes_each_ones_own_days(config):
     tokyo = f"{text.replace('pipeline: shop', 'pipeline: tokyo', 1)}timezone: Asia/Tokyo\n"
     (folder / "tokyo.yaml").write_text(tokyo)
     job = Job(["shop.sales", "tokyo.sales"], Path(config), Run(""), "2024-01-01", "2024-01-02")
-    tables = {name: job.project.graph.table(f"{name}.sales") for name in ("shop", "tokyo")}
-    found = {name: str(job.asked(table)[0]) for name, table in tables.items()}
+    found = {name.partition(".")[0]: str(spans[0]) for name, spans in job.asked.items()}
     assert found == {
         "shop": "[2024-01-01, 2024-01-02)",
         "tokyo": "[2023-12-31T15:00:00+00:00, 2024-01-01T15:00:00+00:00)",

@@ -154,7 +154,7 @@ def test_the_job_ends_with_the_code_of_a_quality_stop(
     monkeypatch.setattr(Job, "spark", lake.spark)
 
     def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
-        for interval in job.asked(table):
+        for interval in job.asked[table.id]:
             yield from deliver(lake.spark, lake.project, table, job.run, [interval])
 
     arguments = ["events", "--config", str(tmp_path / "config"), "--start", "2024-01-01"]

@@ -20,6 +20,7 @@ from sluice.airflow.task_graph import Task, TaskKind
 from sluice.errors import ExitCode, SluiceError
 
 PATIENCE = 10.0
+KILLED = "its task was killed; by the system, this is often for want of memory"
 log = logging.getLogger(__name__)
 
 
@@ -68,7 +69,7 @@ def of_failure(context: TaskContext) -> Alert:
     """Return the alert of a failed task."""
     task: Task = context["task"].work
     error, instance = context.get("exception"), context.get("ti")
-    outcome = getattr(error, "outcome", None) or JobOutcome(error=str(error or "it was killed"))
+    outcome = getattr(error, "outcome", None) or JobOutcome(error=str(error or KILLED))
     tables = outcome.failed or task.tables
     run = context["run_id"]
     return Alert(
@@ -112,6 +113,9 @@ def _command(task: Task, tables: tuple[str, ...], context: TaskContext) -> str:
     if task.kind is not TaskKind.INGEST:
         return f"sluice {task.kind.value} {' '.join(tables)}"
     with suppress(SluiceError):
-        if span := asked(context, task.timezone).interval:
-            return f"sluice run {task.pipeline} {span.options(task.timezone)}"
+        run = asked(context, task.timezone)
+        if run.is_about_news:
+            return f"sluice run {task.pipeline} --changed"
+        if run.interval:
+            return f"sluice run {task.pipeline} {run.interval.options(task.timezone)}"
     return ""

@@ -24,7 +24,8 @@ PACKAGED = Path(__file__).parents[1] / "cli" / "jobs"
 class PipelineRun:
     """One run of a pipeline: its id, its scope, and the dimension versions that it loaded.
 
-    `interval` is what its sources deliver; a backfill requests its messages of topics again.
+    `interval` is what its sources deliver; with `is_about_news`, each delivers the intervals that
+    it finds due or changed instead. A backfill requests its messages of topics again.
     `only` lists the tables in scope and is empty for all.
     """
 
@@ -36,6 +37,7 @@ class PipelineRun:
     allow_empty: bool = False
     is_preview: bool = False
     is_backfill: bool = False
+    is_about_news: bool = False
 
     def is_about(self, table: str) -> bool:
         """True if the table was chosen."""
@@ -65,7 +67,11 @@ def script_of(name: str, config: Path) -> Path:
 
 
 def _bounds(task: Task, run: PipelineRun) -> Iterator[str]:
-    if run.interval and (task.kind is TaskKind.INGEST or run.is_preview):
+    if task.kind is not TaskKind.INGEST and not run.is_preview:
+        return
+    if run.is_about_news:
+        yield "--changed"
+    elif run.interval:
         yield from ("--start", run.interval.start.isoformat())
         yield from ("--end", run.interval.end.isoformat())
         if run.is_backfill:

@@ -166,4 +166,8 @@ def _page(graph: TaskGraph) -> str:
 ADVICE = """A backfill replaces what its intervals delivered, and the views follow.
 To correct days that ran already, choose **All Runs** in the backfill dialog:
 *Missing Runs*, its default, skips them. The tab **Sluice** shows the tables as they stand,
-the [quality report]({report}) what was expected of them and what came."""
+the [quality report]({report}) what was expected of them and what came.
+
+A run is named by the end of its interval: with a daily schedule, the run `…2014-11-11` delivers
+2014-11-10. Its `ingest` tasks log the interval. A run triggered with **Deliver what changed**
+delivers all due intervals, and those whose files have changed."""

@@ -17,6 +17,8 @@ from pathlib import Path
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.airflow.commands import PACKAGED, Command
+from sluice.airflow.outcome import JobFailed, JobOutcome
+from sluice.errors import ExitCode
 
 
 @dataclass
@@ -49,6 +51,8 @@ class Launch:
         with self._process as process:
             for line in process.stdout or ():
                 log.info(line.rstrip())
+        if process.returncode < 0:
+            raise JobFailed(_killed(command.script.name, signal.Signals(-process.returncode)))
         if process.returncode:
             raise AirflowException(f"{command.script.name} exited with {process.returncode}")
 
@@ -57,6 +61,17 @@ class Launch:
         if self._process:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
+
+
+def _killed(what: str, by: signal.Signals) -> JobOutcome:
+    """Return the outcome of a job that had no chance to report its own."""
+    if by is not signal.SIGKILL:
+        return JobOutcome(error=f"{what} was ended by {by.name}", exit_code=ExitCode.RETRY)
+    return JobOutcome(
+        error=f"{what} was killed by the system, often for want of memory",
+        hint="give the machine more memory, or run fewer tasks at the same time",
+        exit_code=ExitCode.RETRY,
+    )
 
 
 def _program(script: Path) -> list[str]:

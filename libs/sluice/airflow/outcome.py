@@ -61,8 +61,8 @@ class JobRefused(AirflowFailException):  # type: ignore[misc]
 
 def check(outcome: JobOutcome | None, cause: BaseException | None) -> JobOutcome:
     """Return the outcome of a job that did its work; raise an Airflow exception for any other."""
-    if outcome is None and isinstance(cause, AirflowFailException):
-        raise cause  # it was never started
+    if outcome is None and isinstance(cause, AirflowFailException | JobFailed):
+        raise cause  # it was never started, or was killed
     if outcome is None:
         raise AirflowException(f"the job ended without a message: {cause}") from cause
     if outcome.error:

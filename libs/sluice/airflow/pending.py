@@ -5,6 +5,7 @@ runs: the job checks again, and commits nothing if nothing is new.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sluice.airflow.commands import PipelineRun
 from sluice.airflow.task_graph import Task, TaskKind
@@ -12,7 +13,7 @@ from sluice.declare.project import Project
 from sluice.delta.log.opened import exists
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import SluiceError
-from sluice.read.pending import nothing_new
+from sluice.read.pending import news_of, nothing_new, pending
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ def _reason(project: Project, name: str, run: PipelineRun) -> str | None:
     if run.full_refresh and (run.interval or not table.spec.is_by_interval):
         return None
     try:
-        return nothing_new(project, table, run.interval)
+        if not run.is_about_news or not table.spec.is_by_interval:
+            return nothing_new(project, table, run.interval)
+        if news_of(project, table, datetime.now(UTC)) or pending(project, table):
+            return None
     except SluiceError:
         return None  # the job meets it, too, and reports it in full
+    return f"no interval of {name} is due, and the files of none have changed"

@@ -38,6 +38,7 @@ def form(tables: Iterable[str], *, has_intervals: bool) -> ParamsDict:
             **{name: Param(None, **TIME, **words) for name, words in bounds.items()},
             "only": Param(None, **only),
             "full_refresh": Param(False, type="boolean", **FULL_REFRESH),
+            **({"changed": Param(False, type="boolean", **CHANGED)} if bounds else {}),
             **({"allow_empty": Param(False, type="boolean", **ALLOW_EMPTY)} if bounds else {}),
             "preview": Param(False, type="boolean", **PREVIEW),
         }
@@ -51,6 +52,12 @@ START = {
     "Several intervals are delivered one by one. A topic's messages of that time are read again.",
 }
 END = {"title": "Until", "description": "The instant after the last one to deliver."}
+CHANGED = {
+    "title": "Deliver what changed",
+    "description": "Deliver, in place of the run's own data interval, every interval that has "
+    "ended and was not delivered, and those whose files have changed or are gone since. Each "
+    "source finds its own, as `sluice plan` lists them.",
+}
 FULL_REFRESH = {
     "title": "Full refresh",
     "description": "Read unchanged files again, and recompute views from their current inputs "
@@ -72,21 +79,28 @@ PREVIEW = {
 
 
 def asked(context: TaskContext, timezone: str) -> PipelineRun:
-    """Return the run of that context, as requested. Raises UsageError for half a time span.
+    """Return the run of that context, as requested. Raises UsageError for impossible bounds.
 
     `timezone` is the pipeline's, for bounds without a zone.
     """
     run, answers = context["dag_run"], context.get("params") or {}
     start, end = map(answers.get, BOUNDS)
+    changed = bool(answers.get("changed"))
+    if changed and (start or end):
+        raise UsageError(
+            "a run that delivers what changed finds its intervals itself",
+            hint="trigger another run, without start and end",
+        )
     names = answers.get("only") or ()
     return PipelineRun(
         context["run_id"],
-        _interval(run, start, end, timezone),
+        None if changed else _interval(run, start, end, timezone),
         only=tuple(f"{context['dag'].dag_id}.{name}" for name in names),
         full_refresh=bool(answers.get("full_refresh")),
         allow_empty=bool(answers.get("allow_empty")),
         is_preview=is_preview(context),
         is_backfill=bool(start and end) or getattr(run, "run_type", "") == "backfill",
+        is_about_news=changed,
     )
 
 

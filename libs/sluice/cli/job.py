@@ -9,15 +9,24 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sluice.cli.work_options import empty_option, end_option, pin_option, read_pins, start_option
+from sluice.cli.work_options import (
+    changed_option,
+    check_bounds,
+    empty_option,
+    end_option,
+    pin_option,
+    read_pins,
+    start_option,
+)
 from sluice.declare.project import Project
 from sluice.declare.sound import load_sound
 from sluice.declare.table import Table
@@ -34,6 +43,7 @@ from sluice.operate.upkeep.full_check import Swept
 from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.verify import Verification
 from sluice.operate.workers import Worker, Workers
+from sluice.read.pending import news_of
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
 from sluice.terminal.options import config_option
@@ -54,6 +64,7 @@ class Job:
     keeps_failures: bool = True
     pins: Sequence[str] = ()
     beside: Project | None = None
+    is_about_news: bool = False
 
     @cached_property
     def project(self) -> Project:
@@ -81,8 +92,15 @@ class Job:
     def failures(self) -> Failures:
         return Failures(self.project, self.run.id, are_kept=self.keeps_failures)
 
-    def asked(self, table: Table) -> list[Interval]:
-        """Return the requested intervals of a table; empty if no time was given."""
+    @cached_property
+    def asked(self) -> Mapping[str, list[Interval]]:
+        """The intervals to deliver, by table; empty lists if nothing was requested."""
+        tables = map(self.project.graph.table, self.names)
+        return {table.id: self._asked(table) for table in tables}
+
+    def _asked(self, table: Table) -> list[Interval]:
+        if self.is_about_news:
+            return sorted(news_of(self.project, table, datetime.now(UTC)))
         if not self.start or not self.end:
             return []
         return requested_intervals(
@@ -96,14 +114,13 @@ class Job:
         when the rest is done. A time off a source's schedule is refused before any step runs.
         """
         graph, failures = self.project.graph, self.failures
-        tables = [graph.table(name) for name in self.names]
-        asked = {t.id: self.asked(t) for t in tables}
+        tables = [graph.table(name) for name in self.asked]
 
         def take(worker: Worker, table: Table) -> Sequence[Report]:
             def work() -> Iterable[Report]:
                 return step(self, worker.spark, table)
 
-            return tuple(failures.attempt(table, work, asked.get(table.id, ())))
+            return tuple(failures.attempt(table, work, self.asked[table.id]))
 
         with Workers(self.spark) as workers:
             for done in workers.in_order(tables, graph, take):
@@ -134,6 +151,7 @@ def command_of(work: JobBody, about: str | None, *, keeps_failures: bool = True)
     @click.option("--run-id", default="", help="The run that this step belongs to.")
     @start_option
     @end_option
+    @changed_option
     @pin_option
     @click.option("--full-refresh", is_flag=True, help="Repeat work that is already done.")
     @empty_option
@@ -198,10 +216,22 @@ def _job(  # noqa: PLR0913 - the job's options
     end: str | None,
     pin: Sequence[str],
     *,
+    changed: bool,
     full_refresh: bool,
     allow_empty: bool,
     backfill: bool,
     keeps_failures: bool,
 ) -> Job:
+    check_bounds(start, end, changed=changed)
     given = Run(run_id, full_refresh=full_refresh, allow_empty=allow_empty)
-    return Job(names, Path(config), given, start, end, backfill, keeps_failures, pin)
+    return Job(
+        names,
+        Path(config),
+        given,
+        start,
+        end,
+        backfill,
+        keeps_failures,
+        pin,
+        is_about_news=changed,
+    )

@@ -13,7 +13,15 @@ import click
 from sluice.cli.jobs.ingest import deliver
 from sluice.cli.preview import PreviewOptions, Show, preview_option, project_of
 from sluice.cli.progress import Steps, summary
-from sluice.cli.work_options import empty_option, end_option, pin_option, read_pins, start_option
+from sluice.cli.work_options import (
+    changed_option,
+    check_bounds,
+    empty_option,
+    end_option,
+    pin_option,
+    read_pins,
+    start_option,
+)
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
@@ -31,7 +39,7 @@ from sluice.operate.processes import Process, forked
 from sluice.operate.run import News, intervals_to_run, requested_intervals, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.operate.run_failures import Failures
-from sluice.read.pending import news_of_sources
+from sluice.read.pending import news_of
 from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
@@ -44,7 +52,7 @@ from sluice.terminal.stopping import stopping
 @click.argument("pipeline")
 @start_option
 @end_option
-@click.option("--changed", is_flag=True, help="Deliver due intervals and changed files; no bounds.")
+@changed_option
 @empty_option
 @preview_option
 @format_option
@@ -67,8 +75,7 @@ def run(
     """
     project = load_project(config)
     declared = _pipeline(project, pipeline)
-    if changed and (start or end):
-        raise UsageError("--changed finds its intervals itself: leave out --start and --end")
+    check_bounds(start, end, changed=changed)
     tables = project.graph.pipeline(pipeline)
     if preview:
         intervals, news = _asked(project, declared, start, end, changed=changed)
@@ -95,7 +102,7 @@ def _asked(
     """Return the intervals of a run, and those of each source if not all are every source's."""
     now = datetime.now(UTC)
     if changed:
-        news = news_of_sources(project, pipeline, now)
+        news = {t.id: news_of(project, t, now) for t in project.graph.pipeline(pipeline.name)}
         return sorted(frozenset[Interval]().union(*news.values())), news
     first, last = (parse_time(t, pipeline.timezone) if t else None for t in (start, end))
     return intervals_to_run(project, pipeline, first, last, now), None

@@ -13,6 +13,9 @@ start_option = click.option(
     help="The first instant, e.g. 2017-05-08; without an offset, in the pipeline's timezone.",
 )
 end_option = click.option("--end", metavar="T", help="The instant after the last.")
+changed_option = click.option(
+    "--changed", is_flag=True, help="Deliver due intervals and changed files; no bounds."
+)
 empty_option = click.option(
     "--allow-empty",
     is_flag=True,
@@ -24,6 +27,12 @@ pin_option = click.option(
     metavar="DIMENSION=VERSION",
     help="Look up this version, or a newer one that was used before.",
 )
+
+
+def check_bounds(start: str | None, end: str | None, *, changed: bool) -> None:
+    """Raise UsageError for bounds beside `--changed`."""
+    if changed and (start or end):
+        raise UsageError("--changed finds its intervals itself: leave out --start and --end")
 
 
 def read_pins(graph: Graph, texts: Iterable[str]) -> dict[str, int]:

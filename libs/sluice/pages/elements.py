@@ -30,6 +30,20 @@ class Text(Element):
 
 
 @dataclass(frozen=True)
+class Action(Element):
+    """A button of a server's page: it posts JSON to an address, then leads to the new run.
+
+    `runs` is the address of runs in Airflow; a refusal is shown beside the button.
+    """
+
+    words: str
+    title: str
+    address: str
+    body: str
+    runs: str
+
+
+@dataclass(frozen=True)
 class Properties(Element):
     """Names and values, side by side."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
-from sluice.declare.project import Pipeline, Project
+from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import is_past, unreflected
@@ -100,12 +100,10 @@ def unread(project: Project, table: Table) -> tuple[Unread, ...]:
     return lagging.unread(project, table) if lagging else ()
 
 
-def news_of_sources(
-    project: Project, pipeline: Pipeline, now: datetime
-) -> dict[str, frozenset[Interval]]:
-    """Return the intervals in which each source of the pipeline has news."""
-    parts = ((t, _lagging(t)) for t in project.graph.pipeline(pipeline.name))
-    return {t.id: lag.outside(project, t, now).every for t, lag in parts if lag}
+def news_of(project: Project, table: Table, now: datetime) -> frozenset[Interval]:
+    """Return the intervals that a source does not reflect; none of any other table."""
+    lagging = _lagging(table)
+    return lagging.outside(project, table, now).every if lagging else frozenset()
 
 
 def _lagging(table: Table) -> Lagging | None:

@@ -1,5 +1,6 @@
 """The page's content, as its HTML has it."""
 
+import dataclasses as dc
 import datetime as dt
 import re
 from dataclasses import replace
@@ -144,3 +145,14 @@ def test_only_runs_that_airflow_has_are_links() -> None:
 def test_a_row_is_named_by_the_options_of_every_kind_and_by_no_others() -> None:
     given = [("key", "--json"), ("rank", "2"), ("time", "2017-05-08"), ("config", "/etc")]
     assert why.options(given) == ["--key=--json", "--rank=2", "--time=2017-05-08"]
+
+
+def test_only_those_who_may_trigger_a_run_have_the_button_that_delivers_what_changed(
+    configured: Configured,
+) -> None:
+    project = load(configured())
+    shown = [(project.pipelines["shop"], tables(project, project.graph.pipeline("shop")))]
+    assert "<button" not in html(overview(VISIT, shown))
+    page = html(overview(dc.replace(VISIT, airflow="/af", may_trigger=lambda dag: dag == "shop"), shown))
+    assert 'data-address="/af/api/v2/dags/shop/dagRuns"' in page
+    assert "{&#34;changed&#34;: true}" in page

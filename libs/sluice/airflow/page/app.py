@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
@@ -40,7 +40,7 @@ from sluice.report.quality_pages import INDEX
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{nonce}'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 )
 UNSEEN = "the configuration has mistakes, in files that are not of your pipelines"
 MENDING = "those who may see every pipeline see them here; `sluice validate` shows all of them"
@@ -166,6 +166,14 @@ def _may_see(user: Any, dag_id: str) -> bool:
     return bool(get_auth_manager().is_authorized_dag(method="GET", details=details, user=user))
 
 
+def _may_trigger(user: Any, dag_id: str) -> bool:
+    details, runs = DagDetails(id=dag_id), DagAccessEntity.RUN
+    manager = get_auth_manager()
+    return bool(
+        manager.is_authorized_dag(method="POST", access_entity=runs, details=details, user=user)
+    )
+
+
 def _has_run(dag_id: str, run: str) -> bool:
     """Return whether Airflow has the run; runs of commands have ids, too."""
     sought = select(DagRun.id).where(DagRun.dag_id == dag_id, DagRun.run_id == run)
@@ -183,6 +191,7 @@ def _visit(request: Request, user: Any, declared: Project) -> Visit:
         now=datetime.now(UTC),
         sees=partial(_may_see, user),
         has_run=_has_run,
+        may_trigger=partial(_may_trigger, user),
     )
 
 

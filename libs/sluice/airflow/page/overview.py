@@ -75,7 +75,9 @@ def _pipeline(visit: Visit, declared: Pipeline, tables: Sequence[ShownTable]) ->
     said = [f" {declared.schedule.expression} · last written ", visit.since(newest)]
     title: Content = [visit.dag(declared.name), Text(said, "soft small")]
     rows = Listing(COLUMNS, [_row(visit, one) for one in tables], "stacked")
-    return Chapter(title, [Text(declared.description, "line soft"), rows])
+    has_intervals = any(one.table.spec.is_by_interval for one in tables)
+    action = visit.deliver(declared.name) if has_intervals else ""
+    return Chapter(title, [Text(declared.description, "line soft"), action, rows])
 
 
 def _row(visit: Visit, one: ShownTable) -> list[Content]:

@@ -20,6 +20,10 @@ from sluice.read.stored.commits import Commit, back_from
 from sluice.report.entries import FAILED, chapter, columns, failure
 
 COMMITS = 12
+RUN_NAMES = (
+    "Airflow names a run by the end of its interval: with a daily schedule, the run …2014-11-11 "
+    "delivers 2014-11-10."
+)
 WRONG = Text("What is wrong", "wrong")
 VERSIONS = (
     ("Version", "number"),
@@ -82,7 +86,8 @@ def _rows(visit: Visit, project: Project, one: ShownTable) -> Iterator[Chapter]:
         yield from chapter(WRONG, [str(error)])
     commits = islice(back_from(layout(project).uri(found.id), version), COMMITS)
     rows = [_version(visit, found, commit) for commit in commits]
-    yield Chapter("Newest versions", [Listing(VERSIONS, rows)])
+    named = Text(RUN_NAMES, "soft small") if found.spec.is_by_interval else ""
+    yield Chapter("Newest versions", [Listing(VERSIONS, rows), named])
 
 
 def _version(visit: Visit, found: Table, commit: Commit) -> list[Content]:

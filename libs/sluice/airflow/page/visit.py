@@ -1,12 +1,13 @@
 """A visit of the page: what its links begin with, and the foot of each page."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, urlencode
 
 from sluice.language.internal import declared
-from sluice.pages.elements import Content, Text
+from sluice.pages.elements import Action, Content, Text
 from sluice.pages.wording import ago, second
 
 
@@ -15,7 +16,8 @@ class Visit:
     """One visitor's page as it is served now: below `root`, in an Airflow below `airflow`.
 
     `sees`: whether they may see a pipeline, by its name. `has_report`: there is a quality report
-    that they may open. `has_run`: whether Airflow has a run, by its DAG and its id.
+    that they may open. `has_run`: whether Airflow has a run, by its DAG and its id. `may_trigger`:
+    whether they may start runs of a DAG.
     """
 
     root: str
@@ -25,6 +27,7 @@ class Visit:
     now: datetime
     sees: Callable[[str], bool]
     has_run: Callable[[str, str], bool]
+    may_trigger: Callable[[str], bool] = lambda _: False
 
     def table(self, table_id: str, words: str = "", look: str = "") -> Text:
         """Return a link to a table's page; of an internal one, to that of its table.
@@ -51,6 +54,18 @@ class Visit:
         if not run or not self.has_run(dag_id, run):
             return run
         return Text(run, "outside", f"{self.airflow}/dags/{dag_id}/runs/{quote(run)}")
+
+    def deliver(self, pipeline: str) -> Content:
+        """Return the button that delivers what changed, if the user may trigger that DAG."""
+        if not self.may_trigger(pipeline):
+            return ""
+        return Action(
+            "Deliver what changed",
+            "Triggers a run that delivers due intervals, and those whose files have changed",
+            f"{self.airflow}/api/v2/dags/{pipeline}/dagRuns",
+            json.dumps({"logical_date": None, "conf": {"changed": True}}),
+            f"{self.airflow}/dags/{pipeline}/runs",
+        )
 
     def path(self, *parts: Content) -> Content:
         """Return the path to a page."""

@@ -24,14 +24,17 @@ def deliver(
     """
     yield from brought(spark, project, table, run)
     kind = delivering(table)
-    for interval in intervals if table.spec.is_by_interval else intervals or (None,):
+    spans = intervals if table.spec.is_by_interval else intervals or (None,)
+    for interval in spans:
         yield from kind.deliver(spark, project, table, run, interval)
+        yield from kind.follow(spark, project, table, run)
+    if not spans:
         yield from kind.follow(spark, project, table, run)
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
     """Deliver to each table: intervals to a source, its present state to a dimension."""
-    return deliver(spark, job.project, table, job.run, job.asked(table))
+    return deliver(spark, job.project, table, job.run, job.asked[table.id])
 
 
 main = command(step)
