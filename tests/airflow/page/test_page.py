@@ -153,6 +153,7 @@ def test_only_those_who_may_trigger_a_run_have_the_button_that_delivers_what_cha
     project = load(configured())
     shown = [(project.pipelines["shop"], tables(project, project.graph.pipeline("shop")))]
     assert "<button" not in html(overview(VISIT, shown))
-    page = html(overview(dc.replace(VISIT, airflow="/af", may_trigger=lambda dag: dag == "shop"), shown))
+    visit = dc.replace(VISIT, airflow="/af", may_trigger=lambda dag: dag == "shop")
+    page = html(overview(visit, shown))
     assert 'data-address="/af/api/v2/dags/shop/dagRuns"' in page
     assert "{&#34;changed&#34;: true}" in page
