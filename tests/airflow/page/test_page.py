@@ -14,7 +14,7 @@ from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
 from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import load
-from sluice.delta.notes.failures import Failure, keep
+from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.notes.intervals import Note, record
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import fingerprint
@@ -63,6 +63,12 @@ def test_a_source_with_intervals_without_files_is_incomplete(configured: Configu
         record(layout(project).uri("shop.sales", "intervals"), note)
     (shown,) = tables(project, [sales])
     assert shown.state == "incomplete"
+    keep(layout(project), Failure("shop.sales", NOW, "a column is a text"))
+    also_stopped = tables(project, [sales])
+    assert also_stopped[0].state == "stopped"
+    first = html(overview(VISIT, [(project.pipelines["shop"], also_stopped)]))
+    assert re.search(r">1</span>\s*<div[^>]*>lack files or intervals", first)
+    clear(layout(project), "shop.sales")
     page = html(table(VISIT, project, sales))
     assert "no files: [2024-01-02, 2024-01-03) (1 interval)" in page
     assert "delivered until 2024-01-04" in page
@@ -115,7 +121,7 @@ def test_why_a_row_is_there_shows_nothing_of_pipelines_that_the_visitor_may_not_
     told = {"version": 3, "at": "", "batch": 2, "run": None, "change": "insert", "before": None}
     told |= {"after": {"id": 1}, "from": [part | {"deliveries": [delivery]}]}
     page = html(why.page(VISIT, found, told))
-    assert "rows, runs and files of hr are not shown" in page
+    assert "Rows, runs and files of hr are not shown" in page
     for part_of_it in ("4711", "secret", "71 row", "version 73", "hr.pay", "tables/hr"):
         assert part_of_it not in page
 

@@ -63,7 +63,7 @@ def _tiles(tables: Sequence[ShownTable]) -> list[Card]:
         tile(states.count("up to date"), "tables reflect all of their inputs", len(tables)),
         tile(states.count("behind"), "are behind"),
         tile(states.count("stopped") + states.count("blocked"), "are stopped or blocked"),
-        tile(states.count("incomplete"), "lack files or intervals"),
+        tile(sum(one.status.is_incomplete for one in tables), "lack files or intervals"),
         tile(unmet, "expectations not met, newest batches"),
         tile(sum(one.status.quarantined for one in tables), "rows in quarantine"),
     ]

@@ -24,7 +24,7 @@ from sluice.report.entries import chapter
 
 LONGEST = 60  # seconds
 ROWS = "10"  # shown of each table
-ANOTHERS = "rows, runs and files of {} are not shown, because you may not see them"
+ANOTHERS = "Rows, runs and files of {} are not shown, because you may not see them."
 UNREAD = (
     "no row can be explained while the configuration has mistakes; the first page shows those of "
     "your pipelines, and `sluice validate` all of them"
