@@ -228,6 +228,14 @@ def test_numbers_that_an_old_spark_has_written_need_no_spark(tmp_path: Path) -> 
     assert [row[0] for row in found] == ["1", "2"]
 
 
+def test_structs_within_structs_of_parquet_need_no_spark(tmp_path: Path) -> None:
+    rows = [{"n": {"a": "x", "m": 2}, "i": [{"b": 1}]}, {"n": None, "i": None}, None]
+    pq.write_table(pa.table({"s": rows}), tmp_path / "a.parquet")
+    declared = "s STRUCT<n: STRUCT<a: STRING, m: BIGINT>, i: ARRAY<STRUCT<b: BIGINT>>>"
+    _, found = _read_here(tmp_path, "parquet", declared)
+    assert [row[0] for row in found] == sorted(map(repr, rows))
+
+
 def test_times_of_int96_far_away_are_read_alike(files: Files) -> None:
     """Nanoseconds since 1970 have no room for them."""
     days = [date(1600, 2, 29), date(2262, 4, 12), date(9999, 12, 31), None]

@@ -46,6 +46,10 @@ VALUES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "w": ("ARRAY<STRING>", ([], ["a"], ["b", "a", None], ["é", "z"], ["a", "a"])),
     "z": ("STRUCT<a: INT, b: STRING>", ((1, "x"), (None, "x"), (1, None), (2, "a"))),
     "o": ("STRUCT<a: INT, b: STRING>", ((1, "x"), (2, "x"), (None, None))),
+    "zs": (
+        "STRUCT<a: INT, c: STRUCT<a: STRUCT<b: STRING>, w: ARRAY<STRING>>>",
+        ((1, (("x",), ["a", None])), (None, ((None,), [])), (2, (None, None)), (3, None)),
+    ),
     "g": ("MAP<STRING, INT>", ({}, {"a": 1}, {"b": 2, "a": None})),
     "h": ("ARRAY<DOUBLE>", ([], [0.0, -0.0], [float("nan"), 1.0], [2.5, None])),
 }
@@ -64,6 +68,7 @@ _INFIX = frozenset(
     {"+", "-", "*", "/", "%", "div", "<", "<=", ">", ">=", "==", "!=", "<=>", "&", "|", "^"}
 )
 UNITS = ("YEAR", "quarter", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND")
+INTERVAL_UNITS = (*UNITS[:1], *UNITS[2:], "MILLISECONDS")
 ENDS = (r"'\n'", r"'\r\n'", r"'\r'", "'\u2028'", "'\x85'", r"'\n\r'", r"'\r\n\n'", "''")
 FORMS = (r"\\d+", r"^\\S+\\s", r"[\\w.]+$", r"(?i)B.$", r"..$", r"[.$]", r"\\W$")
 LAMBDAS = (
@@ -172,6 +177,33 @@ TYPED = (
         "typeof(g)",
         "typeof(n)",
     ),
+    *(f"p + INTERVAL '{n}' {unit}" for n, unit in zip(count(1), INTERVAL_UNITS, strict=False)),
+    *(f"v - INTERVAL '3' {unit}" for unit in INTERVAL_UNITS),
+    *("q - INTERVAL 1 DAY 2 HOURS", "INTERVAL 1 YEAR 2 MONTHS + u"),
+    *("p - INTERVAL '1.0000019' SECOND", "q + INTERVAL '-1 02:03:04.5' DAY TO SECOND"),
+    *("v + INTERVAL '7 3' DAY TO HOUR", "p - INTERVAL '90:10' HOUR TO MINUTE"),
+    *("v - INTERVAL '1-11' YEAR TO MONTH", "p + INTERVAL '100:00.25' MINUTE TO SECOND"),
+    *("v + j * INTERVAL '1' DAY", "p - INTERVAL '1' MONTH * y", "-INTERVAL '1' DAY + v"),
+    *("p - v > INTERVAL '1' HOUR", "v - DATE'2024-02-01' < INTERVAL '1 0' DAY TO HOUR"),
+    *("p - p = INTERVAL '0' SECOND", "q - q IN (INTERVAL '0' DAY)", "p - INTERVAL '1' DAY < u"),
+    *("INTERVAL '1' YEAR > INTERVAL '11' MONTH", "v + (v - DATE'2024-02-01')"),
+    *("p + (INTERVAL '1' HOUR - INTERVAL '1' MINUTE)", "p + make_interval(0, j, 1, y, j, 2, 1.5)"),
+    *("v - make_interval(1, j, y)", "p + make_dt_interval(y, j, 1, 2.25)"),
+    *("v - make_ym_interval(1, y)", "p - make_ym_interval(y)", "v - 1", "v - y", "u + j"),
+    *("CAST(i AS TIMESTAMP)", "to_timestamp(j)", "TRY_CAST(m AS TIMESTAMP)", "to_timestamp(d)"),
+    *("CAST(f AS TIMESTAMP)", "to_timestamp(l DIV 1000000)", "CAST(y AS TIMESTAMP)"),
+    *("to_timestamp(-1.5)", "to_timestamp(n)", "timestamp(j)"),
+    *("to_date(date_format(v, 'yyyyMMdd'), 'yyyyMMdd')", "to_date('31/12/2023', 'dd/MM/yyyy')"),
+    *("to_date('2024-02-29 23:59', 'yyyy-MM-dd HH:mm')", "to_date('2024-3', 'yyyy-M')"),
+    "to_timestamp(date_format(p, 'yyyy-MM-dd HH:mm:ss'), 'yyyy-MM-dd HH:mm:ss')",
+    "to_timestamp_ntz('2024-02-29 1:02:03.5', 'yyyy-MM-dd H:mm:ss.S')",
+    *("try_to_timestamp(t, 'yyyy-MM-dd')", "try_to_timestamp(s, 'yyyy')"),
+    *("string(r)", "string(array(z, o))", "string(g)", "string(struct(z, h, p, v, m))"),
+    *("string(map(i, z))", "CAST(array(r, r) AS STRING)", "zs.a", "zs.c.a.b", "zs.c.w[0]"),
+    *("array(zs).a", "named_struct('n', zs).n.c.a", "zs.c <=> zs.c", "to_json(zs)", "string(zs)"),
+    *("xxhash64(zs)", "coalesce(zs, zs).c.a.b"),
+    *("array_contains(r, 1)", "datediff(v, u)", "regexp_like(s, '[ab]')", "unix_micros(p)"),
+    "CAST(zs AS STRUCT<a: STRING, c: STRUCT<a: STRUCT<b: STRING>, w: ARRAY<STRING>>>)",
     *("concat(i, '-', s)", "concat(v, p, q)", "concat(b, n)", "i || s", "concat(NULL, i)"),
     *("regexp_count(s, 'a|b')", "regexp_substr(t, '[a-z]+')", "regexp_extract_all(t, '([a-z])')"),
     *(r"regexp_extract_all(t, '([a-z])(\\d)?', 2)", "regexp_extract_all(s, 'a', 0)", "float(s)"),
@@ -281,6 +313,10 @@ def windows(chance: Random, each: int) -> Iterator[str]:
     names += ["max({0})", "avg({0})", "first({0})", "last({0})", "collect_list({0})", "count(*)"]
     frames = ("", "", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS UNBOUNDED PRECEDING")
     frames += ("ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", "RANGE UNBOUNDED PRECEDING")
+    frames += (
+        "ROWS BETWEEN 5 PRECEDING AND 3 PRECEDING",
+        "ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING",
+    )
     for name in names:
         for _ in range(each):
             function = name.format(chance.choice(list(VALUES)))

@@ -10,8 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sluice.interpreter.expressions import expression_tree
+from sluice.interpreter.expressions.interval_literals import interval_of
 from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.values.zones import DAY, UNITS
 from sluice.language.syntax import Tree, Verbatim
 from sluice.language.typed import inference
 
@@ -288,19 +288,12 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression
     raise NotHere("a frame bound that is not a constant number or interval")
 
 
-_MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
-
-
 def _time_offset(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
     """Return an interval as a distance in time; months are none."""
-    unit = tree.args.get("unit")
-    name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
-    number = tree.this.name if isinstance(tree.this, exp.Literal) else ""
-    if name not in _MICROS or not number.isdigit():
-        raise NotHere("an interval with an unsupported unit or number")
-    return expression_tree.TimeOffset(
-        sign * int(number) * _MICROS[name], name.replace("week", "day")
-    )
+    found = interval_of(tree)
+    if not isinstance(found.type, T.DayTimeIntervalType) or found.value < 0:
+        raise NotHere("a frame bound in months, or a negative one")
+    return expression_tree.TimeOffset(sign * found.value, found.type.simpleString())
 
 
 # The reader of each part of SQL, and its supported arguments; any other argument would change the
@@ -322,6 +315,7 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.Expression
     ),
     exp.Star: ("", lambda _: expression_tree.Star()),
     exp.Literal: ("this is_string", _literal),
+    exp.Interval: ("this unit fraction_in_string", interval_of),
     exp.Boolean: ("this", lambda t: expression_tree.Literal(bool(t.this), T.BooleanType())),
     exp.Null: ("", lambda _: expression_tree.Literal(None, T.NullType())),
     exp.Cast: ("this to safe", _cast),

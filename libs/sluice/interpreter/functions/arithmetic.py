@@ -316,12 +316,13 @@ def _isnan(arguments: list[Value]) -> Value:
     return Value(T.BooleanType(), lambda b: [v is not None and v != v for v in run(b)])  # noqa: PLR0124
 
 
-def _plus(arguments: list[Value]) -> Value:
+def _sum(name: str, arguments: list[Value]) -> Value:
+    """Return a sum or a difference, of numbers or of a date and a number of days."""
     a, b = arguments
     if isinstance(a.type, T.DateType) and is_integer(b.type):
-        fits = bounded(T.IntegerType())
-        return each(DATE, lambda x, y: fits(x + y), a, whole(b))
-    return binary("+", arguments)
+        fits, compute = bounded(T.IntegerType()), WHOLE[name]
+        return each(DATE, lambda x, y: fits(compute(x, y)), a, whole(b))
+    return binary(name, arguments)
 
 
 def _positive(arguments: list[Value]) -> Value:
@@ -332,9 +333,9 @@ def _positive(arguments: list[Value]) -> Value:
 
 
 ARITHMETIC: Mapping[str, Function] = {
-    **{name: partial(binary, name) for name in ("-", "*", "/", "%", "pmod")},
+    **{name: partial(binary, name) for name in ("*", "/", "%", "pmod")},
+    **{name: partial(_sum, name) for name in ("+", "-")},
     "mod": partial(binary, "%"),
-    "+": _plus,
     "div": _div,
     "try_divide": partial(_unless_zero, "/"),
     "try_mod": partial(_unless_zero, "%"),

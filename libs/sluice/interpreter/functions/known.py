@@ -5,16 +5,17 @@ from functools import partial
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions import times
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
 from sluice.interpreter.functions.arrays import ARRAYS
 from sluice.interpreter.functions.as_json import JSON
 from sluice.interpreter.functions.bits import BITS
 from sluice.interpreter.functions.comparing import COMPARING
 from sluice.interpreter.functions.hashing import HASHING
+from sluice.interpreter.functions.intervals import INTERVALS
 from sluice.interpreter.functions.patterns import PATTERNS
 from sluice.interpreter.functions.strings import TEXTS
 from sluice.interpreter.functions.time_patterns import TIME_PATTERNS
+from sluice.interpreter.functions.times import TIMES
 from sluice.interpreter.functions.words import WORDS
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Value
@@ -28,14 +29,9 @@ _CASTS: Mapping[str, T.DataType] = {
     "double": T.DoubleType(),
     "string": T.StringType(),
     "boolean": T.BooleanType(),
+    "date": T.DateType(),
+    "timestamp": T.TimestampType(),
 }
-
-
-def _plus(arguments: list[Value]) -> Value:
-    """Return a sum, of numbers or of a time and an interval."""
-    if arguments[1].type == times.INTERVAL:
-        return times.later(arguments)
-    return ARITHMETIC["+"](arguments)
 
 
 def _cast(type_: T.DataType, arguments: list[Value]) -> Value:
@@ -44,6 +40,7 @@ def _cast(type_: T.DataType, arguments: list[Value]) -> Value:
 
 FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     **ARITHMETIC,
+    **INTERVALS,
     **BITS,
     **COMPARING,
     **ARRAYS,
@@ -51,11 +48,10 @@ FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     **WORDS,
     **PATTERNS,
     **JSON,
-    **times.TIMES,
+    **TIMES,
     **TIME_PATTERNS,
     **HASHING,
     **{name: partial(_cast, type_) for name, type_ in _CASTS.items()},
-    "+": _plus,
 }
 
 
@@ -82,7 +78,11 @@ _COUNTS = """
 1-2: btrim from_unixtime
 2-3: position regexp_extract_all
 3: from_csv if make_date nvl2 regexp_replace slice substring_index translate
-1-2: + - round sort_array timestamp to_date to_json to_timestamp to_timestamp_ntz trim ltrim rtrim
+1: timestamp
+1-2: + - round sort_array to_date to_json to_timestamp to_timestamp_ntz trim ltrim rtrim
+1-2: make_ym_interval try_to_timestamp
+1-4: make_dt_interval
+1-7: make_interval
 3: dateadd timestampadd timestampdiff
 2-3: array_join lpad rpad locate regexp_extract replace sequence split substr substring
 2-9999: greatest in least when

@@ -1,4 +1,4 @@
-"""Dates and times by a pattern, as Spark reads them in CSV with the formatters of `java.time`.
+"""Dates and times by a pattern, as Spark reads them with the formatters of `java.time`.
 
 A pattern has fields from the year downwards, without a gap, and signs or quoted letters between
 them. Numbers between signs have any length. Letters match in any case. Other patterns are left to
@@ -8,12 +8,13 @@ Spark.
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.strings import text
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import BadValue, NotHere
+from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Value, each
 from sluice.interpreter.values.value_types import DATE, NTZ, TIMESTAMP
 from sluice.interpreter.values.zones import DAY, FIRST_DAY
@@ -52,6 +53,29 @@ def _from_csv(arguments: list[Value]) -> Value:
         return (moment // DAY if moment is not None and type_ == DATE else moment,)
 
     return each(T.StructType().add("v", type_), read, text(cell))
+
+
+def _read(type_: T.DataType, arguments: list[Value], *, is_try: bool = False) -> Value:
+    """Return a date or a time of a text, perhaps by a pattern; null if it has another form."""
+    value, *pattern = arguments
+    if not pattern:
+        if is_try:
+            raise NotHere("try_to_timestamp without a pattern")
+        return cast(value, type_)
+    if not (isinstance(value.type, T.StringType) and isinstance(pattern[0].literal, str)):
+        raise NotHere("a date or a time by a pattern, of a value that is not a STRING")
+    written, size = pattern[0].literal, DAY if type_ == DATE else 1
+    layout = _layout(written)
+
+    def read(v: str) -> int | None:
+        if not (v.isascii() and v.isprintable()):
+            raise NotHere("a date or a time with other characters than printable ASCII")
+        moment = _moment(layout, v)
+        if moment is None and not is_try:
+            raise BadValue(f"the string {v!r} by the pattern {written!r}")
+        return moment if moment is None else moment // size
+
+    return each(type_, read, value)
 
 
 @lru_cache
@@ -98,4 +122,10 @@ def _moment(layout: re.Pattern[str], written: str) -> int | None:
     return moment
 
 
-TIME_PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {"from_csv": _from_csv}
+TIME_PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {
+    "from_csv": _from_csv,
+    "to_date": partial(_read, DATE),
+    "to_timestamp": partial(_read, TIMESTAMP),
+    "to_timestamp_ntz": partial(_read, NTZ),
+    "try_to_timestamp": partial(_read, TIMESTAMP, is_try=True),
+}

@@ -19,10 +19,10 @@ from sluice.interpreter.values.value_types import (
     DATE,
     INT,
     LONG,
-    NTZ,
     STRING,
     TIMESTAMP,
     is_integer,
+    is_moment,
 )
 from sluice.interpreter.values.zones import DAY, FIRST_DAY, UNITS, offset_at, offset_in, region
 from sluice.language.wall_clock import EPOCH
@@ -41,13 +41,6 @@ _PARTS = {
     "dow": "dayofweek",
 }
 _SPANS = {**UNITS, "day": DAY, "week": 7 * DAY}
-
-
-class IntervalType(T.DataType):
-    """An interval of months, days and microseconds, as `make_interval` makes it."""
-
-
-INTERVAL = IntervalType()
 
 
 def _moment(value: Value) -> Value:
@@ -189,10 +182,10 @@ def _trunc(arguments: list[Value]) -> Value:
 
 
 def _date_trunc(arguments: list[Value]) -> Value:
-    unit, value = arguments[0].literal, cast(arguments[1], TIMESTAMP)
-    if not isinstance(unit, str) or isinstance(arguments[1].type, T.StringType):
-        raise NotHere("date_trunc of a string, or with a unit that is not a constant")
-    unit = unit.lower()
+    unit = arguments[0].literal
+    if not isinstance(unit, str) or not is_moment(arguments[1].type):
+        raise NotHere("date_trunc of no date or time, or with a unit that is not a constant")
+    unit, value = unit.lower(), cast(arguments[1], TIMESTAMP)
     if unit in UNITS:
         size = UNITS[unit]
         return each(TIMESTAMP, lambda v: v - v % size, value)
@@ -211,24 +204,12 @@ def _to_utc(arguments: list[Value]) -> Value:
     return each(TIMESTAMP, lambda v, z: v - offset_at(v, region(z)), _moment(value), text(zone))
 
 
-def _to_date(arguments: list[Value]) -> Value:
-    if len(arguments) != 1:
-        raise NotHere("to_date with a format")
-    return cast(arguments[0], DATE)
-
-
-def _to_timestamp(type_: T.DataType, arguments: list[Value]) -> Value:
-    if len(arguments) != 1:
-        raise NotHere("to_timestamp with a format")
-    return cast(arguments[0], type_)
-
-
 def _date_format(arguments: list[Value]) -> Value:
     value, pattern = arguments
     written = {"yyyy-MM-dd": "%Y-%m-%d", "yyyy-MM": "%Y-%m", "yyyy": "%Y", "HH:mm": "%H:%M"}
     written |= {"yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S", "yyyyMMdd": "%Y%m%d"}
-    if pattern.literal not in written or isinstance(value.type, T.StringType):
-        raise NotHere("date_format of a string, or with an unsupported pattern")
+    if pattern.literal not in written or not is_moment(value.type):
+        raise NotHere("date_format of no date or time, or with an unsupported pattern")
     form = written[pattern.literal]
     moments = cast(value, TIMESTAMP)
 
@@ -239,26 +220,6 @@ def _date_format(arguments: list[Value]) -> Value:
         return found.strftime(form)
 
     return each(STRING, text, moments)
-
-
-def _make_interval(arguments: list[Value]) -> Value:
-    if len(arguments) > 2 and any(a.literal != 0 for a in arguments[2:]):
-        raise NotHere("make_interval with more than years and months")
-    years, *months = (whole_number(a) for a in arguments[:2])
-    if not months:
-        return each(INTERVAL, lambda y: (y * 12, 0, 0), years)
-    return each(INTERVAL, lambda y, m: (y * 12 + m, 0, 0), years, months[0])
-
-
-def later(arguments: list[Value]) -> Value:
-    """Return a time plus an interval of months."""
-    moment, interval = arguments
-    type_ = moment.type
-
-    def shifted(v: int, by: tuple[int, int, int]) -> int:
-        return months_on(v, by[0])
-
-    return each(type_, shifted, _moment(moment), interval)
 
 
 def _make_date(arguments: list[Value]) -> Value:
@@ -342,13 +303,7 @@ TIMES: Mapping[str, Function] = {
     "date_trunc": _date_trunc,
     "from_utc_timestamp": _from_utc,
     "to_utc_timestamp": _to_utc,
-    "to_date": _to_date,
-    "date": _to_date,
-    "to_timestamp": partial(_to_timestamp, TIMESTAMP),
-    "timestamp": partial(_to_timestamp, TIMESTAMP),
-    "to_timestamp_ntz": partial(_to_timestamp, NTZ),
     "date_format": _date_format,
-    "make_interval": _make_interval,
     "make_date": _make_date,
     "date_part": _date_part,
     "datepart": _date_part,

@@ -39,6 +39,7 @@ from sluice.interpreter.values.zones import DAY
 
 Caster = Callable[[Any], Any]
 MOST = 100_000  # characters or elements that one value is made of
+_MOST_MICROS = 2**63
 
 
 def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
@@ -117,6 +118,12 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
             return _same
         case T.TimestampNTZType(), T.TimestampType():
             return _same
+        case T.DayTimeIntervalType(), T.DayTimeIntervalType():
+            return _same
+        case T.YearMonthIntervalType(), T.YearMonthIntervalType():
+            return _same
+        case _, T.TimestampType() if is_number(a):
+            return _to_moment(a)
         case T.StringType(), T.DateType():
             return from_text.day
         case T.StringType(), T.TimestampType() | T.TimestampNTZType():
@@ -210,12 +217,33 @@ def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Cast
     """Return the cast of an unscaled decimal; all but BIGINT go through a DOUBLE in Spark."""
 
     def cut(v: int) -> int:
-        whole = abs(v) // unit
-        if not is_long and int(abs(v) / unit) != whole:
+        whole = _cut(v, unit)
+        if not is_long and int(v / unit) != whole:
             raise NotHere("a DECIMAL whose nearest DOUBLE rounds to a different integer")
-        return fits(whole if v >= 0 else -whole)
+        return fits(whole)
 
     return cut
+
+
+def _to_moment(a: T.DataType) -> Caster:
+    """Return the cast of a number of seconds since 1970."""
+
+    def known(micros: int) -> int:
+        if not -_MOST_MICROS <= micros < _MOST_MICROS:
+            raise NotHere("a timestamp beyond the supported years")
+        return micros
+
+    if is_integer(a):
+        return lambda v: known(v * 1_000_000)
+    if isinstance(a, T.DecimalType):
+        unit = 10**a.scale
+        return lambda v: known(_cut(v * 1_000_000, unit))
+    return lambda v: known(truncated(v * 1_000_000))
+
+
+def _cut(value: int, unit: int) -> int:
+    """Return value / unit without its fraction, as Java does."""
+    return value // unit if value >= 0 else -(-value // unit)
 
 
 def _to_decimal(a: T.DataType, b: T.DecimalType) -> Caster:
@@ -249,7 +277,7 @@ def _to_double(a: T.DataType) -> Caster:
     raise NotHere(f"a cast from {a.simpleString()} to double")
 
 
-def _to_string(a: T.DataType) -> Caster:  # noqa: PLR0911 - one per type
+def _to_string(a: T.DataType) -> Caster:  # noqa: C901, PLR0911 - one per type
     if is_integer(a):
         return str
     match a:
@@ -267,7 +295,22 @@ def _to_string(a: T.DataType) -> Caster:  # noqa: PLR0911 - one per type
             return moment_text
         case T.BinaryType():
             return _decoded
+        case T.ArrayType():
+            item = _shown(a.elementType)
+            return lambda v: f"[{', '.join(map(item, v))}]"
+        case T.MapType():
+            key, item = _shown(a.keyType), _shown(a.valueType)
+            return lambda v: f"{{{', '.join(f'{key(k)} -> {item(x)}' for k, x in v)}}}"
+        case T.StructType():
+            parts = [_shown(f.dataType) for f in a.fields]
+            return lambda v: f"{{{', '.join(p(x) for p, x in zip(parts, v, strict=True))}}}"
     raise NotHere(f"a cast from {a.simpleString()} to string")
+
+
+def _shown(a: T.DataType) -> Caster:
+    """Return the text of a part of a value."""
+    shown = caster_of(a, T.StringType())
+    return lambda v: "null" if v is None else shown(v)
 
 
 def _decoded(value: bytes) -> str:

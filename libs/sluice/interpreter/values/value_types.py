@@ -67,6 +67,11 @@ def is_number(type_: T.DataType) -> bool:
     return is_integer(type_) or is_fraction(type_) or isinstance(type_, T.DecimalType)
 
 
+def is_interval(type_: T.DataType) -> bool:
+    """Return whether values are intervals."""
+    return isinstance(type_, T.AnsiIntervalType | T.CalendarIntervalType)
+
+
 def is_moment(type_: T.DataType) -> bool:
     """Return whether values are dates or times."""
     return isinstance(type_, T.DateType | T.TimestampType | T.TimestampNTZType)
@@ -113,4 +118,7 @@ def wider(a: T.DataType, b: T.DataType) -> T.DataType:  # noqa: C901, PLR0911 - 
         return b
     if isinstance(b, T.DateType) and isinstance(a, T.TimestampType | T.TimestampNTZType):
         return a
+    for kind in (T.DayTimeIntervalType, T.YearMonthIntervalType):
+        if isinstance(a, kind) and isinstance(b, kind):
+            return kind(min(a.startField, b.startField), max(a.endField, b.endField))
     raise NotHere(f"a common type of {a.simpleString()} and {b.simpleString()}")

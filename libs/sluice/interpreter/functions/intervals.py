@@ -1,0 +1,191 @@
+"""Intervals, and arithmetic of them with dates and times. The session's zone is UTC.
+
+| type | value |
+|---|---|
+| INTERVAL YEAR TO MONTH | int, months |
+| INTERVAL DAY TO SECOND | int, microseconds |
+| INTERVAL, as of `make_interval` | tuple of months, days and microseconds |
+
+No table can hold an interval, so none leaves an expression.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.functions.arithmetic import ARITHMETIC
+from sluice.interpreter.functions.months import months_later, months_on
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.as_text import date_of
+from sluice.interpreter.values.casts import cast
+from sluice.interpreter.values.casts import whole as whole_number
+from sluice.interpreter.values.column_batch import Function, Value, constant, each
+from sluice.interpreter.values.numbers import bounded
+from sluice.interpreter.values.value_types import (
+    DATE,
+    INT,
+    LONG,
+    TIMESTAMP,
+    is_integer,
+    is_interval,
+    is_moment,
+    wider,
+)
+from sluice.interpreter.values.zones import DAY, UNITS
+
+DAYS = T.DayTimeIntervalType(T.DayTimeIntervalType.DAY)
+SECONDS = T.DecimalType(18, 6)  # whose unscaled values are microseconds
+_days, _months, _micros = bounded(INT), bounded(INT), bounded(LONG)
+_MOST: Mapping[type[T.DataType], Callable[[int], int]] = {
+    T.YearMonthIntervalType: _months,
+    T.DayTimeIntervalType: _micros,
+}
+
+
+def _plus(arguments: list[Value]) -> Value:
+    a, b = arguments
+    return _moved(1, *((a, b) if is_interval(b.type) else (b, a)))
+
+
+def _minus(arguments: list[Value]) -> Value:
+    a, b = arguments
+    return _moved(-1, a, b) if is_interval(b.type) else _between(b, a)
+
+
+def _moved(sign: int, start: Value, interval: Value) -> Value:
+    """Return a date, a time or an interval with an interval added or subtracted."""
+    if is_interval(start.type):
+        type_ = wider(start.type, interval.type)
+        fits = _fits(type_)
+        return each(type_, lambda v, n: fits(v + sign * n), start, interval)
+    if not is_moment(start.type):
+        raise NotHere(f"{interval.type.simpleString()} added to {start.type.simpleString()}")
+    if start.type == DATE:
+        move = _of_days(interval.type, sign)
+        if move is not None:
+            return each(DATE, move, start, interval)
+        start = cast(start, TIMESTAMP)
+    return each(start.type, _of_times(interval.type, sign), start, interval)
+
+
+def _of_days(type_: T.DataType, sign: int) -> Callable[[int, Any], int] | None:
+    """Return the function that moves a DATE; None if the result is a time."""
+    match type_:
+        case T.YearMonthIntervalType():
+            return lambda v, n: months_later(v, sign * n)
+        case T.CalendarIntervalType():
+            return partial(_later_day, sign)
+    return (lambda v, n: _days(v + sign * (n // DAY))) if type_ == DAYS else None
+
+
+def _later_day(sign: int, day: int, by: tuple[int, int, int]) -> int:
+    months, days, micros = by
+    if micros:
+        raise NotHere("an interval with hours, minutes or seconds added to a DATE")
+    return _days(months_later(day, sign * months) + sign * days)
+
+
+def _of_times(type_: T.DataType, sign: int) -> Callable[[int, Any], int]:
+    """Return the function that moves a time."""
+    match type_:
+        case T.YearMonthIntervalType():
+            return lambda v, n: months_on(v, sign * n)
+        case T.CalendarIntervalType():
+            return lambda v, n: _known(months_on(v, sign * n[0]) + sign * (n[1] * DAY + n[2]))
+    return lambda v, n: _known(v + sign * n)
+
+
+def _known(moment: int) -> int:
+    date_of(moment // DAY)  # readers support no other years
+    return moment
+
+
+def _between(start: Value, end: Value) -> Value:
+    """Return the time from one date or time to another."""
+    types = (start.type, end.type)
+    if not all(map(is_moment, types)):
+        raise NotHere(f"{end.type.simpleString()} - {start.type.simpleString()}")
+    if types == (DATE, DATE):
+        return each(DAYS, lambda a, b: (b - a) * DAY, start, end)
+    start, end = (cast(v, TIMESTAMP) if v.type == DATE else v for v in (start, end))
+    if start.type != end.type:
+        raise NotHere("the time between a TIMESTAMP and a TIMESTAMP_NTZ")
+    return each(T.DayTimeIntervalType(), lambda a, b: b - a, start, end)
+
+
+def _times(arguments: list[Value]) -> Value:
+    """Return an interval so many times."""
+    a, b = arguments
+    interval, count = (a, b) if is_interval(a.type) else (b, a)
+    if not is_integer(count.type):
+        raise NotHere("an interval times a number that is not an integer")
+    fits = _fits(interval.type)
+    return each(type(interval.type)(), lambda v, n: fits(v * n), interval, count)
+
+
+def _negative(arguments: list[Value]) -> Value:
+    (interval,) = arguments
+    fits = _fits(interval.type)
+    return each(interval.type, lambda v: fits(-v), interval)
+
+
+def _fits(type_: T.DataType) -> Callable[[int], int]:
+    if type(type_) not in _MOST:
+        raise NotHere(f"arithmetic on values of type {type_.simpleString()}")
+    return _MOST[type(type_)]
+
+
+def _make_interval(arguments: list[Value]) -> Value:
+    def made(years: int, months: int, weeks: int, days: int, *clock: int) -> tuple[int, int, int]:
+        return _months(years * 12 + months), _days(weeks * 7 + days), _clock(*clock)
+
+    return each(T.CalendarIntervalType(), made, *_parts(arguments, 7))
+
+
+def _make_day_time(arguments: list[Value]) -> Value:
+    def made(days: int, *clock: int) -> int:
+        return _micros(days * DAY + _clock(*clock))
+
+    return each(T.DayTimeIntervalType(), made, *_parts(arguments, 4))
+
+
+def _make_year_month(arguments: list[Value]) -> Value:
+    parts = [whole_number(a) for a in (*arguments, *[constant(0, INT)] * (2 - len(arguments)))]
+    return each(T.YearMonthIntervalType(), lambda y, m: _months(y * 12 + m), *parts)
+
+
+def _parts(arguments: list[Value], count: int) -> list[Value]:
+    """Return so many whole numbers, zero where none is given, and seconds last."""
+    *numbers, seconds = (*arguments, *[constant(0, INT)] * (count - len(arguments)))
+    if not (is_integer(seconds.type) or isinstance(seconds.type, T.DecimalType)):
+        raise NotHere(f"{seconds.type.simpleString()} as seconds")
+    return [*map(whole_number, numbers), cast(seconds, SECONDS)]
+
+
+def _clock(hours: int, minutes: int, micros: int) -> int:
+    return _micros(hours * UNITS["hour"] + minutes * UNITS["minute"] + micros)
+
+
+_OPERATORS: Mapping[str, Function] = {
+    "+": _plus,
+    "-": _minus,
+    "*": _times,
+    "negative": _negative,
+}
+
+
+def _operated(name: str, arguments: list[Value]) -> Value:
+    """Return arithmetic of numbers, or with an interval or two times."""
+    types = [a.type for a in arguments]
+    of_times = any(map(is_interval, types)) or (len(types) > 1 and all(map(is_moment, types)))
+    return (_OPERATORS if of_times else ARITHMETIC)[name](arguments)
+
+
+INTERVALS: Mapping[str, Function] = {
+    **{name: partial(_operated, name) for name in _OPERATORS},
+    "make_interval": _make_interval,
+    "make_dt_interval": _make_day_time,
+    "make_ym_interval": _make_year_month,
+}
