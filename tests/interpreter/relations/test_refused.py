@@ -110,6 +110,19 @@ def test_sums_of_fractions_are_added_row_by_row() -> None:
         assert [row.s for row in rows.collect()] == [0.2, 0.2, 0.6, 0.6, 0.6, 0.6]
 
 
+def test_long_frames_are_folded_a_few_times_per_row() -> None:
+    """Seven million rows in all; folded frame by frame, they would be left to Spark."""
+    session, count, back = Session(), 4000, 2500
+    over = f"OVER (ORDER BY id ROWS {back} PRECEDING)"
+    with interpreting(session):
+        rows = session.range(count).selectExpr("id", "pmod(id * 7919, 4001) AS v")
+        found = rows.selectExpr(*(f"{f}(v) {over} AS {f}" for f in ("min", "max", "sum", "count")))
+        told = [tuple(row) for row in found.collect()]
+    values = [i * 7919 % 4001 for i in range(count)]
+    frames = [values[max(0, i - back) : i + 1] for i in range(count)]
+    assert told == [(min(f), max(f), sum(f), len(f)) for f in frames]
+
+
 def test_a_sum_that_only_some_orders_of_its_rows_keep_in_range() -> None:
     session = Session()
     near = "sum(element_at(array(9223372036854775807L, -7L), CAST(id AS INT))) AS s"
