@@ -45,6 +45,12 @@ def read(text: str) -> tuple[str, str | None, str, str | None, tuple[object, ...
         ("collect_list(distinct x)", ("collect_set", "x", "", None, ())),
         ("first(x ORDER BY at desc)", ("first", "x", "at DESC NULLS LAST", None, ())),
         ("last_value(x order by at)", ("last", "x", "at ASC NULLS FIRST", None, ())),
+        ("last_value(x, false)", ("last", "x", "", None, ())),
+        ("last(x, true)", ("last", "x", "", "NOT (x) IS NULL", ())),
+        (
+            "first(x order by at) ignore nulls",
+            ("first", "x", "at ASC NULLS FIRST", "NOT (x) IS NULL", ()),
+        ),
         ("any(x)", ("bool_or", "x", "", None, ())),
         ("every(x > 1)", ("bool_and", "x > 1", "", None, ())),
         ("approx_count_distinct(x, 0.01)", ("approx_count_distinct", "x", "", None, (0.01,))),

@@ -82,9 +82,20 @@ def _read_call(text: str) -> AggregateParts:
         where = tree.expression.this
         syntax.check(where)
         tree = tree.this
+    if isinstance(tree, exp.IgnoreNulls):
+        tree, where = tree.this, _both(where, _has_value(tree.this, text))
     name, arguments = _call(tree, text)
     parts = _read_arguments(name, arguments)
     return replace(parts, filter=_both(parts.filter, where))
+
+
+def _has_value(call: syntax.Tree, text: str) -> syntax.Tree:
+    """Return the condition of `first(x) IGNORE NULLS`: x is not null."""
+    name, arguments = _call(call, text)
+    if name not in ("first", "last") or not arguments:
+        raise ValueError(f"{name} has no IGNORE NULLS; first and last have")
+    value = syntax.render(_unwrap(arguments[0], name)[0])
+    return syntax.parse_as(f"({value}) IS NOT NULL", None)
 
 
 def _call(tree: syntax.Tree, text: str) -> tuple[str, list[syntax.Tree]]:

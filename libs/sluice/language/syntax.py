@@ -8,7 +8,7 @@ for Spark is regenerated from the checked tree, never taken from the text.
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,12 +29,25 @@ Tree = exp.Expr
 KEPT = 2_000  # parsed texts; several checks of a declaration use each
 LONGEST = 20_000
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION")
+_TAKE_ONE = ("first", "first_value", "last", "last_value", "any_value")
+
+
+def _taking_one(name: str) -> Callable[[list[Tree]], Tree]:
+    """Return a reader of `last(x, true)` as `last(x) IGNORE NULLS`, which means the same."""
+
+    def read(arguments: list[Tree]) -> Tree:
+        if len(arguments) != 2 or not isinstance(arguments[1], exp.Boolean):
+            return exp.Anonymous(this=name, expressions=arguments)
+        call = exp.Anonymous(this=name, expressions=arguments[:1])
+        return exp.IgnoreNulls(this=call) if arguments[1].this else call
+
+    return read
 
 
 class VerbatimParser(SparkParser):
     """Parser that takes functions by the name written."""
 
-    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTIONS: ClassVar[dict[str, Any]] = {name.upper(): _taking_one(name) for name in _TAKE_ONE}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: SparkParser.FUNCTION_PARSERS[name] for name in _KEPT
     }

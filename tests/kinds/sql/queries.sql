@@ -154,7 +154,8 @@ FROM orders;
 -- known
 SELECT id, lag(v) IGNORE NULLS OVER (PARTITION BY g ORDER BY id) AS before,
   last_value(v) IGNORE NULLS OVER (PARTITION BY g ORDER BY id ROWS UNBOUNDED PRECEDING) AS last,
-  first_value(v) OVER (PARTITION BY g ORDER BY id) AS first,
+  last_value(v, true) OVER (PARTITION BY g ORDER BY id ROWS UNBOUNDED PRECEDING) AS also_last,
+  first(v, false) OVER (PARTITION BY g ORDER BY id) AS first,
   count_if(v > 0) OVER (PARTITION BY g) AS above
 FROM orders;
 

@@ -42,6 +42,34 @@ def test_every_refusal_of_a_project_is_shown_at_once(tmp_path: Path) -> None:
     assert len(problems_of(both, tmp_path)) == 2
 
 
+def test_views_over_a_mistaken_query_are_checked_as_well(tmp_path: Path) -> None:
+    views = {
+        "a": "SELECT id, v + g AS x, date_add(m, 1) AS d FROM orders WHERE at = true",
+        "b": "SELECT id, y FROM a",
+        "c": "SELECT id, nothing AS n FROM b",
+        "e": "SELECT sum(n) AS s, w FROM c",
+    }
+    found = [one.partition("views.")[2] for one in problems_of(views, tmp_path)]
+    assert [one.partition(".sql: ")[0] for one in found] == ["a", "a", "b", "c", "e"], found
+    assert "date_add takes a date" in found[0]
+    assert "at = TRUE" in found[1]
+    assert "column 'y' is unknown" in found[2]
+    assert "column 'nothing' is unknown" in found[3]
+    assert "column 'w' is unknown" in found[4]
+
+
+def test_what_spark_refuses_is_not_computed_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "pipelines"
+    folder.mkdir(parents=True)
+    view = "  v: {{kind: sql, incremental: preferred, sql: SELECT o.id FROM {}}}\n"
+    apart = "orders o JOIN people p ON o.k < p.k"
+    (folder / "shop.yaml").write_text(HEAD + SOURCES + view.format(apart))
+    assert "a join without an equality" in load(tmp_path / "config").graph.table("v").spec.caution
+    (folder / "shop.yaml").write_text(HEAD + SOURCES + view.format("orders o WHERE o.at = true"))
+    with pytest.raises(ConfigError, match="can't be compared with BOOLEAN"):
+        load(tmp_path / "config")
+
+
 def test_a_view_over_a_query_and_a_query_over_views_resolve(tmp_path: Path) -> None:
     chain = {"a": "SELECT id, v FROM orders WHERE v > 0", "b": "SELECT count(*) AS n FROM a"}
     assert not problems_of(chain, tmp_path)

@@ -193,6 +193,14 @@ def _filter(tree: exp.Filter) -> expression_tree.ExpressionNode:
     return replace(call, where=_read(tree.expression.this))
 
 
+def _ignoring_nulls(tree: exp.IgnoreNulls) -> expression_tree.ExpressionNode:
+    """Return `first(x) IGNORE NULLS` as `first(x, true)`, the form that plans have."""
+    call = _read(tree.this)
+    assert isinstance(call, expression_tree.FunctionCall)
+    yes = expression_tree.Literal(True, T.BooleanType())
+    return replace(call, arguments=(*call.arguments, yes))
+
+
 def _call(tree: exp.Anonymous) -> expression_tree.ExpressionNode:
     arguments, name = tree.expressions, tree.name.lower()
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
@@ -330,6 +338,7 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.Expression
     exp.Is: ("this expression", _is),
     exp.Window: ("this partition_by order spec over", _window),
     exp.Filter: ("this expression", _filter),
+    exp.IgnoreNulls: ("this", _ignoring_nulls),
     exp.Lambda: (
         "this expressions",
         lambda t: expression_tree.Lambda(tuple(p.name for p in t.expressions), _read(t.this)),

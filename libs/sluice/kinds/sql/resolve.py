@@ -1,5 +1,6 @@
 """Resolution of views in SQL: the query's chain of views, each resolved by its own kind."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -14,13 +15,15 @@ from sluice.declare.table import Table
 from sluice.declare.text.document import Where
 from sluice.declare.text.mistakes import explain
 from sluice.kinds.sql.planning.block import Queries
-from sluice.kinds.sql.relations.chain import Chain
+from sluice.kinds.sql.reading.trees import line_of, sql
+from sluice.kinds.sql.relations.chain import Chain, Written
 from sluice.kinds.sql.relations.sources import QueryRows, TableRows, ViewFields
 from sluice.kinds.sql.relations.unique import Uniqueness, of_table
 from sluice.kinds.sql.rewriting import pivot
 from sluice.kinds.sql.spec import Sql
 from sluice.language.names import check_name, unknown
 from sluice.language.typed.inference import ColumnTypes
+from sluice.language.typed.rules import RefusedBySpark
 from sluice.language.typed.types import inner_types
 
 Tables = Mapping[str, Table]
@@ -31,23 +34,53 @@ NTH = "_sluice_nth"  # number of a row among equal ones
 
 @dataclass
 class _Noted:
-    """Report that keeps the mistakes of a chain's parts, which users don't see."""
+    """Report that keeps the mistakes of a chain's parts, in the query's words and by its lines.
 
+    `tree`: the query; `written`: what it says in place of a part's expressions. `impossible`: the
+    mistakes for which Spark can't compute the whole query either.
+    """
+
+    tree: exp.Query
+    written: Mapping[str, Written] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    impossible: list[str] = field(default_factory=list)
 
-    def add(self, _: Where, message: str) -> None:
+    def add(self, _: Where, problem: str) -> None:
+        """Note a mistake of a part."""
+        message, line = problem, 0
+        for text, (said, of) in sorted(self.written.items(), key=lambda item: -len(item[0])):
+            known = re.compile(rf"(?<![\w.]){re.escape(text)}(?![\w.(])")
+            if known.search(message):
+                message, line = said.join(known.split(message)), line or of
+        message = message.replace("OVER (w ", "OVER (… ")
+        if line := line or self._line_of(message):
+            message = f"line {line}: {message}"
+        self.keep(message)
+        if isinstance(problem, RefusedBySpark) and message not in self.impossible:
+            self.impossible.append(message)
+
+    def keep(self, message: str) -> None:
+        """Note a mistake once."""
         if message not in self.problems:
             self.problems.append(message)
+
+    def _line_of(self, message: str) -> int:
+        """Return the line of the longest expression that the message shows; 0 for none."""
+        plain = self.tree.copy()
+        for column in plain.find_all(exp.Column):
+            column.set("table", None)
+        nodes = plain.find_all(exp.Func, exp.Binary, exp.Unary, exp.Case)
+        shown = {text: line_of(node) for node in nodes if (text := sql(node)) in message}
+        return shown[max(shown, key=len)] if shown else 0
 
 
 def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table | None:
     """Return the last table of the chain, under the view's name; `parts` are all of them.
 
     An unsupported query is a mistake or, if `incremental` is only preferred, a table computed
-    whole.
+    whole. The table of a mistaken query has its names, so that views over it are checked as well.
     """
     tables = {table.id: table for table in inputs.values()}
-    noted = _Noted()
     try:
         columns = {table_id: table.columns for table_id, table in tables.items()}
         tree = spec.query.qualified(columns)
@@ -55,20 +88,23 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
         names = _names(tree)
     except ValueError as error:
         mistakes.add(("sql",), str(error))
-        return None
-    chain = _chain(spec, tree, tables, noted)
+        named = tuple(spec.query.tree.named_selects)
+        return None if "*" in named else _whole(spec, named, tables)
+    noted = _Noted(tree)
+    chain = _chain(spec, tree.copy(), tables, noted)
+    noted.written = chain.written
     parts = _parts(spec, chain, tables, noted)
-    if noted.problems and spec.incremental == "preferred":
+    if noted.problems and spec.incremental == "preferred" and not noted.impossible:
         if spec.key:
             mistakes.add(
                 ("key",), f"a query that is computed whole has no key: {noted.problems[0]}"
             )
         return _whole(spec.model_copy(update={"refusal": noted.problems[0]}), names, tables)
-    for problem in noted.problems:
+    for problem in noted.impossible if spec.incremental == "preferred" else noted.problems:
         mistakes.add(("sql",), problem)
     last = parts.get(f"{spec.pipeline}.{spec.name}")
     if last is None:
-        return None
+        return _whole(spec, names, tables)
     shown = {n: last.columns[n] for n in names} if {*names} == {*last.columns} else last.columns
     key = _key(spec, shown, chain.uniqueness[spec.name], mistakes) or last.key
     return replace(last, columns=shown, key=key, inputs=tuple(tables), parts=tuple(parts.values()))
@@ -141,7 +177,7 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
     try:
         chain.end(Queries(chain, rows).query(tree))
     except ValueError as error:
-        noted.add((), str(error))
+        noted.keep(str(error))
         return Chain(spec.name)
     return chain
 

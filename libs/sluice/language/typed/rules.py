@@ -32,12 +32,19 @@ from sluice.language.typed.operands import (
 from sluice.language.typed.signatures import COMPARING, ONE_TYPE, SIGNATURES
 
 
+class RefusedBySpark(str):
+    """A problem that Spark has as well, so it can't compute the whole query either."""
+
+    __slots__ = ()
+
+
 def problems(
     expression: Expression, columns: ColumnTypes, joined: Mapping[str, ColumnTypes]
 ) -> Iterator[str]:
-    """Yield each problem once that makes Spark refuse a checked expression over these columns."""
+    """Yield each problem of a checked expression over these columns once."""
     tree = syntax.parse(expression.sql)
-    yield from dict.fromkeys(_Rules(TreeTypes(tree, columns, joined)).of(tree))
+    for problem in dict.fromkeys(_Rules(TreeTypes(tree, columns, joined)).of(tree)):
+        yield problem if problem.endswith(syntax.CLOCK) else RefusedBySpark(problem)
 
 
 def aggregate_problem(aggregate: Aggregate, columns: ColumnTypes) -> str:

@@ -12,6 +12,16 @@ REFUSED = {
     "SELECT last_value(v) OVER (PARTITION BY g ORDER BY k) AS l FROM orders": "rows that tie",
     "SELECT last(v) OVER (PARTITION BY g ORDER BY k) AS l FROM orders": "rows that tie",
     "SELECT first_value(v) IGNORE NULLS OVER (ORDER BY k) AS l FROM orders": "rows that tie",
+    "SELECT first_value(v, true) OVER (ORDER BY k) AS l FROM orders": "rows that tie",
+    "SELECT id,\n  rank(v) OVER (ORDER BY id) AS l FROM orders": (
+        "line 2: 'RANK(v) OVER (ORDER BY id)': rank takes no argument"
+    ),
+    "SELECT id,\n  avg(x) OVER (ORDER BY eid) AS l FROM events": (
+        "line 2: AVG(x) of DOUBLE depends on the order of ties; write OVER (… ROWS UNBOUNDED"
+    ),
+    "SELECT k,\n  sum(g) AS l FROM orders GROUP BY k": "line 2: 'SUM(g)': sum takes a number",
+    "SELECT g, last(v, true) AS l FROM orders GROUP BY g": "last depends on the order of the rows",
+    "SELECT g, sum(v) IGNORE NULLS AS s FROM orders GROUP BY g": "sum has no IGNORE NULLS",
 }
 
 

@@ -9,6 +9,12 @@ REFUSED = {
     "SELECT o.id\nFROM orders o\nJOIN people p ON o.k <=> p.k": "line 3: `<=>` alone can't be",
     "SELECT id, n\nFROM orders, people": "line 2: a join without an equality",
     "SELECT o.id\nFROM orders o JOIN people p ON o.k < p.k": "line 2: a join without an equality",
+    "SELECT o.id\nFROM orders o\nJOIN (SELECT pid, w AS k FROM people) p USING (k)": (
+        "line 3: 'o.k' is INT and 'p.k' is STRING, which are not the same values"
+    ),
+    "SELECT o.id\nFROM orders o\nJOIN people p\nON o.k = p.w": (
+        "line 4: 'o.k' is INT and 'p.w' is STRING"
+    ),
     "SELECT id FROM orders LIMIT 3": "LIMIT without ORDER BY takes arbitrary rows",
     "SELECT id FROM orders ORDER BY id OFFSET 3": "OFFSET without LIMIT",
     "SELECT id AS a, v AS a FROM orders": "two columns have the same name",

@@ -49,6 +49,8 @@ def _of_same(tree: Tree, same: Collection[str]) -> Tree:
     for call in [n for n in found.walk(prune=is_query) if _takes_any(n)]:
         if {key_of(column) for column in columns_in(call)} <= {*same}:
             call.set("this", "max")
+            if isinstance(call.parent, exp.IgnoreNulls):
+                call.parent.replace(call)
         elif call.name.lower() == "any_value":
             what = f"{sql(call)} returns an arbitrary one of several values"
             raise Refused(call, f"{what}: write min(x), or group by its columns as well")
@@ -165,8 +167,9 @@ class GroupedNames:
         if isinstance(tree, exp.Column):
             return self._column(tree)
         copied = tree.copy()
-        for child in list(copied.iter_expressions()):
-            child.replace(self.placed(child))
+        inside = [*copied.iter_expressions()]
+        for child, copy in zip(tree.iter_expressions(), inside, strict=True):
+            copy.replace(self.placed(child))
         return copied
 
     def _column(self, column: exp.Column) -> Tree:

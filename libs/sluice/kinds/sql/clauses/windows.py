@@ -51,7 +51,9 @@ def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) ->
     ends_at_ties = not chain.known_of(stored).are_unique_by(_sorted_by(windows[0]))
     for text, window in mine.items():
         places[text] = f"_w{chain.number()}"
-        calls[places[text]] = _call(stored.resolved(window), ends_at_ties=ends_at_ties)
+        call = _call(stored.resolved(window), ends_at_ties=ends_at_ties)
+        calls[places[text]] = call
+        chain.note(call, window)
     first = stored.resolved(next(iter(mine.values())))
     order = first.args.get("order")
     source = WindowedRows(

@@ -128,6 +128,9 @@ class JoinedSources:
         right = self._side(other, wanted, type_, "r")
         columns = {**_of(left, "l"), **_of(right, "r")}
         both = [(of_side(left.resolved(a), "l"), of_side(right.resolved(b), "r")) for a, b in pairs]
+        for sides, written in zip(both, pairs, strict=True):
+            for side, said in zip(sides, written, strict=True):
+                self.planner.chain.note(side, said)
         on_both = [pair for pair in both if all(side.find(exp.Column) for side in pair)]
         fixed = [exp.EQ(this=a, expression=b) for a, b in both if (a, b) not in on_both]
         if not on_both and not is_one_row:

@@ -14,7 +14,13 @@ from sluice.kinds.sql.planning.joined_sources import (
     prefixed,
 )
 from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.reading.trees import Refused, columns_in, conjuncts, is_true
+from sluice.kinds.sql.reading.trees import (
+    Refused,
+    columns_in,
+    conjuncts,
+    is_true,
+    line_of,
+)
 from sluice.kinds.sql.relations.sources import AnyRows, QueryRows, TableRows
 from sluice.kinds.sql.rewriting import correlated
 from sluice.language.syntax import Tree
@@ -137,6 +143,8 @@ class _Join:
             words = " ".join(word for word in (join.method.upper(), name, "JOIN") if word)
             raise Refused(join, f"{words} can't be maintained incrementally")
         on = conjuncts(join.args.get("on"))
+        for column in (c for condition in on for c in columns_in(condition) if not line_of(c)):
+            column.meta["line"] = line_of(join)  # USING, whose columns have no place of their own
         if isinstance(join.this, exp.Lateral):
             on = [condition for condition in on if not is_true(condition)]
             if on or name not in ("", "INNER", "CROSS", "LEFT"):

@@ -22,8 +22,8 @@ def is_query(node: Tree) -> bool:
 
 def is_aggregate(node: Tree) -> bool:
     """True for the call of an aggregate, with its FILTER."""
-    if isinstance(node, exp.Filter):
-        return is_aggregate(node.this)
+    if isinstance(node, CALLED_WITH):
+        return not isinstance(node.parent, exp.Window) and is_aggregate(node.this)
     if isinstance(_window_of(node), exp.Window):
         return False
     return (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES) or isinstance(

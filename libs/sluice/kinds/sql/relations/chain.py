@@ -5,7 +5,14 @@ from itertools import count
 
 from sqlglot import exp
 
-from sluice.kinds.sql.reading.trees import columns_in, free_name, key_of, substituted
+from sluice.kinds.sql.reading.trees import (
+    columns_in,
+    free_name,
+    key_of,
+    line_of,
+    sql,
+    substituted,
+)
 from sluice.kinds.sql.relations.sources import (
     AnyRows,
     ColumnTrees,
@@ -20,22 +27,30 @@ from sluice.kinds.sql.relations.unique import Uniqueness, uniqueness_of
 from sluice.language.internal import internal
 from sluice.language.syntax import Tree
 
+Written = tuple[str, int]  # an expression, and its line in the query, 0 if it isn't known
+
 
 class Chain:
     """Declarations of views, by name: `<view>__1` and so on, the view itself last.
 
-    `uniqueness`: what is known about the rows of each, and about their inputs.
+    `uniqueness`: what is known about the rows of each, and about their inputs. `written`: what
+    the query says in place of a part's expression, for messages about it.
     """
 
     def __init__(self, view: str, uniqueness: Mapping[str, Uniqueness] | None = None) -> None:
         self.view = view
         self.views: dict[str, ViewFields] = {}
         self.uniqueness = dict(uniqueness or {})
+        self.written: dict[str, Written] = {}
         self._numbers = count()
 
     def number(self) -> int:
         """Return the next unused number."""
         return next(self._numbers)
+
+    def note(self, expression: Tree, written: Tree) -> None:
+        """Note what the query says in place of a part's expression."""
+        self.written[sql(expression)] = (sql(written), line_of(written))
 
     def end(self, relation: AnyRows) -> None:
         """Add the view itself: exactly the relation's columns."""
