@@ -122,6 +122,23 @@ def test_a_key_that_dbt_tests_is_the_sources_and_makes_a_seed_a_dimension(tmp_pa
     assert "key" not in found["sources"]["bands"]
 
 
+def test_a_column_that_can_not_be_declared_gets_a_name_everywhere(tmp_path: Path) -> None:
+    sql = 'select id, "_Status" as "_Status", ordered_at from "bakery"."raw"."orders"'
+    manifest = changed(tmp_path, stg_bakery__orders={"compiled_code": sql})
+    catalog = tmp_path / "target" / "catalog.json"
+    known = json.loads(catalog.read_text("utf-8"))
+    columns = known["sources"]["source.bakery.raw.orders"]["columns"]
+    columns["_Status"] = {**columns.pop("status"), "name": "_Status"}
+    catalog.write_text(json.dumps(known))
+    done(tmp_path, "import", "dbt", manifest, "--select", "stg_bakery__orders")
+    assert "no mistakes" in done(tmp_path, "validate")
+    found = declared(tmp_path)
+    orders = found["sources"]["raw_orders"]
+    assert orders["names"] == {"status_2": "_Status"}
+    assert "status_2 STRING" in str(orders["schema"])
+    assert "status_2 AS status_2" in str(found["views"]["stg_bakery_orders"]["sql"])
+
+
 def test_a_model_that_is_not_chosen_is_delivered_to_those_that_read_it(tmp_path: Path) -> None:
     said = imported(tmp_path, "--select", "customers")
     assert "orders: model main.orders, from landing/orders/" in said

@@ -18,7 +18,8 @@ ORDERS = PROJECT.nodes["model.bakery.orders"]
 
 def query(sql: str, dialect: str = "duckdb", node: DbtNode = ORDERS) -> TranslatedQuery:
     relations = Relations(replace(PROJECT, dialect=dialect))
-    return translated(replace(node, sql=sql), dialect, relations, NAMES, "bakery")
+    columns = {"_actionts": "actionts"}
+    return translated(replace(node, sql=sql), dialect, relations, NAMES, "bakery", columns)
 
 
 def text(sql: str, dialect: str = "duckdb") -> str:
@@ -42,6 +43,14 @@ def text(sql: str, dialect: str = "duckdb") -> str:
             "WITH payments AS ( SELECT * FROM bakery.payments ) SELECT id FROM payments",
         ),
         ("select id from raw.payments", "SELECT id FROM payments"),
+        (  # a column whose name can't be declared
+            'with c(_ActionTS) as (select "_ActionTS" from payments) select _actionts as b from c',
+            "WITH c(actionts) AS ( SELECT actionts FROM payments ) SELECT actionts AS b FROM c",
+        ),
+        (  # fields of a struct in a struct
+            "select p.a.b.c, orders.raw.x.y, raw.orders.z.y from raw.orders, payments p",
+            "SELECT p.a.b.c, orders.raw.x.y, orders.z.y FROM raw_orders AS orders, payments AS p",
+        ),
         ("select Id from RAW.Payments", "SELECT Id FROM payments"),
     ],
 )

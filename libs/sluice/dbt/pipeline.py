@@ -7,7 +7,7 @@ models that are not imported.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os.path import relpath
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from sluice.dbt.artifacts import DataTest, DbtNode, DbtProject
 from sluice.dbt.data_tests import ExpectationFields, expectation, key_of, orphans
 from sluice.dbt.import_report import ImportReport
 from sluice.dbt.queries import translated
-from sluice.dbt.table_names import Relations, clean, free, named
+from sluice.dbt.table_names import Relations, clean, column_names, free, named
 from sluice.dbt.warehouse_types import declared
 from sluice.declare.building import build, query_view, resolved_alone
 from sluice.declare.declaration_file import DeclarationFile, read_tables
@@ -27,7 +27,6 @@ from sluice.declare.table import Table
 from sluice.declare.text.document import VARIABLE, Document
 from sluice.declare.text.mistakes import Mistakes
 from sluice.errors import ConfigError
-from sluice.language.names import NAME
 from sluice.language.typed.types import GAP
 
 FIELDS = ("description", "kind", "incremental", "sql", "expect")
@@ -51,6 +50,7 @@ class Imported:
 
     def __post_init__(self) -> None:
         self._names = named(self.project.nodes)
+        self._columns_named = column_names(self.project.nodes)
         self._relations = Relations(self.project)
         self._tables: dict[str, Table] = {}
         self._declared: dict[
@@ -58,7 +58,8 @@ class Imported:
         ] = {}  # by node, also of what no kept view reads
         self._checks: dict[str, list[DataTest]] = defaultdict(list)
         for check in self.project.checks:
-            self._checks[check.node].append(check)
+            named_so = self._columns_named.get(check.column.lower(), check.column)
+            self._checks[check.node].append(replace(check, column=named_so))
 
     def add(self, models: Iterable[str]) -> None:
         """Add a view for each of these nodes, which come in order, and what the views read."""
@@ -95,7 +96,9 @@ class Imported:
         if not node.sql.strip():
             raise ValueError(NOT_COMPILED)
         name = self._names[node.id]
-        query = translated(node, self.project.dialect, self._relations, self._names, self.name)
+        query = translated(
+            node, self.project.dialect, self._relations, self._names, self.name, self._columns_named
+        )
         made = {read: self._delivered(self.project.nodes[read]) for read in query.reads}
         view: ExpectationFields = {**_described(node), **query_view(f"{query.text}\n")}
         unknown = [self._names[r] for r in query.reads if self._id(r) not in self._tables]
@@ -153,15 +156,21 @@ class Imported:
             "path": path,
             "format": "csv" if node.type == "seed" else "parquet",
             "schema": ", ".join(f"{c} {t}" for c, t in columns.items()) or GAP,
+            **({"names": names} if (names := self._named_otherwise(node)) else {}),
             **({"key": [key]} if key in columns else {}),
         }
         return ("dimensions" if file else "sources"), fields
 
     def _columns(self, node: DbtNode) -> dict[str, str]:
-        """Return the columns that can be declared, with Spark's types."""
+        """Return the columns as they are declared, with Spark's types."""
+        names, dialect = self._columns_named, self.project.dialect
         lower = ((name.lower(), type_) for name, type_ in node.columns.items())
-        dialect = self.project.dialect
-        return {name: declared(type_, dialect) for name, type_ in lower if NAME.fullmatch(name)}
+        return {names.get(name, name): declared(type_, dialect) for name, type_ in lower}
+
+    def _named_otherwise(self, node: DbtNode) -> dict[str, str]:
+        """Return the columns whose names can't be declared: name -> that in the files."""
+        found = ((self._columns_named.get(name.lower()), name) for name in node.columns)
+        return {name: written for name, written in found if name}
 
     def _declare(self, node: DbtNode, delivered: tuple[str, ExpectationFields]) -> None:
         section, fields = delivered

@@ -18,6 +18,12 @@ from sluice.declare.text.document import VARIABLE
 from sluice.language.syntax import without_tokens
 
 THIS = re.compile(r"\bthis\b")
+PLACES_OF_COLUMNS = {
+    (exp.Column, "this"),
+    (exp.Alias, "alias"),
+    (exp.TableAlias, "columns"),
+    (exp.Join, "using"),
+}
 READS_ITSELF = (
     "it reads its own table, because dbt compiled it for an incremental run; "
     "`dbt compile --full-refresh`, then import again"
@@ -34,10 +40,19 @@ class TranslatedQuery:
 
 
 def translated(
-    node: DbtNode, dialect: str, relations: Relations, names: Mapping[str, str], pipeline: str
+    node: DbtNode,
+    dialect: str,
+    relations: Relations,
+    names: Mapping[str, str],
+    pipeline: str,
+    columns: Mapping[str, str],
 ) -> TranslatedQuery:
-    """Return a model's query. Raises ValueError, in words, if it can't be read or translated."""
+    """Return a model's query. Raises ValueError, in words, if it can't be read or translated.
+
+    `names`: those of nodes in the pipeline; `columns`: those of columns that can't keep theirs.
+    """
     tree = _tree(node.sql, dialect)
+    _rename_columns(tree, columns)
     reads = _renamed(tree, node, relations, names, pipeline)
     cautions = (*_when_compiled(node), *unsure(tree, dialect))
     text = _spark(tree, dialect)
@@ -77,6 +92,7 @@ def _renamed(
     """Rename every stored table as in the pipeline; return their nodes."""
     shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     reads: dict[str, None] = {}
+    columns = [(column, _qualifiers(tree, column)) for column in tree.find_all(exp.Column)]
     for table in list(tree.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier):
             raise ValueError(f"it reads {table.sql()!r}, which is not a table")
@@ -91,10 +107,30 @@ def _renamed(
             raise ValueError(READS_ITSELF)
         reads[target] = None
         _name(table, names[target], pipeline if names[target] in shared else "")
-    for column in tree.find_all(exp.Column):
-        column.set("db", None)
-        column.set("catalog", None)
+    for column, names_in_full in columns:
+        for name in names_in_full:
+            column.set(name, None)
     return tuple(reads)
+
+
+def _qualifiers(tree: exp.Query, column: exp.Column) -> list[str]:
+    """Return the parts of `catalog.schema.table.column` before the table; a struct has none."""
+    given = [name for name in ("catalog", "db", "table") if column.args.get(name)]
+    parts = [column.args[name].name.lower() for name in given]
+    for table in tree.find_all(exp.Table):
+        own = [part.name.lower() for part in table.parts]
+        for size in range(2, len(own) + 1):
+            if parts[:size] == own[-size:]:
+                return given[: size - 1]
+    return []
+
+
+def _rename_columns(tree: exp.Query, names: Mapping[str, str]) -> None:
+    """Rename columns, and what the query itself calls so."""
+    for name in list(tree.find_all(exp.Identifier)):
+        is_column = (type(name.parent), name.arg_key) in PLACES_OF_COLUMNS
+        if is_column and (new := names.get(name.name.lower())):
+            name.replace(exp.to_identifier(new))
 
 
 def _name(table: exp.Table, name: str, pipeline: str) -> None:

@@ -1,4 +1,4 @@
-"""Names of a pipeline's tables for dbt's nodes, and the nodes that compiled SQL means.
+"""Names of a pipeline's tables and columns for dbt's, and the nodes that compiled SQL means.
 
 Names are assigned for the whole project, so a different selection doesn't change them. Models come
 first; a source or a seed whose name is taken gets the name of its source or schema as a prefix.
@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sluice.dbt.artifacts import DbtNode, DbtProject
-from sluice.language.names import LONGEST
+from sluice.language.names import LONGEST, NAME
 
 Parts = tuple[str, ...]
 
@@ -23,6 +23,15 @@ def named(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
     names: dict[str, str] = {}
     for node in sorted(nodes.values(), key=lambda n: (ranks.index(n.type), n.id)):
         names[node.id] = free(_candidates(node), names.values())
+    return names
+
+
+def column_names(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
+    """Return a name for each column that can't be declared as it is: lower case -> name."""
+    written = dict.fromkeys(name.lower() for node in nodes.values() for name in node.columns)
+    names: dict[str, str] = {}
+    for name in (name for name in written if not NAME.fullmatch(name)):
+        names[name] = free([clean(name)], {*written, *names.values()})
     return names
 
 
