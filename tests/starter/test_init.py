@@ -132,6 +132,77 @@ def test_a_column_whose_types_differ_by_file_is_text(
     assert declared(tmp_path, "landing")["sources"]["landing"]["schema"] == "id BIGINT, code STRING"
 
 
+def test_a_project_of_dirty_files_quarantines_the_bad_rows_and_keeps_the_good_ones(
+    tmp_path: Path, land: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"{n},{n % 9},2024-05-30 10:00:{n:02},ok" for n in range(40)]
+    rows[5] = "5,5,2024-02-30 10:00:00,ok"
+    rows[6] = "6,six,2024-05-30 10:00:06,ok"
+    rows[7] = "7,7,2024-05-30 10:00:07"
+    rows[8] = "8,8,2024-05-30 10:00:08,ok,more"
+    rows[9] = "9,9,30/05/2024 10:00,ok"
+    rows[11] = rows[10]
+    land("landing/orders/2024-05-30.csv", "\n".join(["id,n,at,state", *rows]) + "\n")
+    orders = tmp_path / "landing" / "orders" / "2024-05-30.csv"
+    orders.write_bytes(orders.read_bytes().replace(b"10:00:12,ok", b"10:00:12,\xe9"))
+    events = [{"id": n, "at": "2024-05-30T10:00:00Z", "n": n} for n in range(20)]
+    lines = [line(e) for e in events]
+    lines[3] = '{"id": 3, "at": \n'
+    lines[4] = line({**events[4], "n": "four"})
+    land("landing/events/2024-05-30.json", "".join(lines))
+    people = "".join(f"{n},p{n % 7}\n" for n in range(30))
+    land("landing/people.csv", f"person_id,name\n{people}3,again\n,nobody\n")
+    for name in ("empty.csv", "empty.json", "header.csv", "latin.csv", "broken.csv.gz"):
+        land(f"landing/{name}", "a,b\n" if name == "header.csv" else "")
+    (tmp_path / "landing" / "latin.csv").write_bytes(b"id,n\xe4me\n1,2\n")
+    (tmp_path / "landing" / "broken.csv.gz").write_bytes(b"no archive")
+    start(tmp_path, (), "{}")
+    (written,) = (tmp_path / "config" / "pipelines").iterdir()
+    text = written.read_text()
+    for said in (
+        "# 2 rows can't be read, such as row 9 of landing/orders/2024-05-30.csv, which has 3 fiel",
+        '# n: 1 of 38 values is no BIGINT, such as "six" in row 8',
+        '# at: 2 of 38 values are no TIMESTAMP, such as "2024-02-30 10:00:00" in row 7',
+        "# state: 1 of 38 values is not UTF-8, such as that in row 14",
+        "# key: [id]    # likely, but 1 row repeats another's, such as row 13",
+        "# 1 row can't be read, such as row 4 of landing/events/2024-05-30.json, which is no JSON",
+        '# n: 1 of 19 values is no BIGINT, such as "four" in row 5',
+        "key: [person_id]    # likely, but 2 rows repeat another's, such as row 32",
+        "# landing/empty.csv can't be read as csv: Empty CSV file",
+        "# landing/empty.json can't be read as json: no line is a JSON object",
+        "# landing/header.csv has no rows, so nothing shows the types of its columns",
+        "# landing/latin.csv can't be read as csv: 'utf-8' codec can't decode byte 0xe4",
+        "# landing/broken.csv.gz can't be read as csv: ",
+    ):
+        assert said in text, text
+    assert "n BIGINT, at TIMESTAMP, state STRING" in text
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
+    runner = CliRunner()
+    ran = runner.invoke(main, ["run", written.stem])
+    assert ran.exit_code == 0, ran.output
+    counts = {}
+    for table in ("orders", "events", "people"):
+        good, bad = (
+            runner.invoke(main, ["read", name, "--json"]).stdout.splitlines()
+            for name in (table, f"{table}__quarantine")
+        )
+        counts[table] = len(good), len(bad)
+    assert counts == {"orders": (34, 6), "events": (18, 2), "people": (30, 2)}
+
+
+def test_a_mostly_textual_column_of_json_stays_text_and_codes_with_zeros_do(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    rows = [{"id": n, "zip": f"{n}0000", "o": {"a": n}} for n in range(20)]
+    land("a.json", [*rows, {"id": 20, "zip": 5, "o": 7}])
+    codes = "".join(f"{n},0{n}\n" for n in range(19))
+    land("b.csv", f"id,code\n{codes}19,x\n")
+    found = declared(tmp_path, "a.json", "b.csv")["dimensions"]
+    assert found["a"]["schema"] == "id BIGINT, zip STRING, o STRING"
+    assert found["b"]["schema"] == "id BIGINT, code STRING"
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_a_file_with_two_columns_of_one_name_is_refused(
     land: Callable[[str, object], None], tmp_path: Path, name: str

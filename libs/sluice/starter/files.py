@@ -1,35 +1,32 @@
 """Data in the groups that become tables: files of the same columns in one place, Delta tables.
 
-A date in the name of a file, or of a folder above it, is the interval of the file. These files are
-one table, whose path has a placeholder there.
+Types are those of nearly all values; what is odd is noted, and left to quarantine. A date in the
+name of a file, or of a folder above it, is the interval of the file. These files are one table,
+whose path has a placeholder there.
 """
 
-import csv
-import io
-import json
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc
-import pyarrow.json as pj
 import pyarrow.parquet as pq
 from pyarrow.compute import is_in
 
 from sluice.errors import UsageError
 from sluice.starter import delta
 from sluice.starter.dates import as_regex, dated, day_of, schedule_of, without_dates
-from sluice.starter.padded import read_csv
+from sluice.starter.mostly import Place, narrow
 from sluice.starter.places import bare, format_of, listed, matches, shown_in, split
+from sluice.starter.reading import ReadFile, UnreadableFile, how_csv, naming, options_of, read
 from sluice.starter.valid_names import names
 
-SNIFFED = 64_000  # bytes, to find a separator
 NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
 
 
@@ -38,7 +35,8 @@ class FoundTable:
     """Data of one table. `path`: a pattern for all of its files, relative to the project.
 
     `format`: `delta` for a Delta table, whose folder is the path. `left_out`: columns of it that
-    nobody may declare.
+    nobody may declare. `misfits`: numbers of values that don't fit their column's type. `notes`:
+    what was odd. `place`: the words for the nth row.
     """
 
     name: str
@@ -48,6 +46,9 @@ class FoundTable:
     rows: pa.Table
     days: tuple[date, ...] = ()
     left_out: tuple[str, ...] = ()
+    misfits: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    place: Place = field(default=lambda nth: f"row {nth + 1:,}", compare=False)
 
     @property
     def is_followed(self) -> bool:
@@ -71,28 +72,40 @@ def find(patterns: Iterable[str], folder: Path) -> list[FoundTable]:
     there = {pattern: matches(pattern, folder) for pattern in places}
     followed = delta.folders(place for several in there.values() for place in several)
     every = listed(there, followed)
+    unread = dict[Path, UsageError]()
     for file in every:
         place = dated(shown_in(file.parent, folder))
         kind = schedule_of(dated(shown_in(file, folder)))
-        groups.setdefault((place, kind, format_of(file), _columns(file)), []).append(file)
+        try:
+            groups.setdefault((place, kind, format_of(file), _columns(file)), []).append(file)
+        except UnreadableFile as error:
+            unread[file] = error
     found: dict[str, FoundTable] = {}
     shown = [*addresses, *(shown_in(place, folder) for place in followed)]
     tables = list(map(_followed, (*addresses, *map(str, followed)), shown))
     for files in groups.values():
-        others = [shown_in(file, folder) for file in every if file not in files]
-        tables.append(_found(files, folder, others))
+        others = [shown_in(f, folder) for f in every if f not in files and f not in unread]
+        try:
+            tables.append(_found(files, folder, others))
+        except UnreadableFile as error:
+            unread[files[0]] = error
+    if unread and not tables:
+        raise next(iter(unread.values()))
     for table in tables:
         name = next(n for n in _names(table.path) if n not in found)
         found[name] = replace(table, name=name)
+    left_out = [e.message.replace(str(f), shown_in(f, folder)) for f, e in unread.items()]
+    first = next(iter(found))  # names the files that are of no table
+    found[first] = replace(found[first], notes=(*left_out, *found[first].notes))
     return list(found.values())
 
 
 def _columns(file: Path) -> tuple[str, ...]:
     """Return what files of one table have in common; JSON lines need not have every field."""
-    with _naming(file):
+    with naming(file):
         match format_of(file):
             case "csv":
-                how = _how_csv(_options(file))
+                how = how_csv(options_of(file))
                 return _once(pc.open_csv(file, **how).schema.names, file)
             case "parquet":
                 return _once(pq.read_schema(file).names, file)
@@ -115,23 +128,62 @@ def _followed(uri: str, path: str) -> FoundTable:
 
 
 def _found(files: list[Path], folder: Path, others: list[str]) -> FoundTable:
-    options, format_ = _options(files[0]), format_of(files[0])
-    rows = _together(files, options)
-    if format_ == "csv" and (null := _null(rows)):
-        other = _together(files, {**options, "nullValue": null})
-        if other.schema != rows.schema:
-            rows, options = other, {**options, "nullValue": null}
+    options, format_ = options_of(files[0]), format_of(files[0])
+    found, null = _together(files, options, folder)
+    if not found.rows.num_rows:
+        raise UnreadableFile(f"{files[0]} has no rows, so nothing shows the types of its columns")
+    if format_ == "csv" and null:
+        other, _ = _together(files, {**options, "nullValue": null}, folder)
+        if (other.rows.schema, other.misfits) != (found.rows.schema, found.misfits):
+            found, options = other, {**options, "nullValue": null}
     shown = [shown_in(file, folder) for file in files]
     days = tuple(sorted({day for one in shown if (day := day_of(one))}))
     path = _path(shown, others, is_dated=len(days) > 0)
-    return FoundTable("", path, format_, options, rows, days)
+    return replace(found, path=path, format=format_, options=options, days=days)
 
 
-def _together(files: list[Path], options: Mapping[str, str]) -> pa.Table:
-    """Return the files' rows; a column whose types have nothing in common is text."""
-    tables = [_read(file, options) for file in files]
+def _together(
+    files: list[Path], options: Mapping[str, str], folder: Path
+) -> tuple[FoundTable, str]:
+    """Return the files' rows, and the text that seems to mean null.
+
+    A column whose types have nothing in common is text at first.
+    """
+    read_files, notes = dict[str, ReadFile](), list[str]()
+    for file in files:
+        try:
+            read_files[shown_in(file, folder)] = read(file, options)
+        except UnreadableFile as error:
+            notes.append(error.message.replace(str(file), shown_in(file, folder)))
+            if len(notes) == len(files):
+                raise
+    tables = [one.rows for one in read_files.values()]
     mixed = {name for table in tables for name in table.column_names if _is_mixed(name, tables)}
-    return pa.concat_tables([_as_text(t, mixed) for t in tables], promote_options="permissive")
+    mixed |= {name for one in read_files.values() for name in one.mixed}
+    rows = pa.concat_tables([_as_text(t, mixed) for t in tables], promote_options="permissive")
+    ends = list(accumulate(len(one.numbers) for one in read_files.values()))
+
+    def place(nth: int) -> str:
+        name, of = list(read_files.items())[file := bisect(ends, nth)]
+        number = of.numbers[nth - (ends[file - 1] if file else 0)]
+        return f"row {number:,} of {name}" if len(files) > 1 else f"row {number:,}"
+
+    texts = () if format_of(files[0]) == "csv" else {*rows.column_names} - mixed
+    narrowed = narrow(rows, place, texts)
+    several = sorted(n for n in mixed if pa.types.is_string(narrowed.rows.schema.field(n).type))
+    notes += [*_broken(read_files), *narrowed.notes]
+    notes += [f"{name}: a text, since its values have several types" for name in several]
+
+    found = FoundTable("", "", "", {}, narrowed.rows, (), (), narrowed.misfits, tuple(notes), place)
+    return found, _null(rows)
+
+
+def _broken(files: Mapping[str, ReadFile]) -> Iterator[str]:
+    """Yield a note on the rows that can't be read."""
+    if some := [(name, *one) for name, file in files.items() for one in file.broken.items()]:
+        name, number, why = some[0]
+        rows = "1 row" if len(some) == 1 else f"{len(some):,} rows"
+        yield f"{rows} can't be read, such as row {number:,} of {name}, which {why}"
 
 
 def _is_mixed(name: str, tables: list[pa.Table]) -> bool:
@@ -149,74 +201,6 @@ def _as_text(rows: pa.Table, names: Iterable[str]) -> pa.Table:
             texts = pa.array([None if v is None else str(v) for v in rows[name].to_pylist()])
             rows = rows.set_column(nth, name, texts.cast(pa.string()))
     return rows
-
-
-def _read(file: Path, options: Mapping[str, str]) -> pa.Table:
-    with _naming(file):
-        match format_of(file):
-            case "csv":
-                return read_csv(file, **_how_csv(options))
-            case "parquet":
-                return pq.read_table(file)
-        return _timed(pj.read_json(_lines(file) if options else file))
-
-
-def _lines(file: Path) -> io.BytesIO:
-    """Return the objects of an array as lines of JSON. Raises ArrowInvalid for anything else."""
-    with pa.input_stream(file, compression="detect") as stream:
-        try:
-            found = json.loads(stream.read())
-        except ValueError as error:
-            raise pa.ArrowInvalid(str(error)) from None
-    return io.BytesIO("".join(f"{json.dumps(one)}\n" for one in found).encode())
-
-
-def _timed(rows: pa.Table) -> pa.Table:
-    """Return rows with texts converted to times, if all texts of a column are times."""
-    for nth, field in enumerate(rows.schema):
-        for zone in (None, "UTC") if pa.types.is_string(field.type) else ():
-            column = rows[field.name]
-            with suppress(pa.ArrowInvalid):
-                times = column.cast(pa.timestamp("us", zone))
-                if times.null_count < len(times):
-                    rows = rows.set_column(nth, field.name, times)
-    return rows
-
-
-@contextmanager
-def _naming(file: Path) -> Iterator[None]:
-    """Raise UsageError, which names the file, for one that can't be read."""
-    try:
-        yield
-    except (pa.ArrowInvalid, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise UsageError(f"{file} can't be read as {format_of(file)}: {first}") from error
-
-
-def _how_csv(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return PyArrow's words for the options of Spark's reader."""
-    nulls = ["", *([options["nullValue"]] if "nullValue" in options else [])]
-    return {
-        "parse_options": pc.ParseOptions(
-            delimiter=options.get("sep", ","), newlines_in_values=True
-        ),
-        "convert_options": pc.ConvertOptions(null_values=nulls, strings_can_be_null=True),
-    }
-
-
-def _options(file: Path) -> Mapping[str, str]:
-    """Return the options of Spark's reader, by the file's first lines."""
-    if format_of(file) == "parquet":
-        return {}
-    with pa.input_stream(file, compression="detect") as stream:
-        head = stream.read(SNIFFED).decode("utf-8", "replace").splitlines()[:20]
-    if format_of(file) == "json":
-        return {"multiLine": "true"} if "".join(head).lstrip("\ufeff ").startswith("[") else {}
-    try:
-        sep = csv.Sniffer().sniff("\n".join(head), delimiters=",;\t|").delimiter
-    except csv.Error:  # a single column
-        sep = ","
-    return {} if sep == "," else {"sep": sep}
 
 
 def _null(rows: pa.Table) -> str:

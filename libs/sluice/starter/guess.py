@@ -1,6 +1,6 @@
-"""Guess a table from its data: types of columns, a time, a key that holds in every row."""
+"""Guess a table from its data: types of columns, a time, a key that holds in nearly every row."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from sluice.errors import UsageError
 from sluice.language.names import listing
 from sluice.starter.files import FoundTable
+from sluice.starter.mostly import NEARLY
 from sluice.starter.valid_names import columns_of
 
 MOST_COLUMNS_OF_A_KEY = 3
@@ -42,6 +43,8 @@ PLAIN: Mapping[pa.DataType, str] = {
 class Guess:
     """A table as the data suggests it; without a `time` and without days, it is a dimension.
 
+    `repeats`: rows whose key another row has already, if it is only likely; `repeat`: one of them.
+
     `columns`: name -> Spark's type, of those that can be declared. `names`: the columns' names in
     the files, if they differ.
     """
@@ -53,6 +56,8 @@ class Guess:
     key: tuple[str, ...]
     first: date | None
     last: date | None
+    repeats: int = 0
+    repeat: str = ""
 
     @property
     def is_source(self) -> bool:
@@ -60,7 +65,7 @@ class Guess:
 
 
 def guess(found: FoundTable) -> Guess:
-    """Return what these files' rows suggest; a key is one only if it distinguishes all rows.
+    """Return what the rows suggest; a key distinguishes all rows, or one column nearly all.
 
     Raises UsageError if no column can be declared.
     """
@@ -74,9 +79,19 @@ def guess(found: FoundTable) -> Guess:
     rows = found.rows.select(list(theirs.values())).rename_columns(list(theirs))
     columns = {field.name: _type(field.type) for field in rows.schema}
     names = {own: name for own, name in theirs.items() if own != name}
-    time = next(_times(rows, columns), "")
+    misfits = {own: found.misfits.get(name, 0) for own, name in theirs.items()}
+    whole = [c for c in columns if rows.num_rows and rows[c].null_count <= misfits[c]]
+    time = next(_times(rows, columns, whole), "")
     first, last = (None, None) if found.is_followed else _span(found.days, rows, time)
-    return Guess(found, columns, names, time, _key(rows, columns), first, last)
+    few = (1 - NEARLY) * rows.num_rows
+    able = [c for c in columns if _can_be_key(columns[c]) and rows[c].null_count <= few]
+    able.sort(key=lambda c: not c.endswith("id"))
+    key = _key(rows, [c for c in able if c in whole][:MOST_TRIED])
+    repeats = _repeats(rows, able[0]) if able and len(key) != 1 else []
+    if 0 < len(repeats) <= few:
+        repeat = found.place(repeats[0])
+        return Guess(found, columns, names, time, (able[0],), first, last, len(repeats), repeat)
+    return Guess(found, columns, names, time, key, first, last)
 
 
 def schedule(guesses: list[Guess]) -> str:
@@ -122,14 +137,10 @@ def _type(type_: pa.DataType) -> str:
     return PLAIN.get(type_, "STRING")
 
 
-def _times(rows: pa.Table, columns: Mapping[str, str]) -> Iterator[str]:
+def _times(rows: pa.Table, columns: Mapping[str, str], whole: Iterable[str]) -> Iterator[str]:
     """Yield the columns that every row has a time in, those with the most values first."""
-    whole = [c for c, t in columns.items() if t in ("TIMESTAMP", "DATE") and _is_whole(rows, c)]
-    yield from sorted(whole, key=lambda c: -pc.count_distinct(rows[c]).as_py())
-
-
-def _is_whole(rows: pa.Table, column: str) -> bool:
-    return bool(rows.num_rows) and not rows[column].null_count
+    times = [c for c in whole if columns[c] in ("TIMESTAMP", "DATE")]
+    yield from sorted(times, key=lambda c: -pc.count_distinct(rows[c]).as_py())
 
 
 def _span(days: Sequence[date], rows: pa.Table, time: str) -> tuple[date | None, date | None]:
@@ -141,15 +152,24 @@ def _span(days: Sequence[date], rows: pa.Table, time: str) -> tuple[date | None,
     return ends["min"].date(), ends["max"].date()
 
 
-def _key(rows: pa.Table, columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the smallest set of columns that distinguishes all rows and is never null."""
-    able = [c for c, t in columns.items() if _can_be_key(t) and _is_whole(rows, c)][:MOST_TRIED]
-    able.sort(key=lambda c: not c.endswith("id"))
+def _key(rows: pa.Table, able: Sequence[str]) -> tuple[str, ...]:
+    """Return the smallest set of columns that distinguishes all rows that have values there."""
     for size in range(1, MOST_COLUMNS_OF_A_KEY + 1):
         for some in combinations(able, size):
-            if rows.group_by(list(some)).aggregate([]).num_rows == rows.num_rows:
+            had = rows.select(list(some)).drop_null()
+            if had.group_by(list(some)).aggregate([]).num_rows == had.num_rows > 0:
                 return some
     return ()
+
+
+def _repeats(rows: pa.Table, column: str) -> list[int]:
+    """Return the numbers of rows that have no value in the column, or one of an earlier row."""
+    seen, found = {None}, list[int]()
+    for nth, value in enumerate(rows[column].to_pylist()):
+        if value in seen:
+            found.append(nth)
+        seen.add(value)
+    return found
 
 
 def _can_be_key(type_: str) -> bool:

@@ -172,12 +172,28 @@ def _indented(fields: list[str]) -> list[str]:
 
 def _source(table: Guess) -> list[str]:
     time = [f"time: {table.time}"] if table.time else []
-    key = [f"# key: [{', '.join(table.key)}]    # unique in every row"] if table.key else []
-    return [*_files(table.found), *_schema(table), *time, *key]
+    why = _repeated(table) or "unique in every row"
+    key = [f"# key: [{', '.join(table.key)}]    # {why}"] if table.key else []
+    return [*_files(table.found), *_schema(table), *_odd(table), *time, *key]
 
 
 def _dimension(table: Guess) -> list[str]:
-    return [*_files(table.found), *_schema(table), f"key: [{', '.join(table.key)}]"]
+    why = f"    # {_repeated(table)}" if table.repeats else ""
+    key = f"key: [{', '.join(table.key)}]{why}"
+    return [*_files(table.found), *_schema(table), *_odd(table), key]
+
+
+def _repeated(table: Guess) -> str:
+    """Return the rows that a likely key does not distinguish, in words."""
+    if not table.repeats:
+        return ""
+    rows = "1 row repeats" if table.repeats == 1 else f"{table.repeats:,} rows repeat"
+    return f"likely, but {rows} another's, such as {table.repeat}"
+
+
+def _odd(table: Guess) -> list[str]:
+    """Return comments on rows, values and files that differ from the rest."""
+    return [f"# {' '.join(note.split())}" for note in table.found.notes]
 
 
 def _files(found: FoundTable) -> list[str]:
