@@ -1,21 +1,20 @@
 """Command `forget`: remove a subject from a source, from its views and from every file."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import asdict, fields
+from typing import Any
 
 import click
 
 from sluice.declare.project import load
-from sluice.declare.table import Table
 from sluice.errors import ExitCode, UsageError
-from sluice.operate.erasure.forget import Receipt
-from sluice.operate.erasure.forget import forget as forget_subject
+from sluice.operate.erasure.forget import forget as forget_subjects
+from sluice.operate.erasure.forget import sources_with
 from sluice.operate.erasure.forgetting import Done
-from sluice.operate.erasure.subject import Asked, by_condition, by_key
+from sluice.operate.erasure.receipt import ForgottenIn, Receipt
+from sluice.operate.erasure.subject import Asked
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, counted, print_table, write_json
+from sluice.terminal.output import Format, counted, print_table, to_json, write_json
 
 WARNING = (
     "warning: the past of the tables above was removed: earlier versions and feeds can't be read, "
@@ -28,16 +27,27 @@ IN_VERSIONS = (
 )
 
 
+MOST_SHOWN = 10  # subjects of a source; `--json` has all
+
+
 @click.command()
-@click.argument("source")
+@click.argument("source", required=False)
 @click.option(
     "--key", "key", multiple=True, metavar="VALUE", help="Value of each key column, in order."
 )
 @click.option("--where", metavar="CONDITION", help="Condition for its rows: household_id = 2115.")
+@click.option(
+    "--all", "everywhere", is_flag=True, help="In all sources that have the condition's columns."
+)
 @format_option
 @config_option
 def forget(
-    source: str, key: tuple[str, ...], where: str | None, format_: Format, config: str
+    source: str | None,
+    key: tuple[str, ...],
+    where: str | None,
+    everywhere: bool,
+    format_: Format,
+    config: str,
 ) -> None:
     """Remove a subject's rows from SOURCE, its views, their history and every file of the lake.
 
@@ -45,24 +55,21 @@ def forget(
     delivered later go to quarantine without values. Landing files and topics are not touched.
     """
     project = load(config)
-    table = project.graph.table(source)
     if bool(key) == bool(where):
         raise UsageError("name the subject by --key, or its rows by --where")
-    asked = _asked(table, key, where)
-    receipt = with_spark(project.spark, lambda spark: forget_subject(spark, project, table, asked))
-    _show(receipt, format_)
+    if everywhere == bool(source) or (everywhere and key):
+        raise UsageError("name a source, or give --where with --all for all that have its columns")
+    asked = Asked(key, where or "")
+    chosen = [project.graph.table(source)] if source else sources_with(project, asked)
+    receipt = with_spark(
+        project.spark, lambda spark: forget_subjects(spark, project, chosen, asked)
+    )
+    _show(receipt, asked, format_)
     if not receipt.is_proven:
         raise click.exceptions.Exit(int(ExitCode.DIFFERENCES))
 
 
-def _asked(table: Table, key: Sequence[str], where: str | None) -> Asked:
-    words = json.dumps({"key": key, "where": where})
-    if where:
-        return Asked(words, lambda schema, uri: by_condition(table, schema, uri, where))
-    return Asked(words, lambda schema, _: by_key(table, schema, key))
-
-
-def _show(receipt: Receipt, format_: Format) -> None:
+def _show(receipt: Receipt, asked: Asked, format_: Format) -> None:
     searched = receipt.searched
     if format_ is not Format.TABLE:
         write_json(asdict(receipt) | {"is_proven": receipt.is_proven})
@@ -72,20 +79,35 @@ def _show(receipt: Receipt, format_: Format) -> None:
     how = "columns and texts" if searched.in_texts else "columns"
     looked = f"{counted(searched.files, 'file')} of {searched.bytes:,} bytes searched, {how}"
     click.echo(f"{looked}; id {receipt.id}")
-    click.echo(f"not touched: {receipt.outside}")
+    for one in receipt.forgotten:
+        click.echo(f"{one.source}: {_named(one)}; not touched: {one.outside}")
     click.echo(WARNING, err=True)
     if receipt.in_versions:
         click.echo(IN_VERSIONS, err=True)
     for place, count in sorted(receipt.elsewhere.items()):
-        found = f"warning: {place} names it, too ({counted(count, 'place')})"
-        click.echo(f"{found}, and has no rows of {receipt.source}", err=True)
+        found = f"warning: {place} has the same values in {counted(count, 'place')}"
+        click.echo(f"{found}, perhaps of somebody else", err=True)
     if receipt.is_proven:
-        click.echo(f"forgotten: no file of these tables names it, {receipt.ended_at:%FT%TZ}")
+        click.echo(f"forgotten: {_end(receipt)} names it, {receipt.ended_at:%FT%TZ}")
         return
     for place, count in sorted(receipt.left.items()):
         click.echo(f"still found: {place}, {counted(count, 'place')}", err=True)
-    click.echo(
-        "hint: forget it in the sources that have it, too; a file of a killed attempt is deleted "
-        "when it is a day old. Then run this again",
-        err=True,
-    )
+        click.echo(f"  hint: {receipt.remedies[place]}", err=True)
+    if any("--where" in remedy for remedy in receipt.remedies.values()):
+        command = f'sluice forget --where "{asked.where}" --all'
+        click.echo(f"hint: all at once: `{command}`", err=True)
+
+
+def _named(one: ForgottenIn) -> str:
+    """Return the subjects that went, the first of them by their values."""
+    shown = [_subject(subject) for subject in one.subjects[:MOST_SHOWN]]
+    more = len(one.subjects) - len(shown)
+    return "; ".join([*shown, *([f"and {more} more"] if more else [])])
+
+
+def _subject(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {to_json(value)}" for name, value in values.items())
+
+
+def _end(receipt: Receipt) -> str:
+    return "no file of these tables" if receipt.elsewhere else "no file of the lake"

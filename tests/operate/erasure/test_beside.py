@@ -20,7 +20,7 @@ from sluice.delta.writing.filing import Slice
 from sluice.limits import Limits
 from sluice.operate.erasure import forgetting
 from sluice.operate.erasure.forget import forget
-from sluice.operate.erasure.subject import Asked, by_condition
+from sluice.operate.erasure.subject import Asked
 from sluice.read.lake import open_lake
 from sluice.spark.session import Spark
 
@@ -88,10 +88,8 @@ def test_a_delivery_between_its_pieces_is_kept_and_they_go_on(
         return unmark(filing, slices)
 
     monkeypatch.setattr(forgetting, "unmark", beside)
-    asked = Asked(
-        "id = 471004711", lambda schema, uri: by_condition(visits, schema, uri, "id = 471004711")
-    )
-    assert forget(Spark(loaded.spark), loaded, visits, asked).is_proven
+    asked = Asked(where="id = 471004711")
+    assert forget(Spark(loaded.spark), loaded, [visits], asked).is_proven
     assert len(races) == 4
     assert not list(places(project, "471004711"))
     assert {471004712, 471004713, 99} == {
@@ -121,10 +119,8 @@ def test_a_delivery_while_rows_are_counted_keeps_its_note_and_counts(
         return found
 
     monkeypatch.setattr(forgetting, "rows_by", beside)
-    asked = Asked(
-        "id = 471004711", lambda schema, uri: by_condition(visits, schema, uri, "id = 471004711")
-    )
-    assert forget(Spark(loaded.spark), loaded, visits, asked).is_proven
+    asked = Asked(where="id = 471004711")
+    assert forget(Spark(loaded.spark), loaded, [visits], asked).is_proven
     noted = deliveries(layout(loaded).uri(visits.id, "intervals"))
     assert [d.rows_accepted for d in noted] == [4, 1, 4]
 

@@ -38,7 +38,7 @@ def test_a_column_and_its_value_name_a_subject(
     (tmp_path / "config/pipelines").mkdir(parents=True)
     (tmp_path / "config/pipelines/shop.yaml").write_text(PIPELINE)
     table = load(tmp_path / "config").graph.table("sales")
-    found = by_condition(table, SCHEMA, "no table is asked", text)
+    (found,) = by_condition(table, SCHEMA, "no table is asked", text)
     (row,) = found.subjects.to_pylist()
     assert {name: value if name == "id" else str(value) for name, value in row.items()} == named
     assert found.where is None

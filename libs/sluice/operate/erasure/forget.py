@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from sluice.declare.environment_folders import names
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -39,8 +41,9 @@ from sluice.language.internal import FORGOTTEN, PREVIEWS, declared
 from sluice.operate.definitions.dependents import built_from, fed_by, looks_up
 from sluice.operate.erasure.forgetting import Done, Forgetting
 from sluice.operate.erasure.holders import delivered_in
-from sluice.operate.erasure.remains import SearchResult, Sought
-from sluice.operate.erasure.subject import Asked, rows_of
+from sluice.operate.erasure.receipt import AGAIN, ForgottenIn, Receipt, remedies
+from sluice.operate.erasure.remains import SearchResult, Sought, search
+from sluice.operate.erasure.subject import Asked, rows_of_any
 from sluice.read.stored.snapshot import Snapshot
 from sluice.spark.session import PROCESS, Spark
 
@@ -50,56 +53,131 @@ KEYS = "only --key, or a condition on the key alone, also finds rows of earlier 
 
 
 @dataclass(frozen=True)
-class Receipt:
-    """Proof of an erasure: its id, what was done where, and what a search of the lake has found.
-
-    `left`: places that still name the subjects, with how often; `elsewhere`: those in tables that
-    have no rows of the source. `outside`: the origin of its rows, which was not touched.
-    `in_versions`: true if the lake's bucket keeps earlier versions of objects, with the subjects.
+class _Erasure:
+    """Subjects of one source or dimension, in the order of their notes. `tables`: it, and those
+    made from it.
     """
 
-    id: str
-    source: str
-    begun_at: datetime
-    ended_at: datetime
-    done: tuple[Done, ...]
-    searched: SearchResult
-    left: dict[str, int]
-    elsewhere: dict[str, int]
-    outside: str
-    in_versions: bool
-
-    @property
-    def is_proven(self) -> bool:
-        """True if no file of these tables, nor any other file of the lake, names the subjects."""
-        return not self.left
+    table: Table
+    tables: Sequence[Table]
+    sought: tuple[Sought, ...]
+    kept: Unfinished
 
 
-def forget(spark: Spark, project: Project, table: Table, asked: Asked) -> Receipt:
-    """Remove subjects from a source or a dimension, and return the receipt. Safe to repeat.
+def sources_with(project: Project, asked: Asked) -> list[Table]:
+    """Return the sources and dimensions that have the columns of a condition.
+
+    Raises UsageError if there is none.
+    """
+    delivered = (t for t in project.graph.tables.values() if t.is_delivered)
+    found = [table for table in delivered if asked.fits(table)]
+    if not found:
+        raise UsageError(
+            f"no source or dimension has the columns of {asked.where!r}",
+            hint="`sluice tables` lists them; a source may call the column differently",
+        )
+    return found
+
+
+def forget(spark: Spark, project: Project, chosen: Sequence[Table], asked: Asked) -> Receipt:
+    """Remove subjects from sources and dimensions, and return the receipt. Safe to repeat.
 
     Raises UsageError if nothing in the lake has them.
     """
-    holders = delivered_in(table)
+    for table in chosen:
+        delivered_in(table)  # or it is refused
     with _alone(project):
-        tables = fed_by(project, table)
-        _check(spark, project, tables)
-        kept = Unfinished.of(layout(project), table.id, asked.words)
-        sought = _sought(project, table, asked, kept, layout(project).uri(holders[-1].id))
-        note = _noted(spark, project, table, sought)
-        passing("noted", table.id)
-        for done in Forgetting(spark, project, table, tables, sought, note.id).steps():
-            note = with_line(note, done.plain())
-            keep(_notes(project, table), note)
-            passing("forgotten", done.place)
-        searched = sought.search(layout(project).root, leaving_out=kept.place)
-        receipt = _receipt(project, tables, note, searched)
-        passing("searched", table.id)
-        if receipt.is_proven:
-            keep(_notes(project, table), replace(note, ended_at=receipt.ended_at))
-            passing("ended", table.id)
-            kept.end()
+        fed = [fed_by(project, table) for table in chosen]
+        for tables in fed:
+            _check(spark, project, tables)
+        erasures = _begun(spark, project, fed, asked)
+        noted = [_noted(spark, project, erasure) for erasure in erasures]
+        for erasure, notes in zip(erasures, noted, strict=True):
+            _take_steps(spark, project, erasure, notes)
+        places = [erasure.kept.place for erasure in erasures]
+        every = [sought for erasure in erasures for sought in erasure.sought]
+        searched = search(every, layout(project).root, places)
+        receipt = _receipt(project, asked, erasures, noted, searched)
+        passing("searched", chosen[0].id)
+        if AGAIN not in receipt.remedies.values():
+            for erasure, notes in zip(erasures, noted, strict=True):
+                _end(project, erasure, notes, receipt.ended_at)
         return receipt
+
+
+def _begun(
+    spark: Spark, project: Project, fed: Sequence[Sequence[Table]], asked: Asked
+) -> list[_Erasure]:
+    """Find the subjects of each table, and keep them for another attempt; then begin."""
+    lake, erasures, is_there = layout(project), list[_Erasure](), False
+    for tables in fed:
+        kept = Unfinished.of(lake, tables[0].id, asked.words)
+        if sought := _sought(spark, project, tables[0], asked, kept):
+            erasures.append(_Erasure(tables[0], tables, sought, kept))
+            is_there |= kept.subjects() is not None or _has_rows(project, erasures[-1])
+    places = [erasure.kept.place for erasure in erasures]
+    every = [sought for erasure in erasures for sought in erasure.sought]
+    if not is_there and not (every and search(every, lake.root, places).found):
+        raise _absent(project, fed, every)
+    for erasure in erasures:
+        erasure.kept.begin(erasure.sought[0].subjects)
+    return erasures
+
+
+def _sought(
+    spark: Spark, project: Project, table: Table, asked: Asked, kept: Unfinished
+) -> tuple[Sought, ...]:
+    """Return the subjects of a table; those of an unfinished attempt replace the first."""
+    uri, spec = layout(project).uri(table.delivered_to), table.spec
+    is_filled = exists(uri)
+    schema = (
+        Snapshot.open(table.name, uri).schema if is_filled else _declared(spark, project, table)
+    )
+    found = asked.find(table, schema, uri if is_filled else "")
+    if (before := kept.subjects()) is not None:
+        found = (replace(found[0], subjects=before), *found[1:])
+    return tuple(
+        replace(sought, in_files=spec.names_in_files, in_messages=spec.receives_messages)
+        for sought in found
+        if sought.subjects.num_rows
+    )
+
+
+def _declared(spark: Spark, project: Project, table: Table) -> pa.Schema:
+    """Return the columns of a table that no delivery has filled yet."""
+    ddl = ", ".join(f"`{name}` {type_}" for name, type_ in table.columns.items())
+
+    def schema(session: Any) -> pa.Schema:
+        return pa.schema(session.createDataFrame([], ddl).toArrow().schema)
+
+    return spark.best(schema, lambda: spark.tune(small=True), project.limits, is_small=True)[0]
+
+
+def _has_rows(project: Project, erasure: _Erasure) -> bool:
+    uri = layout(project).uri(erasure.table.delivered_to)
+    at = head(uri)
+    return at is not None and rows_of_any(erasure.sought, uri, at.version).num_rows > 0
+
+
+def _take_steps(spark: Spark, project: Project, erasure: _Erasure, notes: list[Forgotten]) -> None:
+    """Take the steps of one table; the first note keeps what each has done."""
+    steps = Forgetting(
+        spark, project, erasure.table, erasure.tables, erasure.sought, notes[0].id
+    ).steps()
+    passing("noted", erasure.table.id)
+    for done in steps:
+        notes[0] = with_line(notes[0], done.plain())
+        keep(_notes(project, erasure.table), notes[0])
+        passing("forgotten", done.place)
+
+
+def _end(
+    project: Project, erasure: _Erasure, notes: Sequence[Forgotten], ended_at: datetime
+) -> None:
+    for note in notes:
+        keep(_notes(project, erasure.table), replace(note, ended_at=ended_at))
+    passing("ended", erasure.table.id)
+    erasure.kept.end()
 
 
 @contextmanager
@@ -182,39 +260,33 @@ def _check_previews(lake: LakeLayout) -> None:
         )
 
 
-def _sought(project: Project, table: Table, asked: Asked, kept: Unfinished, uri: str) -> Sought:
-    """Return and keep the subjects; those of an unfinished attempt come first."""
-    found = asked.find(Snapshot.open(table.name, uri).schema, uri)
-    spec = table.spec
-    sought = replace(found, in_files=spec.names_in_files, in_messages=spec.receives_messages)
-    if (before := kept.subjects()) is not None:
-        return replace(sought, subjects=before)
-    if not sought.subjects.num_rows:
-        raise _absent(project, table, f"{table.id} has no such row now", KEYS)
-    at = head(uri)
-    is_there = at and rows_of(sought, uri, at.version).num_rows
-    if not (is_there or sought.search(layout(project).root, leaving_out=kept.place).found):
-        raise _absent(project, table, f"{table.id} has no such row, {NOWHERE}")
-    kept.begin(sought.subjects)
-    return sought
+def _noted(spark: Spark, project: Project, erasure: _Erasure) -> list[Forgotten]:
+    """Return the notes of these subjects, new ones unless they were noted before."""
+    place = _notes(project, erasure.table)
+    before = noted(place)
 
+    def notes(session: Any) -> list[Forgotten]:
+        return [_note(session, before, sought) for sought in erasure.sought]
 
-def _noted(spark: Spark, project: Project, table: Table, sought: Sought) -> Forgotten:
-    """Return the note of these subjects, a new one unless they were noted before."""
-    before = noted(_notes(project, table))
-
-    def note(session: Any) -> Forgotten:
-        same = (one for one in before if one.is_of(session, sought.subjects))
-        return next(same, None) or Forgotten.of(session, sought.subjects)
-
-    found, _ = spark.best(note, lambda: spark.tune(small=True), project.limits, is_small=True)
-    if found not in before:
-        keep(_notes(project, table), found)
+    found, _ = spark.best(notes, lambda: spark.tune(small=True), project.limits, is_small=True)
+    for note in found:
+        if note not in before:
+            keep(place, note)
     return found
 
 
-def _absent(project: Project, table: Table, what: str, hint: str = LOOK) -> UsageError:
-    if begun(layout(project), table.id):
+def _note(session: Any, before: Sequence[Forgotten], sought: Sought) -> Forgotten:
+    same = (one for one in before if one.is_of(session, sought.subjects))
+    return next(same, None) or Forgotten.of(session, sought.subjects)
+
+
+def _absent(
+    project: Project, fed: Sequence[Sequence[Table]], every: Sequence[Sought]
+) -> UsageError:
+    ids = [tables[0].id for tables in fed]
+    what = f"{_listed(ids)} {'has' if len(ids) == 1 else 'have'} no such row"
+    what, hint = (f"{what}, {NOWHERE}", LOOK) if every else (f"{what} now", KEYS)
+    if any(begun(layout(project), table_id) for table_id in ids):
         hint = "an unfinished forget has deleted such rows: run exactly that command again"
     return UsageError(what, hint=f"nothing was changed; {hint}")
 
@@ -224,21 +296,40 @@ def _notes(project: Project, table: Table) -> str:
 
 
 def _receipt(
-    project: Project, tables: Sequence[Table], note: Forgotten, searched: SearchResult
+    project: Project,
+    asked: Asked,
+    erasures: Sequence[_Erasure],
+    noted: Sequence[Sequence[Forgotten]],
+    searched: SearchResult,
 ) -> Receipt:
-    source, ids = tables[0], {table.id for table in tables}
-    others = {p: n for p, n in searched.found.items() if p[0] != "_" and declared(p) not in ids}
+    ids = {table.id for erasure in erasures for table in erasure.tables}
+    found = searched.found.items()
+    others = {p: n for p, n in found if p[0] != "_" and declared(p) not in ids}
+    left = {p: n for p, n in found if p not in others} | {
+        p: n for p, n in searched.anywhere.items() if p in others
+    }
+    chosen = [erasure.table for erasure in erasures]
+    uris = [layout(project).uri(table.delivered_to) for table in chosen]
     return Receipt(
-        note.id,
-        source.id,
-        note.begun_at,
+        noted[0][0].id,
+        min(notes[0].begun_at for notes in noted),
         datetime.now(UTC),
-        tuple(Done(**line) for line in json.loads(note.receipt)),
+        tuple(_forgotten(project, erasure) for erasure in erasures),
+        tuple(Done(**line) for notes in noted for line in json.loads(notes[0].receipt)),
         searched,
-        left={p: n for p, n in searched.found.items() if p not in others},
-        elsewhere=others,
-        outside=source.spec.outside or project.resolve(source.spec.place),
-        in_versions=keeps_versions(layout(project).uri(delivered_in(source)[-1].id)),
+        left=left,
+        elsewhere={p: n for p, n in others.items() if p not in left},
+        remedies=remedies(project, asked, chosen, left),
+        in_versions=any(keeps_versions(uri) for uri in uris),
+    )
+
+
+def _forgotten(project: Project, erasure: _Erasure) -> ForgottenIn:
+    spec = erasure.table.spec
+    return ForgottenIn(
+        erasure.table.id,
+        tuple(row for sought in erasure.sought for row in sought.subjects.to_pylist()),
+        spec.outside or project.resolve(spec.place),
     )
 
 

@@ -37,7 +37,7 @@ from sluice.operate.delivering import delivering
 from sluice.operate.erasure.holders import Holder, delivered_in
 from sluice.operate.erasure.in_quarantine import without
 from sluice.operate.erasure.remains import Sought
-from sluice.operate.erasure.subject import rows_of
+from sluice.operate.erasure.subject import rows_of_any
 from sluice.operate.upkeep.maintain import kept_in
 from sluice.report.publish import publish, report_folder
 from sluice.report.quality_pages import FOLDER as REPORT
@@ -70,14 +70,15 @@ class Forgetting:
     project: Project
     table: Table
     tables: Sequence[Table]
-    sought: Sought
+    sought: Sequence[Sought]
     id: str
 
     def steps(self) -> Iterator[Done]:
         """Take all steps; yield what each has done."""
         yield from self._rows()
         yield from self._quarantined()
-        yield from self._followed()
+        if head(layout(self.project).uri(self.table.delivered_to)):
+            yield from self._followed()
         yield from self._samples()
         yield from self._dropped()
         yield from self._files()
@@ -111,7 +112,7 @@ class Forgetting:
             run=self.run.id,
             unchanged_since=None,
         )
-        gone = rows_of(self.sought, uri, at.version)
+        gone = rows_of_any(self.sought, uri, at.version)
         if not gone.num_rows:
             return commit_position(at, position)
         changelog = gone.append_column(CHANGE, pa.array(["delete"] * gone.num_rows))
@@ -120,7 +121,8 @@ class Forgetting:
     def _quarantined(self) -> Iterator[Done]:
         """Delete quarantined rows of the subjects, and correct the counts of deliveries."""
         uri = layout(self.project).uri
-        if count := without(uri(self.table.id, QUARANTINE), self.sought):
+        place = uri(self.table.id, QUARANTINE)
+        if count := sum(without(place, sought) for sought in self.sought):
             yield self._done(internal(self.table.id, QUARANTINE), "rows deleted", count)
         intervals.recount(uri(self.table.id, INTERVALS), self._left)
 

@@ -9,7 +9,7 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -34,13 +34,32 @@ COUNTS = re.compile(r"""null(?:s|Count)\\*["']\s*:\s*\{(?:[^{}]|\{[^{}]*\})*\}""
 class SearchResult:
     """Result of a search: what was read, and by folder the number of places that were found.
 
-    `in_texts`: true if texts were searched as well.
+    `found`: places that name subjects of one of the tables. `anywhere`: those of them that name
+    somebody who is the same in every table. `in_texts`: true if texts were searched as well.
     """
 
     files: int
     bytes: int
     found: dict[str, int]
+    anywhere: dict[str, int]
     in_texts: bool
+
+
+def search(every: Sequence["Sought"], root: str, leaving_out: Collection[str]) -> SearchResult:
+    """Read every file below `root`, except in those folders of it."""
+    filesystem, folder = located(root)
+    found, anywhere, files, size = Counter[str](), Counter[str](), 0, 0
+    for info in files_in(filesystem, folder):
+        path = info.path[len(folder) :].lstrip("/")
+        if path.startswith(tuple(f"{place}/" for place in leaving_out)):
+            continue
+        files, size = files + 1, size + (info.size or 0)
+        for sought in every:
+            if count := sought.count(filesystem, info):
+                found[_place(path)] += count
+                anywhere[_place(path)] += count * sought.is_anywhere
+    in_texts = all(sought.is_by_text for sought in every)
+    return SearchResult(files, size, dict(found), dict(+anywhere), in_texts)
 
 
 @dataclass(frozen=True)
@@ -49,6 +68,7 @@ class Sought:
 
     `where`: the condition that found them, if their values are those of whole rows. `in_files`: the
     names of columns in files, where these are others. `in_messages`: they came in messages.
+    `is_anywhere`: the values name somebody, in every table that has such columns.
     """
 
     subjects: pa.Table
@@ -56,19 +76,7 @@ class Sought:
     where: Predicate | None = None
     in_files: Mapping[str, str] = field(default_factory=dict)
     in_messages: bool = False
-
-    def search(self, root: str, leaving_out: str) -> SearchResult:
-        """Read every file below `root`, except in that folder of it."""
-        filesystem, folder = located(root)
-        found, files, size = Counter[str](), 0, 0
-        for info in files_in(filesystem, folder):
-            path = info.path[len(folder) :].lstrip("/")
-            if path.startswith(f"{leaving_out}/"):
-                continue
-            count = self._count(filesystem, info)
-            files, size = files + 1, size + (info.size or 0)
-            found.update({_place(path): count} if count else {})
-        return SearchResult(files, size, dict(found), bool(self._words))
+    is_anywhere: bool = False
 
     def is_in(self, text: str) -> bool:
         """True if a text names one of the subjects."""
@@ -99,7 +107,13 @@ class Sought:
         each = zip(*(_texts(batch.column(n)) for n in names), strict=True)
         return pc.and_(mask, pa.array([row in known for row in each], pa.bool_()))
 
-    def _count(self, filesystem: FileSystem, info: FileInfo) -> int:
+    @property
+    def is_by_text(self) -> bool:
+        """True if texts are searched for them."""
+        return bool(self._words)
+
+    def count(self, filesystem: FileSystem, info: FileInfo) -> int:
+        """Count the rows and lines of a file that name one of them."""
         try:
             if not info.path.endswith(".parquet"):
                 with filesystem.open_input_stream(info.path) as stream:

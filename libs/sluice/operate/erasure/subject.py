@@ -1,9 +1,11 @@
 """Subjects that a user names, by a key or a condition, as values of the columns that name them."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
@@ -14,20 +16,32 @@ from sluice.language.names import RESERVED_PREFIX
 from sluice.operate.erasure.remains import Sought
 from sluice.read.conditions.key_order import only
 from sluice.read.conditions.values import from_text
-from sluice.read.conditions.where import Predicate, parse
+from sluice.read.conditions.where import Predicate, columns_in, parse
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Words of a user that name subjects, and how these are found in the delivered rows.
+    """Words of a user that name subjects: the values of a key, or a condition."""
 
-    `find` takes the columns and the place of the rows.
-    """
+    key: tuple[str, ...] = ()
+    where: str = ""
 
-    words: str
-    find: Callable[[pa.Schema, str], Sought]
+    @property
+    def words(self) -> str:
+        """The words as one text, the same for the same command."""
+        return json.dumps({"key": self.key, "where": self.where or None})
+
+    def fits(self, table: Table) -> bool:
+        """True if a table has every column that the condition tests."""
+        return columns_in(self.where) <= {*map(str.lower, table.columns)}
+
+    def find(self, table: Table, schema: pa.Schema, uri: str) -> tuple[Sought, ...]:
+        """Return the subjects; `uri` has the rows, '' if there are none yet."""
+        if self.where:
+            return by_condition(table, schema, uri, self.where)
+        return (by_key(table, schema, self.key),)
 
 
 def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
@@ -49,22 +63,24 @@ def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
     return Sought(pa.table(typed, schema=pa.schema([schema.field(n) for n in key])))
 
 
-def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought:
+def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> tuple[Sought, ...]:
     """Return the subjects of the rows that meet a condition.
 
-    `COLUMN = VALUE` names its subject itself, also for rows to come. With a key, the column must
-    belong to it, because another one may have had other values before. Any other condition names
-    the keys of its rows, or without a key whole rows.
+    `COLUMN = VALUE` names its subject itself, in every table and for rows to come. A column outside
+    the key may have had other values before, so the keys of its rows are subjects, too. Any other
+    condition names the keys of its rows, or without a key whole rows.
     """
     where = parse(text, schema)
     key, named = table.current_key, _equalities(text)
     has_key = not key[0].startswith(RESERVED_PREFIX)
+    values = (_named(schema, named),) if named else ()
     if named and (not has_key or {name.lower() for name in named} <= {*map(str.lower, key)}):
-        return _named(schema, named)
-    if not has_key:
-        names = [n for n in schema.names if not n.startswith(RESERVED_PREFIX)]
-        return Sought(_distinct(_found(uri, names, where)), by_text=False, where=where)
-    return Sought(_distinct(_found(uri, key, where)))
+        return values
+    if has_key:
+        return (Sought(_distinct(_found(schema, uri, key, where))), *values)
+    names = [n for n in schema.names if not n.startswith(RESERVED_PREFIX)]
+    rows = _distinct(_found(schema, uri, names, where))
+    return (Sought(rows, by_text=False, where=where),)
 
 
 def _equalities(text: str) -> dict[str, str]:
@@ -96,7 +112,18 @@ def _named(schema: pa.Schema, named: dict[str, str]) -> Sought:
     columns = {lower[name if name in lower else name.lower()]: v for name, v in named.items()}
     fields = [schema.field(name) for name in columns]
     typed = [[from_text(columns[f.name], f.type, f.name)] for f in fields]
-    return Sought(pa.table(typed, schema=pa.schema(fields)))
+    return Sought(pa.table(typed, schema=pa.schema(fields)), is_anywhere=True)
+
+
+def rows_of_any(every: Sequence[Sought], uri: str, version: int) -> pa.Table:
+    """Return the rows of all subjects in a version of a table, each once."""
+    parts: list[pa.Table] = []
+    for at, sought in enumerate(every):
+        rows = rows_of(sought, uri, version)
+        for earlier in every[:at]:
+            rows = rows.filter(pc.invert(pc.fill_null(earlier.rows(rows), False)))
+        parts.append(rows)
+    return pa.concat_tables(parts)
 
 
 def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
@@ -109,11 +136,13 @@ def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
     return pa.concat_tables([snapshot.schema.empty_table(), *theirs])
 
 
-def _found(uri: str, columns: Sequence[str], where: Predicate) -> pa.Table:
+def _found(schema: pa.Schema, uri: str, columns: Sequence[str], where: Predicate) -> pa.Table:
     """Return these columns of the rows that meet a condition."""
-    snapshot = Snapshot.open(table_at(uri), uri)
-    empty = snapshot.schema.empty_table().select(columns)
-    return pa.concat_tables([empty, *Scan(snapshot, where=where).unordered(tuple(columns))])
+    empty = schema.empty_table().select(columns)
+    if not uri:
+        return empty
+    pages = Scan(Snapshot.open(table_at(uri), uri), where=where).unordered(tuple(columns))
+    return pa.concat_tables([empty, *pages])
 
 
 def _distinct(rows: pa.Table) -> pa.Table:

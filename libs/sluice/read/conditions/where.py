@@ -61,18 +61,27 @@ class Predicate:
 
 def parse(text: str, schema: pa.Schema) -> Predicate:
     """Return the filter that `text` declares, over the visible columns of `schema`."""
-    if not isinstance(text, str):
-        raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
-    try:
-        tree = sqlglot.parse_one(text, dialect="spark")
-    except (SqlglotError, RecursionError) as error:
-        reason = reason_of(error)
-        raise UsageError(f"where {text!r} does not parse: {reason}", hint=ACCEPTED) from None
+    tree = _tree(text)
     compiler = _Compiler(text, schema)
     expression = compiler.predicate(tree)
     _check_types(text, expression, schema)
     names = frozenset(compiler.column(node).name for node in tree.find_all(exp.Column))
     return Predicate(text, expression, names, tuple(compiler.ranges(tree)))
+
+
+def columns_in(text: str) -> set[str]:
+    """Return the columns that a condition tests, in small letters."""
+    return {column.parts[0].name.lower() for column in _tree(text).find_all(exp.Column)}
+
+
+def _tree(text: str) -> exp.Expr:
+    if not isinstance(text, str):
+        raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
+    try:
+        return sqlglot.parse_one(text, dialect="spark")
+    except (SqlglotError, RecursionError) as error:
+        reason = reason_of(error)
+        raise UsageError(f"where {text!r} does not parse: {reason}", hint=ACCEPTED) from None
 
 
 def _check_types(text: str, expression: pc.Expression, schema: pa.Schema) -> None:
