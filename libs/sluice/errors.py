@@ -18,6 +18,7 @@ scheduler whether a retry can help.
     │   ├── Unforeseen       3  a batch failed in a way that Sluice has no name for
     │   └── SnapshotExpired  3  a file of the version being read was vacuumed meanwhile
     ├── QualityStop          4  a delivery can't be accepted; nothing was committed
+    │   └── DamagedFile      4  a file of it turned out to be damaged while it was read
     └── HistoryLost          5  an input's past can't be read any more; an operator must decide
         ├── LogCleaned       5  unread commits were cleaned from a log
         ├── FeedVacuumed     5  unread files of a change feed were deleted
@@ -135,6 +136,10 @@ class QualityStop(SluiceError):
     """A batch that breaks an expectation marked `stop`, or would empty what it replaces."""
 
     exit_code = ExitCode.QUALITY
+
+
+class DamagedFile(QualityStop):
+    """A delivered file whose head could be read, but not all of its rows."""
 
 
 class HistoryLost(SluiceError):

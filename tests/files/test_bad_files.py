@@ -18,6 +18,7 @@ from tests.support.places import as_nobody, open_folder, put_socket
 
 from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
+from sluice.dimensions import load
 from sluice.errors import ExitCode, QualityStop, Retryable, UsageError
 from sluice.sources import replacement
 from sluice.sources.delivery import plan_delivery
@@ -294,23 +295,28 @@ def test_a_file_that_goes_before_it_is_read_is_left_out_by_the_next_attempt(
     assert lake.noted() == {day(0): (1, 1, 0)}
 
 
+@pytest.mark.parametrize("is_source", [True, False])
 def test_a_file_that_never_rests_is_named_and_nothing_of_it_is_committed(
-    lake: Landed, monkeypatch: pytest.MonkeyPatch
+    lake: Landed, monkeypatch: pytest.MonkeyPatch, is_source: bool
 ) -> None:
-    lake.land(folder_of(0), a_csv="id\n1\n")
-    original, path = replacement.arriving, lake.landing / folder_of(0) / "a.csv"
+    folder, module = (folder_of(0), replacement) if is_source else ("things", load)
+    name = "arriving" if is_source else "_read"
+    lake.land(folder, a_csv="id\n1\nbad\n")
+    original, path = getattr(module, name), lake.landing / folder / "a.csv"
 
     def growing(*given: Any) -> Any:
         found = original(*given)
         path.write_text(path.read_text() + "1\n")
         return found
 
-    monkeypatch.setattr(replacement, "arriving", growing)
+    monkeypatch.setattr(module, name, growing)
     monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     with pytest.raises(Retryable, match=rf"{path} changed while it was read") as told:
-        lake.deliver()
+        lake.deliver() if is_source else lake.load()
     assert told.value.exit_code == ExitCode.RETRY
+    assert "nothing was committed" in (told.value.hint or "")
     assert lake.noted() == {}
+    assert not list(lake.landing.parent.rglob("*__quarantine"))
 
 
 def test_a_folder_that_may_not_be_read_stops_the_interval_by_its_source(

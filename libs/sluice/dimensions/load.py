@@ -33,9 +33,11 @@ from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.retries import naming_faults, tried
-from sluice.errors import QualityStop
-from sluice.files.reading import Reading, is_of_files, read
+from sluice.errors import DamagedFile, QualityStop
+from sluice.files.damage import with_faults
+from sluice.files.reading import Reading, is_of_files, look, read
 from sluice.gate.gate import Gate
+from sluice.gate.outcomes.verdict import Verdict
 from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.internal import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
@@ -83,7 +85,12 @@ def load_as(
     is_little = size <= context.limits.computed_here_bytes
     is_small = is_little and _is_plain(landed.spec)
     size = 0 if is_little else size
-    report, engine = spark.best(work, large, context.limits, is_small=is_small, size=size)
+    try:
+        with naming_faults(landed.table.id):
+            report, engine = spark.best(work, large, context.limits, is_small=is_small, size=size)
+    except DamagedFile:
+        look(landed.spec, with_faults(landed.spec, landed.files))  # it names the file and why
+        raise
     return replace(report, engine=engine)
 
 
@@ -128,8 +135,11 @@ def _committed(
         _compile(session, context, landed, reading.rows, like)
     is_added = pending.state is not None
     judged = JudgedBatch(run.id, position.batch, None, None, is_added=is_added)
-    with clock.timed("check", gated(context, landed.table, reading.rows, judged)) as passed:
+
+    def refuse(_split: DataFrame, _verdict: Verdict) -> None:
         landing.check_unchanged(pending.files, stamps, landed.table.id)
+
+    with clock.timed("check", gated(context, landed.table, reading.rows, judged, refuse)) as passed:
         _check_usable(landed, passed, before if pending.state is None else None)
         intervals.withdraw(landed.loads_uri, WHOLE)
         if spec.is_log:

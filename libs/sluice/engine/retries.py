@@ -13,9 +13,9 @@ from sluice.delta.places.faults import store_fault
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.query.data_faults import division_fault
 from sluice.errors import (
+    DamagedFile,
     LostRace,
     MissingDependency,
-    QualityStop,
     Retryable,
     SluiceError,
     UsageError,
@@ -92,7 +92,7 @@ def naming_faults(table: str) -> Iterator[None]:
             raise Retryable(f"{table}: {line}") from error
         if _BROKEN in message:
             hint = "nothing of this delivery was committed; fix the file, or remove it"
-            raise QualityStop(f"{table}: {line}", hint=hint) from error
+            raise DamagedFile(f"{table}: {line}", hint=hint) from error
         raise
 
 

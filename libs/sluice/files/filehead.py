@@ -95,7 +95,7 @@ def content(file: LandedFile) -> bytes:
             stream = pa.CompressedInputStream(found, codec) if codec else found
             return bytes(stream.read())
 
-    return bytes(_opened(file, read))
+    return bytes(opened(file, read))
 
 
 def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
@@ -181,7 +181,7 @@ def _json_names(text: str) -> tuple[str, ...]:
 
 def _parquet_head(file: LandedFile) -> FileHead:
     """Return the columns of the footer; '' for the type of one that Spark can't read."""
-    parquet = _opened(file, lambda f, path: pq.ParquetFile(f.open_input_file(path)))
+    parquet = opened(file, lambda f, path: pq.ParquetFile(f.open_input_file(path)))
     columns = [parquet.schema.column(i) for i in range(len(parquet.schema))]
     of_leaf = {c.path: (c.physical_type, str(c.logical_type)) for c in columns}
     fields = list(parquet.schema_arrow)
@@ -189,7 +189,8 @@ def _parquet_head(file: LandedFile) -> FileHead:
     return FileHead(file, tuple(f.name for f in fields), tuple(types))
 
 
-def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
+def opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
+    """Return what `work` makes of a file. Raises Unreadable, or Retryable if that may pass."""
     place = local_path(file.uri)
     try:
         if place is None:
@@ -197,7 +198,7 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
         return work(LocalFileSystem(), os.fsencode(place))
     except FileNotFoundError as error:
         raise Gone("it disappeared before it was read") from error
-    except (pa.ArrowException, OSError, EOFError, LookupError) as error:
+    except (pa.ArrowException, OSError, EOFError, LookupError, UnicodeError) as error:
         if place is None and (fault := store_fault(error)):
             raise fault from error
         if isinstance(error, _FAULTS) or is_transient(str(error)):
@@ -228,7 +229,7 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
                 pass
             return first
 
-    first = _opened(file, read)
+    first = opened(file, read)
     if kind := kind_of(first, encoding):
         holds = f"holds {kind} within {codec}" if codec else f"is {kind}"
         raise Unreadable(f"it {holds}, though its source is {format_}")
@@ -258,5 +259,5 @@ def _quotes(file: LandedFile, options: Mapping[str, str], line_end: str) -> Faul
             stream = pa.CompressedInputStream(found, codec) if codec else found
             return quotes.faults(stream)
 
-    found: Faults = _opened(file, read)
+    found: Faults = opened(file, read)
     return found

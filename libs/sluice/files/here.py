@@ -25,8 +25,9 @@ from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.local import hand
 from sluice.delta.reading.spark_reads import check_handed
 from sluice.engine.query.operator import union
-from sluice.errors import UsageError
+from sluice.errors import DamagedFile, UsageError
 from sluice.files.conversion import BLOCK, ROW
+from sluice.files.damage import UNKNOWN
 from sluice.files.filehead import FileHead, Unreadable, content
 from sluice.files.nested_types import texts_of
 from sluice.files.parquet_types import NANOS
@@ -39,6 +40,7 @@ from sluice.spark.paths import sees_copies
 LESS = "deliver less in an interval, or run it on one machine: `master: local[*]`"
 SPARK, NEWEST = b"org.apache.spark.version", b"9"
 JULIAN = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
+DAMAGED = "nothing of this delivery was committed; fix the file, or remove it"
 PLACE = (
     StructField(FILE, StringType()),
     StructField(BLOCK, LongType()),
@@ -138,7 +140,10 @@ def _table(
     data = pa.BufferReader(held(found))
     has_times = any(re.search("DATE|TIMESTAMP", f.dataType.simpleString().upper()) for f in fields)
     _check_as_spark(pq.read_metadata(data), has_times=has_times)
-    table = pq.read_table(data, columns=stored, coerce_int96_timestamp_unit="us")
+    try:
+        table = pq.read_table(data, columns=stored, coerce_int96_timestamp_unit="us")
+    except (OSError, pa.ArrowInvalid) as error:
+        raise _damaged(found, error) from error
     table = table.select(stored).rename_columns([f.name for f in fields])
     cut: dict[str, pa.Array] = {}
     for name in nanos:
@@ -150,6 +155,13 @@ def _table(
     count = table.num_rows
     where = {FILE: [found.file.uri] * count, BLOCK: [0] * count, ROW: list(range(count))}
     return pa.table({**columns, **where, **cut})
+
+
+def _damaged(found: FileHead, error: Exception) -> Exception:
+    if UNKNOWN in str(error).lower():
+        return NotHere(f"a Parquet file that Arrow can't read: {error}")
+    why = (str(error).splitlines() or [type(error).__name__])[0]
+    return DamagedFile(f"{found.file.shown} can't be read: {why}", hint=DAMAGED)
 
 
 def _check_as_spark(footer: pq.FileMetaData, *, has_times: bool) -> None:

@@ -22,7 +22,8 @@ from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.context import Context
 from sluice.engine.retries import naming_faults, tried
-from sluice.errors import ConfigError, LostRace
+from sluice.errors import ConfigError, DamagedFile, LostRace
+from sluice.files.damage import with_faults
 from sluice.language.internal import DELIVERIES, internal
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Delivery, plan_delivery
@@ -124,8 +125,15 @@ def replace_interval(
         at = head(context.lake.uri(now.table.delivered_to))
         _check_topic(now, at)
         position = _position(now, at, run, inputs or {})
-        with naming_faults(now.table.id):
-            return Replacement(context, now, at, position, run, arrived).made(spark)
+        made = Replacement(context, now, at, position, run, arrived)
+        try:
+            with naming_faults(now.table.id):
+                return made.made(spark)
+        except DamagedFile:
+            if (files := with_faults(now.spec, now.files)) == now.files:
+                raise
+        with naming_faults(now.table.id):  # the other files are delivered
+            return replace(made, delivery=replace(now, files=files)).made(spark)
 
     return tried(work)
 

@@ -128,13 +128,13 @@ class Replacement:
 
     def finish(self, session: SparkSession, reading: Reading, stamps: Stamps) -> BatchReport:
         """Judge the rows read, and commit the difference from the earlier delivery."""
-        files, name = self.delivery.files, self.delivery.table.id
-        with self.clock.timed("check", self._judged(session, reading)) as passed:
-            landing.check_unchanged(files, stamps, name)
+        with self.clock.timed("check", self._judged(session, reading, stamps)) as passed:
             done, batch = self._written(session, passed, reading)
         return self._recorded(session, done, batch, reading, passed.verdict)
 
-    def _judged(self, session: SparkSession, reading: Reading) -> AbstractContextManager[Passed]:
+    def _judged(
+        self, session: SparkSession, reading: Reading, stamps: Stamps
+    ) -> AbstractContextManager[Passed]:
         """Return the gate that the rows go through."""
         delivery, run, span = self.delivery, self.run, self.delivery.interval
         is_added = delivery.is_added
@@ -150,8 +150,13 @@ class Replacement:
         on_conflict = delivery.spec.on_conflict
         if is_here(session):
             self._compile(session, reading, delivery)
+
+        def refuse(split: DataFrame, verdict: Verdict) -> None:
+            landing.check_unchanged(delivery.files, stamps, delivery.table.id)
+            emptied.refuse(split, verdict)
+
         rows = withheld(reading.rows, noted(self.context.lake.uri(delivery.table.id, FORGOTTEN)))
-        return gated(self.context, delivery.table, rows, batch, emptied.refuse, on_conflict)
+        return gated(self.context, delivery.table, rows, batch, refuse, on_conflict)
 
     def _written(
         self, session: SparkSession, passed: Passed, reading: Reading
