@@ -7,24 +7,19 @@ services of the deployment share its network.
 import os
 
 from sluice.declare.project import load
-from sluice.spark.java import environment
-from sluice.spark.session import local_conf
-
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+from sluice.spark.connect_server import command
 
 
 def main() -> None:
     """Replace this process by the server."""
-    conf = {
-        **local_conf(load(os.environ["SLUICE_CONFIG"]).spark),
+    everywhere = {
         "spark.connect.grpc.binding.address": "0.0.0.0",
-        "spark.connect.grpc.binding.port": os.environ["SLUICE_PORT"],
         "spark.driver.host": os.environ["HOSTNAME"],
         "spark.driver.bindAddress": "0.0.0.0",
     }
-    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
-    command = ["spark-submit", "--class", SERVER, *settings, "spark-internal"]
-    os.execvpe(command[0], command, {**os.environ, **environment()})
+    settings = load(os.environ["SLUICE_CONFIG"]).spark
+    words, environ = command(settings, int(os.environ["SLUICE_PORT"]), everywhere)
+    os.execvpe(words[0], words, environ)
 
 
 if __name__ == "__main__":

@@ -462,3 +462,30 @@ def test_a_project_runs_as_it_was_begun(
     assert newest == {1: 3, 2: 2, 3: 1}
     assert {row["carrier_code"] for row in lake.table("airlines").read()} == {"AA", "UA"}
     assert {row["dep_time"] for row in lake.table("flights").read()} == {517, 533, None}
+
+
+def test_dag_files_are_copied_into_an_airflow_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, dags = tmp_path / "shop", tmp_path / "theirs"
+    (project / "config").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    copied = ["init", "--airflow", str(dags)]
+    missing = CliRunner().invoke(main, copied)
+    assert missing.exit_code == 2
+    assert f"{dags} is no folder" in missing.stderr
+    dags.mkdir()
+    (dags / "pipelines.py").write_text("# theirs\n", "utf-8")
+    done = CliRunner().invoke(main, copied)
+    assert done.exit_code == 0, done.stderr
+    assert f"SLUICE_CONFIG={project / 'config'}" in done.stdout
+    assert {file.name for file in dags.iterdir()} == {
+        "pipelines.py",
+        "sluice_pipelines.py",
+        "sluice_config_check.py",
+    }
+    assert (dags / "pipelines.py").read_text("utf-8") == "# theirs\n"
+    beside = CliRunner().invoke(main, [*copied, "--example", "retail"])
+    assert beside.exit_code == 2
+    monkeypatch.chdir(tmp_path)
+    assert "has no config/" in CliRunner().invoke(main, copied).stderr

@@ -53,8 +53,16 @@ def validate(config: str) -> None:
     type=click.Choice(tuple(EXAMPLES)),
     help="Write this project, which has data of its own, instead.",
 )
+@click.option(
+    "--airflow",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Copy this project's DAG files into the DAG folder of an Airflow that is there.",
+)
 @click.argument("more", nargs=-1, metavar="[FILES]...")
-def init(patterns: tuple[str, ...], example: str | None, more: tuple[str, ...]) -> None:
+def init(
+    patterns: tuple[str, ...], example: str | None, airflow: Path | None, more: tuple[str, ...]
+) -> None:
     """Begin a project in this folder, with a table for each group of data files.
 
     Names, types, times and keys are taken from the data; look them over before the first run. Files
@@ -62,9 +70,18 @@ def init(patterns: tuple[str, ...], example: str | None, more: tuple[str, ...]) 
     delivered by it.
     """
     from sluice.gate.review import mistakes
-    from sluice.starter.new_project import start, start_example
+    from sluice.starter.new_project import add_dags, start, start_example
 
     folder, wanted = Path.cwd(), (*patterns, *more)
+    if airflow:
+        if example or wanted:
+            raise UsageError(
+                "--airflow copies the DAG files of a project that is there: init first"
+            )
+        for file in add_dags(folder, airflow):
+            click.echo(f"wrote {file}")
+        click.echo(f"next: set SLUICE_CONFIG={folder / 'config'} for all services of that Airflow")
+        return
     if example and wanted:
         raise UsageError("--example brings its own data: leave out the files")
     editors = json.dumps(json_schema("pipeline"), indent=2) + "\n"

@@ -53,6 +53,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "why-not": ("sluice.cli.why_not:why_not", "Show what keeps a row out, such as a condition."),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
+    "connect": (
+        "sluice.cli.connect:connect",
+        "Start and stop a Spark Connect server on this machine.",
+    ),
     "doctor": ("sluice.cli.doctor:doctor", "Check tables: logs, files, positions, retention."),
     "cost": ("sluice.cli.cost:cost", "Add up the cost of batches: seconds, CPU, bytes."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),

@@ -42,8 +42,8 @@ def check_server(remote: str) -> None:
     except OSError as error:
         raise Retryable(
             f"no Spark Connect server answers at {place[0]}:{place[1]}: {error.strerror or error}",
-            hint="start it, or name another by SPARK_REMOTE or spark.remote in sluice.yaml; "
-            "`engine: submit` needs none",
+            hint="`sluice connect start` starts one here; SPARK_REMOTE, or spark.remote in "
+            "sluice.yaml, names another; `engine: submit` needs none",
         ) from None
 
 

@@ -72,6 +72,23 @@ def start_example(folder: Path, name: str, schema: str) -> list[Path]:
     return _written(folder, _around(example_files(name), schema))
 
 
+def add_dags(folder: Path, dags: Path) -> list[Path]:
+    """Write the DAG files of the folder's project into an Airflow's DAG folder; return them.
+
+    Files that are there stay as they are. Raises UsageError without a project or a DAG folder.
+    """
+    if not (folder / "config").is_dir():
+        raise UsageError(
+            f"{folder} has no config/",
+            hint="run this in the folder of a project; `sluice init` makes one",
+        )
+    if not dags.is_dir():
+        raise UsageError(
+            f"{dags} is no folder", hint="`airflow config get-value core dags_folder` prints it"
+        )
+    return _written(dags, {"sluice_pipelines.py": DAGS, "sluice_config_check.py": CHECK})
+
+
 def _check_free(folder: Path) -> None:
     if (folder / "config").exists():
         raise UsageError(f"{folder / 'config'} exists already", hint="start in another folder")

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import psutil
 
-TOOLS = Path(__file__).parents[2] / "tools"
-KEEPER = "import sys, keep; keep.LEAST, keep.PAUSE = 0.3, 0.1; sys.exit(keep.main(sys.argv[1:]))"
+KEEPER = (
+    "import sys; from sluice.spark import keep; keep.LEAST, keep.PAUSE = 0.3, 0.1; "
+    "sys.exit(keep.main(sys.argv[1:]))"
+)
 NOTES = "import os, time; open('pids', 'a').write(f'{os.getpid()}\\n'); time.sleep(60)"
 
 
 @contextmanager
 def keeper(folder: Path, code: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-c", KEEPER, sys.executable, "-c", code]
-    process = subprocess.Popen(command, cwd=folder, env={"PYTHONPATH": str(TOOLS)})
+    process = subprocess.Popen(command, cwd=folder)
     try:
         yield process
     finally:
