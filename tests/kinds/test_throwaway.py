@@ -31,7 +31,13 @@ sources:
 views:
   high: {kind: above, from: sales, column: v, least: 5}
 """
-VISIT = Visit("/sluice", "", "", has_report=False, now=datetime.now(UTC))
+VISIT = Visit(
+    *("/sluice", "", ""),
+    has_report=False,
+    now=datetime.now(UTC),
+    sees=lambda _: True,
+    has_run=lambda *_: True,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,13 @@ from sluice.cli.main import main
 from sluice.errors import ExitCode
 from sluice.pages.html import html
 
-VISIT = Visit("/sluice", "", "", has_report=True, now=datetime.now(UTC))
+VISIT = Visit(
+    *("/sluice", "", ""),
+    has_report=True,
+    now=datetime.now(UTC),
+    sees=lambda _: True,
+    has_run=lambda *_: True,
+)
 KEYED = "key: [id]"
 
 
