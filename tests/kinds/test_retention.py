@@ -1,12 +1,13 @@
 """Retention against brute force: what lives depends on the rows, not on when they came."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
-from tests.support.contract import Case, Query, hold
+from tests.support.contract import BY_SPARK, Case, Query, hold
 from tests.support.lake import Lake, Row, State
 from tests.support.oracle import column, grouped, in_sessions, present, top, windowed, windows_of
 from tests.support.rows import NOON, groups, ids, maybe, numbers, row
@@ -81,6 +82,23 @@ def best(state: State) -> list[Row]:
     return [{**{c: r[c] for c in columns}, "rank": rank} for rank, r in ranked]
 
 
+def recent(state: State) -> list[Row]:
+    """Rows whose time is less than three hours before the latest."""
+    times = present(state["sales"], "at")
+    started = [{**r, "window_start": r["at"]} for r in state["sales"] if r["at"] is not None]
+    return [r for r in started if r["at"] + 3 * HOUR > max(times)]
+
+
+def all_recent(state: State) -> list[Row]:
+    return [{c: r[c] for c in ("g", "window_start", "id", "v")} for r in recent(state)]
+
+
+def last_recent(state: State) -> list[Row]:
+    found = grouped(recent(state), column("g"), column("at")).values()
+    last = [max(tied, key=column("id")) for tied in found]
+    return [{c: r[c] for c in ("g", "window_start", "id", "v")} for r in last]
+
+
 def cogroup(window: str, last: str) -> str:
     return f"""
   found:
@@ -106,6 +124,15 @@ TOP = """
 """
 
 
+def store(settings: str) -> str:
+    return f"""
+  found: {{kind: window_store, from: sales, key: [g], time: at, retention: 3 hours{settings}}}
+"""
+
+
+MARKED = {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000}
+
+
 def case(name: str, query: Query, view: str, *sources: str) -> Case:
     rows = {source: ROWS[source] for source in sources}
     return Case(name, DECLARED + view, "found", rows, lambda: query)
@@ -121,6 +148,12 @@ CASES = [
     ),
     case("sessions", sessions, cogroup("type: session, gap: 1 hour", "count(*)"), *BOTH),
     case("a ranking per hopping window", best, TOP, "sales"),
+    case("a store of all rows", all_recent, store(", duplicates: true"), "sales"),
+    case("a store of the last row of each time", last_recent, store(""), "sales"),
+    replace(
+        case("a store that marks rows", all_recent, store(", duplicates: true"), "sales"),
+        ways=(MARKED, {**MARKED, **BY_SPARK}),
+    ),
 ]
 
 

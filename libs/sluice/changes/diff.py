@@ -48,6 +48,11 @@ def inserted(rows: DataFrame) -> DataFrame:
     return rows.withColumn(CHANGE, F.lit("insert"))
 
 
+def deleted(rows: DataFrame) -> DataFrame:
+    """Return the changelog of rows that all leave the table."""
+    return rows.withColumn(CHANGE, F.lit("delete"))
+
+
 def _side(rows: DataFrame, side: str) -> DataFrame:
     columns = rows.columns
     return rows.select("*", F.struct(*_named(columns)).alias("_row"), F.lit(side).alias("_side"))

@@ -171,7 +171,7 @@ def rebuild(
 @format_option
 @config_option
 def maintain(tables: tuple[str, ...], format_: Format, config: str) -> None:
-    """Compact, seal, expire and vacuum TABLES (or all). Changes no row that is visible."""
+    """Compact, seal and vacuum TABLES (or all). Changes no row."""
     project = load_project(config)
     chosen = [project.graph.table(t) for t in tables] or list(project.graph.tables.values())
     upkeep = with_spark(project.spark, lambda spark: maintain_tables(spark, project, chosen))

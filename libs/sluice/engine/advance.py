@@ -204,7 +204,6 @@ def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Positio
         frontier=plan.frontier,
         run=run.id,
         horizon=horizon.now if horizon else None,
-        stored_from=horizon.stored_from_now if horizon else None,
         refills=last.refills if last else 0,
         parts=plan.node.parts,
         meaning=meaning(plan.node.table),

@@ -3,7 +3,7 @@
 Every handle is pinned to the table version at which it was opened. Open it again for a newer one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,6 @@ from sluice.delta.places.lake_layout import layout
 from sluice.errors import UsageError
 from sluice.language.internal import MARK, internal
 from sluice.read.as_of import AsOf
-from sluice.read.conditions.key_order import KeyRange
 from sluice.read.ordered.key_values import KeyValues
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
@@ -129,14 +128,9 @@ class Lake:
         *,
         backward_iteration: bool = False,
         current: str | None = None,
-        alive: Callable[[Snapshot], Iterable[KeyRange]] = lambda _: (),
         first: tuple[str, ...] = (),
     ) -> KeyedTable:
-        """Return a stored table.
-
-        `alive` gives the ranges of the rows that readers may see, `first` the columns shown before
-        the key.
-        """
+        """Return a stored table; `first` names the columns shown before the key."""
         version = self.version_of(table.id) if version is None else version
         snapshot = Snapshot.open(table.name, self.uri(table), version, build=build_command(table))
         newest = partial(
@@ -144,13 +138,9 @@ class Lake:
             table,
             backward_iteration=backward_iteration,
             current=current,
-            alive=alive,
             first=first,
         )
-        ranges = tuple(alive(snapshot))
-        return KeyedTable(
-            snapshot, table.named_key, ranges, current, backward_iteration, newest, first
-        )
+        return KeyedTable(snapshot, table.named_key, current, backward_iteration, newest, first)
 
     def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
         reader = cast(Reader | None, kind(table.kind).module("reader"))

@@ -145,8 +145,8 @@ def ranges_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
 def named(
     table: KeyedTable, ranges: tuple[KeyRange, ...], columns: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
-    """Return these columns of the rows in all ranges that readers may see."""
-    scan = Scan(table.snapshot, (*table.ranges, *ranges))
+    """Return these columns of the rows in all ranges."""
+    scan = Scan(table.snapshot, ranges)
     return [row for part in scan.unordered(columns) for row in _rows(part)]
 
 

@@ -30,8 +30,7 @@ class Sample:
 def samples(lake: Lake, table: Table, version: int | None, most: int) -> Iterator[Sample]:
     """Yield up to `most` rows in which the table's head differs from `version`.
 
-    Without a version, all rows are new. Stored rows count: one that only expired for its readers
-    does not differ.
+    Without a version, all rows are new.
     """
     now = lake.stored(table)
     was = lake.stored(table, version) if version is not None else None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,7 +19,7 @@ from sluice.delta.log.redefinition import replaceable
 from sluice.delta.log.time_bounds import may_hold
 from sluice.delta.notes import intervals
 from sluice.delta.reading import landing
-from sluice.delta.reading.local import between
+from sluice.delta.reading.local import few_rows
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.fence import Committed
 from sluice.delta.writing.schema_evolution import add_columns
@@ -230,11 +231,11 @@ class Replacement:
         ):
             return None
         limits = self.context.limits
-        if is_here(session):
-            bounds = INTERVAL, span.start, span.end
-            few = between(session, self._uri, before.version, *bounds, limits)
-            if few is not None:
-                return few
+        at = pc.field(INTERVAL)
+        inside = (at >= pc.scalar(span.start)) & (at < pc.scalar(span.end))
+        few = few_rows(session, self._uri, before.version, inside, limits)
+        if few is not None:
+            return few
         at = F.col(INTERVAL)
         inside = (at >= F.lit(span.start)) & (at < F.lit(span.end))
         return snapshot(session, self._uri, before.version, limits).where(inside)

@@ -104,13 +104,11 @@ def proved(client: AirflowClient, run: str) -> set[str]:
     return {verdict["table"] for verdict in verdicts if "__" not in verdict["table"]}
 
 
-def test_small_files_are_put_together_expired_days_dropped_and_whole_tables_looked_at(
+def test_small_files_are_put_together_and_whole_tables_looked_at(
     client: AirflowClient, stack: Stack, shelf: Shelf
 ) -> None:
     notes, recent = DeltaTable(uri(stack, NOTES)), DeltaTable(uri(stack, RECENT))
     assert len(notes.file_uris()) == MONTH
-    assert len(recent.file_uris()) == MONTH
-    before = recent.version()
     assert let_go(client, UPKEEP) == "success"
     assert {task.attempt for task in client.tasks(UPKEEP)} == {1}
     notes.update_incremental()
@@ -119,8 +117,6 @@ def test_small_files_are_put_together_expired_days_dropped_and_whole_tables_look
     assert_right(stack, shelf)
     (swept,) = client.xcom(UPKEEP, client.runs(UPKEEP)[0].id, "sweep.shelf")
     assert (swept["expectations"], swept["unmet"]) == (1, [])
-    gone = pa.table(recent.load_cdf(starting_version=before + 1).read_all())
-    assert gone["_change_type"].to_pylist() == ["delete"] * (MONTH - DAYS_KEPT) * 2
 
 
 def test_beside_a_run_both_are_right_and_what_a_paused_pipeline_has_yet_to_read_stays(

@@ -42,7 +42,7 @@ def foreign_insert(uri: str) -> None:
 def test_a_position_survives_its_text() -> None:
     position = a_position(
         7,
-        kind="expiry",
+        kind="seal",
         definition="d",
         inputs=pins(a=1),
         references=pins(b=2),

@@ -20,7 +20,6 @@ from sluice.delta.log.position import Pin, head, head_as_found, positions
 from sluice.delta.reading.local import plain
 from sluice.delta.upkeep import maintenance
 from sluice.delta.upkeep.maintenance import Filing, upkeep
-from sluice.delta.upkeep.unmarking import drop_before
 from sluice.delta.upkeep.vacuum import committed_at, vacuum
 from sluice.delta.writing import by_spark, fence
 from sluice.delta.writing.filing import is_in_order
@@ -145,7 +144,7 @@ def race(monkeypatch: pytest.MonkeyPatch, table: Small, **position: Any) -> None
 
 
 @pytest.mark.usefixtures("real_spark")
-@pytest.mark.parametrize("how", ["compact", "refile", "drop"])
+@pytest.mark.parametrize("how", ["compact", "refile"])
 def test_a_batch_that_comes_in_between_keeps_its_rows_and_its_position(
     tmp_path: Path, session: "SparkSession", monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -155,8 +154,6 @@ def test_a_batch_that_comes_in_between_keeps_its_rows_and_its_position(
     chosen = filing(table)
     if how == "compact":
         chosen.compact(chosen.slices, "compact")
-    elif how == "drop":
-        assert drop_before(chosen, 1, NOW) == 0
     else:
         chosen.refile(session, chosen.slices, "seal")
     assert len(table.rows()) == len(stood) + 3
@@ -190,23 +187,6 @@ def test_a_batch_that_takes_files_away_meanwhile_beats_a_rewrite(
     batch.join()
     assert len(table.rows()) == 2 * PART * 6_000 - 1
     assert head(table.uri).position.kind in ("batch", "seal")
-
-
-def test_expired_slices_leave_whole_and_the_feed_says_so(tmp_path: Path) -> None:
-    table = filled(tmp_path)
-    gone = [row for row in table.rows() if row["part"] < 2]
-    before = table.head
-    since = datetime(2017, 1, 2, tzinfo=UTC)
-    assert drop_before(filing(table), 2, since) == 8
-    after = table.head
-    assert {row["part"] for row in table.rows()} == {2}
-    assert sorted(str(r) for kind, r in table.feed(after.version) if kind == "delete") == sorted(
-        map(str, gone)
-    )
-    assert (after.position.kind, after.position.stored_from) == ("expiry", since)
-    assert (after.next_batch, after.data_version) == (before.next_batch + 1, after.version)
-    assert drop_before(filing(table), 2, since) == 0
-    assert table.head.version == after.version
 
 
 def test_foreign_tables_are_left_alone(tmp_path: Path) -> None:

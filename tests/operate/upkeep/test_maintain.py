@@ -1,4 +1,4 @@
-"""Upkeep of whole pipelines: expiry, sealing and vacuuming change nothing that anybody reads."""
+"""Upkeep of whole pipelines: sealing and vacuuming change nothing that anybody reads."""
 
 import json
 import os
@@ -20,7 +20,6 @@ from sluice.language.interval import Schedule
 from sluice.limits import Limits
 from sluice.operate.run import _is_upkeep_due, rounds_of
 from sluice.operate.upkeep.guard import oldest_named
-from sluice.operate.upkeep.invariants import digests
 from sluice.operate.upkeep.maintain import Upkeep, maintain
 from sluice.read.lake import Lake as Reads
 
@@ -57,11 +56,7 @@ def upkeep(lake: Lake, *names: str) -> list[Upkeep]:
     return maintain(lake.spark, lake.project, [lake.table(n) for n in names or ("recent",)])
 
 
-def visible(lake: Lake) -> list[int]:
-    return [row["id"] for row in Reads(lake.project).window("recent").all()]
-
-
-def stored(lake: Lake) -> list[int]:
+def ids(lake: Lake) -> list[int]:
     return sorted(row["id"] for row in lake.rows("recent"))
 
 
@@ -72,50 +67,14 @@ def check(lake: Lake) -> None:
     assert not repeated(lake.feed("recent"))
 
 
-def test_expired_slices_leave_with_a_delete_and_stay_away(lake: Lake) -> None:
-    lake.put("traces", *(trace(n, n) for n in range(5)), trace(9, 9))
-    lake.advance()
-    assert (visible(lake), stored(lake)) == ([3, 4, 9], [0, 1, 2, 3, 4, 9])
-    told = digests(lake.project, [lake.table("recent")])
-    (done,) = upkeep(lake)
-    assert digests(lake.project, [lake.table("recent")]) == told, "what readers see stays"
-    assert (done.done, done.files) == ("expiry", 2)
-    assert (visible(lake), stored(lake)) == ([3, 4, 9], [2, 3, 4, 9])
-    check(lake)
-    assert upkeep(lake) == []
-
-    lake.put("traces", trace(20, 0.1), trace(21, 9), gone=[trace(0, 0), trace(3, 3)])
-    lake.advance()
-    assert stored(lake) == [2, 4, 9, 21]
-    check(lake)
-
-
-def test_what_had_expired_comes_back_where_the_horizon_falls(lake: Lake) -> None:
-    lake.put("traces", *(trace(n, n) for n in range(5)), trace(30, 30))
-    lake.advance()
-    upkeep(lake)
-    assert stored(lake) == [30]
-    lake.put("traces", trace(6, 6), gone=[trace(30, 30)])
-    lake.advance()
-    assert stored(lake) == [0, 1, 2, 3, 4, 6]
-    assert visible(lake) == [0, 1, 2, 3, 4, 6]
-    check(lake)
-    lake.put("traces", trace(10, 10))
-    lake.advance()
-    assert upkeep(lake)[0].done == "expiry"
-    assert stored(lake) == [3, 4, 6, 10]
-    check(lake)
-
-
 def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
     from sluice.engine.advance import Run
     from sluice.operate.definitions.rebuild import rebuild
 
     lake.put("traces", *(trace(n, n) for n in range(5)), trace(30, 30))
     lake.advance()
-    upkeep(lake)
     rebuild(lake.spark, lake.project, lake.table("recent"), Run("again"))
-    assert stored(lake) == [30]
+    assert ids(lake) == [30]
     check(lake)
 
 

@@ -25,9 +25,7 @@ from sluice.language.internal import renamed
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
-UPKEEP = frozenset(
-    {"compact", "seal", "vacuum", "expiry"}
-)  # kinds of commits that don't come from batches
+UPKEEP = frozenset({"compact", "seal", "vacuum"})  # kinds of commits that don't come from batches
 MOST_KEPT = 512
 Frontier = Mapping[str, int]  # of each ancestor source, the version that a table reflects
 
@@ -53,10 +51,10 @@ class Position:
 
     `inputs` drive the table; `references` were only looked up. `after` is the version of the table
     from which the commit was computed. `unchanged_since` is set on commits that change no data.
-    `stored_from`: windows that begin before it have expired and were dropped. `refills`: number of
-    groups filled again from the input since the table was built. `parts`: fingerprints of the
-    definition's parts, if they can be distinguished. `topic`: the place that a source has
-    reached in a Kafka topic, or in somebody else's table. `meaning`: the definition itself.
+    `refills`: number of groups filled again from the input since the table was built. `parts`:
+    fingerprints of the definition's parts, if they can be distinguished. `topic`: the place that a
+    source has reached in a Kafka topic, or in somebody else's table. `meaning`: the definition
+    itself.
     `renames`: old and new ids of tables that got other names since the table was made, in order.
     `cost`: what the batch spent.
     """
@@ -70,7 +68,6 @@ class Position:
     frontier: Frontier = field(default_factory=dict)
     run: str = ""
     horizon: datetime | None = None
-    stored_from: datetime | None = None
     after: int | None = None
     unchanged_since: int | None = None
     refills: int = 0
@@ -94,8 +91,6 @@ class Position:
             "horizon": self.horizon.isoformat() if self.horizon else None,
         }
         later = {"after": self.after, "unchanged_since": self.unchanged_since}
-        if self.stored_from:
-            body["stored_from"] = self.stored_from.isoformat()
         if self.refills:
             body["refills"] = self.refills
         if self.parts:
@@ -118,11 +113,10 @@ class Position:
             body = json.loads(text or "")[FIELD]
         except (ValueError, KeyError, TypeError):
             return None
-        moments = {name: _moment(body.get(name)) for name in ("horizon", "stored_from")}
         pins = {name: _pins(body.get(name, {})) for name in ("inputs", "references")}
         known = {f.name: body[f.name] for f in fields(cls) if f.name in body}
         renames = tuple((old, new) for old, new in body.get("renames", ()))
-        return cls(**{**known, **pins, **moments, "renames": renames})
+        return cls(**{**known, **pins, "horizon": _moment(body.get("horizon")), "renames": renames})
 
     def is_overtaken(self, version: int) -> bool:
         """True if upkeep landed on commits that it was not made from: theirs is the position."""

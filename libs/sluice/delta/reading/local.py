@@ -7,7 +7,6 @@ them here takes a few. Spark still computes: it gets the rows as a local relatio
 import json
 import sys
 from collections.abc import Hashable, Iterator, Sequence
-from datetime import datetime
 from functools import reduce
 from threading import Lock
 
@@ -76,19 +75,21 @@ def _bare_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
     return handed_over(session, uri, version, arrow_schema(uri, version).empty_table())
 
 
-def between(
+def few_rows(
     session: SparkSession,
     uri: str,
     version: int,
-    column: str,
-    start: datetime,
-    end: datetime,
+    where: pc.Expression,
     limits: Limits,
+    columns: Sequence[str] | None = None,
 ) -> DataFrame | None:
-    """Return the rows with a column in [start, end); None if they are too many for this process."""
-    at = pc.field(column)
-    inside = (at >= pc.scalar(start)) & (at < pc.scalar(end))
-    rows = read_few(uri, version, limits.interpreted_rows, where=inside, bounds=inside)
+    """Return the rows that meet a condition, if this process computes; None if they are too many.
+
+    The condition skips files and row groups: statistics of its columns must be exact.
+    """
+    if not is_here(session):
+        return None
+    rows = read_few(uri, version, limits.interpreted_rows, columns, where, bounds=where)
     return None if rows is None else handed_over(session, uri, version, rows)
 
 

@@ -6,7 +6,6 @@ Files whose marked rows must be forgotten are written again as well. No step sta
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 import pyarrow as pa
 
@@ -17,11 +16,9 @@ from sluice.delta.upkeep.laid import unordered
 from sluice.delta.upkeep.maintenance import Filing, unfenced, upkeep
 from sluice.delta.upkeep.pieces import packed
 from sluice.delta.upkeep.rewriting import Now, may_rewrite, rewrite
-from sluice.delta.writing.commit import drop_arrow
 from sluice.delta.writing.filing import Slice
 from sluice.delta.writing.linked import checkpoint
 from sluice.delta.writing.statistics import writer_properties
-from sluice.errors import LostRace
 from sluice.limits import Limits
 
 KIND = "compact"
@@ -45,21 +42,6 @@ def unmarked(before: Head, limits: Limits) -> Head:
     """
     filing = Filing(before, limits)
     return before if before.position is None else unmark(filing, filing.slices)
-
-
-def drop_before(filing: Filing, number: int, stored_from: datetime) -> int:
-    """Delete the slices before a number, whose rows have all expired; return how many files."""
-    gone = [s for s in filing.slices if s.number is not None and s.number < number]
-    if not gone or filing.partition is None:
-        return 0
-    try:
-        before = unmark(filing, gone)
-        numbered = replace(upkeep(before, "expiry"), batch=before.next_batch)
-        position = replace(numbered, unchanged_since=None, stored_from=stored_from)
-        drop_arrow(before, f"{filing.partition} < {number}", position)
-    except LostRace:
-        return 0
-    return sum(len(s.paths) for s in gone)
 
 
 def _by_pieces(filing: Filing, slices: Sequence[Slice]) -> Head:

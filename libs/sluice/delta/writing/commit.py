@@ -99,12 +99,3 @@ def overwrite_arrow(
             writer_properties=writer_properties(plain(rows).schema),
         )
     return won(before, position, Committed(before.version + 1, inserted=rows.num_rows))
-
-
-def drop_arrow(before: Head, where: str, position: Position) -> Committed:
-    """Delete the whole partitions that `where` selects, in one commit that rewrites nothing."""
-    with fenced(before, position) as mine:
-        table = open_table(before.uri, version=before.version)
-        said = table.delete(where, commit_properties=properties(before, mine))
-    done = Committed(before.version + 1, deleted=int(said["num_deleted_rows"]))
-    return won(before, position, done)

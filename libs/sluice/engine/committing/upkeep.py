@@ -1,7 +1,7 @@
 """Upkeep of a Delta table: its slices, and those to file again.
 
-A table with a key is filed by it once it has many files. A kind whose rows expire, or are in its
-own slices, has its own class.
+A table with a key is filed by it once it has many files. A kind whose rows are in its own slices
+has its own class.
 """
 
 from collections.abc import Sequence
@@ -66,10 +66,6 @@ class Kept:
     def unsealed(self, filing: Filing) -> list[Slice]:
         """Return slices that get no more rows and are not yet few, sorted files."""
         return []
-
-    def expire(self, filing: Filing) -> int:
-        """Drop rows that a retention hides; return the number of files."""
-        return 0
 
     def _is_crowded(self, slice_: Slice) -> bool:
         most = slice_.usual_files(self.limits) + self.limits.loose_files

@@ -102,8 +102,7 @@ class Batch(Generic[Op_co]):
     @property
     def is_whole(self) -> bool:
         """True if all rows are computed."""
-        brings_back = self.horizon is not None and self.horizon.brings_back
-        return self.plan.strategy == Strategy.BUILD or brings_back
+        return self.plan.strategy == Strategy.BUILD
 
     def built(self) -> BatchResult:
         """Compute the changelog by the whole query."""
@@ -169,17 +168,12 @@ class Batch(Generic[Op_co]):
 
     @property
     def alive(self) -> Column | None:
-        """Condition for living windows; None unless retention deletes expired ones."""
-        retention = self.operator.retention
-        if self.horizon is None or retention is None or not retention.by_delete:
-            return None
-        return self.horizon.is_alive()
+        """Condition for living windows; None without retention."""
+        return self.horizon.is_alive() if self.horizon else None
 
     def living(self, rows: DataFrame) -> DataFrame:
-        """Leave out rows that retention has removed, or that upkeep has therefore dropped."""
-        if self.horizon is None or self.operator.retention is None:
-            return rows
-        return rows.where(self.horizon.is_stored() if self.alive is None else self.alive)
+        """Leave out rows that have expired."""
+        return rows if self.alive is None else rows.where(self.alive)
 
     def changes(self, part: Operator | None = None) -> dict[str, DataFrame]:
         """Return the net change of every input that moved; for a new input, its whole table.

@@ -27,14 +27,13 @@ ColumnEquality = Callable[[Column, Column], Column]
 class Retention:
     """Time for which windows are kept, and the event time columns of each input.
 
-    `by_delete`: expired windows leave the table; otherwise readers hide them. `end`: the column of
-    prepared and of output rows that holds the end of their window. `first_end`: the column of
-    prepared rows with the earliest end of an output row that they are part of, if that differs.
+    `end`: the column of prepared and of output rows that a window is kept by: its end, or the start
+    of one that is kept from there. `first_end`: the column of prepared rows with the earliest end
+    of an output row that they are part of, if that differs.
     """
 
     keep: Duration
     times: Mapping[str, tuple[str, ...]]
-    by_delete: bool = True
     end: str = "window_end"
     first_end: str | None = None
 

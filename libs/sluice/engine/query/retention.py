@@ -7,50 +7,27 @@ return.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.engine.query import windows
 from sluice.engine.query.operator import InputRows, Operator, Retention, names, union
-from sluice.language.duration import Duration
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """Horizon before and after a batch; None if no row has a time yet.
-
-    `stored_from`: window starts before it are not stored, because upkeep has dropped their slices.
-    """
+    """Horizon before and after a batch; None if no row has a time yet."""
 
     retention: Retention
     before: datetime | None
     now: datetime | None
-    stored_from: datetime | None = None
 
     @property
     def has_fallen(self) -> bool:
         """True if windows may return."""
         return self.before is not None and (self.now is None or self.now < self.before)
-
-    @property
-    def stored_from_now(self) -> datetime | None:
-        """The `stored_from` after the batch: slices whose rows are visible again return."""
-        if self.stored_from is None or self.now is None:
-            return None
-        return min(self.stored_from, first_visible(self.now, self.retention.keep))
-
-    @property
-    def brings_back(self) -> bool:
-        """True if rows return that upkeep has dropped."""
-        return self.stored_from_now != self.stored_from
-
-    def is_stored(self) -> Column:
-        """Condition on rows with window_start: true if they are stored."""
-        if self.stored_from_now is None:
-            return F.expr("true")
-        return F.col(windows.START) >= F.lit(self.stored_from_now)
 
     def is_alive(self) -> Column:
         """Condition on rows with the end of their window: true if they are alive."""
@@ -73,12 +50,10 @@ class Horizon:
     def _outlives(self, end: str, horizon: datetime | None) -> Column:
         if horizon is None:
             return F.expr("true")
+        if end == windows.START:  # compared with a literal, by which a scan skips files
+            earliest = self.retention.keep.before(horizon)
+            return F.col(end) > F.lit(earliest)
         return windows.plus(F.col(f"`{end}`"), self.retention.keep) > F.lit(horizon)
-
-
-def first_visible(horizon: datetime, keep: Duration) -> datetime:
-    """Return the earliest window start that a store shows if it keeps windows for `keep`."""
-    return keep.before(horizon) + timedelta(microseconds=1)
 
 
 def latest_time(snapshots: InputRows, retention: Retention) -> DataFrame:

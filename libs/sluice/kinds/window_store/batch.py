@@ -1,13 +1,28 @@
-"""Batches of a window store: they file new rows in slices by what the store holds already."""
+"""Batches of a window store.
 
+Without a retention, they file new rows in slices by what the store holds already. With one, a batch
+also deletes the rows that its horizon has passed, and brings back those that a fallen horizon shows
+again. Cost: files with such rows, which scans find by their times.
+"""
+
+from datetime import datetime
 from functools import cached_property
 
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.net import arrivals
+from sluice.changes.diff import deleted, diff, inserted
+from sluice.changes.net import arrivals, departures
 from sluice.delta.log.opened import opened
+from sluice.delta.reading.local import few_rows
 from sluice.delta.writing.filing import slices_of
 from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.batch_plan import Strategy
+from sluice.engine.computing.batch_result import BatchResult
+from sluice.engine.query import windows
+from sluice.engine.query.operator import InputRows, union
+from sluice.engine.query.retention import Horizon
 from sluice.kinds.window_store.cuts import Cuts
 from sluice.kinds.window_store.grain import Grain
 from sluice.kinds.window_store.operator import WindowStoreRows
@@ -25,6 +40,66 @@ class StoreBatch(Batch[WindowStoreRows]):
             return store
         most = self.context.limits.slice_rows
         return store.cut(Cuts.of(self._stored(), self._arriving(store), most))
+
+    def changed(self) -> BatchResult:
+        horizon = self.horizon
+        times = [time for time in (horizon.before, horizon.now) if time] if horizon else []
+        if self.plan.strategy != Strategy.ROW_WISE or horizon is None or not times:
+            return super().changed()
+        return self._slid(horizon, horizon.retention.keep.before(max(times)))
+
+    def needed(self, snapshots: InputRows) -> InputRows:
+        """Leave out expired rows, by a literal with which a scan skips files."""
+        if self.horizon is None or self.horizon.now is None:
+            return snapshots
+        time = F.col(f"`{self.operator.spec.time}`").cast("timestamp")
+        expired = F.lit(self.horizon.retention.keep.before(self.horizon.now))
+        return {name: rows.where(time > expired) for name, rows in snapshots.items()}
+
+    def _slid(self, horizon: Horizon, last: datetime) -> BatchResult:
+        """Compute each changed row by itself, and rows that the horizon has passed, up or down.
+
+        Rows that start after `last` live by the horizons before and now. Of the others, the table
+        has those that expire, and the input those that return.
+        """
+        store, is_passed = self.operator, F.col(windows.START) <= F.lit(last)
+        ((name, change),) = self.changes().items()
+        new = self._rows_of(name, arrivals(change)).where(~is_passed)
+        is_growing = self.plan.growing == {name}
+        if is_growing:
+            changelog = inserted(new)
+        else:
+            old = self._rows_of(name, departures(change)).where(~is_passed)
+            changelog = diff(old, new, store.key)
+        passed = self._stored_until(last).where(is_passed).select(*new.columns)
+        if horizon.has_fallen:
+            back = self._rows_of(name, self._given_until(name, last)).where(is_passed)
+            passed = diff(passed, self.living(back), store.key)
+        else:
+            passed = deleted(passed)
+        late = self.count_late([store.prepare(name, change)])
+        return BatchResult(union([changelog, passed]), expired=late, is_projection=is_growing)
+
+    def _rows_of(self, name: str, rows: DataFrame) -> DataFrame:
+        """Return the store's rows of an input's rows, expired or not."""
+        return self.operator.combine({name: self.operator.prepare(name, rows)}, {})
+
+    def _stored_until(self, last: datetime) -> DataFrame:
+        """Return at least the store's rows that start by `last`."""
+        before, limits = self.plan.before, self.context.limits
+        assert before is not None
+        where = pc.field(windows.START) <= pc.scalar(last)
+        few = few_rows(self.session, self.plan.uri, before.version, where, limits)
+        return self.current() if few is None else few
+
+    def _given_until(self, name: str, last: datetime) -> DataFrame:
+        """Return at least the input's rows with a time by `last`."""
+        store, few = self.operator, None
+        if store.source.type_of(store.spec.time) == "TIMESTAMP":
+            uri, version = self.context.lake.uri(name), self.plan.pins[name].version
+            where = pc.field(store.spec.time) <= pc.scalar(last)
+            few = few_rows(self.session, uri, version, where, self.context.limits)
+        return self.snapshots()[name] if few is None else few
 
     def _stored(self) -> dict[int, int]:
         """Return the store's rows by slice."""

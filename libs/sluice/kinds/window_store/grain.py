@@ -5,7 +5,7 @@ rows leave a whole slice at a time. Slices are therefore as short as possible wi
 many.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from enum import IntEnum
 
 from sluice.language.duration import Duration
@@ -13,7 +13,6 @@ from sluice.language.duration import Duration
 MOST = 100  # slices in a retention: each is a file that a read of a rare key opens
 LEAST_WINDOWS = 24  # windows that share a slice
 DAY = timedelta(days=1)
-FIRST = (1, 1, 1, 0)  # month, day and hour at the start of a year
 
 
 class Grain(IntEnum):
@@ -47,20 +46,3 @@ class Grain(IntEnum):
     def longest(self) -> timedelta:
         """Most time that a slice spans."""
         return {1: 366 * DAY, 2: 31 * DAY}.get(self.value, self.shortest)
-
-    def begin(self, at: datetime) -> datetime:
-        """Return the start of the slice that holds a time."""
-        year, month, day, hour = (*_parts(at)[: self.value], *FIRST[self.value :])
-        return datetime(year, month, day, hour, tzinfo=UTC)
-
-    def number(self, at: datetime) -> int:
-        """Return the number of a time's slice: 20170514 for a day, 201705 for a month."""
-        number = 0
-        for part in _parts(at)[: self.value]:
-            number = number * 100 + part
-        return number
-
-
-def _parts(at: datetime) -> tuple[int, int, int, int]:
-    at = at.astimezone(UTC)
-    return at.year, at.month, at.day, at.hour

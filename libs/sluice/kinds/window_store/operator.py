@@ -34,17 +34,18 @@ class WindowStoreRows(Operator):
         self.view, self.source, self.spec = view, source, view.spec
         self.inputs = (source.id,)
         self.key = view.key
-        self.group = self.key if self.spec.duplicates else (*self.spec.key, windows.START)
+        self.group = view.key if self.spec.duplicates else (*self.spec.key, windows.START)
         self.grain = Grain.of(self.spec.window, self.spec.retention)
         self.cuts: Cuts | None = None
         self.row_wise = self.mirror = self.spec.duplicates or self._is_one_row_each()
         if self.spec.retention:
             times = {source.id: (self.spec.time,)}
-            self.retention = Retention(self.spec.retention, times, by_delete=False)
+            self.retention = Retention(self.spec.retention, times, end=windows.START)
+            self.key = (*view.key, PART)  # slices never change, so a commit opens few of them
 
     @property
     def file_order(self) -> tuple[Direction, ...]:
-        hidden = (c for c in self.key if c not in (*self.spec.key, windows.START))
+        hidden = (c for c in self.view.key if c not in (*self.spec.key, windows.START))
         newest_first = Direction(windows.START, descending=True)
         return (*map(Direction, self.spec.key), newest_first, *map(Direction, hidden))
 
@@ -75,7 +76,7 @@ class WindowStoreRows(Operator):
         if not self.row_wise:
             rows = self.last_of_each(rows)
         shown = [self._shown(c) for c in self.view.columns]
-        hidden = tuple(c for c in self.key if c not in self.view.columns)
+        hidden = tuple(c for c in self.view.key if c not in self.view.columns)
         return rows.select(*shown, *names(hidden), self._slice().alias(PART))
 
     def _is_one_row_each(self) -> bool:
@@ -89,7 +90,7 @@ class WindowStoreRows(Operator):
         return other
 
     def number(self, grain: Grain) -> Column:
-        """Return the number of the row's slice of that length, as `Grain.number` defines it."""
+        """Return the number of the row's slice: 20170514 for a day, 201705 for a month."""
         parts = [part(windows.START) for part in (F.year, F.month, F.day, F.hour)]
         return reduce(lambda a, b: a * 100 + b, parts[:grain]).cast("bigint")
 

@@ -1,23 +1,20 @@
 """A window store: rows by key and event time, read oldest or newest first, without Spark.
 
 Rows are ordered by window start, and within one start by key; reverse is the exact mirror. Bounds
-are inclusive. A store with a retention shows a row only while its window start is after the horizon
-− the retention. Its file may be dropped later.
+are inclusive.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
 from sluice.declare.table import Table
-from sluice.delta.log.continuity import position_at
 from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore
-from sluice.language.interval import Duration
 from sluice.language.names import unknown
 from sluice.language.row import Row
 from sluice.read.conditions.key_order import KeyOrder, KeyRange, Places, places
@@ -26,7 +23,6 @@ from sluice.read.conditions.values import check
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.ordered.rows import Rows, check_limit
-from sluice.read.stored.snapshot import Snapshot
 
 TIME, END = "window_start", "window_end"
 KEYS = ("key", "key_from", "key_to")
@@ -56,14 +52,6 @@ class Times(FetchOptions, total=False):
     time_from: Time | None
     time_to: Time | None
     overlapping: bool
-
-
-def visible_range(horizon: datetime | None, retention: Duration | None) -> tuple[KeyRange, ...]:
-    """Return the range of window starts that a store with that retention shows."""
-    if horizon is None or retention is None:
-        return ()
-    earliest = retention.before(horizon) + timedelta(microseconds=1)
-    return (KeyRange((TIME,), places((earliest,))),)
 
 
 @dataclass(frozen=True)
@@ -184,8 +172,7 @@ def opened(
     lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
 ) -> KeyedTable:
     """Open the store as a key-value store."""
-    alive = partial(_alive, table.spec.kept_for)
-    return lake.stored(table, version, backward_iteration=backward_iteration, alive=alive)
+    return lake.stored(table, version, backward_iteration=backward_iteration)
 
 
 def window(lake: Lake, name: str, *, version: int | None = None) -> ReadOnlyWindowStore:
@@ -195,14 +182,6 @@ def window(lake: Lake, name: str, *, version: int | None = None) -> ReadOnlyWind
     return ReadOnlyWindowStore(
         stored, spec.key, spec.backward_iteration, partial(window, lake, name)
     )
-
-
-def _alive(retention: Duration | None, snapshot: Snapshot) -> tuple[KeyRange, ...]:
-    """Return the ranges of rows that a retention leaves visible at that version."""
-    if retention is None:
-        return ()
-    position = position_at(snapshot.uri, snapshot.version)
-    return visible_range(position.horizon if position else None, retention)
 
 
 VERBS: Mapping[str, Callable[..., Any]] = {"window": window}

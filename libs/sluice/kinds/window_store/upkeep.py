@@ -1,12 +1,9 @@
-"""Upkeep of a window store: dropping expired slices, sealing closed ones, keeping open ones few."""
+"""Upkeep of a window store: sealing closed slices, and keeping the files of open ones few."""
 
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.unmarking import drop_before
 from sluice.delta.writing.filing import Slice, is_in_order
 from sluice.engine.committing.upkeep import Kept
-from sluice.engine.query.retention import first_visible
 from sluice.kinds.window_store.cuts import in_time
-from sluice.kinds.window_store.operator import WindowStoreRows
 
 
 class StoreKept(Kept):
@@ -21,20 +18,6 @@ class StoreKept(Kept):
         """Return older slices that are not one or a few sorted files, because rows came late."""
         by_time = sorted(filing.slices, key=lambda s: in_time(s.number or 0))
         return [s for s in by_time[:-1] if self._is_unsealed(s)]
-
-    def expire(self, filing: Filing) -> int:
-        position, store = filing.before.position, self._store
-        if not store.retention or not position or not position.horizon:
-            return 0
-        earliest = first_visible(position.horizon, store.retention.keep)
-        return drop_before(filing, store.grain.number(earliest), store.grain.begin(earliest))
-
-    @property
-    def _store(self) -> WindowStoreRows:
-        assert self.node is not None
-        operator = self.node.operator
-        assert isinstance(operator, WindowStoreRows)
-        return operator
 
     def _is_crowded(self, slice_: Slice) -> bool:
         most = slice_.usual_files(self.limits) - 1 + self.limits.slice_files

@@ -25,11 +25,10 @@ from sluice.delta.log.position import Pins
 from sluice.delta.reading.local import to_arrow
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.query import windows
 from sluice.engine.query.absence import Absence, Condition, conditions
 from sluice.engine.query.lineage import NTH
 from sluice.engine.query.operator import names, within
-from sluice.engine.query.retention import Horizon, first_visible
+from sluice.engine.query.retention import Horizon
 from sluice.language.internal import declared
 from sluice.operate.lineage.reasons import (
     AbsenceReason,
@@ -275,10 +274,8 @@ def _alive(horizon: Horizon | None, rows: DataFrame) -> Column:
     """Return a condition that is true of rows that have not expired."""
     if horizon is None or horizon.now is None:
         return F.lit(True)
-    if horizon.retention.by_delete:
-        has_end = horizon.retention.end in rows.columns
-        return horizon.is_alive() if has_end else F.lit(True)
-    return F.col(windows.START) >= F.lit(first_visible(horizon.now, horizon.retention.keep))
+    has_end = horizon.retention.end in rows.columns
+    return horizon.is_alive() if has_end else F.lit(True)
 
 
 def _keys(rows: pa.Table, key: Sequence[str]) -> set[tuple[Any, ...]]:

@@ -19,7 +19,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.upkeep.digest import Digest, digest_of
+from sluice.delta.upkeep.digest import Digest
 from sluice.delta.upkeep.table_invariants import (
     count_faults,
     digest,
@@ -31,7 +31,6 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import INTERVALS
 from sluice.operate.upkeep.maintain import kept_in
-from sluice.read.lake import Lake
 
 
 def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
@@ -54,17 +53,14 @@ def digests(project: Project, tables: Iterable[Table]) -> dict[str, Digest]:
     """Return the canonical hash of each of their Delta tables whose rows depend on the data alone.
 
     States with spare rows are left out, because those rows depend on earlier batches. So does the
-    number of the batch that joined a row to dimensions; it is ignored. Tables that hide expired
-    rows until upkeep drops them are hashed as readers see them.
+    number of the batch that joined a row to dimensions; it is ignored.
     """
     found: dict[str, Digest] = {}
     for table in tables:
         nodes = {node.id: node for node in nodes_of(table, project.graph)}
         for table_id in stored_ids(project, [table]):
             node = nodes.get(table_id)
-            if node and node.operator.retention and not node.operator.retention.by_delete:
-                found[table_id] = _shown(project, table)
-            elif node is None or not node.operator.has_slack:
+            if node is None or not node.operator.has_slack:
                 ignored = node.ignored if node else ()
                 found[table_id] = digest(layout(project).uri(table_id), ignore=ignored)
     return found
@@ -86,8 +82,3 @@ def _counts(project: Project, table: Table, table_id: str) -> Iterator[str]:
             yield from count_faults(noted, stored, repeats=bool(spec.delivered_beside))
     elif table_id == table.id:
         yield from count_faults(noted)
-
-
-def _shown(project: Project, table: Table) -> Digest:
-    batches = Lake(project).table(table.id).read().batches()
-    return sum((digest_of(batch.to_pylist()) for batch in batches), Digest())

@@ -1,7 +1,7 @@
 """Upkeep of a pipeline's tables and their internal tables, without settings.
 
-Upkeep drops expired slices, seals closed ones, and files those with many files again. It deletes
-files and commits that nobody needs. It starts Spark only for rows whose order matters.
+Upkeep seals closed slices, and files those with many files again. It deletes files and commits that
+nobody needs. It starts Spark only for rows whose order matters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ from sluice.spark.session import Spark
 class Upkeep:
     """Upkeep of one table: what was done, and to how many of its files.
 
-    `done`: expiry, seal, compact or vacuum; log: deleted commits; remove: a table that a changed
+    `done`: seal, compact or vacuum; log: deleted commits; remove: a table that a changed
     query no longer uses; deleted: a table dropped a week ago, or an expired environment.
     """
 
@@ -83,7 +83,6 @@ def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
 def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
     """Take each step on the head that the step before it made."""
     steps: Mapping[str, Callable[[Filing], int]] = {
-        "expiry": kept.expire,
         "seal": lambda filing: refile(filing, spark, kept.unsealed(filing), "seal"),
         "compact": lambda filing: refile(filing, spark, kept.crowded(filing), "compact"),
         "vacuum": lambda filing: _vacuum(filing, project, kept),

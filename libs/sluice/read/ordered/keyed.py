@@ -31,15 +31,13 @@ from sluice.read.stored.snapshot import Snapshot
 class KeyedTable(KeyValues):
     """One version of a table. `identity` orders it totally; its visible columns are the key.
 
-    `ranges` hold the rows that readers may see: all, unless the table has a retention. `current`
-    names the flag of a key's standing version, in a table that keeps all versions.
+    `current` names the flag of a key's standing version, in a table that keeps all versions.
     `backward_iteration` allows ranges from a later to an earlier key. `first` names columns that
     people see even before the key.
     """
 
     snapshot: Snapshot
     identity: tuple[str, ...]
-    ranges: tuple[KeyRange, ...] = ()
     current: str | None = None
     backward_iteration: bool = False
     newest: Callable[[], "KeyedTable"] | None = field(default=None, compare=False)
@@ -88,11 +86,8 @@ class KeyedTable(KeyValues):
 
     @property
     def count(self) -> int:
-        """Number of visible rows; rows are read only if there is a retention."""
-        if not self.ranges:
-            return self.snapshot.count()
-        columns = tuple({c for key_range in self.ranges for c in key_range.columns})
-        return sum(t.num_rows for t in Scan(self.snapshot, self.ranges).unordered(columns))
+        """Number of rows."""
+        return self.snapshot.count()
 
     def get(self, *key: Any, **named: Any) -> Row | None:
         """Return the row of that key, or None; of a history, the current version."""
@@ -106,7 +101,7 @@ class KeyedTable(KeyValues):
 
     def only(self, key_range: KeyRange) -> Rows:
         """Return the visible row in a range that holds one at most."""
-        scan = Scan(self.snapshot, (*self.ranges, key_range))
+        scan = Scan(self.snapshot, (key_range,))
         return Rows(scan.only(self.snapshot.visible), self.schema, self.version, scan.touched)
 
     def between(
@@ -151,7 +146,7 @@ class KeyedTable(KeyValues):
             ranges = (*ranges, behind(after, order, self.snapshot.schema))
         shown = check_columns(self.name, columns, self.snapshot.visible)
         condition = predicates.parse(where, self.snapshot.schema) if where is not None else None
-        scan = Scan(self.snapshot, (*self.ranges, *ranges), condition)
+        scan = Scan(self.snapshot, ranges, condition)
         schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
         if not order or not order.columns:
             tables = scan.unordered(shown, limit)
