@@ -5,13 +5,13 @@ follows the feeds of the versions since then. It names commits, not single rows 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 import pyarrow as pa
 
 from sluice.changes.feed_columns import CHANGE_TYPE, GOES
-from sluice.delta.log.position import REBUILD, Position
+from sluice.delta.log.position import Position
 from sluice.errors import HistoryLost
 from sluice.language.internal import declared
 from sluice.language.row import Row
@@ -32,7 +32,7 @@ class ReflectedVersions:
     source: str
     after: int
     upto: int
-    commits: tuple[Commit, ...]
+    commits: tuple[Commit, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,7 @@ def _commits(uri: str, after: int, upto: int) -> Iterator[Commit]:
 
 
 def _earlier(changelog: Changelog, commit: Commit, position: Position) -> dict[str, int]:
-    """Return what was reflected before the commit; nothing if it read its inputs whole."""
-    if position.kind == REBUILD:
-        return {}
+    """Return what was reflected before the commit; nothing by a table's first one."""
     below = back_from(changelog.snapshot.uri, commit.version - 1)
     found = next((c.position for c in below if c.position), None)
     return _reflected(found.as_named_in(position)) if found else {}

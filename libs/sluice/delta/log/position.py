@@ -71,11 +71,11 @@ class Position:
     after: int | None = None
     unchanged_since: int | None = None
     refills: int = 0
-    parts: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict, repr=False)
     topic: Mapping[str, Any] = field(default_factory=dict)
-    meaning: Mapping[str, Any] = field(default_factory=dict)
+    meaning: Mapping[str, Any] = field(default_factory=dict, repr=False)
     renames: tuple[tuple[str, str], ...] = ()
-    cost: Mapping[str, Any] = field(default_factory=dict)
+    cost: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> str:
         """Return the text for `userMetadata`."""
