@@ -63,8 +63,9 @@ def test_a_hole_in_the_log_is_named(table: Small) -> None:
     assert f"`sluice rebuild {table_at(table.uri)}`" in repair
 
 
-def test_a_commit_that_is_no_json_is_named(table: Small) -> None:
-    (log(table) / f"{1:020d}.json").write_text('{"add": {"pa')
+@pytest.mark.parametrize("text", ['{"add": {"pa', ""])
+def test_a_commit_that_is_no_json_is_named(table: Small, text: str) -> None:
+    (log(table) / f"{1:020d}.json").write_text(text)
     assert "broken-commit" in names(table)
 
 

@@ -51,7 +51,9 @@ class Unfinished:
             files.create_dir(folder, recursive=True)
         content = pa.BufferOutputStream()
         pq.write_table(subjects, content)
-        replace_file(files, f"{folder}/subjects{ENDING}", content.getvalue().to_pybytes())
+        replace_file(
+            files, f"{folder}/subjects{ENDING}", content.getvalue().to_pybytes(), is_lasting=True
+        )
 
     def end(self) -> None:
         """Remove the subjects, and the folder of all of them if there are no others."""

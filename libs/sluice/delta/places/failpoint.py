@@ -1,4 +1,4 @@
-"""Places where a test kills or stops the process, like a power cut or a long pause.
+"""Places where a test kills or stops the process, like a lack of memory or a long pause.
 
 `SLUICE_FAILPOINT=committed:top_products` sends SIGKILL to the process when it passes that place.
 `committed:top_products#3` does so at the third passing, `*#17` at the seventeenth place on the way.

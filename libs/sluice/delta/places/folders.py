@@ -1,5 +1,9 @@
 """Folders of a lake: the files below them, and folders that are moved or removed whole."""
 
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
 from sluice.delta.places.delta_rs import located
@@ -11,6 +15,16 @@ def files_in(filesystem: FileSystem, folder: str) -> list[FileInfo]:
     """Return the files below a folder, at any depth; none if there is no folder."""
     found = filesystem.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True))
     return [info for info in found if info.type == FileType.File]
+
+
+def sync(paths: Iterable[str | Path]) -> None:
+    """Wait until files, or the names in folders, are on this machine's disk; each once."""
+    for path in dict.fromkeys(paths):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def remove(uri: str) -> None:

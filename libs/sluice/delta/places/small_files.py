@@ -4,12 +4,13 @@ Object stores can do no more. A reader never sees half a file. If two processes 
 last one wins. So only notes whose loss alters no table are stored like this.
 """
 
+import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from sluice.delta.places.delta_rs import located
+from sluice.delta.places.folders import sync
 
 SUFFIX = ".json"
 
@@ -52,17 +53,27 @@ class SmallFiles:
         return f"{self._folder}/{name}{SUFFIX}"
 
 
-def replace_file(filesystem: FileSystem, path: str, content: bytes) -> None:
-    """Replace a file atomically; readers see the earlier one until then."""
+def replace_file(
+    filesystem: FileSystem, path: str, content: bytes, *, is_lasting: bool = False
+) -> None:
+    """Replace a file atomically; readers see the earlier one until then.
+
+    `is_lasting`: on this machine's disk, a power cut leaves one of the two, and the new one later.
+    """
     if not isinstance(filesystem, LocalFileSystem):
-        _put(filesystem, path, content)
+        put(filesystem, path, content)
         return
     folder, _, name = path.rpartition("/")
-    draft = f"{folder}/.{name}-{datetime.now(UTC).timestamp()}"
-    _put(filesystem, draft, content)
+    draft = f"{folder}/.{name}-{uuid.uuid4()}"
+    put(filesystem, draft, content)
+    if is_lasting:
+        sync([draft])
     filesystem.move(draft, path)
+    if is_lasting:
+        sync([folder])
 
 
-def _put(filesystem: FileSystem, path: str, content: bytes) -> None:
+def put(filesystem: FileSystem, path: str, content: bytes) -> None:
+    """Write a file whole."""
     with filesystem.open_output_stream(path) as stream:
         stream.write(content)

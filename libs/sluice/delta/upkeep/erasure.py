@@ -117,7 +117,7 @@ def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -
         redacted = [_redacted(action, active) for action in actions]
         if redacted != actions:
             text = "\n".join(json.dumps(action, separators=(",", ":")) for action in redacted)
-            replace_file(filesystem, info.path, text.encode())
+            replace_file(filesystem, info.path, text.encode(), is_lasting=True)
             _delete_sum(filesystem, info.path)
             count += 1
     return count

@@ -37,8 +37,10 @@ def log_faults(uri: str) -> Iterator[TableFault]:
         yield "hole-in-log", f"the log lacks version(s) {_listed(missing)}", moved_away(uri)
     for version in versions:
         try:
-            Log(uri).actions(version)
+            is_whole = bool(Log(uri).actions(version))
         except ValueError:
+            is_whole = False
+        if not is_whole:  # a power cut leaves empty files
             yield "broken-commit", f"version {version} of the log can't be read", moved_away(uri)
     yield from _checkpoint_faults(uri, list(files))
 

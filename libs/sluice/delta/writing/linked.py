@@ -1,7 +1,8 @@
 """Commits that Sluice writes itself, without Spark, because deltalake can't add a vector.
 
 A commit is a draft, then a hard link to its place in the log, which the file system grants to one
-writer. delta-rs commits to a disk in the same way.
+writer. delta-rs commits to a disk in the same way, but syncs nothing. Here, the files that a commit
+names are on the disk before the commit can be seen, and the commit before it is reported.
 """
 
 import json
@@ -9,6 +10,7 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
@@ -17,12 +19,13 @@ from sluice.delta.log.lost_race import lost
 from sluice.delta.log.opened import CHECKPOINTS, keep, opened, taken
 from sluice.delta.log.position import Head, Position
 from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors
-from sluice.delta.places.folders import LOG
+from sluice.delta.places.folders import LOG, sync
 from sluice.delta.places.landed_files import local_path
 from sluice.delta.writing.fence import Committed
 from sluice.delta.writing.file_actions import now
 
 LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
+KINDS = ("add", "cdc", "remove")  # actions that name a file
 CONSTRAINTS = "delta.constraints."
 WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that need nothing else from these commits
 
@@ -105,8 +108,20 @@ def _link(folder: str, before: Head, actions: Sequence[Action]) -> None:
     draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
     draft.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
     try:
+        sync([*_named(Path(folder), actions), draft])
         os.link(draft, log / f"{number:020d}.json")
+        sync([log])
     except FileExistsError:
         raise lost(before.uri, before.version) from None
     finally:
         draft.unlink()
+
+
+def _named(folder: Path, actions: Sequence[Action]) -> Iterator[Path]:
+    """Yield the new files that a commit names, then the folders that hold their names."""
+    names = {kind: [a[kind]["path"] for a in actions if kind in a] for kind in KINDS}
+    new = {*names["add"], *names["cdc"]} - {*names["remove"]}
+    files = [folder / unquote(name) for name in sorted(new)]
+    yield from files
+    for file in files:
+        yield from (above for above in file.parents if above.is_relative_to(folder))
