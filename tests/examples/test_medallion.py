@@ -43,7 +43,7 @@ def check() -> None:
     assert differing_rows(database, sluice.open("config")) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("long")
 def test_every_view_equals_its_query_after_each_delivery(broker: market.Market) -> None:
     broker.deliver(LANDING)
     run(0)

@@ -48,7 +48,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def lake(spark: "SparkSession", tmp_path: Path) -> Lake:
-    found = Lake(tmp_path, DECLARED, spark.newSession())
+    found = Lake(tmp_path, DECLARED, spark)
     found.put("sales", {"id": 1, "v": 4}, {"id": 2, "v": 6}, {"id": 3, "v": 7})
     return found
 
@@ -74,7 +74,8 @@ def test_an_unknown_kind_lists_it(spark: "SparkSession", tmp_path: Path) -> None
 
 
 def test_editors_know_it() -> None:
-    views = json_schema()["properties"]["views"]["additionalProperties"]["anyOf"]
+    views = json_schema()["properties"]["views"]["patternProperties"]
+    (views,) = (named["anyOf"] for named in views.values())
     assert views[-1] == {"$ref": "#/$defs/Above"}
     assert json_schema()["$defs"]["Above"]["required"] == ["from", "column", "kind"]
 

@@ -20,6 +20,8 @@ from sluice.limits import Limits
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 KINDS = [
     test_topk.CASES[0],  # a state that runs short
     test_topk.CASES[6],  # no key, hidden columns

@@ -17,6 +17,8 @@ from sluice.operate.explain import explain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 SOURCES = """
 sources:
   sales:

@@ -14,7 +14,7 @@ from sluice.engine.planning.next_batch import NextBatch
 from sluice.language.interval import Interval
 from sluice.operate.explain import explain
 from sluice.operate.run import run
-from sluice.read.pending import news_of_sources
+from sluice.read.pending import news_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,8 @@ def brought_up(lake: Landed, intervals: list[Interval], *, allow_empty: bool = F
 
 
 def news(lake: Landed) -> dict[str, frozenset[Interval]]:
-    return news_of_sources(lake.project, lake.project.pipelines["shop"], NOON_OF_THE_FIFTH)
+    tables = lake.project.graph.pipeline("shop")
+    return {t.id: news_of(lake.project, t, NOON_OF_THE_FIFTH) for t in tables}
 
 
 def pending(lake: Landed) -> list[Interval]:

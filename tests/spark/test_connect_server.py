@@ -50,7 +50,7 @@ def sluice(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("own_spark")
 def test_a_run_uses_the_server_until_it_is_stopped(port: int) -> None:
     remote = f"sc://127.0.0.1:{port}"
     assert sluice("connect", "status").returncode == 1

@@ -7,7 +7,7 @@ makes what it finds as short as possible, which takes minutes.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
@@ -55,7 +55,8 @@ class Case:
     `rows`: source -> a strategy for its rows, key included. `query` makes a brute-force reading of
     the defining query; a fresh one for each run, because a lookup's remembers what it joined.
     `sketches`: columns that may differ with the order of what came. `ways`: limits of one batch
-    after the other, in a circle, so that small data takes the ways of large data.
+    after the other, in a circle, so that small data takes the ways of large data. `needs_spark`:
+    the view has what only Spark computes.
     """
 
     name: str
@@ -67,9 +68,20 @@ class Case:
     sketches: frozenset[str] = frozenset()
     spark: Mapping[str, Any] = field(default_factory=dict)
     ways: Sequence[Mapping[str, float]] = ({}, BY_SPARK)
+    needs_spark: bool = False
 
     def __str__(self) -> str:
         return self.name
+
+
+def by_spark(case: Case) -> Case:
+    """A case whose view has what only Spark computes."""
+    return replace(case, needs_spark=True)
+
+
+def local(cases: Iterable[Case]) -> list[Case]:
+    """Those that can be held to the contract without Spark."""
+    return [case for case in cases if not case.needs_spark]
 
 
 def hold(case: Case, session: "SparkSession", config: settings = SETTINGS) -> None:

@@ -18,7 +18,8 @@ class Table:
     `taken`: columns that its files brought beyond the declared ones. `through`: the tables
     among its inputs that are not stored. They have no state, so their meaning is part of the
     table's.
-    `parts`: the tables in its chain, each with its own kind, itself the last.
+    `parts`: the tables in its chain, each with its own kind, itself the last. `is_key_ordered`: the
+    declaration gives the order of all of the key's columns.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Table:
     taken: frozenset[str] = frozenset()
     through: tuple["Table", ...] = ()
     parts: tuple["Table", ...] = ()
+    is_key_ordered: bool = False
 
     @property
     def id(self) -> str:
@@ -91,11 +93,11 @@ class Table:
 
     @property
     def named_key(self) -> tuple[str, ...]:
-        """Key in the order in which readers give it: a window's start last, unless declared first.
+        """Key in the order in which readers give it: a window's start last, unless declared.
 
         Files are in the order of `key`, so that new windows don't rewrite those of old ones.
         """
-        if not self.is_view or START in (getattr(self.spec, "key", None) or ()):
+        if not self.is_view or self.is_key_ordered:
             return self.key
         return tuple(sorted(self.key, key=START.__eq__))
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 CORNER = "corner"
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)

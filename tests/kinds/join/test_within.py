@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
-from tests.support.contract import Case, hold
+from tests.support.contract import Case, hold, local
 from tests.support.lake import Lake, Row, State, away, counted
 from tests.support.oracle import present
 from tests.support.rows import HOUR, NOON, ids, maybe, row
@@ -96,8 +96,16 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", local(CASES), ids=str)
 def test_the_rows_equal_the_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
+    hold(case, spark)
+
+
+@pytest.mark.usefixtures("real_spark")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_rows_equal_the_query_after_any_batches_by_either_engine(
+    case: Case, spark: "SparkSession"
+) -> None:
     hold(case, spark)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import strategies as st
-from tests.support.contract import Case, hold
+from tests.support.contract import Case, by_spark, hold, local
 from tests.support.lake import Row, State
 from tests.support.oracle import column, grouped, ordered, ranked
 from tests.support.rows import HOUR, NOON, groups, ids, numbers, row, times, words
@@ -231,7 +231,9 @@ KNOWN = (
 CASES = [
     case("rows near in the values of the order", "sales", NEAR, near, column("g")),
     case("rows near in time", "visits", RECENT, recent, column("g")),
-    case("values that are not null, and further aggregates", "sales", KNOWN, known, column("g")),
+    by_spark(
+        case("values that are not null, and further aggregates", "sales", KNOWN, known, column("g"))
+    ),
     case("rows around, in places that the key decides", "sales", STEPS, steps, column("g")),
     case(
         "ties that share their value, without a key",
@@ -252,6 +254,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", local(CASES), ids=str)
 def test_the_rows_equal_the_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
+    hold(case, spark)
+
+
+@pytest.mark.usefixtures("real_spark")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_rows_equal_the_query_after_any_batches_by_either_engine(
+    case: Case, spark: "SparkSession"
+) -> None:
     hold(case, spark)

@@ -15,9 +15,16 @@ from sluice.kinds.topk.operator import TopKState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.usefixtures("real_spark")
 
 UNRANKED = "rank: false, select: {g: g}"
+
+
+@pytest.fixture(scope="module")
+def lakes(real_spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Lakes:
+    return Lakes(real_spark, tmp_path_factory.mktemp("lakes"))
 
 
 def files_of(lake: Lake, name: str) -> set[Path]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
-from tests.support.contract import Case, Query, hold
+from tests.support.contract import Case, Query, by_spark, hold, local
 from tests.support.lake import Row, State
 from tests.support.oracle import column, top, windowed, windows_of
 from tests.support.rows import NOON, groups, ids, maybe, numbers, row, times, words
@@ -170,11 +170,13 @@ CASES = [
         "headroom: 0, select: {g: g, twice: 2 * v}}",
         "lines",
     ),
-    case(
-        "a Python function of the row",
-        by_own_function,
-        "best: {kind: topk, from: sales, partition_by: [g], limit: 2, headroom: 0, "
-        "order_by: ['tests.support.scores:surprise(v, w) desc']}",
+    by_spark(
+        case(
+            "a Python function of the row",
+            by_own_function,
+            "best: {kind: topk, from: sales, partition_by: [g], limit: 2, headroom: 0, "
+            "order_by: ['tests.support.scores:surprise(v, w) desc']}",
+        )
     ),
     case(
         "k = 1 keeps the last row of a key",
@@ -212,6 +214,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", local(CASES), ids=str)
 def test_the_ranking_equals_its_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
+    hold(case, spark)
+
+
+@pytest.mark.usefixtures("real_spark")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_ranking_equals_its_query_after_any_batches_by_either_engine(
+    case: Case, spark: "SparkSession"
+) -> None:
     hold(case, spark)

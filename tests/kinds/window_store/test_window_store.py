@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
-from tests.support.contract import Case, Query, hold
+from tests.support.contract import Case, Query, hold, local
 from tests.support.lake import Row, State
 from tests.support.oracle import column, grouped, ordered
 from tests.support.rows import NOON, groups, ids, maybe, money, numbers, row, words
@@ -116,6 +116,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", local(CASES), ids=str)
 def test_the_store_equals_its_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
+    hold(case, spark)
+
+
+@pytest.mark.usefixtures("real_spark")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_store_equals_its_query_after_any_batches_by_either_engine(
+    case: Case, spark: "SparkSession"
+) -> None:
     hold(case, spark)

@@ -106,8 +106,15 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
     if last is None:
         return _whole(spec, names, tables)
     shown = {n: last.columns[n] for n in names} if {*names} == {*last.columns} else last.columns
-    key = _key(spec, shown, chain.uniqueness[spec.name], mistakes) or last.key
-    return replace(last, columns=shown, key=key, inputs=tuple(tables), parts=tuple(parts.values()))
+    declared = _key(spec, shown, chain.uniqueness[spec.name], mistakes)
+    return replace(
+        last,
+        columns=shown,
+        key=declared or last.key,
+        inputs=tuple(tables),
+        parts=tuple(parts.values()),
+        is_key_ordered=bool(declared),
+    )
 
 
 def _key(
