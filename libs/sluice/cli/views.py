@@ -248,7 +248,9 @@ VERDICT_COLUMNS = ("table", "version", "rows", "verdict", "missing", "extra", "d
 def _row(step: NextBatch) -> tuple[object, ...]:
     pending = ", ".join(f"{i} ({a}, {b}]" for i, (a, b) in step.pending.items())
     engine = step.engine.partition(": ")[0]
-    return (step.table, step.next, step.reason, step.rows, step.bytes or None, engine, pending)
+    sizes = (step.rows, step.bytes or None)
+    read = [f"up to {n:,}" if n and step.is_most else n for n in sizes]
+    return (step.table, step.next, step.reason, *read, engine, pending)
 
 
 def _queried(project: Project) -> list[Table]:

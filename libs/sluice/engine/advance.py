@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from sluice.declare.meaning.definition import meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.feed_size import FeedSize
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.fence import Committed
@@ -31,7 +32,8 @@ from sluice.engine.judging.checking import checked
 from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import is_computed_here, plan_batch, whole_size
+from sluice.engine.planning.plan import plan_batch, whole_size
+from sluice.engine.planning.touched_groups import touched_if_in_doubt, why_not_here
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator
 from sluice.engine.query.retention import Horizon
@@ -125,17 +127,20 @@ class _Step:
             return _nothing(plan, clock), None
         passing("pinned", node.id)
         ready = self.carried if self.carried and self.carried.is_of(plan.ranges) else None
+        with clock.phase("plan"):
+            touched = None if ready else touched_if_in_doubt(context, node, plan)
+        read = plan.size + (touched.known_size if touched else FeedSize())
 
         def work(session: SparkSession) -> StepResult:
             return self._committed(session, plan, ready, clock)
 
         def large() -> SparkSession:
             with clock.phase("session"):
-                return node.batch.session_for(self.spark, context, plan.size)
+                return node.batch.session_for(self.spark, context, read)
 
-        is_small = _is_small(context, plan, ready)
+        is_small = not (why_not_here(context.limits, plan, touched) or _is_of_spark(ready))
         (report, after), engine = self.spark.best(
-            work, large, context.limits, is_small=is_small, size=plan.size.bytes
+            work, large, context.limits, is_small=is_small, size=read.bytes
         )
         return replace(report, engine=engine), after
 
@@ -164,10 +169,9 @@ class _Step:
         return report, Carried.after(plan, result, done)
 
 
-def _is_small(context: Context, plan: BatchPlan, carried: Carried | None) -> bool:
-    """True if this process may compute the batch, rather than Spark."""
-    is_carried_by_spark = carried is not None and not isinstance(carried.changelog, pa.Table)
-    return is_computed_here(context.limits, plan) and not is_carried_by_spark
+def _is_of_spark(carried: Carried | None) -> bool:
+    """True if the changelog that the batch before has computed is in Spark."""
+    return carried is not None and not isinstance(carried.changelog, pa.Table)
 
 
 def _notes_on(batch: Batch[Operator], done: Committed) -> tuple[str, ...]:

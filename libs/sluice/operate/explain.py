@@ -9,6 +9,7 @@ from sluice.declare.building import query_view, resolved_alone
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
+from sluice.delta.log.feed_size import FeedSize
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD
 from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
@@ -20,6 +21,7 @@ from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.engine.planning.rehearsal import engine_of_batch, engine_of_rebuild
+from sluice.engine.planning.touched_groups import touched_groups, why_not_here
 from sluice.errors import SluiceError, UsageError
 from sluice.language.internal import declared
 from sluice.operate.definitions.redefined import redefined_parts
@@ -140,16 +142,22 @@ def _step(context: Context, node: Node, plan: BatchPlan) -> NextBatch:
     if not plan.is_pending:
         reason = "; ".join(["no input has new data", *remarks])
         return NextBatch(plan.node.id, "nothing", reason, joins=joins)
-    engine = engine_of_batch(context, node, plan)
+    touched = touched_groups(context, node, plan)
+    large = why_not_here(context.limits, plan, touched)
+    engine = engine_of_batch(context, node, plan, is_small=not large)
+    size, read = plan.size, [touched.text] if touched else []
+    size += touched.size if touched else FeedSize()
+    by_spark = why(context.settings, engine, plan.size.bytes, large)
     return NextBatch(
         plan.node.id,
         plan.strategy,
-        "; ".join([plan.reason, *remarks, *why(context.settings, engine, plan.size.bytes)]),
+        "; ".join([plan.reason, *read, *remarks, *by_spark]),
         engine=engine,
         joins=joins,
         pending=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
         references={i: p.version for i, p in plan.references.items()},
-        rows=plan.size.rows,
-        bytes=plan.size.bytes,
-        files=plan.size.files,
+        rows=size.rows,
+        bytes=size.bytes,
+        files=size.files,
+        touched=touched.reads if touched else {},
     )

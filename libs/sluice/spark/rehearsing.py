@@ -30,11 +30,14 @@ def engine_of(
     return PROCESS
 
 
-def why(settings: SparkSettings, engine: str, size: int) -> Iterator[str]:
-    """Yield the reason, in words, why work that reads so many bytes is Spark's, if it is."""
+def why(settings: SparkSettings, engine: str, size: int, large: str = "") -> Iterator[str]:
+    """Yield the reason, in words, why work that reads so many bytes is Spark's, if it is.
+
+    `large`: why it is too large for this process, if not because of these bytes.
+    """
     name, _, reason = engine.partition(": ")
     if name != SPARK:
         return
     if not settings.computes_here:
         reason = "the project's `spark` settings leave small batches to it"
-    yield f"by Spark: {reason or f'{size / 1e6:,.1f} MB are read at once'}"
+    yield f"by Spark: {reason or large or f'{size / 1e6:,.1f} MB are read at once'}"

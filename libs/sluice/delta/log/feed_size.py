@@ -1,6 +1,7 @@
 """The amount of data to read between two versions, from the log alone."""
 
 import json
+from collections.abc import Container
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -56,10 +57,11 @@ def table_size(uri: str, version: int) -> FeedSize:
     return size_of(opened(uri, version))
 
 
-def size_of(table: DeltaTable) -> FeedSize:
-    """Return the size of a table that is already open."""
-    files = active_files(table).select(["size_bytes", "num_records"]).to_pydict()
-    sizes, rows = files["size_bytes"], files["num_records"]
+def size_of(table: DeltaTable, without: Container[str] = ()) -> FeedSize:
+    """Return the size of a table that is already open; `without` some of its files."""
+    columns = active_files(table).select(["path", "size_bytes", "num_records"])
+    files = [f for f in columns.to_pylist() if f["path"] not in without]
+    sizes, rows = [f["size_bytes"] for f in files], [f["num_records"] for f in files]
     return FeedSize(sum(sizes), len(sizes), None if None in rows else sum(rows))
 
 

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
 from sluice.delta.log.active import active_files
-from sluice.delta.log.feed_size import size_of
+from sluice.delta.log.feed_size import FeedSize, size_of
 from sluice.delta.log.opened import opened
 from sluice.delta.places.landed_files import local_path
 from sluice.delta.reading.bare import is_bare
@@ -69,6 +69,10 @@ class SearchedVersion:
     def _table(self) -> DeltaTable:
         return opened(self.uri, self.version)
 
+    @property
+    def _schema(self) -> pa.Schema:
+        return plain(pa.schema(self._table.schema().to_arrow()).empty_table()).schema
+
     @cached_property
     def bytes(self) -> int:
         """Bytes of its files."""
@@ -83,12 +87,19 @@ class SearchedVersion:
             return None
         return self.few(wanted, self.limits.matched_rows)
 
+    def near(self, wanted: Iterable[WantedValues]) -> FeedSize | None:
+        """Return the size of the files that may hold such rows; None if values can't be compared.
+
+        Read from the log alone.
+        """
+        known = _all_exact(self._schema, wanted)
+        return None if known is None else size_of(self._table, files_far(self._table, known))
+
     def few(self, wanted: Iterable[WantedValues], most: int) -> pa.Table | None:
         """Return rows like `rows`, of a table that may be searched; None if more than `most`."""
-        schema = plain(pa.schema(self._table.schema().to_arrow()).empty_table()).schema
-        exact = [_exact(schema, values) for values in wanted]
-        known = [values for values in exact if values]
-        if len(known) < len(exact):
+        schema = self._schema
+        known = _all_exact(schema, wanted)
+        if known is None:
             return None
         chosen = pa.schema([schema.field(name) for name in self.columns or schema.names])
         if is_bare():
@@ -128,6 +139,12 @@ def _joined(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table
         if count > most:
             return None
     return plain(pa.concat_tables(found))
+
+
+def _all_exact(schema: pa.Schema, wanted: Iterable[WantedValues]) -> list[WantedValues] | None:
+    exact = [_exact(schema, values) for values in wanted]
+    known = [values for values in exact if values]
+    return known if len(known) == len(exact) else None
 
 
 def _exact(schema: pa.Schema, wanted: WantedValues) -> WantedValues | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from sluice.delta.log.position import REBUILD, head_as_found
 from sluice.delta.writing.marking import most_marked
 from sluice.engine.context import Context
+from sluice.engine.planning.touched_groups import Bound, RowsRead
 from sluice.language.spans import Span
 
 MARKED = "up to {} changed rows are marked; more, or rows in few files, rewrite these files"
@@ -15,7 +16,8 @@ MARKED = "up to {} changed rows are marked; more, or rows in few files, rewrite 
 class NextBatch:
     """Next batch of one table.
 
-    `pending`: input -> versions (from, to]. `rows`, `bytes`, `files`: sizes of what is read.
+    `pending`: input -> versions (from, to]. `rows`, `bytes`, `files`: sizes of what is read,
+    at most; `touched`: the part of it that is read again for touched groups, by table.
     `engine`: as the batch's report will name it, unless a value decides otherwise; of several
     deliveries, that of the largest. `joins`: dimension -> how it is joined to the facts. A source's
     intervals: `missing` between delivered ones, `due` since they ended, `changed` in their files,
@@ -32,10 +34,16 @@ class NextBatch:
     rows: int | None = None
     bytes: int = 0
     files: int = 0
+    touched: Mapping[str, RowsRead] = field(default_factory=dict)
     missing: tuple[Span, ...] = ()
     due: tuple[Span, ...] = ()
     changed: tuple[Span, ...] = ()
     gone: tuple[Span, ...] = ()
+
+    @property
+    def is_most(self) -> bool:
+        """True if less may be read than the sizes say."""
+        return any(read.bound == Bound.UP_TO for read in self.touched.values())
 
 
 def with_marking(context: Context, batch: NextBatch, key: Sequence[str]) -> NextBatch:

@@ -194,10 +194,5 @@ def rebuild_size(plan: BatchPlan) -> FeedSize:
     return plan.size + table_size(plan.uri, plan.before.version) if plan.before else plan.size
 
 
-def is_computed_here(limits: Limits, plan: BatchPlan) -> bool:
-    """True if a batch is small enough for this process."""
-    return plan.size.bytes <= limits.computed_here_bytes
-
-
 def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
     return BatchPlan(node, uri, before, Strategy.RECOMPUTE, "", waiting_for=what)

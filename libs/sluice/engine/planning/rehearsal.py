@@ -1,7 +1,7 @@
 """Engine of a batch before it runs, found by compiling the batch over tables without rows.
 
-A plan does this, so it opens no file of a table and starts no Spark. Values may still send the
-batch to Spark, such as an overflow or more rows than this process takes.
+A plan does this: no file of a table is opened, no Spark started. Values may still send the batch to
+Spark, such as an overflow or more rows than this process takes.
 """
 
 from dataclasses import replace
@@ -15,14 +15,13 @@ from sluice.engine.computing.horizon import recorded_horizon
 from sluice.engine.context import Context
 from sluice.engine.judging.checking import judged
 from sluice.engine.planning.node import Node
-from sluice.engine.planning.plan import is_computed_here, rebuild_size
+from sluice.engine.planning.plan import rebuild_size
 from sluice.engine.query.retention import Horizon
 from sluice.spark.rehearsing import engine_of
 
 
-def engine_of_batch(context: Context, node: Node, plan: BatchPlan) -> str:
+def engine_of_batch(context: Context, node: Node, plan: BatchPlan, *, is_small: bool) -> str:
     """Return the engine of a node's planned batch, in the words of its report."""
-    is_small = is_computed_here(context.limits, plan)
     return engine_of(context.settings, partial(_compile, context, node, plan), is_small=is_small)
 
 
