@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from sluice.declare.meaning.definition import meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.feed_size import FeedSize
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.fence import Committed
@@ -129,7 +128,9 @@ class _Step:
         ready = self.carried if self.carried and self.carried.is_of(plan.ranges) else None
         with clock.phase("plan"):
             touched = None if ready else touched_if_in_doubt(context, node, plan)
-        read = plan.size + (touched.known_size if touched else FeedSize())
+        read = plan.size
+        if touched and touched.are_many(context.limits):
+            read += touched.size
 
         def work(session: SparkSession) -> StepResult:
             return self._committed(session, plan, ready, clock)

@@ -108,10 +108,20 @@ def test_a_feed_of_few_wide_rows_is_computed_here_if_its_groups_are_small(
 ) -> None:
     lake = lake_of(tmp_path, spark)
     lake.put("sales", sale(200, "b", 5), sale(201, "b", 6))
-    lake.limit(computed_here_bytes=1, handed_rows=rows)
+    step = planned(lake)
+    feed = step.bytes - sum(read.bytes for read in step.touched.values())
+    lake.limit(computed_here_bytes=feed - 1, handed_rows=rows)
     step = planned(lake)
     (report,) = lake.advance("seen")
     assert (step.engine, report.engine) == (engine, engine)
+
+
+def test_few_rows_stay_here_only_if_this_process_computes_at_all(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = lake_of(tmp_path, spark)
+    lake.put("sales", sale(200, "b", 5))
+    assert planned(lake.limit(computed_here_bytes=-1)).engine == "spark"
 
 
 def test_a_view_of_distinct_rows_counts_its_groups_too(

@@ -21,6 +21,8 @@ from sluice.engine.planning.node import Node
 from sluice.limits import Limits
 from sluice.spark.session import left_to_spark
 
+WIDER = 4  # times the bytes of others that a feed of few rows may have in this process
+
 
 class Bound(StrEnum):
     """Meaning of a number of rows."""
@@ -72,12 +74,6 @@ class TouchedGroups:
         return sum((read.size for read in self.reads.values()), FeedSize())
 
     @property
-    def known_size(self) -> FeedSize:
-        """Size of what is surely read for them."""
-        known = (read for read in self.reads.values() if read.bound != Bound.UP_TO)
-        return sum((read.size for read in known), FeedSize())
-
-    @property
     def text(self) -> str:
         """The same in words."""
         whose = "touched" if self.count is None else f"{self.count:,} touched"
@@ -123,7 +119,8 @@ def why_not_here(limits: Limits, plan: BatchPlan, touched: TouchedGroups | None)
         return f"more than {limits.interpreted_rows:,} rows of touched groups are read at once"
     if size.bytes <= limits.computed_here_bytes:
         return ""
-    if touched and touched.are_few(limits) and _is_short(size, limits):
+    is_short = _is_short(size, limits) and size.bytes <= WIDER * limits.computed_here_bytes
+    if touched and touched.are_few(limits) and is_short:
         return ""
     return f"{size.bytes / 1e6:,.1f} MB are read at once"
 
