@@ -85,7 +85,8 @@ def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits)
     """Return the change feed of versions (after, upto], with Delta's own columns."""
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
-    most = limits.narrowed_bytes if is_here(session) else limits.read_here_bytes
+    here = max(limits.computed_here_bytes, limits.narrowed_bytes)
+    most = here if is_here(session) else limits.read_here_bytes
     size = feed_size(uri, after, upto).bytes
     if size <= most and has_local_feed(uri, upto):
         return local_feed(session, uri, after, upto)
