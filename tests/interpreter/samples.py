@@ -120,6 +120,8 @@ LAMBDAS = (
     *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
 )
 
+# Columns that functions of texts take as Spark casts them.
+AS_TEXT = "yilfdemnkbuvpq"
 # Functions whose arguments are rarely of the right types by chance.
 TYPED = (
     *("add_months(v, j)", "date_sub(v, y)", "date_diff(u, v)", "make_date(2024, y + 1, 5)"),
@@ -207,6 +209,18 @@ TYPED = (
     *("concat(i, '-', s)", "concat(v, p, q)", "concat(b, n)", "i || s", "concat(NULL, i)"),
     *("regexp_count(s, 'a|b')", "regexp_substr(t, '[a-z]+')", "regexp_extract_all(t, '([a-z])')"),
     *(r"regexp_extract_all(t, '([a-z])(\\d)?', 2)", "regexp_extract_all(s, 'a', 0)", "float(s)"),
+    *(f"concat_ws('|', {name}, s, {name})" for name in AS_TEXT),
+    *(f"upper({name})" for name in AS_TEXT),
+    *("concat_ws(1, l, r, w)", "concat_ws(m, h, 'a', NULL)", "md5(concat_ws('|', l, v, n))"),
+    *("length(l)", "octet_length(m)", "bit_length(p)", "trim('0', m)", "ltrim(y)", "btrim(m, 0)"),
+    *("substring(v, 1, 7)", "left(p, 10)", "right(l, 2)", "repeat(y, 2)", "lpad(j, 6, 0)"),
+    *("rpad(b, 9)", "replace(m, 0, i)", "translate(l, 0, j)", "substring_index(m, 0, 1)"),
+    *("startswith(l, j)", "endswith(m, y)", "contains(v, 2)", "instr(l, 1)", "locate(1, l)"),
+    *("locate(1, l, 2)", "split_part(v, '-', 2)", "find_in_set(j, '1,2')", "initcap(b)"),
+    *("ascii(m)", "l LIKE '1%'", "v ILIKE '20__-%'", "p RLIKE '^2024'", "split(v, '-')"),
+    *("regexp_extract(p, '([0-9]+)', 1)", "regexp_replace(v, '-', '')", "regexp_count(m, '1')"),
+    *("regexp_substr(p, '[0-9]+')", "regexp_extract_all(v, '([0-9])')"),
+    *("is_valid_utf8(i)", "make_valid_utf8(v)", "lower(b)"),
 )
 
 

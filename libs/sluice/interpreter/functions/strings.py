@@ -13,11 +13,28 @@ from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, whole
-from sluice.interpreter.values.value_types import BINARY, BOOLEAN, INT, LONG, STRING, is_integer
+from sluice.interpreter.values.value_types import (
+    BINARY,
+    BOOLEAN,
+    INT,
+    LONG,
+    STRING,
+    is_integer,
+    is_moment,
+    is_number,
+)
 
 
 def text(value: Value) -> Value:
-    """Return a text; other types are left to Spark."""
+    """Return a value as text, where Spark casts implicitly; other types are left to Spark."""
+    type_ = value.type
+    if is_number(type_) or is_moment(type_) or isinstance(type_, T.BooleanType):
+        return cast(value, STRING)
+    return only_text(value)
+
+
+def only_text(value: Value) -> Value:
+    """Return a text; other types, which Spark casts to something else, are left to it."""
     if not isinstance(value.type, T.StringType | T.NullType):
         raise NotHere(f"a string function of a value of type {value.type.simpleString()}")
     return value
@@ -66,13 +83,16 @@ def _concat_ws(arguments: list[Value]) -> Value:
         parts: list[str] = []
         for row in rows:
             found = row if isinstance(row, tuple) else (row,)
-            parts += [str(x) for x in found if x is not None]
+            parts += [x for x in found if x is not None]
         return separator.join(parts)
 
-    for other in others:
-        is_list = isinstance(other.type, T.ArrayType)
-        text(Value(other.type.elementType, other.run) if is_list else other)  # type: ignore[attr-defined]
-    return whole(STRING, joined, text(by), *others)
+    def texts(value: Value) -> Value:
+        if not isinstance(value.type, T.ArrayType):
+            return text(value)
+        text(Value(value.type.elementType, value.run))
+        return cast(value, T.ArrayType(STRING))
+
+    return whole(STRING, joined, text(by), *map(texts, others))
 
 
 def _hex(arguments: list[Value]) -> Value:
@@ -81,11 +101,11 @@ def _hex(arguments: list[Value]) -> Value:
         return each(STRING, lambda v: f"{v & (2**64 - 1):X}", value)
     if isinstance(value.type, T.BinaryType):
         return each(STRING, lambda v: v.hex().upper(), value)
-    return each(STRING, lambda v: v.encode().hex().upper(), text(value))
+    return each(STRING, lambda v: v.encode().hex().upper(), only_text(value))
 
 
 def _bytes(value: Value) -> Value:
-    return value if isinstance(value.type, T.BinaryType) else cast(text(value), BINARY)
+    return value if isinstance(value.type, T.BinaryType) else cast(only_text(value), BINARY)
 
 
 def _md5(arguments: list[Value]) -> Value:

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.strings import text
+from sluice.interpreter.functions.strings import only_text
 from sluice.interpreter.refusals import BadValue, NotHere
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Value, each
@@ -52,7 +52,7 @@ def _from_csv(arguments: list[Value]) -> Value:
         moment = _moment(layout, found[1])
         return (moment // DAY if moment is not None and type_ == DATE else moment,)
 
-    return each(T.StructType().add("v", type_), read, text(cell))
+    return each(T.StructType().add("v", type_), read, only_text(cell))
 
 
 def _read(type_: T.DataType, arguments: list[Value], *, is_try: bool = False) -> Value:

@@ -8,7 +8,7 @@ from functools import partial
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.months import first_day, months_between, months_later, months_on
-from sluice.interpreter.functions.strings import text
+from sluice.interpreter.functions.strings import only_text
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.as_text import date_of
 from sluice.interpreter.values.casts import cast
@@ -196,12 +196,16 @@ def _date_trunc(arguments: list[Value]) -> Value:
 
 def _from_utc(arguments: list[Value]) -> Value:
     value, zone = arguments
-    return each(TIMESTAMP, lambda v, z: v + offset_in(v, region(z)), _moment(value), text(zone))
+    return each(
+        TIMESTAMP, lambda v, z: v + offset_in(v, region(z)), _moment(value), only_text(zone)
+    )
 
 
 def _to_utc(arguments: list[Value]) -> Value:
     value, zone = arguments
-    return each(TIMESTAMP, lambda v, z: v - offset_at(v, region(z)), _moment(value), text(zone))
+    return each(
+        TIMESTAMP, lambda v, z: v - offset_at(v, region(z)), _moment(value), only_text(zone)
+    )
 
 
 def _date_format(arguments: list[Value]) -> Value:
