@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
-from itertools import count
+from itertools import count, product
 from random import Random
 from typing import Any
 
@@ -330,6 +330,7 @@ def windows(chance: Random, each: int) -> Iterator[str]:
     frames += (
         "ROWS BETWEEN 5 PRECEDING AND 3 PRECEDING",
         "ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING",
+        "ROWS BETWEEN 3 FOLLOWING AND 9 FOLLOWING",
     )
     for name in names:
         for _ in range(each):
@@ -342,6 +343,10 @@ def windows(chance: Random, each: int) -> Iterator[str]:
     yield from (
         f"sum(0.1D) OVER (PARTITION BY b ORDER BY {order})" for order in "yjuf"
     )  # with ties
+    for name, frame in product(
+        ("sum(d)", "avg(d)", "avg(e)", "avg(l)", "avg(y)", "avg(m)"), frames[2:]
+    ):
+        yield f"{name} OVER (PARTITION BY b ORDER BY id {frame})"
     yield from _near(chance, each)
 
 
@@ -354,7 +359,7 @@ def _near(chance: Random, each: int) -> Iterator[str]:
         "v": ("INTERVAL '3' DAYS", "INTERVAL '60' DAYS"),
         "p": ("INTERVAL '2' HOURS", "INTERVAL '1' WEEK", "INTERVAL '90' SECONDS"),
     }
-    for name in ("count(*)", "sum(j)", "min(s)", "max(t)", "count(y)"):
+    for name in ("count(*)", "sum(j)", "min(s)", "max(t)", "count(y)", "avg(y)", "avg(m)"):
         for order, near in distances.items():
             lower = chance.choice((f"{chance.choice(near)} PRECEDING", "UNBOUNDED PRECEDING"))
             upper = chance.choice((f"{chance.choice(near)} FOLLOWING", "CURRENT ROW"))

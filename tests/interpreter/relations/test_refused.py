@@ -1,6 +1,9 @@
 """Windows, groups and orders that Spark refuses, or reads otherwise, are left to it."""
 
 from collections.abc import Callable, Iterator
+from decimal import ROUND_HALF_UP, Decimal
+from functools import reduce
+from operator import add
 
 import pytest
 from pyspark.sql import DataFrame
@@ -121,6 +124,36 @@ def test_long_frames_are_folded_a_few_times_per_row() -> None:
     values = [i * 7919 % 4001 for i in range(count)]
     frames = [values[max(0, i - back) : i + 1] for i in range(count)]
     assert told == [(min(f), max(f), sum(f), len(f)) for f in frames]
+
+
+def test_fractions_are_added_in_the_order_of_each_frame() -> None:
+    """Nine million additions, of nulls, too; folded frame by frame, they would be left to Spark."""
+    session, count, back = Session(), 4500, 2500
+    over = f"OVER (ORDER BY id ROWS {back} PRECEDING)"
+    with interpreting(session):
+        cents = session.range(count).selectExpr("id", "nullif(pmod(id * 7919, 997), 5) AS n")
+        rows = cents.selectExpr("id", "n", "n / 100D AS d", "CAST(n / 100D AS DECIMAL(5, 2)) AS m")
+        found = rows.selectExpr(*(f"{f} {over}" for f in ("sum(d)", "avg(d)", "avg(n)", "avg(m)")))
+        told = [tuple(row) for row in found.collect()]
+    values = [None if i * 7919 % 997 == 5 else i * 7919 % 997 for i in range(count)]
+    for row, i in zip(told, range(count), strict=True):
+        given = [v for v in values[max(0, i - back) : i + 1] if v is not None]
+        total, whole = reduce(add, (v / 100 for v in given), 0.0), sum(given)
+        mean = (Decimal(whole) / 100 / len(given)).quantize(Decimal("1e-6"), ROUND_HALF_UP)
+        assert row == (total, total / len(given), whole / len(given), mean)
+
+
+def test_frames_that_begin_behind_the_last_row_are_empty() -> None:
+    session, over = Session(), "OVER (ORDER BY id ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING)"
+    with interpreting(session):
+        rows = session.range(4).selectExpr(
+            *(
+                f"{f} {over}"
+                for f in ("sum(id)", "count(id)", "max(id)", "avg(id)", "sum(id / 10D)")
+            )
+        )
+        told = [tuple(row) for row in rows.collect()]
+    assert told == [(5, 2, 3, 2.5, 0.5), (3, 1, 3, 3.0, 0.3), *[(None, 0, None, None, None)] * 2]
 
 
 def test_a_sum_that_only_some_orders_of_its_rows_keep_in_range() -> None:

@@ -5,9 +5,10 @@ Sums of DOUBLE depend on the order of their rows in Spark, too; here, rows are a
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
-from operator import add
+from operator import add, truediv
 from typing import Any
 
 from pyspark.sql import types as T
@@ -83,29 +84,27 @@ def _total(fits: Callable[[int], int], most: int, rows: ValueRows) -> int | None
     return sum(given) if given else None
 
 
+@dataclass(frozen=True)
+class Mean:
+    """Fold of values to their total, divided by their number."""
+
+    total: Fold
+    divide: Callable[[Any, int], Any]
+
+    def __call__(self, rows: ValueRows) -> Any:
+        total = self.total(rows)
+        return None if total is None else self.divide(total, len(_given(rows)))
+
+
 def _avg(arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if isinstance(value.type, T.DecimalType):
-        return _decimal_avg(value, value.type)
-    numbers = number(value)
-
-    def mean(rows: ValueRows) -> float | None:
-        given = _given(rows)
-        return reduce(add, given, 0.0) / len(given) if given else None
-
-    return DOUBLE, mean, [numbers]
-
-
-def _decimal_avg(value: Value, type_: T.DecimalType) -> FoldedAggregate:
-    given = Decimal(type_.precision, type_.scale)
-    found, total = of_decimal(given.average()), _decimal_total(of_decimal(given.sum()))
-    fits, more = fits_in(found), 10 ** (found.scale - type_.scale)
-
-    def mean(rows: ValueRows) -> int | None:
-        summed = total(rows)
-        return None if summed is None else fits(half_up(summed * more, len(_given(rows))))
-
-    return found, mean, [value]
+        given = Decimal(value.type.precision, value.type.scale)
+        found, total = of_decimal(given.average()), _decimal_total(of_decimal(given.sum()))
+        fits, more = fits_in(found), 10 ** (found.scale - value.type.scale)
+        return found, Mean(total, lambda summed, n: fits(half_up(summed * more, n))), arguments
+    numbers = [number(value)]
+    return DOUBLE, Mean(_sum(numbers)[1], truediv), numbers
 
 
 def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> FoldedAggregate:

@@ -102,7 +102,7 @@ def _by_place(frame: Frame, peers: Sequence[int]) -> FrameBounds:
     first, last = frame.lower, frame.upper
     if isinstance(first, TimeOffset) or isinstance(last, TimeOffset):
         raise NotHere("a ROWS frame with an interval")
-    lower = [0 if first is None else max(0, i + first) for i in range(count)]
+    lower = [0 if first is None else min(max(0, i + first), count) for i in range(count)]
     upper = [count if last is None else i + last + 1 for i in range(count)]
     return [(a, max(a, min(b, count))) for a, b in zip(lower, upper, strict=True)]
 

@@ -2,10 +2,12 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from operator import add
 from typing import Any
 
+import numpy as np
 from pyspark.sql.types import DecimalType
 
 from sluice.interpreter.expressions.compiling import Bindings, compile_node
@@ -15,6 +17,7 @@ from sluice.interpreter.relations.aggregates import (
     AGGREGATES,
     ENDS,
     Fold,
+    Mean,
     aggregate_of,
     arguments_of,
 )
@@ -26,6 +29,8 @@ from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant
 from sluice.interpreter.values.value_types import DOUBLE, INT, common, is_integer
 
 MOST_STEPS = 5_000_000
+MOST_ADDITIONS = 500_000_000
+EXACT = 2.0**53  # below it, DOUBLE holds every whole number
 WHOLE = Frame(by_rows=True, lower=None, upper=None)
 SO_FAR = Frame(by_rows=False, lower=None, upper=0)
 
@@ -58,6 +63,7 @@ def _cume_dist(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
 SHIFTS = ("lag", "lead")
 # Aggregates of which the folds of parts can be folded together.
 JOINED = frozenset({"sum", "count", "min", "max", "count_if", "bool_or", "bool_and"})
+MEANS = frozenset({"avg", "mean"})
 # Those that Spark lets ignore nulls.
 OF_KNOWN = frozenset({*SHIFTS, *ENDS, "collect_list", "array_agg"})
 RANKERS: Mapping[str, tuple[Any, Ranker]] = {
@@ -141,17 +147,19 @@ def _function(
 
         return ranker
 
-    fold_frames = _way(call, frame, type_)
+    fold_frames = _way(call.name, frame, type_)
     return type_, compute
 
 
-def _way(call: FunctionCall, frame: Frame, type_: Any) -> Callable[..., list[Any]]:
+def _way(name: str, frame: Frame, type_: Any) -> Callable[..., list[Any]]:
     """Return the function that folds frames, the cheapest one that adds DOUBLE as Spark does."""
-    if call.name not in JOINED:
+    if name in MEANS:
+        return partial(_average, _way("sum", frame, type_))
+    if name not in JOINED:
         return _framed
     if frame.lower is None:
         return _running
-    return _framed if (call.name, type_) == ("sum", DOUBLE) else _sliding
+    return _add_fractions if (name, type_) == ("sum", DOUBLE) else _sliding
 
 
 def _of_known(fold: Fold) -> Fold:
@@ -193,6 +201,49 @@ def _sliding(fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
             behind = join(behind, parts[at])
         end = last
         found.append(join(rests[first], behind))
+    return found
+
+
+def _average(
+    add_up: Callable[..., list[Any]], mean: Mean, values: list[Any], bounds: FrameBounds
+) -> list[Any]:
+    totals = add_up(mean.total, values, bounds)
+    known = [0, *accumulate(value is not None for (value,) in values)]
+    return [
+        None if total is None else mean.divide(total, known[end] - known[first])
+        for total, (first, end) in zip(totals, bounds, strict=True)
+    ]
+
+
+def _add_fractions(_fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
+    """Add each frame's values from the first to the last, the nth ones of all frames at once.
+
+    Whole numbers that stay exact in any order are added once, for all frames together.
+    """
+    known = np.cumsum([0, *(value is not None for (value,) in values)])
+    given = np.array([value for (value,) in values if value is not None], float)
+    firsts, ends = known[np.array(bounds)].T
+    with np.errstate(all="ignore"):
+        if len(given) * np.abs(given).max(initial=0) < EXACT and (given == np.rint(given)).all():
+            sums = np.cumsum([0.0, *given])
+            found = sums[ends] - sums[firsts]
+        else:
+            found = _add_in_order(given, firsts, ends - firsts)
+    nulls = firsts == ends
+    return [None if null else total for null, total in zip(nulls, found.tolist(), strict=True)]
+
+
+def _add_in_order(given: np.ndarray, firsts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the sums of so many values from each first one on."""
+    if counts.sum() > MOST_ADDITIONS:
+        raise NotHere("window frames with too many fractions")
+    longest_first = np.argsort(-counts, kind="stable")
+    starts, sums = firsts[longest_first], np.zeros(len(firsts))
+    more = len(counts) - np.searchsorted(np.sort(counts), np.arange(counts.max()), side="right")
+    for nth, frames in enumerate(more):
+        sums[:frames] += given[starts[:frames] + nth]
+    found = np.empty_like(sums)
+    found[longest_first] = sums
     return found
 
 
