@@ -37,8 +37,9 @@ def noted(project: Here) -> dict[str, Counter[str]]:
         if note:
             files = [a[kind] for a in actions for kind in ("add", "cdc") if kind in a]
             written = sum(file["size"] for file in files)
-            table = f"trips.{log.parts[-3].partition('__')[0]}"
-            one = {"batches": 1, "cpu": note["cpu"], "read": note["read"], "written": written}
+            name, _, part = log.parts[-3].partition("__")
+            table, batches = f"trips.{name}", 0 if part else 1
+            one = {"batches": batches, "cpu": note["cpu"], "read": note["read"], "written": written}
             found.setdefault(table, Counter()).update(one)  # type: ignore[arg-type]
     return found
 
@@ -64,6 +65,13 @@ def test_costs_are_the_sums_of_what_commits_note(project: Here) -> None:
         (one,) = asked(project, "--by", by)
         assert one["read"] == sum(row["read"] for row in by_table)
         assert one["batches"] == sum(row["batches"] for row in by_table)
+
+
+def test_a_batch_counts_once_however_many_tables_it_writes(project: Here) -> None:
+    last = {
+        row["table"]: row["last"]["number"] for row in project.sluice("status", "--json").records
+    }
+    assert {row["table"]: row["batches"] for row in asked(project)} == last
 
 
 def test_upkeep_and_runs_without_news_cost_nothing(project: Here) -> None:

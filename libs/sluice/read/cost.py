@@ -24,7 +24,10 @@ FIELDS = {"table": "id", "pipeline": "pipeline"}
 
 @dataclass(frozen=True)
 class Cost:
-    """Sum over batches. `read_of_whole` and `whole` count only batches that have inputs."""
+    """Sum over batches, which count once, with the commits to their states and deliveries.
+
+    `read_of_whole` and `whole` count only batches that have inputs.
+    """
 
     name: str
     batches: int = 0
@@ -68,27 +71,30 @@ def costs(
     wanted, lake = {table.id: table for table in tables}, layout(project)
     for table_id in sorted(stored(lake)):
         table = wanted.get(declared(table_id))
-        for commit, cost in _noted(lake.uri(table_id), since) if table else ():
+        if table is None:
+            continue
+        batches = int(table_id == table.id)
+        for commit, cost in _noted(lake.uri(table_id), since, batches):
             name = f"{commit.at:%Y-%m-%d}" if by == "day" else getattr(table, FIELDS[by])
             found[name] = found.get(name, Cost(name)).plus(cost)
     return [found[name] for name in sorted(found)]
 
 
-def _noted(uri: str, since: datetime | None) -> Iterator[tuple[Commit, Cost]]:
-    """Yield the commits that note what they cost."""
+def _noted(uri: str, since: datetime | None, batches: int) -> Iterator[tuple[Commit, Cost]]:
+    """Yield the commits that note what they cost, each as so many batches."""
     for commit in back_from(uri, open_table(uri).version()):
         if since and commit.at < since:
             return
         if commit.position and commit.position.cost:
-            yield commit, _cost(commit, commit.position.cost)
+            yield commit, _cost(commit, commit.position.cost, batches)
 
 
-def _cost(commit: Commit, note: Mapping[str, Any]) -> Cost:
+def _cost(commit: Commit, note: Mapping[str, Any], batches: int) -> Cost:
     whole = note.get("whole", 0)
     began = datetime.fromisoformat(note["began"])
     return Cost(
         "",
-        1,
+        batches,
         max((commit.at - began).total_seconds(), note["seconds"]),
         note["cpu"],
         note["read"],
