@@ -15,6 +15,7 @@ from sluice.delta.notes.failures import Failure
 from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts
 from sluice.language.interval import Interval
 from sluice.language.spans import Span
+from sluice.language.wall_clock import EPOCH
 from sluice.pages.elements import Listing
 from sluice.read.status import LastBatch, TableStatus
 from sluice.report import quality_pages
@@ -294,12 +295,15 @@ def test_half_of_a_surrogate_pair_is_shown_as_it_was_escaped(tmp_path: Path) -> 
 
 def test_a_dimension_shows_the_rows_of_its_load() -> None:
     load = (interval(1, 41, 1),)
-    loaded = record("retail", "items", "dimension", intervals=load)
+    kept = ({**aside("a", "{", "items/a.csv"), "_sluice_interval": EPOCH},)
+    loaded = record("retail", "items", "dimension", intervals=load, quarantine=kept)
     assert (summary(loaded).intervals, summary(loaded).quarantined) == ((), 1)
     text = " ".join(
         Page(quality_pages.render("lake", [loaded], NOW)["retail.items.html"]).text.split()
     )
     assert "41 rows read = 40 accepted + 1 quarantined" in text
+    assert "Text File { a.csv" in text  # a load has no interval
+    assert "1970" not in text
 
 
 def test_rows_in_quarantine_are_listed_by_their_reason() -> None:

@@ -268,31 +268,33 @@ def _quarantine(table: TableSummary) -> Content:
     few = f"{len(rows)} of {max(table.quarantined, len(rows)):,}, a few of each reason"
     fix = Text(f"sluice replay {table.record.table.name}", "mono")
     said = Text([f"{few}, newest first. After a fix: ", fix], "line soft small")
-    return Chapter("Rows in quarantine", [said, Card(list(reasons(rows)))]) if rows else ""
+    found = list(reasons(rows, of_intervals=not table.record.table.is_loaded))
+    return Chapter("Rows in quarantine", [said, Card(found)]) if rows else ""
 
 
-def reasons(quarantine: Sequence[Row]) -> Iterator[Entry]:
+def reasons(quarantine: Sequence[Row], *, of_intervals: bool = True) -> Iterator[Entry]:
     """Yield the rows in quarantine by reason, in their order."""
     by_reason: dict[str, list[Row]] = {}
     for row in quarantine:
         by_reason.setdefault(row["reason"] or "", []).append(row)
     for reason, rows in by_reason.items():
         many = Text(counted(len(rows), "row"), "soft small") if len(rows) > 1 else ""
-        yield Entry(reason, marks=many, parts=[_unusable(rows)])
+        yield Entry(reason, marks=many, parts=[_unusable(rows, of_intervals=of_intervals)])
 
 
-def _unusable(rows: Sequence[Row]) -> Listing:
+def _unusable(rows: Sequence[Row], *, of_intervals: bool) -> Listing:
     """Return rows with their fields if they parsed, else with their texts."""
     parsed = [_fields(row) for row in rows]
     names = list(dict.fromkeys(name for fields in parsed for name in fields))
     texts = [("Text", "mono text")] if not all(parsed) else []
-    ends = [(name, "soft small nowrap") for name in ("Interval", "File")]
+    ends = [(name, "soft small nowrap") for name in ("Interval", "File")[not of_intervals :]]
     shown: list[list[Content]] = []
     for row, fields in zip(rows, parsed, strict=True):
         text = "" if fields else _cut(row["raw"] or "")
-        when, file = moment(row[INTERVAL]), str(row["file"] or "").rpartition("/")[2]
+        when = [moment(row[INTERVAL])] if of_intervals else []
+        file = str(row["file"] or "").rpartition("/")[2]
         values = [cell(fields[name]) if name in fields else "" for name in names]
-        shown.append([*values, *([text] if texts else []), when, file])
+        shown.append([*values, *([text] if texts else []), *when, file])
     return Listing([*((name, "mono") for name in names), *texts, *ends], shown)
 
 

@@ -75,6 +75,15 @@ def test_a_source_with_intervals_without_files_is_incomplete(configured: Configu
     assert ">up to date<" not in page
 
 
+def test_rows_in_quarantine_are_counted_on_the_page_of_all_that_is_delivered(
+    configured: Configured,
+) -> None:
+    project = load(configured())
+    for name, is_delivered in (("sales", True), ("items", True), ("best", False)):
+        page = html(table(VISIT, project, project.graph.table(name)))
+        assert ("In quarantine" in page) is is_delivered, name
+
+
 def test_a_table_links_to_what_it_is_made_from_where_that_has_a_page(
     configured: Configured,
 ) -> None:

@@ -66,7 +66,7 @@ def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tup
     yield "Version", stands.version
     yield "Rows", stands.rows
     yield "Last batch", visit.since(stands.last.at) if stands.last else None
-    if found.is_ingested:
+    if found.is_delivered:
         yield "In quarantine", stands.quarantined
     yield "Made from", made_from[1:] or found.spec.outside or "files"
     checked = str(one.health) or "no expectations"
