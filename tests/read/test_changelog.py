@@ -1,5 +1,7 @@
 """A table's changelog, and one run's part of it."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable
@@ -103,6 +105,22 @@ def test_a_quarantine_has_no_maps(project):
     write_table(project, "sales__quarantine", pa.table({"reason": ["key is null"]}))
     with pytest.raises(UsageError, match="'sales__quarantine' is an internal table: its changes"):
         Changelog.open(Lake(project), "sales__quarantine").maps()
+
+
+def test_a_changelog_whose_first_files_are_deleted_says_where_the_rest_begins(project, tmp_path):
+    folder = tmp_path / "lake" / "shop" / "leaders"
+    kept = {Path(uri).name for uri in DeltaTable(folder).file_uris()}
+    for file in folder.glob("*.parquet"):
+        if file.name not in kept:
+            file.unlink()
+    with pytest.raises(HistoryLost) as lost:
+        changes_of(project)
+    assert lost.value.message == (
+        "the changelog of 'leaders' is partly gone: the changes of version 0 can't be read: "
+        "their files are deleted"
+    )
+    assert "--from-version 1;" in lost.value.hint
+    assert changes_of(project, from_version=1)[:2] == UPDATES[:2]
 
 
 def test_versions_that_the_log_has_lost_are_a_named_error(project, tmp_path):

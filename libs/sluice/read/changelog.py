@@ -4,6 +4,7 @@ Within a version, changes are in key order, and an update's old row precedes its
 that change no row are left out. Versions that the log has lost raise a named error.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -29,6 +30,7 @@ from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import Snapshot, open_delta
 
 IS_NEW = "_is_new"
+UNREADABLE = (DeltaError, pa.ArrowException)
 LAST_RUNS = 5  # listed if an unknown one was requested
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
@@ -115,7 +117,7 @@ class Changelog:
         kept = list(takewhile(lambda commit: commit.version >= first, every))[::-1]
         oldest = kept[0].version if kept else self.snapshot.version + 1
         if from_version is not None and first < oldest:
-            raise self._lost(f"the log begins at version {oldest}")
+            raise self._lost(f"the log begins at version {oldest}", oldest)
         if run is not None and not any(_run(c) == run for c in kept):
             self._check_run(run, kept)
         return [c for c in kept if c.changes_data and (run is None or _run(c) == run)]
@@ -169,11 +171,15 @@ class Changelog:
 
     def feed(self, version: int) -> pa.Table:
         """Return the changes of one version, in order, with hidden columns."""
-        delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
         try:
-            feed = stream_feed(delta, version - 1, version).read_all()
-        except (DeltaError, pa.ArrowException) as error:
-            raise self._lost(f"the changes of version {version} can't be read: {error}") from None
+            feed = self._read(version)
+        except UNREADABLE as error:
+            is_deleted = "not found" in str(error)
+            why = "their files are deleted" if is_deleted else f"{error}"
+            raise self._lost(
+                f"the changes of version {version} can't be read: {why}",
+                self._first_readable(version) if is_deleted else None,
+            ) from None
         names = [n for n in self.snapshot.schema.names if n in feed.column_names]
         fields = [self.snapshot.schema.field(n) for n in names]
         feed = feed.select([*(f.name for f in CHANGE_FIELDS), *names])
@@ -186,11 +192,28 @@ class Changelog:
         identity = [c for c in self.table.identity if c in feed.column_names]
         return KeyOrder((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
 
-    def _lost(self, why: str) -> HistoryLost:
+    def _read(self, version: int) -> pa.Table:
+        delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
+        return stream_feed(delta, version - 1, version).read_all()
+
+    def _first_readable(self, lost: int) -> int:
+        """Return the first version behind a lost one that isn't; files are deleted in order."""
+        later = [commit.version for commit in self.commits(from_version=lost + 1)]
+        at = bisect_left(later, True, key=self._is_readable)
+        return [*later, self.snapshot.version + 1][at]
+
+    def _is_readable(self, version: int) -> bool:
+        try:
+            self._read(version)
+        except UNREADABLE:
+            return False
+        return True
+
+    def _lost(self, why: str, first: int | None = None) -> HistoryLost:
+        rest = "later versions with --from-version" if first is None else f"--from-version {first}"
         return HistoryLost(
             f"the changelog of {self.snapshot.name!r} is partly gone: {why}",
-            hint="ask for later versions with --from-version; maintenance removes what no view "
-            "needs any more",
+            hint=f"ask for {rest}; maintenance and `forget` remove what no view needs any more",
         )
 
 
