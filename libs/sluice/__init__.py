@@ -23,13 +23,13 @@ def open(config: "Path | str" = "config") -> "Lake":  # noqa: A001
     return open_lake(config, verbs={"why": _why, "why_not": _why_not})
 
 
-def _why(lake: "Lake", name: str, *key: Any, **named: Any) -> "Why | None":
+def _why(lake: "Lake", name: str, /, *key: Any, **named: Any) -> "Why | None":
     from sluice.operate.lineage.why import why
 
     return why(lake, name, *key, **named)
 
 
-def _why_not(lake: "Lake", name: str, *key: Any, **named: Any) -> "WhyNot | None":
+def _why_not(lake: "Lake", name: str, /, *key: Any, **named: Any) -> "WhyNot | None":
     from sluice.operate.lineage.why_not import why_not
 
     return why_not(lake, name, *key, **named)

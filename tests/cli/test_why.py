@@ -198,11 +198,16 @@ def test_a_row_is_named_by_its_rank_or_by_key_and_time(project: Here) -> None:
         one = lake.why("worst", partition={"name": row["name"]}, rank=row["rank"])
         assert one.origin.after["flight"] == found["after"]["flight"] == row["flight"]
         assert [s.table for s in one.sources] == [s["table"] for s in found["from"]]
+        named = [f"--key={column}={row[column]}" for column in ("flight", "name")]
+        assert project.sluice("why", "worst", *named, "--json").records[0] == found
+        by_name = lake.why("worst", flight=row["flight"], name=row["name"])
+        assert by_name.origin == one.origin
     for row in lake.table("latest").read():
         time = row["window_start"].isoformat()
-        told = project.sluice("why", "latest", "--key", row["carrier"], "--time", time, "--json")
-        assert told.records[0]["after"]["flight"] == row["flight"]
-        assert told.records[0]["from"][0]["rows"][0]["flight"] == row["flight"]
+        for key in ((row["carrier"],), ("--key", f"carrier={row['carrier']}")):
+            told = project.sluice("why", "latest", *key, "--time", time, "--json")
+            assert told.records[0]["after"]["flight"] == row["flight"]
+            assert told.records[0]["from"][0]["rows"][0]["flight"] == row["flight"]
     assert lake.why("late", 4711) is None
 
 
@@ -213,10 +218,15 @@ def test_a_row_that_is_named_by_half_is_refused(project: Here) -> None:
         (("worst", "--partition", "name=A 0"), 2, named),
         (("worst", "--partition", "name=A 0", "--rank", "99"), 1, "worst has no such row"),
         (("worst", "--partition", "name", "--rank", "1"), 2, "write column=value"),
-        (("latest", "--key", "A"), 2, "1 value doesn't fit it"),
-        (("latest", "--time", "2024-01-01"), 2, "is named by --key VALUE --time TIME"),
+        (("latest", "A"), 2, "1 value doesn't fit it"),
+        (("latest", "--key", "A"), 2, "--key 'A': write column=value"),
+        (("latest", "A", "--key", "carrier=A"), 2, "each by its column's name"),
+        (("worst", "--key", "flight=1"), 2, "the key of 'worst' is (name, flight)"),
+        (("worst", "--key", "fligth=1"), 2, "unknown key column 'fligth'; did you mean 'flight'?"),
+        (("late", "--key", "flight=4711"), 1, "had a row with the key flight=4711"),
+        (("latest", "--time", "2024-01-01"), 2, "is named by --key carrier=VALUE --time TIME"),
         (("late", "--time", "2024-01-01"), 2, "a row of 'late' is named by its key"),
-        (("delays", "--key", "A 0", "--time", "2024-01-01"), 2, "is named by its key"),
+        (("delays", "A 0", "--time", "2024-01-01"), 2, "is named by its key"),
         (("late",), 2, "no row is given"),
     ):
         ended = project.sluice("why", *arguments)

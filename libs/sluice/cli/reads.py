@@ -13,6 +13,7 @@ from sluice.terminal.options import (
     columns_option,
     format_option,
     lake_options,
+    named_key_option,
     version_option,
 )
 from sluice.terminal.output import Format, write_record
@@ -52,13 +53,7 @@ def read(
 @click.command()
 @click.argument("table")
 @click.argument("key", nargs=-1)
-@click.option(
-    "--key",
-    "named",
-    multiple=True,
-    metavar="COLUMN=VALUE",
-    help="The value of a key column, in any order; repeatable.",
-)
+@named_key_option("named")
 @columns_option
 @version_option
 @format_option

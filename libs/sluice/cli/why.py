@@ -1,6 +1,7 @@
 """Command `why`: name the commit that gave a row its values, and the rows that it comes from."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,13 @@ from sluice.read.lake import Lake
 from sluice.read.naming import Given, naming_options, row_of
 from sluice.read.origin import Origin, ReflectedVersions, origin
 from sluice.read.stored.commits import Commit
-from sluice.terminal.options import column_value, format_option, lake_options, version_option
+from sluice.terminal.options import (
+    column_value,
+    format_option,
+    lake_options,
+    named_key_option,
+    version_option,
+)
 from sluice.terminal.output import Format, counted, print_table, write_json, write_record
 
 if TYPE_CHECKING:
@@ -34,9 +41,11 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
         key: tuple[str, ...], keys: tuple[str, ...], partition: tuple[str, ...], **values: Any
     ) -> Any:
         others = {name: values.pop(name) for name in known}
-        given = Given.of(
-            (*key, *keys), dict(column_value("--partition", text) for text in partition), others
+        columns, places = (
+            dict(column_value(option, text) for text in texts)
+            for option, texts in (("--key", keys), ("--partition", partition))
         )
+        given = replace(Given.of(key, places, others), columns=columns)
         if given == Given():
             raise UsageError("no row is given", hint="give its KEY; --help shows other ways")
         return command(given=given, **values)
@@ -50,8 +59,7 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="COLUMN=VALUE",
         help="A column of the row's partition; repeatable.",
     )(named)
-    keys = click.option("--key", "keys", multiple=True, metavar="VALUE", help="KEY; repeatable.")
-    return click.argument("key", nargs=-1)(keys(named))
+    return click.argument("key", nargs=-1)(named_key_option("keys")(named))
 
 
 @click.command()
@@ -80,14 +88,14 @@ def why(
 ) -> None:
     """Show which commit last changed the row of TABLE with that KEY, and the rows it comes from.
 
-    KEY is a value for each key column. Rows of some kinds may be named by other options. Exit 1 if
-    no version had the row.
+    KEY is a value for each key column, in the key's order; or give all by --key. Rows of some kinds
+    may be named by other options. Exit 1 if no version had the row.
     """
     changelog = Changelog.open(lake, table, version)
     row = row_of(changelog, given)
     found = origin(changelog, row, when) if row else None
     if row is None or found is None:
-        key = " ".join(given.key)
+        key = " ".join((*given.key, *(f"{n}={v}" for n, v in given.columns.items())))
         never = f"never had a row with the key {key}" if given.is_key else "has no such row"
         click.echo(f"{table} {never}", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)

@@ -10,6 +10,7 @@ from sluice.declare.registry import kind, modules
 from sluice.errors import UsageError
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange, only
+from sluice.read.conditions.keys import KeyColumns
 from sluice.read.conditions.values import check, check_columns, from_text
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.scan import Scan
@@ -25,7 +26,7 @@ class NamingOption:
 
 
 TIME = NamingOption(
-    str, "TIME", "Event time of the row with that --key, or a time within its window."
+    str, "TIME", "Event time of the row with that KEY, or a time within its window."
 )
 
 
@@ -33,20 +34,29 @@ TIME = NamingOption(
 class Given:
     """Values that name a row; texts are read by the types of their columns.
 
-    `others`: those that only some kinds take, by the names of their options.
+    `key`: the key's values in its order; `columns`: the same by their columns' names. `others`:
+    those that only some kinds take, by the names of their options.
     """
 
     key: tuple[Any, ...] = ()
+    columns: Mapping[str, Any] = field(default_factory=dict)
     partition: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, key: tuple[Any, ...], partition: Mapping[str, Any] | None, others: Mapping[str, Any]
+        cls, key: tuple[Any, ...], partition: Mapping[str, Any] | None, named: Mapping[str, Any]
     ) -> "Given":
-        """Return those of the values that are not None."""
-        found = {name: value for name, value in others.items() if value is not None}
-        return cls(key, partition or {}, found)
+        """Return these values; a name that is no kind's option is a key column's."""
+        known = naming_options()
+        columns = {name: value for name, value in named.items() if name not in known}
+        others = {n: v for n, v in named.items() if n in known and v is not None}
+        return cls(key, columns, partition or {}, others)
+
+    @property
+    def has_key(self) -> bool:
+        """True if values of key columns are given."""
+        return bool(self.key or self.columns)
 
     @property
     def is_key(self) -> bool:
@@ -56,7 +66,7 @@ class Given:
     @property
     def is_place(self) -> bool:
         """True if it is a place within a partition, which another row may take."""
-        return bool(self.others) and not self.key
+        return bool(self.others) and not self.has_key
 
 
 class Naming(Protocol):
@@ -87,7 +97,7 @@ def row_of(changelog: Changelog, given: Given) -> KeyRange | None:
     if given.is_key:
         if table.current or not _is_named_by_key(table):
             raise _unnamed(table)
-        return table.row_key.exactly(values_of(table, table.key.names, given.key))
+        return table.row_key.exactly(key_values(table, table.key, given))
     found = named(table, ranges_of(changelog, given), table.identity)
     if len(found) > 1:
         key = ", ".join(table.key.names)
@@ -115,14 +125,14 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     For a place, they are the ranges of its partition. Raises UsageError for an invalid name.
     """
     table = changelog.table
-    if given.is_key and given.key:
+    if given.is_key and given.has_key:
         if not table.key.names:
             raise UsageError(
                 f"the rows of {table.name!r} have no key to identify one by",
                 hint="name them by any of their columns: --partition COLUMN=VALUE",
             )
-        return (only(table.key.names, values_of(table, table.key.names, given.key)),)
-    if given.key:
+        return (only(table.key.names, key_values(table, table.key, given)),)
+    if given.has_key:
         return ranges_of(changelog, given)
     if given.is_place:
         ranges_of(changelog, given)
@@ -148,6 +158,14 @@ def named(
     """Return these columns of the rows in all ranges."""
     scan = Scan(table.snapshot, ranges)
     return [row for part in scan.unordered(columns) for row in _rows(part)]
+
+
+def key_values(table: KeyedTable, key: KeyColumns, given: Given) -> tuple[Any, ...]:
+    """Return the values of all columns of a key, in their order and types.
+
+    Raises UsageError for half a key, and for values both in order and by name.
+    """
+    return values_of(table, key.names, key.given(given.key, given.columns))
 
 
 def values_of(

@@ -35,6 +35,17 @@ def column_value(option: str, text: str) -> tuple[str, str]:
     return column, value
 
 
+def named_key_option(argument: str) -> Callable[[F], F]:
+    """Return the option that names a key's columns, as the argument of that name."""
+    return click.option(
+        "--key",
+        argument,
+        multiple=True,
+        metavar="COLUMN=VALUE",
+        help="The value of a key column, in any order; repeatable.",
+    )
+
+
 version_option = click.option(
     "--version", type=int, callback=choose_once, help="Read the table as of this version."
 )

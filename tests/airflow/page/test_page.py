@@ -159,7 +159,8 @@ def test_only_runs_that_airflow_has_are_links() -> None:
 
 def test_a_row_is_named_by_the_options_of_every_kind_and_by_no_others() -> None:
     given = [("key", "--json"), ("rank", "2"), ("time", "2017-05-08"), ("config", "/etc")]
-    assert why.options(given) == ["--key=--json", "--rank=2", "--time=2017-05-08"]
+    named = ["--rank=2", "--time=2017-05-08", "--", "shop.sales", "--json"]
+    assert why.arguments("shop.sales", given) == named
 
 
 def test_only_those_who_may_trigger_a_run_have_the_button_that_delivers_what_changed(

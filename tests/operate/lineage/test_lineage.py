@@ -274,13 +274,13 @@ def test_a_window_is_named_by_its_key_and_a_time_within(world: World) -> None:
     lake = opened(world)
     for row in stored(lake, "trips"):
         time = (row["window_start"] + (row["window_end"] - row["window_start"]) / 2).isoformat()
-        named = ("--key", row["carrier"], "--time", time)
+        named = ("--key", f"carrier={row['carrier']}", "--time", time)
         told = world.project.sluice("why", "trips", *named, "--rows", "0", "--json")
         assert told.records[0]["after"]["n"] == row["n"]
-        end = ("--key", row["carrier"], "--time", row["window_end"].isoformat())
+        end = (row["carrier"], "--time", row["window_end"].isoformat())
         assert world.project.sluice("why", "trips", *end).code == 1
     flight = stored(lake, "flights")[0]
-    named = ("--key", flight["carrier"], "--time", flight["at"].isoformat())
+    named = (flight["carrier"], "--time", flight["at"].isoformat())
     told = world.project.sluice("why", "hops", *named)
     assert (told.code, "3 rows of 'hops' match" in told.err) == (2, True), told.err
 

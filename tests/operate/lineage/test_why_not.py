@@ -186,8 +186,10 @@ def test_a_rank_behind_the_last_one_and_a_row_that_is_there(world: Repeating, la
     (*_, last) = asked(lake, "worst", partition={"name": row["name"]}, rank=9)
     assert last.why == "no such value"
     assert "this partition has" in last.what
-    ended = world.project.sluice("why-not", "worst", row["name"], str(row["flight"]))
-    assert (ended.code, "worst has that row" in ended.err) == (1, True)
+    named = ("--key", f"flight={row['flight']}", "--key", f"name={row['name']}")
+    for key in ((row["name"], str(row["flight"])), named):
+        ended = world.project.sluice("why-not", "worst", *key)
+        assert (ended.code, "worst has that row" in ended.err) == (1, True)
 
 
 def test_a_view_behind_its_source_is_named(world: Repeating) -> None:

@@ -93,8 +93,9 @@ def one_table(request: Request, user: User, name: str) -> Response:
 def one_row(request: Request, user: User, name: str) -> Response:
     """Show why one row is as it is: the commit that last changed it, and where it comes from."""
     declared = _project(user)
-    found, named = _table(declared, user, name), why.options(request.query_params.multi_items())
-    answer = why.why(declared, airflows_config(), found.id, named)
+    found = _table(declared, user, name)
+    row = why.arguments(found.id, request.query_params.multi_items())
+    answer = why.why(declared, airflows_config(), row)
     return _answer(why.page(_visit(request, user, declared), found, answer))
 
 

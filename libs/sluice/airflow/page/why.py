@@ -6,7 +6,7 @@ So the server imports nothing that computes. The command reads tables without Sp
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,13 @@ UNREAD = (
 )
 
 
-def why(project: Project, config: Path, table: str, named: Sequence[str]) -> dict[str, Any]:
-    """Return what `sluice why` says of a row, or its `trouble`. `named`: its options and values."""
+def why(project: Project, config: Path, row: Sequence[str]) -> dict[str, Any]:
+    """Return what `sluice why` says of a row, or its `trouble`. `row`: its arguments."""
     python = project.airflow.python or sys.executable
-    command = [python, "-m", "sluice.cli.main", "why", table, *named, "--rows", ROWS, "--json"]
+    command = [python, "-m", "sluice.cli.main", "why", "--config", str(config)]
     try:
         done = subprocess.run(
-            [*command, "--config", str(config)],
+            [*command, "--rows", ROWS, "--json", *row],
             capture_output=True,
             text=True,
             timeout=LONGEST,
@@ -54,10 +54,11 @@ def why(project: Project, config: Path, table: str, named: Sequence[str]) -> dic
     return found
 
 
-def options(given: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the command's options that name a row; values can't be taken for options."""
-    known = {"key", "partition", *naming_options()}
-    return [f"--{name}={value}" for name, value in given if name in known]
+def arguments(table: str, given: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the command's arguments that name a row; values can't be taken for options."""
+    known = {"partition", *naming_options()}
+    options = (f"--{name}={value}" for name, value in given if name in known)
+    return [*options, "--", table, *(value for name, value in given if name == "key")]
 
 
 def page(visit: Visit, table: Table, answer: Mapping[str, Any]) -> Page:

@@ -15,7 +15,7 @@ def ranges(table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, ...]:
     if not spec.rank:
         raise UsageError(f"{table.name!r} has no rank column", hint="name the row by its key")
     columns = partition_columns(spec)
-    if given.key or {*given.others} != {*OPTIONS} or {*given.partition} != {*columns}:
+    if given.has_key or {*given.others} != {*OPTIONS} or {*given.partition} != {*columns}:
         parts = "".join(f" --partition {column}=VALUE" for column in columns)
         raise not_so(table, f"its key, or by{parts} --rank N")
     names = (*columns, spec.rank)

@@ -54,19 +54,20 @@ class Why:
 def why(
     lake: Lake,
     name: str,
+    /,
     *key: Any,
     partition: Mapping[str, Any] | None = None,
     when: str | None = None,
     version: int | None = None,
-    **others: Any,
+    **named: Any,
 ) -> Why | None:
     """Return the origin of a row, or the last change of its column `when`; None if it never
     existed.
 
-    A row is named by its key, or by the other options of `sluice why`.
+    A row is named by its key, in order or by its columns, or by the options of `sluice why`.
     """
     changelog = Changelog.open(lake, name, version)
-    row = row_of(changelog, Given.of(key, partition, others))
+    row = row_of(changelog, Given.of(key, partition, named))
     found = origin(changelog, row, when) if row else None
     return Why(changelog, row, found) if row and found else None
 

@@ -24,16 +24,17 @@ class WhyNot:
 def why_not(
     lake: Lake,
     name: str,
+    /,
     *key: Any,
     partition: Mapping[str, Any] | None = None,
     version: int | None = None,
-    **others: Any,
+    **named: Any,
 ) -> WhyNot | None:
     """Return why a table has no such row; None if it has one.
 
     The row is named as for `why`, or by any columns with `partition` alone.
     """
-    given = Given.of(key, partition, others)
+    given = Given.of(key, partition, named)
     return reasons_of(Changelog.open(lake, name, version), given)
 
 
