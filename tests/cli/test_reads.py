@@ -27,7 +27,7 @@ def shop(tmp_path_factory):
     inputs = {"shop.totals": pin(totals)}
     leaders = write_table(project, "leaders", ranked(LEADERS), position(1, inputs, run="monday"))
     DeltaTable(leaders).delete("department = 'MEAT'")
-    write_table(project, "visits", visits([1, 2, 3, 30]), position(1, horizon=day(31)))
+    write_table(project, "visits", visits([2, 3, 30]), position(1, horizon=day(31)))
     write_table(project, "products", products([(1, "tea", 10), (2, "ham", None)]))
     write_table(project, "brands", brands([(10, "Acme")]))
     return folder

@@ -79,6 +79,7 @@ def nearly_full(disk: Path, left: int) -> Iterator[None]:
     ballast.unlink()
 
 
+@pytest.mark.usefixtures("own_spark")
 def test_a_group_that_does_not_fit_into_memory_fails_a_run_and_harms_no_table(
     tmp_path: Path,
 ) -> None:

@@ -15,6 +15,8 @@ from sluice.operate.explain import explain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 DECLARED = """
 sources:
   events: {path: "landing/events/{interval_start:%Y-%m-%d}/", SOURCE}

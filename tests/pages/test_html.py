@@ -9,6 +9,7 @@ import pytest
 
 from sluice.pages import elements
 from sluice.pages.elements import (
+    Action,
     Bar,
     Bars,
     Box,
@@ -39,6 +40,7 @@ ROWS: list[list[Content]] = [
 ]
 BARS = Bars(EVIL, [Bar(nth, Text(LONG, "", "#", EVIL), "1,234,567.89", 1 / nth) for nth in (1, 2)])
 LINE = Picture(EVIL, 30, 10, [Box(1, 1, 6, 6, "warned", EVIL)], "M0 0L9 9", [EVIL])
+ACTION = Action(EVIL, EVIL, EVIL, EVIL, EVIL)
 DETAILS = Details(EVIL, BARS, is_open=True)
 SHOWN = Page(
     EVIL,
@@ -46,7 +48,7 @@ SHOWN = Page(
     [Properties([(EVIL, EVIL)]), Cards([Card([Entry(Text(1, "big"), detail=EVIL)])])],
     [
         Chapter(EVIL, [Listing(COLUMNS, ROWS), Listing(COLUMNS, ROWS, "stacked")]),
-        Chapter("", [Card([Entry(LONG, EVIL, EVIL, EVIL, [LINE, DETAILS])])]),
+        Chapter("", [Card([Entry(LONG, EVIL, EVIL, EVIL, [LINE, DETAILS, ACTION])])]),
         Cards([BARS, BARS, BARS]),
     ],
     EVIL,

@@ -11,6 +11,8 @@ from tests.support.landed import Content, Landed, folder_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 Deliver = Callable[..., tuple[str, ...]]
 PATTERN = "timestampFormat: 'yyyy-MM-dd HH:mm:ss[.SSSSSSSSS]'"
 TIMES = ["2024-07-01 10:00:00.123456789", "2024-07-01 10:00:00.123456000", "2024-07-01 10:00:00"]

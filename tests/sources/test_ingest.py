@@ -302,6 +302,7 @@ def test_placeholders_are_filled_in_the_zone_of_the_schedule(
     assert [r["id"] for r in lake.rows("events")] == [1]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_delta_table_is_delivered_by_its_time_or_by_its_path(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -163,6 +163,7 @@ def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
     assert counted(r["id"] for r in lake.values()) == counted([0] * copies + [1] * copies + [7])
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_delta_table_gives_columns_other_names(spark: "SparkSession", tmp_path: Path) -> None:
     names = "names: {id: Id, at: OrderedAt}, key: [id], time: at"
     text = declared(names, "delta", "id INT, at TIMESTAMP, v INT", "t")
@@ -174,6 +175,7 @@ def test_a_delta_table_gives_columns_other_names(spark: "SparkSession", tmp_path
     assert lake.rows("events") == [{"id": 1, "at": at, "v": 2}]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_files_that_an_earlier_version_noted_are_not_read_again(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

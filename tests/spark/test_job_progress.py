@@ -42,6 +42,7 @@ def test_only_an_operation_that_lasts_is_reported(
     assert told(caplog) == ["so far 5 of 16 Spark tasks done, 2 running, 10 MB read"]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_spark_of_ones_own_is_asked_how_far_it_is(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -52,6 +53,7 @@ def test_a_spark_of_ones_own_is_asked_how_far_it_is(
     assert any("of 3 Spark tasks done" in line for line in told(caplog))
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_the_address_of_sparks_pages_is_reported_where_there_are_any(
     spark: "SparkSession", caplog: pytest.LogCaptureFixture
 ) -> None:

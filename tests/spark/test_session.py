@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_large_batch_is_set_up_as_one_also_after_a_small_one(spark: "SparkSession") -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
     other = Spark(SparkSettings()).sibling()
@@ -56,6 +57,7 @@ def test_without_spark_a_batch_that_is_too_large_has_its_size_in_the_error(
         )
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_what_a_project_sets_stands_whatever_the_size(spark: "SparkSession") -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
     conf = {"spark.sql.shuffle.partitions": "7"}
@@ -78,6 +80,7 @@ def test_expressions_ask_java_for_no_class_twice(
     assert [name for name in asked if "SparkSession" not in name] == []
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_spark_keeps_the_logs_of_few_tables(spark: "SparkSession", tmp_path: Path) -> None:
     logs = getattr(getattr(spark._jvm.org.apache.spark.sql.delta, "DeltaLog$"), "MODULE$")
     for number in range(60):

@@ -282,6 +282,7 @@ def test_the_cogroup_equals_its_query_after_any_batches_by_either_engine(
     hold(case, spark)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_sum_that_overflows_ends_the_batch(tmp_path: Path, spark: "SparkSession") -> None:
     lake = Lake(tmp_path, SOURCES + FLOATS.replace("f32: sum(f)", "n: sum(n)"), spark)
     lake.put("sales", {"id": 1, "g": "a", "f": 0.5})

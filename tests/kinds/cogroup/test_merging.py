@@ -58,6 +58,7 @@ def recomputed(lake: Lake) -> int | None:
     return state.recomputed
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_what_comes_is_merged(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(
         tmp_path,
@@ -119,6 +120,7 @@ def test_lists_and_sets_take_any_change(tmp_path: Path, spark: "SparkSession") -
     assert (a["list"], a["set"], a["kinds"]) == (["q", "x"], ["q", "x"], 2)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_sketches_of_groups_that_lose_a_value_are_made_again(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:
@@ -167,6 +169,7 @@ def test_only_the_stream_that_lost_its_bound_is_read_again(
     assert [v for v in lake.verdicts() if not v.is_equal] == []
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_streams_of_any_number_are_shuffled_once(tmp_path: Path, spark: "SparkSession") -> None:
     lake = Lake(tmp_path, TWO, spark)
     state = nodes_of(lake.table("found"), lake.project.graph)[0].operator
@@ -230,6 +233,7 @@ def by_sketches(state: State) -> list[Row]:
     return per_key({"s": (state["sales"], [G], sold)}, ("g",))
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_sketches_lists_and_ends_equal_their_query(spark: "SparkSession") -> None:
     declared = SALES.replace("{AGGREGATES}", SKETCHES)
     sales = row(id=ids, g=groups, v=numbers, w=words)
@@ -254,6 +258,7 @@ def by_own_aggregators(state: State) -> list[Row]:
     return per_key({"s": (state["sales"], [G], sold)}, ("g",))
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_own_aggregators_equal_their_query(spark: "SparkSession") -> None:
     values = st.sampled_from([None, 0, 1, 2, -4])  # products that divide without a remainder
     sales = row(id=ids, g=groups, v=values, w=words)
@@ -261,6 +266,7 @@ def test_own_aggregators_equal_their_query(spark: "SparkSession") -> None:
     hold(Case("own", declared, "found", {"sales": sales}, lambda: by_own_aggregators), spark)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_own_aggregators_without_remove_are_recomputed_when_a_value_goes(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:

@@ -162,6 +162,7 @@ def test_rows_return_whose_own_row_might_still_have_matched(
     assert counted(lake.rows("paid")) == counted(shown)
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_files_of_expired_rows_are_not_opened(tmp_path: Path, spark: "SparkSession") -> None:
     lake = Lake(tmp_path, DECLARED + view("inner", RETAINED), spark)
     lake.put("orders", order(1, NOON))

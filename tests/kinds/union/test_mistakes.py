@@ -76,6 +76,7 @@ TYPES = (
 CUT = ("DECIMAL(10, 2)", "DECIMAL(38, 0)")  # Spark would drop the cents
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_types_widen_by_sparks_rules_unless_texts_are_read_or_places_cut(
     spark: "SparkSession",
 ) -> None:

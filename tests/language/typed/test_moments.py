@@ -92,6 +92,7 @@ def test_an_expression_as_long_as_may_be_is_reported_soon() -> None:
     assert process_time() - started < 4
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_spark_reads_the_clock_for_them(spark: "SparkSession") -> None:
     """Of another text that is no time it says so."""
     from pyspark.errors import DateTimeException

@@ -21,6 +21,8 @@ from sluice.sources.kafka.client import broker as client
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("broker")
+
 Reading = Callable[..., Topical]
 
 

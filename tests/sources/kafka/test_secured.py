@@ -18,6 +18,8 @@ from tests.support.certificates import Authority
 from broker import Broker, Secured, running
 from sluice.errors import ExitCode
 
+pytestmark = pytest.mark.usefixtures("broker")
+
 PASSWORD, WRONG = (f"{token_urlsafe(12)}/+&" for _ in range(2))
 PIPELINE = """
 pipeline: trips
