@@ -30,10 +30,11 @@ def corner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     for name in ("dags", "jobs"):
         shutil.copytree(ROOT / name, folder / name)
     (folder / "config/pipelines").mkdir(parents=True)
+    shutil.copy(ROOT / "config/sluice.yaml", folder / "config")
     (folder / "config/pipelines/corner.yaml").write_text(CORNER.replace("catchup: true\n", ""))
     places = {"SLUICE_LAKE": folder / "lake", "SLUICE_LANDING": folder / "landing"}
     variables = {name: str(place) for name, place in places.items()}
-    stack = Stack(folder / "airflow", "local", Ports.free(), root=folder, variables=variables)
+    stack = Stack(folder / "airflow", "submit", Ports.free(), root=folder, variables=variables)
     with stack.running():
         yield stack
 
