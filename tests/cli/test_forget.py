@@ -268,6 +268,13 @@ def test_half_a_key_is_no_wrong_value(project: Here) -> None:
         assert (ended.code, said in ended.err) == (2, True), ended.err
 
 
+def test_the_origin_of_a_row_ends_with_the_past_and_points_to_the_row(project: Here) -> None:
+    project.sluice("forget", "sales", "--where", f"person = '{ANNA}'")
+    ended = project.sluice("why", "spent", BOB)
+    assert ended.code == 5
+    assert "their files are deleted\nhint: `sluice get spent` shows the row as it is" in ended.err
+
+
 def test_two_at_once_and_a_preview_at_work_are_named(project: Here) -> None:
     lake = project.folder / "lake"
     held = lock(lake)

@@ -61,16 +61,19 @@ def origin(changelog: Changelog, row: KeyRange, when: str | None = None) -> Orig
     table = changelog.table
     if when is not None:
         check_columns(table.name, [when], table.schema.names)
-    oldest = table.version + 1
+    oldest, hint = table.version + 1, f"`sluice get {table.name}` shows the row as it is"
     for commit in back_from(table.snapshot.uri, table.version):
         oldest = commit.version
-        before, after = _at(changelog, commit, row)
+        try:
+            before, after = _at(changelog, commit, row)
+        except HistoryLost as lost:
+            raise HistoryLost(lost.message, hint=hint) from None
         if _differ(before, after, when):
             return Origin(commit, before, after, tuple(_reads(changelog, commit)))
     if oldest > 0:
         raise HistoryLost(
             f"the log of {table.name!r} begins at version {oldest}, after the change",
-            hint=f"`sluice get {table.name}` shows the row as it is",
+            hint=hint,
         )
     return None
 
