@@ -10,9 +10,9 @@ from sluice.declare.registry import kind, kinds
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import Review, TableMistakes, check_expectations
 from sluice.declare.table import Table
-from sluice.declare.table_spec import Reference, TableSpec
+from sluice.declare.table_spec import Reference, Section, TableSpec
 from sluice.declare.text.document import Document, Where
-from sluice.declare.text.mistakes import Mistakes
+from sluice.declare.text.mistakes import Draft, Mistakes
 from sluice.language.names import unknown
 
 
@@ -20,7 +20,8 @@ from sluice.language.names import unknown
 class Declaration:
     """A table as declared; `spec` is None if the declaration itself has mistakes.
 
-    `model`: that of its kind, if known.
+    `model`: that of its kind, if known. `draft`: what is left of it without its mistakes, in which
+    others are looked for.
     """
 
     id: str
@@ -28,16 +29,22 @@ class Declaration:
     document: Document
     where: Where
     model: type[TableSpec] | None = None
+    draft: Draft[TableSpec] | None = None
 
     @property
     def pipeline(self) -> str:
         """Pipeline in which it is declared."""
         return self.id.partition(".")[0]
 
+    @property
+    def name(self) -> str:
+        """Name within its pipeline."""
+        return self.id.partition(".")[2]
+
     def references(self) -> Iterator[Reference]:
         """Yield the tables that it names; those that can be read if it has mistakes."""
-        if self.spec is not None:
-            yield from self.spec.references()
+        if spec := self.spec or (self.draft and self.draft.spec):
+            yield from spec.references()
         elif self.model is not None:
             yield from self.model.written_references(self.document.at(self.where))
 
@@ -59,11 +66,19 @@ def build(
         for name, declaration in declared.items()
     }
     tables: dict[str, Table] = {}
+    left_out, uncertain = set[str](), set[str]()
     for name in _in_order(edges, declared, mistakes):
-        table = _resolve(declared[name], edges[name], tables, mistakes, review)
-        if table:
-            tables[name] = table
-    return Graph(tables)
+        declaration, inputs = declared[name], {*edges[name].values()}
+        is_whole = {*edges[name]} == {r.where for r in declaration.references()}
+        is_whole = is_whole and inputs <= {*tables}
+        is_certain = is_whole and uncertain.isdisjoint(inputs)
+        table = _resolve(declaration, edges[name], tables, mistakes, review, is_certain=is_certain)
+        tables[name] = table or _blank(declaration)
+        if not (declaration.spec and table and is_whole and left_out.isdisjoint(inputs)):
+            left_out.add(name)
+        if not (is_certain and table and (declaration.spec or _is_whole(declaration, table))):
+            uncertain.add(name)
+    return Graph({name: table for name, table in tables.items() if name not in left_out})
 
 
 def query_view(query: str) -> dict[str, Any]:
@@ -72,8 +87,13 @@ def query_view(query: str) -> dict[str, Any]:
     return {"kind": kept.name, kept.model.QUERY: query}
 
 
-def resolved_alone(graph: Graph, fields: Mapping[str, Any], table_id: str) -> Table:
-    """Return the table of a view that no file declares. Raises ConfigError if it can't be one."""
+def resolved_alone(
+    graph: Graph, fields: Mapping[str, Any], table_id: str, *, is_certain: bool = True
+) -> Table:
+    """Return the table of a view that no file declares. Raises ConfigError if it can't be one.
+
+    Unless `is_certain`, its inputs may have more columns than those in the graph.
+    """
     mistakes, (pipeline, _, name) = Mistakes(), table_id.partition(".")
     document = Document("--sql", {"views": {name: dict(fields)}})
     where: Where = ("views", name)
@@ -84,10 +104,10 @@ def resolved_alone(graph: Graph, fields: Mapping[str, Any], table_id: str) -> Ta
     }
     declared[table_id] = Declaration(table_id, spec, document, where)
     edges = _inputs(declared[table_id], declared, mistakes, is_complete=True)
-    table = _resolve(declared[table_id], edges, graph.tables, mistakes, None)
+    view = declared[table_id]
+    table = _resolve(view, edges, graph.tables, mistakes, None, is_certain=is_certain)
     mistakes.raise_any()
-    assert table is not None
-    return table
+    return table or _blank(view)
 
 
 def _inputs(
@@ -111,7 +131,7 @@ def _inputs(
             mistakes.add(declaration.document, (*where, *reference.where), problem)
         else:
             found[reference.where] = target
-    return found if declaration.spec else {}
+    return found if declaration.spec or declaration.draft else {}
 
 
 def _problem(
@@ -178,16 +198,52 @@ def _resolve(
     tables: Mapping[str, Table],
     mistakes: Mistakes,
     review: Review | None,
+    *,
+    is_certain: bool = True,
 ) -> Table | None:
-    spec = declaration.spec
+    """Return the table of a declaration, or of its draft; None if it can't be known.
+
+    `is_certain`: its inputs have no other columns than the known ones.
+    """
+    spec, broken = declaration.spec, tuple[Where, ...]()
+    if spec is None and declaration.draft:
+        spec = declaration.draft.spec
+        broken = tuple(at for at in declaration.draft.broken if at != (spec.QUERY,))
     if spec is None:
         return None
-    inputs = {where: tables[name] for where, name in edges.items() if name in tables}
-    own = TableMistakes(mistakes, declaration.document, declaration.where)
-    is_whole = len(inputs) == len(list(spec.references()))
-    table = _resolver(spec).resolve(spec, inputs, own) if is_whole else None
+    inputs = {
+        r.where: tables.get(edges.get(r.where, "")) or _unknown(r, declaration.pipeline)
+        for r in spec.references()
+    }
+    own = TableMistakes(mistakes, declaration.document, declaration.where, broken, is_certain)
+    table = _resolver(spec).resolve(spec, inputs, own)
     check_expectations(table.columns if table else {}, spec.expectations, own, review)
     return table
+
+
+def _is_whole(declaration: Declaration, table: Table) -> bool:
+    """True if the table of a draft has all columns that the corrected one will have."""
+    draft = declaration.draft
+    return bool(draft and draft.is_whole and all(table.columns.values()))
+
+
+def _blank(declaration: Declaration) -> Table:
+    """Return a table without columns in place of one that can't be resolved."""
+    section, data = cast(Section, declaration.where[0]), declaration.document.at(declaration.where)
+    model = declaration.model or next(iter(kinds(section))).model
+    known = data if isinstance(data, Mapping) else {}
+    flags = {n: v for n, v in known.items() if n in model.model_fields and isinstance(v, bool)}
+    given: dict[str, Any] = {**flags, "name": declaration.name, "pipeline": declaration.pipeline}
+    spec = model.model_construct(**given)
+    return Table(declaration.name, declaration.pipeline, model.KIND, {}, (), spec)
+
+
+def _unknown(reference: Reference, pipeline: str) -> Table:
+    """Return a table without columns in place of one that nothing declares."""
+    name, section = reference.name, reference.section or "sources"
+    document = Document("", {section: {name: None}})
+    table_id = name if "." in name else f"{pipeline}.{name}"
+    return _blank(Declaration(table_id, None, document, (section, name)))
 
 
 def _resolver(spec: TableSpec) -> Resolver:

@@ -103,8 +103,10 @@ def _declaration(
         mistakes.add(document, (*where, key), unknown("key", key, ()).split(";")[0])
     for at, problem in misplaced(data, document, where):
         mistakes.add(document, at, problem)
-    spec = mistakes.validated(model, {**data, "name": name, "pipeline": pipeline}, document, where)
-    return Declaration(table_id, spec, document, where, model)
+    whole = {**data, "name": name, "pipeline": pipeline}
+    spec = mistakes.validated(model, whole, document, where)
+    draft = None if spec else mistakes.draft(model, whole, document, where)
+    return Declaration(table_id, spec, document, where, model, draft)
 
 
 def _model(

@@ -9,6 +9,7 @@ from sluice.declare.text.document import Where
 from sluice.dimension_views.spec import DimensionView
 from sluice.language.expression import Expression
 from sluice.language.join_syntax import read_pairs
+from sluice.language.names import UnknownName
 
 
 def resolve(spec: DimensionView, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
@@ -48,7 +49,7 @@ def _check_join(
     try:
         pairs = read_pairs(join.on.sql, join.dimension.rpartition(".")[2])
     except ValueError as error:
-        mistakes.add(at, str(error))
+        mistakes.add(at, UnknownName(str(error)))
         return
     added, name = inputs[join.dimension], join.dimension.rpartition(".")[2]
     scope = Scope({}, {**names, name: added.columns})

@@ -7,23 +7,29 @@ checks them against the input.
 
 from abc import abstractmethod
 from collections.abc import Container
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import GetJsonSchemaHandler, model_validator
+from pydantic import GetJsonSchemaHandler, ValidationInfo, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from sqlglot import exp
 
 from sluice.language import syntax
 from sluice.language.aggregate_syntax import KEEPING, ORDERED, read_aggregate
-from sluice.language.model import Model
+from sluice.language.model import Model, is_draft
 
 NOTHING = "nothing is given; for a column of nulls, write one with a type: 'cast(null as STRING)'"
+UNREADABLE = "unreadable"
 WRITTEN: JsonSchemaValue = {"type": ["string", "number", "boolean"], "pattern": r"\S"}
 
 
 class Written(Model):
-    """A model that users write as one text."""
+    """A model that users write as one text.
+
+    `STAND_IN`: what a draft has in place of a text that can't be read.
+    """
+
+    STAND_IN: ClassVar[str] = UNREADABLE
 
     @classmethod
     @abstractmethod
@@ -37,11 +43,16 @@ class Written(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, data: Any) -> Any:
-        if data is None:
-            raise ValueError(NOTHING)
+    def _from_text(cls, data: Any, info: ValidationInfo) -> Any:
         text = as_text(data)
-        return data if text is None else cls.parse(text).__dict__
+        try:
+            if data is None:
+                raise ValueError(NOTHING)
+            return data if text is None else cls.parse(text).__dict__
+        except ValueError:
+            if not is_draft(info):
+                raise
+            return cls.parse(cls.STAND_IN).__dict__
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -134,6 +145,8 @@ class SortKey(Written):
 
 class Aggregate(Written):
     """`sum(x)`, `first(x ORDER BY at) FILTER (WHERE y > 1)`, or a user's `module:Class`."""
+
+    STAND_IN = f"max({UNREADABLE})"
 
     text: str
     function: str

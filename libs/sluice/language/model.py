@@ -1,8 +1,29 @@
 """Base of all declarations: a frozen pydantic model that refuses unknown keys."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo
+
+DRAFT = "is_draft"  # in the context of a validation
+
+
+class Mistaken(ValueError):
+    """Several mistakes in one value."""
+
+    def __init__(self, messages: Iterable[str]) -> None:
+        self.messages = tuple(dict.fromkeys(messages))
+        super().__init__("; ".join(self.messages))
+
+
+def messages_of(error: ValueError) -> tuple[str, ...]:
+    """Return the mistakes that an error names."""
+    return error.messages if isinstance(error, Mistaken) else (str(error),)
+
+
+def is_draft(info: ValidationInfo) -> bool:
+    """True if texts that can't be read are replaced, to find further mistakes."""
+    return bool((info.context or {}).get(DRAFT))
 
 
 class Model(BaseModel):

@@ -45,12 +45,19 @@ def near(word: str, known: Iterable[str]) -> str:
     return by_lower[matches[0]] if matches else ""
 
 
-def unknown(kind: str, word: str, known: Iterable[str], plural: str = "") -> str:
+class UnknownName(str):
+    """A mistake that may be none if not all names are known."""
+
+    __slots__ = ()
+
+
+def unknown(kind: str, word: str, known: Iterable[str], plural: str = "") -> UnknownName:
     """Return `unknown column 'salse'; did you mean 'sales'? columns are: sales, units`."""
     known = list(known)
     match = near(word, known)
     guess = f"; did you mean {match!r}?" if match else ";"
-    return f"unknown {kind} {word!r}{guess} {plural or kind + 's'} are: {listing(known)}"
+    named = f"{plural or kind + 's'} are: {listing(known)}"
+    return UnknownName(f"unknown {kind} {word!r}{guess} {named}")
 
 
 def listing(names: Iterable[str]) -> str:

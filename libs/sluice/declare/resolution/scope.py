@@ -7,7 +7,7 @@ from sluice.declare.expectation import Expectation
 from sluice.declare.text.document import Document, Where
 from sluice.declare.text.mistakes import Mistakes
 from sluice.language.expression import Aggregate, Expression, SortKey
-from sluice.language.names import unknown
+from sluice.language.names import UnknownName, unknown
 from sluice.language.typed.families import is_orderable
 from sluice.language.typed.inference import ColumnTypes, infer, is_interval
 from sluice.language.typed.rules import aggregate_problem, problems
@@ -25,14 +25,24 @@ Review = Callable[[Expectation, ColumnTypes], Iterable[str]]  # a further check 
 
 @dataclass(frozen=True)
 class TableMistakes:
-    """Report of one table's mistakes, by their place in its declaration."""
+    """Report of one table's mistakes, by their place in its declaration.
+
+    `broken`: places of earlier ones, whose followers are not noted. `is_certain`: all columns of
+    its inputs are known; otherwise an unknown one is no mistake.
+    """
 
     mistakes: Mistakes
     document: Document
     where: Where
+    broken: tuple[Where, ...] = ()
+    is_certain: bool = True
 
     def add(self, where: Where, message: str) -> None:
-        """Note a mistake."""
+        """Note a mistake, unless it may follow from another."""
+        if any(where[: len(at)] == at[: len(where)] for at in self.broken):
+            return
+        if not self.is_certain and isinstance(message, UnknownName):
+            return
         self.mistakes.add(self.document, (*self.where, *where), message)
 
 
@@ -191,14 +201,14 @@ def _field_problem(column: str, type_: str, fields: Sequence[str]) -> str:
             return f"'{outer}.{'.'.join(fields[i:])}': {outer} is {type_}, it has no fields"
         known = dict(struct_fields(type_))
         if name.lower() not in known:
-            return unknown("field", name, known).replace(";", f" of {outer};", 1)
+            return UnknownName(unknown("field", name, known).replace(";", f" of {outer};", 1))
         type_ = known[name.lower()]
     return ""
 
 
 def unknown_of(table: str, column: str, known: Iterable[str]) -> str:
     """Return `unknown column 'salse' of sales; ...`."""
-    return unknown("column", column, known).replace(";", f" of {table};", 1)
+    return UnknownName(unknown("column", column, known).replace(";", f" of {table};", 1))
 
 
 def plain_columns(select: SelectedColumns) -> set[str]:

@@ -1,17 +1,18 @@
 """Mistakes, collected as found and raised together, each with its file, line and place."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from sluice.declare.text.document import Document, Where
 from sluice.errors import ConfigError
-from sluice.language.model import Model
+from sluice.language.model import DRAFT, Mistaken, Model
 from sluice.language.names import unknown
 from sluice.language.syntax import shorten
 from sluice.language.typed.types import listed_once
@@ -65,13 +66,79 @@ class Mistakes:
         self, model: type[Validated], data: Any, document: Document, where: Where
     ) -> Validated | None:
         """Return the data as that model; None, with its mistakes noted, if it isn't one."""
-        try:
-            return model.model_validate(data, context={"folder": Path(document.path).parent})
-        except ValidationError as error:
-            for problem in telling(error.errors(include_url=False)):
-                at, message = explain(problem, model, data)
-                self.add(document, (*where, *at), message)
-            return None
+        found, problems = _validated(model, data, document)
+        self._note(problems, model, data, document, where)
+        return found
+
+    def draft(
+        self, model: type[Validated], data: Any, document: Document, where: Where
+    ) -> "Draft[Validated] | None":
+        """Return what is left of data with mistakes; further ones are noted.
+
+        Texts that can't be read have stand-ins, other mistaken values are left out. None if the
+        rest is not that model.
+        """
+        broken = [
+            explain(problem, model, data)[0] for problem in _validated(model, data, document)[1]
+        ]
+        found, problems = _validated(model, data, document, is_draft=True)
+        if found is None:
+            self._note(problems, model, data, document, where)
+            places = [_existing(problem["loc"], data, problem["type"]) for problem in problems]
+            found, _ = _validated(model, _without(data, places), document, is_draft=True)
+        return Draft(found, tuple(broken), is_whole=not problems) if found else None
+
+    def _note(
+        self,
+        problems: list[ErrorDetails],
+        model: type[BaseModel],
+        data: Any,
+        document: Document,
+        where: Where,
+    ) -> None:
+        for problem in telling(problems):
+            at, message = explain(problem, model, data)
+            error = problem.get("ctx", {}).get("error")
+            for one in error.messages if isinstance(error, Mistaken) else (message,):
+                self.add(document, (*where, *at), one)
+
+
+@dataclass(frozen=True)
+class Draft(Generic[Validated]):
+    """A declaration with mistakes, without them.
+
+    `broken`: their places; `is_whole`: only texts were replaced, so that it has all its columns.
+    """
+
+    spec: Validated
+    broken: tuple[Where, ...]
+    is_whole: bool
+
+
+def _validated(
+    model: type[Validated], data: Any, document: Document, *, is_draft: bool = False
+) -> tuple[Validated | None, list[ErrorDetails]]:
+    context = {"folder": Path(document.path).parent, DRAFT: is_draft}
+    try:
+        return model.model_validate(data, context=context), []
+    except ValidationError as error:
+        return None, error.errors(include_url=False)
+
+
+def _without(data: Any, places: Iterable[Where]) -> Any:
+    """Return the data without what is at these places, the last items of lists first."""
+    rest = deepcopy(data)
+    for *way, last in sorted({place for place in places if place}, key=_last_first, reverse=True):
+        inner = rest
+        for part in way:
+            inner = inner[part]
+        if not isinstance(inner, dict) or last in inner:
+            del inner[last]
+    return rest
+
+
+def _last_first(place: Where) -> list[tuple[int, str]]:
+    return [(part, "") if isinstance(part, int) else (-1, part) for part in place]
 
 
 def telling(problems: list[ErrorDetails]) -> Iterator[ErrorDetails]:

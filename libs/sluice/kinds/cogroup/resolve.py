@@ -68,7 +68,7 @@ def _check_initial(stream: Stream, scope: Scope, mistakes: TableMistakes, *at: s
     for name, value in stream.initial.items():
         aggregate = stream.aggregates.get(name)
         if aggregate is None:
-            problem = unknown("aggregate", name, stream.aggregates)
+            problem: str = unknown("aggregate", name, stream.aggregates)
         else:
             type_ = aggregate_type(aggregate, scope.type_of(aggregate.argument))
             problem = initial_problem(value, type_)

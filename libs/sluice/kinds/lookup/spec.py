@@ -10,7 +10,7 @@ from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.language.expression import Expression
 from sluice.language.join_syntax import read_pairs
-from sluice.language.model import Model
+from sluice.language.model import Model, is_draft
 from sluice.language.named import Select
 
 
@@ -29,7 +29,13 @@ class Join(Model):
             raise ValueError(f"an equality is expected, such as 'id = {qualifier}.id', not a list")
         if not isinstance(on, str):
             return on
-        return tuple((Expression.of(fact), column) for fact, column in read_pairs(on, qualifier))
+        try:
+            pairs = read_pairs(on, qualifier)
+        except ValueError:
+            if not is_draft(given):
+                raise
+            return ()
+        return tuple((Expression.of(fact), column) for fact, column in pairs)
 
     @property
     def qualifier(self) -> str:

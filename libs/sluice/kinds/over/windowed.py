@@ -26,7 +26,7 @@ from sluice.kinds.over.functions import (
     arguments_of,
 )
 from sluice.language import syntax
-from sluice.language.expression import Aggregate, Expression, Written
+from sluice.language.expression import UNREADABLE, Aggregate, Expression, Written
 from sluice.language.model import Model
 
 ORDERED, WHOLE = "w", "p"
@@ -66,6 +66,8 @@ class WindowCall(Model):
 
 class WindowedExpression(Written):
     """An expression over a row's columns and over its window functions."""
+
+    STAND_IN = f"max({UNREADABLE}) OVER p"
 
     text: str
     expression: Expression

@@ -16,7 +16,7 @@ def columns(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
     """Return the columns of stored tables that each column of the query reads."""
     spec = table.spec
     assert isinstance(spec, Sql)
-    tree = spec.query.qualified({name: inputs[name].columns for name in table.inputs})
+    tree, _ = spec.query.qualified({name: inputs[name].columns for name in table.inputs})
     scope = build_scope(tree)
     found = {}
     for name in table.columns:

@@ -15,13 +15,16 @@ from sluice.declare.table import Table
 from sluice.declare.text.document import Where
 from sluice.declare.text.mistakes import explain
 from sluice.kinds.sql.planning.block import Queries
+from sluice.kinds.sql.reading.query import are_shown
 from sluice.kinds.sql.reading.trees import line_of, sql
 from sluice.kinds.sql.relations.chain import Chain, Written
 from sluice.kinds.sql.relations.sources import QueryRows, TableRows, ViewFields
 from sluice.kinds.sql.relations.unique import Uniqueness, of_table
 from sluice.kinds.sql.rewriting import pivot
 from sluice.kinds.sql.spec import Sql
-from sluice.language.names import check_name, unknown
+from sluice.language.expression import UNREADABLE
+from sluice.language.model import Mistaken, messages_of
+from sluice.language.names import UnknownName, check_name, unknown
 from sluice.language.typed.inference import ColumnTypes
 from sluice.language.typed.rules import RefusedBySpark
 from sluice.language.typed.types import inner_types
@@ -80,18 +83,23 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
     An unsupported query is a mistake or, if `incremental` is only preferred, a table computed
     whole. The table of a mistaken query has its names, so that views over it are checked as well.
     """
-    tables = {table.id: table for table in inputs.values()}
+    tables: Tables = {table.id: table for table in inputs.values()}
+    if not mistakes.is_certain:
+        known = spec.query.with_named({i: table.columns for i, table in tables.items()})
+        tables = {i: replace(table, columns=known[i]) for i, table in tables.items()}
     try:
-        columns = {table_id: table.columns for table_id, table in tables.items()}
-        tree = spec.query.qualified(columns)
-        pivot.with_groups(tree, columns)
-        names = _names(tree)
+        tree, names, problems = _qualified(spec, tables, is_certain=mistakes.is_certain)
     except ValueError as error:
-        mistakes.add(("sql",), str(error))
+        for problem in messages_of(error):
+            mistakes.add(("sql",), UnknownName(problem))
         named = tuple(spec.query.tree.named_selects)
         return None if "*" in named else _whole(spec, named, tables)
     noted = _Noted(tree)
-    chain = _chain(spec, tree.copy(), tables, noted)
+    chain = _chain(spec, tree.copy(), tables, noted) if are_shown(tree) else Chain(spec.name)
+    if problems or spec.query.problems:
+        for problem in (*problems, *_hindrances(spec, noted)):
+            mistakes.add(("sql",), problem)
+        return _whole(spec, names, tables)
     noted.written = chain.written
     parts = _parts(spec, chain, tables, noted)
     if noted.problems and spec.incremental == "preferred" and not noted.impossible:
@@ -100,7 +108,7 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
                 ("key",), f"a query that is computed whole has no key: {noted.problems[0]}"
             )
         return _whole(spec.model_copy(update={"refusal": noted.problems[0]}), names, tables)
-    for problem in noted.impossible if spec.incremental == "preferred" else noted.problems:
+    for problem in _hindrances(spec, noted):
         mistakes.add(("sql",), problem)
     last = parts.get(f"{spec.pipeline}.{spec.name}")
     if last is None:
@@ -115,6 +123,27 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
         parts=tuple(parts.values()),
         is_key_ordered=bool(declared),
     )
+
+
+def _qualified(
+    spec: Sql, tables: Tables, *, is_certain: bool
+) -> tuple[exp.Query, tuple[str, ...], tuple[str, ...]]:
+    """Return the query with the tables of its columns, the names that it selects, its mistakes.
+
+    Raises ValueError if it can't be read further, as one that may not be mistaken.
+    """
+    columns = {table_id: table.columns for table_id, table in tables.items()}
+    tree, problems = spec.query.qualified(columns)
+    pivot.with_groups(tree, columns)
+    names = _names(tree)
+    if not is_certain and (problems or UNREADABLE in names):
+        raise Mistaken(problems)
+    return tree, names, problems
+
+
+def _hindrances(spec: Sql, noted: _Noted) -> list[str]:
+    """Return the mistakes for which the view can't be kept in either way."""
+    return noted.impossible if spec.incremental == "preferred" else noted.problems
 
 
 def _key(
@@ -181,8 +210,13 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
     }
     uniqueness = {_named(spec, t): of_table(t.columns, t.key) for t in tables.values()}
     chain = Chain(spec.name, uniqueness)
+    planned = Queries(chain, rows).query(tree)
+    for problem in chain.refused:
+        noted.keep(problem)
+    if chain.refused:
+        return Chain(spec.name)
     try:
-        chain.end(Queries(chain, rows).query(tree))
+        chain.end(planned)
     except ValueError as error:
         noted.keep(str(error))
         return Chain(spec.name)

@@ -11,6 +11,7 @@ from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.kinds.sql.reading.query import Query
 from sluice.language.beside import beside
+from sluice.language.model import Mistaken, is_draft
 from sluice.language.names import Name
 
 TEXT_OR_FILE = {
@@ -61,7 +62,9 @@ class Sql(View):
     @field_validator("sql")
     @classmethod
     def _can_be_read(cls, sql: str, info: ValidationInfo) -> str:
-        Query.read(sql, str(info.data.get("pipeline", "")))
+        problems = Query.read(sql, str(info.data.get("pipeline", ""))).problems
+        if problems and not is_draft(info):
+            raise Mistaken(problems)
         return sql
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_name
 from sluice.declare.text.document import Where
 from sluice.kinds.union.spec import Input, Union
+from sluice.language.names import UnknownName
 from sluice.language.typed.coercion import widened
 from sluice.language.typed.families import family
 from sluice.language.typed.inference import ColumnTypes
@@ -40,7 +41,7 @@ def _check_keys(sources: list[Table], mistakes: TableMistakes) -> None:
         for name in source.key:
             if not source.type_of(name):
                 why = f"{source.name}'s key column {name} is of an unknown type: cast it there"
-                mistakes.add(("from", i), why)
+                mistakes.add(("from", i), UnknownName(why))
 
 
 def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
@@ -76,7 +77,8 @@ def _together(spec: Union, found: list[dict[str, str]], mistakes: TableMistakes)
             types = [c[name] for c in found[i::-1] if name in c]
             if not _go_together(types):
                 here, there = _named(types[0]), _named(types[-1])
-                mistakes.add(("from", i), f"{name} is {here} here and {there} in {first}: cast one")
+                why = f"{name} is {here} here and {there} in {first}: cast one"
+                mistakes.add(("from", i), why if all(types) else UnknownName(why))
     return {name: widened(c[name] for c in found if name in c) for name in found[0]}
 
 
@@ -103,4 +105,5 @@ def _check_names(
     if lacking or further:
         lacks = [f"{table} lacks {', '.join(lacking)}"] if lacking else []
         has = [f"{table} has {', '.join(further)}, which {first} lacks"] if further else []
-        mistakes.add(("from", i), f"{'; '.join([*lacks, *has])}: `select` the common columns")
+        why = f"{'; '.join([*lacks, *has])}: `select` the common columns"
+        mistakes.add(("from", i), UnknownName(why))

@@ -45,8 +45,11 @@ class Queries(Planner):
     def query(self, tree: Tree) -> AnyRows:
         """Return the relation of a SELECT, a set operation or a list of VALUES."""
         inner = tree.this if isinstance(tree, exp.Subquery) else tree
-        with self.sharing(inner):
-            return self._query(inner)
+        try:
+            with self.sharing(inner):
+                return self._query(inner)
+        except ValueError as error:
+            return self.chain.refuse(error, inner)
 
     def _query(self, inner: Tree) -> AnyRows:
         if isinstance(inner, exp.Select):

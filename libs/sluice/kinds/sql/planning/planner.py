@@ -55,8 +55,10 @@ class Planner(ABC):
             uses = [t for t in tree.find_all(exp.Table) if not t.db and t.name == cte.alias]
             stored = self.chain.stored(relation) if len(uses) > 1 else relation
             self.shared[cte.alias] = renamed(stored, _column_list(cte))
-        yield
-        self.shared = outside
+        try:
+            yield
+        finally:
+            self.shared = outside
 
     def source(self, tree: Tree) -> tuple[str, AnyRows]:
         """Return the alias of a table or subquery in FROM, and its rows."""

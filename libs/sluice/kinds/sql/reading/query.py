@@ -5,7 +5,7 @@ names: `*`, USING, positions in GROUP BY, aliases, QUALIFY.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,9 @@ from sluice.kinds.sql.reading.shadows import with_own_aliases
 from sluice.kinds.sql.reading.spelling import respell
 from sluice.kinds.sql.reading.trees import Refused, free_name, line_of, shared_part
 from sluice.language import syntax
+from sluice.language.expression import UNREADABLE
 from sluice.language.functions import AGGREGATES, SCALAR
+from sluice.language.model import Mistaken
 from sluice.language.names import NAME, unknown
 from sluice.language.syntax import Tree, Verbatim
 
@@ -41,19 +43,25 @@ WINDOW_FUNCTIONS = frozenset(
 OF_ROWS = frozenset({"explode", "explode_outer", "posexplode", "inline", "stack"})
 OF_SETS = frozenset({"grouping", "grouping_id"})
 KNOWN = {*SCALAR, *AGGREGATES, *WINDOW_FUNCTIONS, *OF_ROWS, *OF_SETS}
+WRONG = "wrong"  # mark of a null in place of a mistaken part
+PLANNED = (exp.Join, exp.Group, exp.Order, exp.Window, exp.Subquery, exp.Exists, exp.In)
 CLOCKS = (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime)
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query and the ids of its tables, in the order in which it names them."""
+    """A query and the ids of its tables, in the order in which it names them.
+
+    `problems`: what it may not contain; in the tree, nulls take its place.
+    """
 
     tree: exp.Query
     tables: tuple[str, ...]
+    problems: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, text: str, pipeline: str) -> "Query":
-        """Parse one SELECT; ValueError names the mistake."""
+        """Parse one SELECT; ValueError names why it can't be read."""
         if len(text) > LONGEST:
             raise ValueError(f"a query of {len(text)} characters is longer than {LONGEST}")
         try:
@@ -67,12 +75,16 @@ class Query:
         _name_by_place(tree)
         respell(tree)
         with_formulas(tree)
-        _check_functions(tree)
-        _check_shared(tree)
+        refused = [*_refused_functions(tree)]
+        problems = [str(problem) for _, problem in refused]
+        if parts := [*_refused_parts(tree)]:
+            raise Mistaken([*problems, *map(str, parts)])
+        for node, _ in refused:
+            _replace_by_null(node)
         named = [_with_pipeline(table, pipeline) for table in _stored(tree)]
         if not named:
             raise ValueError("the query reads no table, so it has no changes to follow")
-        return cls(tree, tuple(dict.fromkeys(named)))
+        return cls(tree, tuple(dict.fromkeys(named)), tuple(problems))
 
     def place_of(self, table_id: str) -> str:
         """Return the line that names a table first, in words."""
@@ -80,25 +92,62 @@ class Query:
         lines = [line for line in map(line_of, named) if line]
         return f"line {min(lines)}" if lines else ""
 
-    def qualified(self, columns: Mapping[str, Mapping[str, str]]) -> exp.Query:
-        """Return the query with every column named by its table; `columns`: by table's id.
+    def with_named(self, columns: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+        """Return the columns, and those that the query reads of tables that may have others.
 
-        Raises ValueError for unknown and ambiguous columns.
+        A column that no table is known to have may be one of each without known columns.
+        """
+        found = {name: dict(known) for name, known in columns.items()}
+        blank = [name for name, known in columns.items() if not known] or [*columns]
+        aliases = _tables_by_alias(self.tree)
+        for column in self.tree.find_all(exp.Column):
+            name = column.name.lower()
+            owners = {*aliases.get(column.table.lower(), ())}
+            if not column.table and not any(name in known for known in found.values()):
+                owners = {*blank}
+            for owner in owners & {*found} if not isinstance(column.this, exp.Star) else ():
+                found[owner].setdefault(name, "")
+        for join in self.tree.find_all(exp.Join):
+            for name in join.args.get("using") or ():
+                for owner in blank:
+                    found[owner].setdefault(name.name.lower(), "")
+        return {name: known or {UNREADABLE: ""} for name, known in found.items()}
+
+    def qualified(
+        self, columns: Mapping[str, Mapping[str, str]]
+    ) -> tuple[exp.Query, tuple[str, ...]]:
+        """Return the query with every column named by its table, and its mistakes.
+
+        `columns`: by table's id. Nulls take the place of unknown and ambiguous columns. Raises
+        ValueError for other mistakes.
         """
         schema: dict[str, Any] = {}
         for table_id, known in columns.items():
             pipeline, _, name = table_id.partition(".")
             schema.setdefault(pipeline, {})[name] = dict.fromkeys(known, "UNKNOWN")
-        _check_columns(self.tree, columns)
-        try:
-            found = qualify(
-                self.tree.copy(), schema=schema, dialect=Verbatim, quote_identifiers=False
-            )
-        except OptimizeError as error:
-            raise ValueError(_in_words(str(error), self.tree)) from None
-        _check_widths(found)
+        tree = self.tree.copy()
+        problems: list[Exception] = []
+        for column, problem in [*_unknown_columns(tree, columns)]:
+            problems.append(problem)
+            _replace_by_null(column)
+        while True:
+            try:
+                found = qualify(
+                    tree.copy(), schema=schema, dialect=Verbatim, quote_identifiers=False
+                )
+                break
+            except OptimizeError as error:
+                wrong = _unresolved(str(error), tree)
+                if wrong is None:
+                    first = str(error).splitlines()[0]
+                    raise Mistaken([*map(str, problems), first]) from None
+                problems.append(_ambiguous(wrong))
+                _replace_by_null(wrong)
+        for test, problem in [*_unequal_widths(found)]:
+            problems.append(problem)
+            _replace_by_null(test)
         with_own_aliases(found)
-        return found
+        return found, tuple(dict.fromkeys(map(str, problems)))
 
 
 def _unreadable(error: Exception) -> str:
@@ -108,14 +157,15 @@ def _unreadable(error: Exception) -> str:
     return f"line {first['line']}: {why}" if first else why
 
 
-def _check_widths(tree: exp.Query) -> None:
-    """Refuse an IN whose sides have different numbers of columns."""
+def _unequal_widths(tree: exp.Query) -> Iterator[tuple[exp.In, Refused]]:
+    """Yield each IN whose sides have different numbers of columns."""
     for test in tree.find_all(exp.In):
         query = test.args.get("query")
         values = len(test.this.expressions) if isinstance(test.this, exp.Tuple) else 1
         select = query.this if isinstance(query, exp.Subquery) else query
         if isinstance(select, exp.Query) and len(select.selects) != values:
-            raise Refused(test, f"IN compares {values} value(s) with {len(select.selects)}")
+            problem = f"IN compares {values} value(s) with {len(select.selects)}"
+            yield test, Refused(test, problem)
 
 
 def _in_lower_case(tree: exp.Query) -> exp.Query:
@@ -127,24 +177,25 @@ def _in_lower_case(tree: exp.Query) -> exp.Query:
     return tree
 
 
-def _check_functions(tree: exp.Query) -> None:
-    """Refuse functions that are not on the allow-list of Spark's deterministic ones."""
+def _refused_functions(tree: exp.Query) -> Iterator[tuple[Tree, Refused]]:
+    """Yield functions that are not on the allow-list of Spark's deterministic ones."""
     for node in tree.walk():
         name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
         if isinstance(node, CLOCKS) or name in syntax.CLOCKS:
-            raise Refused(node, f"{syntax.render(node)!r}: {syntax.CLOCK}")
-        if name and name not in KNOWN:
-            raise Refused(node, syntax.refusal(name))
+            yield node, Refused(node, f"{syntax.render(node)!r}: {syntax.CLOCK}")
+        elif name and name not in KNOWN:
+            yield node, Refused(node, syntax.refusal(name))
 
 
-def _check_shared(tree: exp.Query) -> None:
-    """Refuse a part of WITH that reads itself, or a table of its own name."""
+def _refused_parts(tree: exp.Query) -> Iterator[Refused]:
+    """Yield each part of WITH that reads itself, or a table of its own name."""
     if with_ := next((w for w in tree.find_all(exp.With) if w.args.get("recursive")), None):
-        raise Refused(with_, "WITH RECURSIVE can't be maintained incrementally")
+        yield Refused(with_, "WITH RECURSIVE can't be maintained incrementally")
+        return
     for cte in tree.find_all(exp.CTE):
         for table in cte.this.find_all(exp.Table):
             if table.name == cte.alias and not table.db:
-                raise Refused(
+                yield Refused(
                     table, f"{cte.alias!r} of WITH reads a table of its own name: use another name"
                 )
 
@@ -211,31 +262,57 @@ def _with_pipeline(table: exp.Table, pipeline: str) -> str:
     return f"{db}.{name}"
 
 
-def _check_columns(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
-    """Refuse `table.column` if the table lacks the column."""
-    meanings: dict[str, set[str]] = {}
-    for source in tree.find_all(exp.Table, exp.Subquery):
-        table_id = f"{source.db}.{source.name}" if isinstance(source, exp.Table) else ""
-        meanings.setdefault(source.alias_or_name.lower(), set()).add(table_id)
+def _unknown_columns(
+    tree: exp.Query, columns: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[exp.Column, Refused]]:
+    """Yield each `table.column` whose table lacks the column."""
     by_alias = {
         alias: columns[next(iter(found))]
-        for alias, found in meanings.items()
+        for alias, found in _tables_by_alias(tree).items()
         if len(found) == 1 and found <= {*columns}
     }
     for column in tree.find_all(exp.Column):
         known = by_alias.get(column.table.lower()) if not column.db else None
         if known and not isinstance(column.this, exp.Star) and column.name.lower() not in known:
-            raise Refused(column, unknown("column", column.name, known))
+            yield column, Refused(column, unknown("column", column.name, known))
 
 
-def _in_words(message: str, tree: exp.Query) -> str:
-    """Return sqlglot's message in our words."""
+def _tables_by_alias(tree: exp.Query) -> dict[str, set[str]]:
+    """Return the ids of tables that each alias means somewhere, '' for a query."""
+    meanings: dict[str, set[str]] = {}
+    for source in tree.find_all(exp.Table, exp.Subquery):
+        table_id = f"{source.db}.{source.name}" if isinstance(source, exp.Table) else ""
+        meanings.setdefault(source.alias_or_name.lower(), set()).add(table_id)
+    return meanings
+
+
+def _replace_by_null(node: Tree) -> None:
+    """Replace a wrong part, so that others are found; a selected column keeps its name."""
+    null = exp.null()
+    null.meta[WRONG] = True
+    is_named = isinstance(node, exp.Column) and node.arg_key == "expressions"
+    is_selected = is_named and isinstance(node.parent, exp.Select)
+    node.replace(exp.alias_(null, node.name) if is_selected else null)
+
+
+def are_shown(tree: exp.Query) -> bool:
+    """True if all wrong parts are only shown or compared, so that the others can be planned."""
+    wrong = (null for null in tree.find_all(exp.Null) if null.meta.get(WRONG))
+    return not any(null.find_ancestor(*PLANNED) for null in wrong)
+
+
+def _unresolved(message: str, tree: exp.Query) -> exp.Column | None:
+    """Return the column that sqlglot's message is about, if it is about one."""
     first = message.splitlines()[0]
-    if "could not be resolved" in first or "Unknown column" in first:
-        name = first.split("'")[1] if "'" in first else first.rpartition(" ")[2]
-        column = next(
-            (c for c in tree.find_all(exp.Column) if c.name.lower() == name.lower()), tree
-        )
-        why = f"column {name!r} is unknown, or more than one table has it: write table.{name}"
-        return str(Refused(column, why))
-    return first
+    is_plain = "could not be resolved" in first
+    if not is_plain and "Unknown column" not in first:
+        return None
+    name = (first.split("'")[1] if "'" in first else first.rpartition(" ")[2]).lower()
+    found = [c for c in tree.find_all(exp.Column) if c.name.lower() == name]
+    return next((c for c in found if is_plain == (not c.table)), next(iter(found), None))
+
+
+def _ambiguous(column: exp.Column) -> Refused:
+    name = column.name
+    why = f"column {name!r} is unknown, or more than one table has it: write table.{name}"
+    return Refused(column, why)

@@ -24,6 +24,7 @@ from sluice.kinds.sql.relations.sources import (
     anything,
 )
 from sluice.kinds.sql.relations.unique import Uniqueness, uniqueness_of
+from sluice.language.expression import UNREADABLE
 from sluice.language.internal import internal
 from sluice.language.syntax import Tree
 
@@ -34,7 +35,8 @@ class Chain:
     """Declarations of views, by name: `<view>__1` and so on, the view itself last.
 
     `uniqueness`: what is known about the rows of each, and about their inputs. `written`: what
-    the query says in place of a part's expression, for messages about it.
+    the query says in place of a part's expression, for messages about it. `refused`: the parts
+    that can't be views; the chain is then of no use.
     """
 
     def __init__(self, view: str, uniqueness: Mapping[str, Uniqueness] | None = None) -> None:
@@ -42,6 +44,7 @@ class Chain:
         self.views: dict[str, ViewFields] = {}
         self.uniqueness = dict(uniqueness or {})
         self.written: dict[str, Written] = {}
+        self.refused: list[str] = []
         self._numbers = count()
 
     def number(self) -> int:
@@ -51,6 +54,15 @@ class Chain:
     def note(self, expression: Tree, written: Tree) -> None:
         """Note what the query says in place of a part's expression."""
         self.written[sql(expression)] = (sql(written), line_of(written))
+
+    def refuse(self, error: ValueError, query: Tree) -> AnyRows:
+        """Note why a query can't be a view; return a table in its place, to find more mistakes."""
+        self.refused.append(str(error))
+        name = f"{UNREADABLE}{len(self.refused)}"
+        self.views[name] = {"keep_empty": True}  # of which nothing is asked: one row
+        self.uniqueness[name] = Uniqueness(frozenset([frozenset()]))
+        names = query.named_selects if isinstance(query, exp.Query) else ()
+        return QueryRows(TableRows(name), {name: exp.column(name) for name in names})
 
     def end(self, relation: AnyRows) -> None:
         """Add the view itself: exactly the relation's columns."""
