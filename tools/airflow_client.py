@@ -140,14 +140,8 @@ class AirflowClient:
 
     def tasks(self, dag: str, run: str = "~") -> list[RunOfTask]:
         """Return the DAG's tasks, of one run or all."""
-        found: list[RunOfTask] = []
-        total = 1
-        while len(found) < total:
-            query = {"limit": "1000", "offset": str(len(found))}
-            page = self._get(f"dags/{dag}/dagRuns/{run}/taskInstances", query)
-            total = page["total_entries"]
-            found += [_task(each) for each in page["task_instances"]]
-        return found
+        found = self._all(f"dags/{dag}/dagRuns/{run}/taskInstances", "task_instances")
+        return [_task(each) for each in found]
 
     def log(self, dag: str, task: RunOfTask) -> list[str]:
         """Return the log lines of the task's last attempt."""
@@ -161,8 +155,18 @@ class AirflowClient:
 
     def asset_events(self) -> list[dict[str, Any]]:
         """Return the events of the tables' assets, oldest first."""
-        events: list[dict[str, Any]] = self._get("assets/events", {"limit": "1000"})["asset_events"]
+        events = self._all("assets/events", "asset_events")
         return sorted(events, key=lambda event: str(event["timestamp"]))
+
+    def _all(self, path: str, entries: str) -> list[dict[str, Any]]:
+        """Return the entries of all pages: Airflow's have at most a hundred."""
+        found: list[dict[str, Any]] = []
+        total = 1
+        while len(found) < total:
+            page = self._get(path, {"limit": "1000", "offset": str(len(found))})
+            total = page["total_entries"]
+            found += page[entries]
+        return found
 
     def _get(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
         return _body(_patiently(lambda: self.http.get(f"/api/v2/{path}", params=query)))

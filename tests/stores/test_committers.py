@@ -26,6 +26,8 @@ from sluice.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 __all__ = ["collected"]
 RIVALS = 16  # of each
 LOST = "RemoteFileChangedException"

@@ -20,6 +20,8 @@ from sluice.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 BY_SPARK = "lake: {place}/lake\nspark: {{small_batches: spark}}\n"
 
 

@@ -21,6 +21,8 @@ from sluice.errors import Retryable, SluiceError, StoreRefused
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 
 @pytest.fixture(scope="module")
 def known() -> Iterator[Roles]:

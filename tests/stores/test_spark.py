@@ -18,6 +18,8 @@ from tests.support.stores import Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")
+
 LIMITS = (
     *("read_here_bytes", "quarantined_rows"),
     *("uncounted_changelog_bytes", "counted_changelog_bytes"),

@@ -28,7 +28,7 @@ from .shelf import Shelf, day
 UPKEEP, PROOF = "sluice_maintenance", "sluice_verify"
 NOTES, RECENT, COUNTS = "shelf.notes", "shelf.recent", "digest.counts"
 MONTH = Limits().loose_files + 1
-DAYS_KEPT = 8  # the first of them in part
+DAYS_KEPT = 7
 Done = Mapping[tuple[str, str], int]
 
 

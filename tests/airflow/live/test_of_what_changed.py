@@ -20,11 +20,16 @@ CORNER = "corner"
 
 @pytest.fixture(scope="module", autouse=True)
 def filled(client: AirflowClient, folder: Path) -> Iterator[None]:
-    """Every day was delivered; the days are put back as they were."""
+    """Every day was delivered as it first was, and is so again at the end."""
     client.await_dag(CORNER)
     client.unpause(CORNER)
     await_all(client, CORNER, len(DAYS))
+    put_back(client, folder)
     yield
+    put_back(client, folder)
+
+
+def put_back(client: AirflowClient, folder: Path) -> None:
     for day in DAYS:
         sell(folder / "landing", day, SALES[day])
     await_run(client, CORNER, client.trigger(CORNER, changed=True))
