@@ -20,6 +20,8 @@ from sluice.language.interval import parse_time
 from sluice.read.lake import Lake
 from stack import ROOT, Ports, Stack
 
+pytestmark = pytest.mark.timeout(900)
+
 WRONG = [(1, "ham", 7, 5)]  # what is delivered of the first day before it is corrected
 
 

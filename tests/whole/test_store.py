@@ -8,6 +8,8 @@ from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.stores.stored_shop import StoredShop
 from tests.support.stores import Store, using
 
+pytestmark = pytest.mark.timeout(900)
+
 
 @pytest.fixture
 def shop(whole_store: Store, tmp_path: Path) -> Iterator[StoredShop]:
