@@ -1,23 +1,31 @@
 """CPU time of pieces of work that share one process, and of the JVM that it has started.
 
 What was used since the last look is shared equally by those at work. So the times add up to the
-process's own, however many threads each of them uses. Executors elsewhere are not counted.
+process's own, however many threads each of them uses. In the process of a command, work also bears
+what was used before it while nothing was at work. Executors elsewhere are not counted.
 """
 
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Hashable
 from pathlib import Path
 from threading import Lock
 
 
 class Meter:
-    """CPU seconds by piece of work. Several threads may use it at the same time."""
+    """CPU seconds by piece of work. Several threads may use it at the same time.
 
-    def __init__(self) -> None:
+    `keeps_idle`: seconds without work, and those that no note has, are the next work's. Only for a
+    process that does nothing else.
+    """
+
+    def __init__(self, *, keeps_idle: bool = False) -> None:
+        self.keeps_idle = keeps_idle
         self._busy = Counter[Hashable]()
         self._used: dict[Hashable, float] = {}
+        self._noted: dict[Hashable, float] = {}
+        self._kept = deque[float]()
         self._children: set[int] = set()
         self._looking = Lock()
         self._last = 0.0
@@ -36,25 +44,37 @@ class Meter:
             self._busy = +self._busy
 
     def used(self, work: Hashable) -> float:
-        """Return the seconds of CPU that it has used so far."""
+        """Return the seconds of CPU that it has used so far, for its note."""
         with self._looking:
             self._share()
-            return self._used.get(work, 0.0)
+            self._noted[work] = self._used.get(work, 0.0)
+            return self._noted[work]
 
     def forget(self, work: Hashable) -> None:
         """Forget a piece of work that has ended. Takes no lock: a finalizer calls it."""
-        self._used.pop(work, None)
+        rest = self._used.pop(work, 0.0) - self._noted.pop(work, 0.0)
+        if self.keeps_idle:
+            self._kept.append(rest)
 
     def add_child(self, pid: int) -> None:
         """Count another process from its start on: a JVM that works for this one."""
         with self._looking:
             self._children.add(pid)
 
+    def after_fork(self) -> None:
+        """Begin again in a forked process, whose seconds start at 0. The parent bears its own."""
+        self.__init__(keeps_idle=self.keeps_idle)  # type: ignore[misc]
+
     def _share(self) -> None:
         now = time.process_time() + sum(map(_of_process, self._children))
         since, self._last = max(now - self._last, 0.0), now
-        for work in self._busy:
-            self._used[work] = self._used.get(work, 0.0) + since / len(self._busy)
+        self._kept.append(since)
+        if not (self._busy or self.keeps_idle):
+            self._kept.clear()
+        elif self._busy:
+            kept = sum(self._kept.popleft() for _ in range(len(self._kept)))
+            for work in self._busy:
+                self._used[work] = self._used.get(work, 0.0) + kept / len(self._busy)
 
 
 def _of_process(pid: int) -> float:
@@ -67,3 +87,4 @@ def _of_process(pid: int) -> float:
 
 
 METER = Meter()
+os.register_at_fork(after_in_child=METER.after_fork)

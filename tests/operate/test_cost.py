@@ -2,6 +2,9 @@
 
 import json
 import random
+import resource
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -118,3 +121,42 @@ def test_work_at_the_same_time_shares_the_cpu() -> None:
     assert meter.used("a") == pytest.approx(3 * meter.used("b"), rel=0.5)
     meter.forget("a")
     assert meter.used("a") == 0
+
+
+def test_a_command_bears_what_was_used_beside_its_work_and_after_its_note() -> None:
+    command, host = Meter(keeps_idle=True), Meter()
+    for meter in (command, host):
+        meter.begin("noted")
+        meter.end("noted")
+    noted = command.used("noted")
+    assert noted > 10 * host.used("noted")  # the imports of this process
+    for meter in (command, host):
+        meter.begin("noted")
+    assert sum(n * n for n in range(1_000_000))
+    for meter in (command, host):
+        meter.end("noted")
+        meter.forget("noted")
+        meter.begin("next")
+        meter.end("next")
+    assert noted > command.used("next") > 10 * host.used("next")
+
+
+def test_a_forked_process_counts_its_own_seconds_alone() -> None:
+    meter = Meter(keeps_idle=True)
+    meter.begin("a")
+    meter.after_fork()
+    assert meter.used("a") == 0
+    assert meter.keeps_idle
+
+
+def test_a_command_notes_nearly_all_the_cpu_that_it_uses(tmp_path: Path) -> None:
+    project = Here(tmp_path)
+    project.declare(PIPELINE)
+    World(project, random.Random(4)).land()
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "sluice.cli.main", "run", "trips", "--changed"]
+    subprocess.run(command, cwd=project.folder, check=True, capture_output=True)
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    whole = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
+    total = sum(cost["cpu"] for cost in noted(project).values())
+    assert 0.85 * whole < total <= whole  # the rest: the tables of a report, and the end

@@ -11,6 +11,8 @@ from typing import NoReturn
 
 import click
 
+from sluice.meter import METER
+
 _is_guest: ContextVar[bool] = ContextVar("_is_guest", default=False)
 _is_program: ContextVar[bool] = ContextVar("_is_program", default=False)
 
@@ -26,6 +28,7 @@ def run(command: click.Command) -> NoReturn:
     if _is_guest.get():
         sys.exit(command.main())
     _is_program.set(True)
+    METER.keeps_idle = True
     code: object = 0
     try:
         command.main()
