@@ -87,13 +87,8 @@ def query_view(query: str) -> dict[str, Any]:
     return {"kind": kept.name, kept.model.QUERY: query}
 
 
-def resolved_alone(
-    graph: Graph, fields: Mapping[str, Any], table_id: str, *, is_certain: bool = True
-) -> Table:
-    """Return the table of a view that no file declares. Raises ConfigError if it can't be one.
-
-    Unless `is_certain`, its inputs may have more columns than those in the graph.
-    """
+def resolved_alone(graph: Graph, fields: Mapping[str, Any], table_id: str) -> Table:
+    """Return the table of a view that no file declares. Raises ConfigError if it can't be one."""
     mistakes, (pipeline, _, name) = Mistakes(), table_id.partition(".")
     document = Document("--sql", {"views": {name: dict(fields)}})
     where: Where = ("views", name)
@@ -105,7 +100,7 @@ def resolved_alone(
     declared[table_id] = Declaration(table_id, spec, document, where)
     edges = _inputs(declared[table_id], declared, mistakes, is_complete=True)
     view = declared[table_id]
-    table = _resolve(view, edges, graph.tables, mistakes, None, is_certain=is_certain)
+    table = _resolve(view, edges, graph.tables, mistakes, None)
     mistakes.raise_any()
     return table or _blank(view)
 
