@@ -164,6 +164,7 @@ def test_what_it_keeps_is_what_spark_would_keep(lake: Landed, tmp_path: Path) ->
     assert len(ours) == 1
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_what_is_unknown_here_is_left_to_spark(tmp_path: Path, spark: "SparkSession") -> None:
     lake = Landed(tmp_path, declared("approx_count_distinct(price)"), spark)
     deliver(lake, *GOOD)
@@ -183,6 +184,7 @@ def test_a_file_with_a_fault_of_form_needs_no_spark(lake: Landed) -> None:
     ]
 
 
+@pytest.mark.usefixtures("real_spark")
 def test_a_delivery_that_is_left_to_spark_is_judged_once(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:

@@ -117,7 +117,7 @@ def test_an_explanation_does_not_repeat_mistakes_of_other_pipelines(
 ) -> None:
     visitor("shop", payroll=BROKEN)
     config = airflows_config()
-    trouble = why(project(config), config, "shop.sales", ["--key=1"])["trouble"]
+    trouble = why(project(config), config, ["shop.sales", "--key=1"])["trouble"]
     assert "secret" not in trouble
     assert "has mistakes" in trouble
 
