@@ -1,6 +1,7 @@
 """The JSON Schemas accept what the loader accepts, and see what editors should underline."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 
 def problems(data: Any, of: str) -> list[str]:
+    return [problem.message for problem in validator(of).iter_errors(data)]
+
+
+@cache
+def validator(of: str) -> Draft202012Validator:
     schema = json_schema(of)  # type: ignore[arg-type]
     Draft202012Validator.check_schema(schema)
-    return [problem.message for problem in Draft202012Validator(schema).iter_errors(data)]
+    return Draft202012Validator(schema)
 
 
 def written(path: Path) -> Any:

@@ -112,7 +112,7 @@ def test_files_of_csv_with_a_null_of_their_own_are_read_alike(files: Files) -> N
 
 
 def test_documents_of_json_are_read_alike(files: Files) -> None:
-    lines = documents.lines(Random(8), LINES)
+    lines = documents.lines(Random(8), LINES // 4)
     made = [f"[{a},\n {b}]\n" if n % 2 else f" {a}\n" for n, (a, b) in enumerate(pairwise(lines))]
     _compare(files, "json", JSON_SCHEMA, _encoded(made, 8), 8, multiLine="true")
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from threading import Thread
 
+import pytest
 from pyspark.sql import utils
 
 from sluice.interpreter.local_session import Session, interpreting
@@ -21,6 +22,7 @@ with interpreting(Session()) as session:
 """
 
 
+@pytest.mark.usefixtures("long")
 def test_a_rehearsal_compiles_also_where_python_leaves_out_assertions() -> None:
     done = subprocess.run(
         [sys.executable, "-O", "-c", REHEARSED], capture_output=True, text=True, check=True

@@ -16,7 +16,7 @@ from tests.support.lake import Lake, frozen
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-AT_ONCE, PLANNED = 15, 200
+AT_ONCE, PLANNED = 15, 100
 
 
 def queries(seed: int) -> dict[str, str]:
