@@ -29,7 +29,7 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 	@$(PY) tools/demo_year.py $(ARGS)
 
 test: $(SETUP) ## the tests of every behaviour, in ten minutes of two cores
-	@$(PY) -m pytest -n 2 --dist loadfile --tier quick --timeout 300 --durations 10 $(ARGS)
+	@$(PY) -m pytest -n 2 --dist loadfile --tier quick --timeout 60 --durations 10 $(ARGS)
 
 test-deep: $(SETUP) ## all other tests: Spark, live Airflow, brokers, stores, browsers, random histories
 	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --tier deep $(ARGS)

@@ -1,6 +1,7 @@
 """What tests of several packages share: tiers, engines, a browser, and files by process."""
 
 import gc
+import os
 import shutil
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,14 @@ from tests.support.servers import SERVERS
 from tests.support.tiers import fixtures_of, needs_spark, tier_of
 from xdist.scheduler import LoadFileScheduling
 
+from within import slowness
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
 LIVE, WHOLE = "tests/airflow/live/", "tests/whole/"
+LONGEST_S = 5.0  # of CPU, where thirty million additions take four seconds
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 IN_THIS_PROCESS = pytest.StashKey["SparkSession"]()
 
@@ -79,6 +83,19 @@ def _session_in_this_process(config: pytest.Config) -> "SparkSession":
     if IN_THIS_PROCESS not in config.stash:
         config.stash[IN_THIS_PROCESS] = session_in_this_process()
     return config.stash[IN_THIS_PROCESS]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A quick test that takes long fails: `make test` runs after each change."""
+    before = sum(os.times()[:4])
+    outcome = yield
+    used = sum(os.times()[:4]) - before
+    if used > LONGEST_S and tier_of(item) == "quick" and not item.nodeid.startswith(WHOLE):
+        allowed = LONGEST_S * max(slowness(), 1)
+        if used > allowed:
+            pytest.fail(f"took {used:.1f} s of CPU; a quick test may take {allowed:.1f} here")
+    return outcome
 
 
 @pytest.fixture(scope="module")

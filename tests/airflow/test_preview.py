@@ -57,6 +57,7 @@ def changes(reports: list[dict[str, Any]]) -> dict[str, tuple[int, ...]]:
     return {r["table"]: tuple(r[name] for name in COUNTS) for r in done}
 
 
+@pytest.mark.usefixtures("long")
 def test_the_first_task_shows_what_the_whole_run_then_does(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.cli.trips import Ended, Here, Project
-from tests.support.games import seeds
+from tests.support.games import in_depth, seeds
 
 from sluice.delta.log.opened import exists
 from sluice.read.lake import open_lake
@@ -154,7 +154,7 @@ def test_a_preview_counts_and_shows_what_the_run_that_follows_does(
     project: Here, seed: int
 ) -> None:
     world = World(project, random.Random(seed))
-    for _ in range(4):
+    for _ in range(4 if in_depth() else 2):
         world.land()
         arguments = ("run", "trips", "--changed")
         before, was = digest(project), stored(project)
