@@ -191,6 +191,17 @@ def test_a_model_that_can_not_be_read_does_not_hinder_the_others(tmp_path: Path)
     assert "no mistakes" in done(tmp_path, "validate")
 
 
+def test_a_model_that_is_left_out_hides_no_mistake_of_those_that_read_it(tmp_path: Path) -> None:
+    manifest = changed(tmp_path, stg_bakery__orders={"compiled_code": "select ("})
+    (tmp_path / "target" / "catalog.json").unlink()
+    said = done(tmp_path, "import", "dbt", manifest)
+    assert "stg_bakery__orders: its SQL can't be read" in said
+    assert "checked in part (8):" in said
+    assert "order_gaps: the columns of orders aren't known" in said
+    assert "price_bands: line 6: a join without an equality between the two sides" in said
+    assert "fresh_orders: 'CURRENT_DATE': the time of running is not allowed" in said
+
+
 def test_an_existing_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     imported(tmp_path, "--select", "customers")
     file = tmp_path / "config" / "pipelines" / "bakery.yaml"

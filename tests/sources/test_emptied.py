@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.support.landed import ALLOWED, RUN, Landed, day, folder_of
 
-from sluice.errors import QualityStop, UsageError
+from sluice.errors import QualityStop, Retryable
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.replay import replay, to_replay
 
@@ -85,7 +85,7 @@ def test_where_missing_files_are_a_failure_they_may_be_allowed_once(
     with pytest.raises(QualityStop, match="has 2 rows"):
         lake.deliver()
     assert lake.deliver(run=ALLOWED)[0].deleted == 2
-    with pytest.raises(UsageError, match="nothing was delivered at"):
+    with pytest.raises(Retryable, match="nothing was delivered at"):
         lake.deliver(1)
     assert lake.deliver(1, run=ALLOWED)[0].rows_in == 0
 

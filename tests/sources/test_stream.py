@@ -15,7 +15,7 @@ from sluice.cli.jobs.ingest import deliver
 from sluice.delta.log.position import Position
 from sluice.delta.reading.spark_reads import create
 from sluice.engine.batch_report import BatchReport
-from sluice.errors import QualityStop, UsageError
+from sluice.errors import QualityStop, Retryable, UsageError
 from sluice.operate.replay import replay, to_replay
 from sluice.operate.run import intervals_to_run, run
 from sluice.sources import replacement
@@ -223,7 +223,7 @@ def test_nothing_has_arrived_yet(spark: "SparkSession", tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(), spark)
     assert lake.take() == []
     lake = Streamed(tmp_path / "b", declared("missing: fail"), spark)
-    with pytest.raises(UsageError, match="nothing was delivered at"):
+    with pytest.raises(Retryable, match="nothing was delivered at"):
         lake.take()
 
 

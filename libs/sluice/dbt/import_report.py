@@ -10,8 +10,8 @@ from sluice.terminal.output import counted
 class ImportReport:
     """Outcome of each model and test, by name; the texts are reasons.
 
-    `unjudged`: views over sources whose columns aren't known. `delivered`: what the pipeline's
-    sources and dimensions are in dbt. `renamed`: dbt's name -> the pipeline's.
+    `unjudged`: views checked in part, over inputs whose columns aren't known. `delivered`: what the
+    pipeline's sources and dimensions are in dbt. `renamed`: dbt's name -> the pipeline's.
     """
 
     kept: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ def lines(report: ImportReport) -> Iterator[str]:
     )
     for title, reasons in (
         ("computed whole in each batch by Spark (incremental: preferred)", report.preferred),
-        ("not checked yet", report.unjudged),
+        ("checked in part", report.unjudged),
         ("not understood, and left out", report.not_understood),
         ("not imported", report.not_taken),
         ("to be checked, because Spark may differ", report.cautions),

@@ -8,6 +8,7 @@ models that are not imported.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os.path import relpath
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ class Imported:
         self._columns_named = column_names(self.project.nodes)
         self._relations = Relations(self.project)
         self._tables: dict[str, Table] = {}
+        self._uncertain: set[str] = set()  # tables of which not all columns are known
         self._declared: dict[
             str, ExpectationFields
         ] = {}  # by node, also of what no kept view reads
@@ -101,14 +103,15 @@ class Imported:
         )
         made = {read: self._delivered(self.project.nodes[read]) for read in query.reads}
         view: ExpectationFields = {**_described(node), **query_view(f"{query.text}\n")}
-        unknown = [self._names[r] for r in query.reads if self._id(r) not in self._tables]
-        if unknown:
-            self.report.unjudged[name] = f"the columns of {', '.join(unknown)} aren't known"
-        elif why := self._judge(name, view):
+        unknown = [self._names[r] for r in query.reads if self._id(r) in self._uncertain]
+        if why := self._judge(name, view):
             view = _preferred(view)
             self.report.preferred[name] = why
+        elif unknown:
+            self.report.unjudged[name] = f"the columns of {', '.join(unknown)} aren't known"
         else:
             self.report.kept.append(name)
+        self._uncertain |= {self._id(node.id)} if unknown else set()
         for read, delivered in made.items():
             self._declare(self.project.nodes[read], delivered)
         self._declared[node.id] = self.sections["views"][name] = view
@@ -121,14 +124,16 @@ class Imported:
     def _judge(self, name: str, fields: ExpectationFields) -> str:
         """Add the view's table; return why it can't be maintained incrementally, '' if it can.
 
-        Raises ValueError if it can't be computed at all.
+        Raises ValueError if it can't be computed at all. Where columns aren't known, only what is
+        wrong whatever they are counts.
         """
-        graph, table_id = Graph(self._tables), f"{self.name}.{name}"
+        table_id = f"{self.name}.{name}"
+        resolved = partial(resolved_alone, Graph(self._tables), table_id=table_id)
         try:
-            self._tables[table_id] = resolved_alone(graph, fields, table_id)
+            self._tables[table_id] = resolved(fields, uncertain=self._uncertain)
         except ConfigError as refused:
             try:
-                self._tables[table_id] = resolved_alone(graph, _preferred(fields), table_id)
+                self._tables[table_id] = resolved(_preferred(fields), uncertain=self._uncertain)
             except ConfigError as error:
                 raise ValueError(_reasons(error)) from None
             return _reasons(refused)
@@ -143,6 +148,7 @@ class Imported:
         document = Document("dbt", {"pipeline": self.name, section: {name: fields}})
         read = read_tables(DeclarationFile(document), mistakes)
         self._tables |= build({d.id: d for d in read.declared}, mistakes).tables
+        self._uncertain |= {self._id(node.id)} - {*self._tables}
         return section, fields
 
     def _as_files(self, node: DbtNode) -> tuple[str, ExpectationFields]:
@@ -203,8 +209,9 @@ class Imported:
             self.report.expectations += 1
 
     def _add_expectation(self, check: DataTest, fields: ExpectationFields) -> None:
-        table = self._tables.get(self._id(check.node))
-        columns: Mapping[str, str] = table.columns if table else {}
+        table_id = self._id(check.node)
+        is_known = table_id not in self._uncertain
+        columns: Mapping[str, str] = self._tables[table_id].columns if is_known else {}
         found = expectation(check, columns, self.project.dialect)
         if columns and found["column"] not in columns:
             raise ValueError(f"{self._names[check.node]} has no column {found['column']!r}")
@@ -219,9 +226,7 @@ class Imported:
         wanted = clean(f"{child}_{check.column}_not_in_{parent}")
         name = free([wanted], [*self._names.values(), *self.sections["views"]])
         view = orphans(check, child, parent, self.project.dialect)
-        are_known = {self._id(check.node), self._id(check.to)} <= {*self._tables}
-        is_refused = are_known and self._judge(name, view)
-        self.sections["views"][name] = _preferred(view) if is_refused else view
+        self.sections["views"][name] = _preferred(view) if self._judge(name, view) else view
 
 
 def _not_taken(node: DbtNode) -> str:

@@ -1,6 +1,6 @@
 """Builder of the graph: finds names, reports cycles, and resolves inputs first."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast
@@ -87,20 +87,26 @@ def query_view(query: str) -> dict[str, Any]:
     return {"kind": kept.name, kept.model.QUERY: query}
 
 
-def resolved_alone(graph: Graph, fields: Mapping[str, Any], table_id: str) -> Table:
-    """Return the table of a view that no file declares. Raises ConfigError if it can't be one."""
+def resolved_alone(
+    graph: Graph, fields: Mapping[str, Any], table_id: str, uncertain: Collection[str] = ()
+) -> Table:
+    """Return the table of a view that no file declares. Raises ConfigError if it can't be one.
+
+    `uncertain`: tables of which not all columns are known; the graph may lack them.
+    """
     mistakes, (pipeline, _, name) = Mistakes(), table_id.partition(".")
     document = Document("--sql", {"views": {name: dict(fields)}})
     where: Where = ("views", name)
     data = {**fields, "name": name, "pipeline": pipeline}
     spec = mistakes.validated(kind(fields["kind"]).model, data, document, where)
-    declared = {
+    declared = {i: Declaration(i, None, document, ("sources", i)) for i in uncertain} | {
         i: Declaration(i, t.spec, document, (t.section, t.name)) for i, t in graph.tables.items()
     }
     declared[table_id] = Declaration(table_id, spec, document, where)
     edges = _inputs(declared[table_id], declared, mistakes, is_complete=True)
     view = declared[table_id]
-    table = _resolve(view, edges, graph.tables, mistakes, None)
+    is_certain = {*edges.values()}.isdisjoint(uncertain)
+    table = _resolve(view, edges, graph.tables, mistakes, None, is_certain=is_certain)
     mistakes.raise_any()
     return table or _blank(view)
 

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pydantic import InstanceOf
+from pydantic.json_schema import SkipJsonSchema
+
 from sluice.declare.table import Table
-from sluice.errors import UsageError
+from sluice.errors import ConfigError, UsageError
 from sluice.language.names import listing, near
 
 __all__ = ["Graph", "Table", "UnknownTable"]
@@ -16,18 +19,25 @@ class UnknownTable(UsageError):
 
 @dataclass(frozen=True)
 class Graph:
-    """Every table by its id, inputs before the views over them."""
+    """Every table by its id, inputs before the views over them.
+
+    `left_out`: the mistakes of pipelines that are not in it.
+    """
 
     tables: Mapping[str, Table] = field(default_factory=dict)
+    left_out: SkipJsonSchema[InstanceOf[ConfigError] | None] = None
 
     def table(self, name: str) -> Table:
-        """Return the table of that id, or of that name if only one pipeline has it."""
+        """Return the table of that id, or of that name if only one pipeline has it.
+
+        Raises the mistakes of pipelines that were left out if no other has the table.
+        """
         if name in self.tables:
             return self.tables[name]
         named = [table for table in self.tables.values() if table.name == name]
         if len(named) == 1:
             return named[0]
-        raise self._ambiguous(name, named) if named else self._unknown(name)
+        raise self._ambiguous(name, named) if named else self.left_out or self._unknown(name)
 
     def pipeline(self, name: str) -> tuple[Table, ...]:
         """Return the tables of one pipeline, in order."""

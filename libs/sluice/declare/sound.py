@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from os import environ as process_environ
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def load_sound(
             if not broken or not _is_sound(Path(config_dir), left_out):
                 raise ConfigError(mistakes) from None
         else:
-            return project, _error(mistakes, left_out)
+            reported = _error(mistakes, left_out)
+            graph = replace(project.graph, left_out=reported)
+            return project.model_copy(update={"graph": graph}), reported
 
 
 def _files(error: ConfigError) -> set[str]:

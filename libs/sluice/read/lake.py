@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
-from sluice.declare.project import Project, load
+from sluice.declare.project import Project
 from sluice.declare.registry import kind, modules
+from sluice.declare.sound import load_sound
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.position import positions
@@ -154,8 +155,11 @@ def open_lake(
     as_of: str | None = None,
     verbs: Mapping[str, Callable[..., Any]] = NO_VERBS,
 ) -> Lake:
-    """Return the lake that a folder of configuration declares, now or as of a moment."""
-    lake = Lake(load(config), verbs=verbs)
+    """Return the lake that a folder of configuration declares, now or as of a moment.
+
+    Pipelines with mistakes are left out of it; a table of theirs raises these mistakes.
+    """
+    lake = Lake(load_sound(config)[0], verbs=verbs)
     return lake if as_of is None else lake.at(as_of)
 
 

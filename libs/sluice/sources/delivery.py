@@ -22,7 +22,7 @@ from sluice.delta.reading import landing
 from sluice.delta.writing.schema_evolution import columns_at
 from sluice.engine.planning.taken_columns import widened
 from sluice.engine.query.operator import names
-from sluice.errors import UsageError
+from sluice.errors import Retryable
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.marks import OP, POSITION, identified
 from sluice.files.operations import operations, placed, unknown_word, without_repeats
@@ -96,8 +96,8 @@ def plan_delivery(
 ) -> Delivery:
     """Return what an interval's delivery would read and replace. Starts no Spark.
 
-    Raises UsageError if the interval overlaps an earlier delivery only in part. Also raises it if
-    there are no files and the source declares `missing: fail`, unless `allow_empty`.
+    Raises UsageError if the interval overlaps an earlier delivery only in part; Retryable if there
+    are no files and the source declares `missing: fail`, unless `allow_empty`.
     """
     spec = table.spec
     assert isinstance(spec, Source)
@@ -113,9 +113,9 @@ def plan_delivery(
 
 
 def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:
-    """Raise UsageError if there are no files and the source declares that a failure."""
+    """Raise Retryable if there are no files and the source declares that a failure."""
     if not files and spec.missing == "fail":
-        raise UsageError(
+        raise Retryable(
             f"{table.id}: nothing was delivered at {path}",
             hint="deliver its files and run it again; with `missing: warn` it has no rows, and "
             "with --allow-empty once",

@@ -52,13 +52,19 @@ version_option = click.option(
 
 
 def lake_options(command: F) -> F:
-    """Add `--as-of T` and `--config DIR`, which open the lake, as the argument `lake`."""
+    """Add `--as-of T` and `--config DIR`, which open the lake, as the argument `lake`.
+
+    A line on standard error names the files of pipelines that were left out.
+    """
 
     @wraps(command)
     def with_lake(*arguments: Any, config: str, as_of: str | None, **options: Any) -> Any:
         from sluice.read.lake import open_lake
 
-        return command(*arguments, lake=open_lake(config, as_of), **options)
+        lake = open_lake(config, as_of)
+        if mistakes := lake.project.graph.left_out:
+            click.echo(f"warning: `sluice validate` finds mistakes; {mistakes.hint}", err=True)
+        return command(*arguments, lake=lake, **options)
 
     by_time = click.option(
         "--as-of",

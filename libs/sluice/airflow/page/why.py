@@ -12,10 +12,8 @@ from typing import Any
 
 from sluice.airflow.connections import environ
 from sluice.airflow.page.visit import Visit, pipeline_of
-from sluice.airflow.projects import mistakes
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.errors import ExitCode
 from sluice.language.internal import STATE, internal
 from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Page, Properties, Text
 from sluice.pages.wording import cell, counted, data
@@ -25,10 +23,6 @@ from sluice.report.entries import chapter
 LONGEST = 60  # seconds
 ROWS = "10"  # shown of each table
 ANOTHERS = "Rows, runs and files of {} are not shown, because you may not see them."
-UNREAD = (
-    "no row can be explained while the configuration has mistakes; the first page shows those of "
-    "your pipelines, and `sluice validate` all of them"
-)
 
 
 def why(project: Project, config: Path, row: Sequence[str]) -> dict[str, Any]:
@@ -46,10 +40,9 @@ def why(project: Project, config: Path, row: Sequence[str]) -> dict[str, Any]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"trouble": str(error)}
-    if done.returncode == ExitCode.CONFIGURATION and mistakes(config):
-        return {"trouble": UNREAD}  # the command has named mistakes of every pipeline
-    if done.returncode:
-        return {"trouble": done.stderr.strip()}
+    if done.returncode:  # warnings name files of other pipelines
+        said = (line for line in done.stderr.splitlines() if not line.startswith("warning: "))
+        return {"trouble": "\n".join(said)}
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
