@@ -10,11 +10,14 @@ from hypothesis import settings
 from tests.support.engines import address_of, running_spark, session_in_this_process, switch
 from tests.support.servers import SERVERS
 from tests.support.tiers import fixtures_of, needs_spark, tier_of
+from tests.support.wording import COLLECTED, kept_messages, wording
 from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
+
+__all__ = ["kept_messages", "wording"]
 
 LIVE, WHOLE = "tests/airflow/live/", "tests/whole/"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -25,9 +28,10 @@ settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--tier`: the tests of one tier. `--store`: the server of the tests of stores."""
+    """`--tier`: one tier. `--store`: the stores' server. `--update-messages`: keep them as told."""
     parser.addoption("--tier", choices=["quick", "deep"])
     parser.addoption("--store", choices=[*SERVERS], default="seaweedfs")
+    parser.addoption("--update-messages", action="store_true")
 
 
 @pytest.fixture
@@ -105,8 +109,10 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the tier; files that use Spark come first, those of Airflow last."""
+    config.stash[COLLECTED] = [*items]
     if tier := config.getoption("tier"):
         config.hook.pytest_deselected(items=[item for item in items if tier_of(item) != tier])
         items[:] = [item for item in items if tier_of(item) == tier]
