@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_preview import digest, done, foreseen
-from tests.cli.test_redefined import CHANGED, FLIGHTS, PIPELINE
+from tests.cli.previewed import digest, done, foreseen
+from tests.cli.redefined import CHANGED, FLIGHTS, PIPELINE
 from tests.cli.trips import Ended, Here
 
 NEW = "  early: {kind: select, from: flights, where: delay < 3, select: {carrier: carrier}}\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.cli.test_preview import PIPELINE, World
+from tests.cli.previewed import PIPELINE, World
 from tests.cli.trips import Here
 from tests.support.games import seeds
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.cli.test_preview import PIPELINE, World, digest, done
+from tests.cli.previewed import PIPELINE, World, digest, done
 from tests.cli.trips import Ended, Here, Project, invoked
 from tests.support.ageing import age
 from tests.support.lake import stored_rows

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from tests.cli.test_preview import PIPELINE, World
+from tests.cli.previewed import PIPELINE, World
 from tests.cli.trips import Here
 
 import sluice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
-from tests.support.contract import BY_SPARK, Case, Query, hold, local
+from tests.support.contract import BY_SPARK, Case, Query, held
 from tests.support.lake import Lake, Row, State
 from tests.support.oracle import column, grouped, in_sessions, present, top, windowed, windows_of
 from tests.support.rows import NOON, groups, ids, maybe, numbers, row
@@ -190,16 +190,4 @@ def test_a_ranking_counts_them_once_for_every_window(tmp_path: Path, spark: "Spa
     assert (state.expired, state.outcome, view.outcome) == (2, "position", "unchanged")
 
 
-@pytest.mark.parametrize("case", local(CASES), ids=str)
-def test_the_same_windows_live_whatever_the_order_of_arrival(
-    case: Case, spark: "SparkSession"
-) -> None:
-    hold(case, spark)
-
-
-@pytest.mark.usefixtures("real_spark")
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_same_windows_live_whatever_the_order_of_arrival_by_either_engine(
-    case: Case, spark: "SparkSession"
-) -> None:
-    hold(case, spark)
+test_the_same_windows_live_whatever_the_order_of_arrival, test_by_either_engine = held(CASES)

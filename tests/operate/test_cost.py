@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_preview import PIPELINE, World
+from tests.cli.previewed import PIPELINE, World
 from tests.cli.trips import Here
 
 from sluice.meter import Meter

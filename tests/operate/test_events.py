@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from tests.cli.test_preview import PIPELINE
+from tests.cli.previewed import PIPELINE
 from tests.cli.trips import Here
 
 from sluice.declare.meaning.column_lineage import InputColumn, made_from

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
-from tests.sources.test_stream import Streamed, declared
+from tests.sources.streamed import Streamed, declared
 from tests.support.ageing import age
 from tests.support.lake import counted
 from tests.support.landed import Landed, folder_of

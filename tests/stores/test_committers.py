@@ -12,7 +12,7 @@ from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from tests.engine.committing.test_collected import DECLARED, MOST, collected, hold
+from tests.engine.committing.collected import DECLARED, MOST, collected, hold
 from tests.support.lake import Lake
 from tests.support.proxy import Proxy
 from tests.support.s3a import reach

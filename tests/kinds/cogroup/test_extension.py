@@ -6,27 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.kinds.cogroup.extended import SALES, SOLD, SOURCES, view
 from tests.support.lake import HEAD, counted, folded, without_files
 from tests.support.landed import Landed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SOURCES = """
-sources:
-  sales: {path: "s/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, g STRING, v INT"}
-  clicks: {path: "c/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, g STRING, n INT"}
-"""
-SOLD = "sold: {from: sales, aggregates: {n: count(*), v: sum(v)}}"
 SOLD_AND_MORE = "sold: {from: sales, aggregates: {n: count(*), v: sum(v), high: max(v)}}"
 CLICKED = "clicked: {from: clicks, aggregates: {clicks: count(*), list: collect_set(n)}}"
-SALES = [{"id": i, "g": "ab"[i % 2], "v": i} for i in range(4)]
 CLICKS = [{"id": 1, "g": "a", "n": 7}, {"id": 2, "g": "c", "n": 8}]
-
-
-def view(*streams: str, more: str = "") -> str:
-    listed = ", ".join(streams)
-    return f"{SOURCES}views:\n  found: {{kind: cogroup, key: [g]{more}, streams: {{{listed}}}}}\n"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kinds.cogroup.aggregates.test_faults import SALES, VIEW
+from tests.kinds.cogroup.aggregates.faults import SALES, VIEW
 from tests.support.lake import Lake
 
 from sluice.errors import QualityStop

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from tests.delta.tables import a_position, by_marking
-from tests.kinds.cogroup.test_extension import SALES, SOLD, view
-from tests.kinds.cogroup.test_merging import ROWS, lake_of
+from tests.kinds.cogroup.extended import SALES, SOLD, view
+from tests.kinds.cogroup.merged import ROWS, lake_of
 from tests.support.lake import HEAD, Lake
 from tests.support.landed import Landed
 

@@ -8,6 +8,7 @@ from unittest.mock import ANY
 
 import pytest
 from hypothesis import strategies as st
+from tests.kinds.cogroup.merged import ROWS, SALES, lake_of
 from tests.kinds.cogroup.streams import Aggregates, G, per_key
 from tests.support.contract import Case, hold
 from tests.support.lake import Lake, Row, State, without_files
@@ -19,36 +20,6 @@ from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SALES = """
-sources:
-  sales:
-    path: "sales/{interval_start:%Y-%m-%d}/"
-    key: [id]
-    schema: "id INT, g STRING, v INT, w STRING"
-views:
-  found:
-    kind: cogroup
-    key: [g]
-    streams:
-      s:
-        from: sales
-        aggregates: {AGGREGATES}
-"""
-ROWS = [
-    {"id": 1, "g": "a", "v": 1, "w": "x"},
-    {"id": 2, "g": "a", "v": 5, "w": "y"},
-    {"id": 3, "g": "a", "v": 5, "w": "x"},
-    {"id": 4, "g": "b", "v": 3, "w": "z"},
-]
-
-
-def lake_of(folder: Path, spark: "SparkSession", aggregates: str) -> Lake:
-    """With ROWS, in one batch."""
-    lake = Lake(folder, SALES.replace("AGGREGATES", aggregates), spark)
-    lake.put("sales", *ROWS)
-    lake.advance()
-    return lake
 
 
 def recomputed(lake: Lake) -> int | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kinds.join.test_join import DECLARED
+from tests.kinds.join.cases import DECLARED
 from tests.support.lake import Lake, away
 
 from sluice.delta.log.feed_size import table_size

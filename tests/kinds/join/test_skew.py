@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.kinds.join.test_join import DECLARED
+from tests.kinds.join.cases import DECLARED
 from tests.support.lake import Lake
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
+from tests.kinds.lookup.plans import DECLARED, FACTS, filled
 from tests.support.lake import Lake, away, counted, folded
 
 from sluice.declare.settings import SparkSettings
@@ -28,35 +29,10 @@ from sluice.operate.upkeep.invariants import faults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-DECLARED = """
-sources:
-  sales: {path: "s/{interval_start:%Y}/", key: [id], schema: "id INT, product INT, buyer INT"}
-dimensions:
-  products: {path: p/, schema: "product INT, price DECIMAL(6,2)", key: [product]}
-  buyers: {path: b/, schema: "buyer INT, region STRING", key: [buyer]}
-views:
-  invoices:
-    kind: lookup
-    from: sales
-    join:
-      - {dimension: products, on: product = products.product}
-      - {dimension: buyers, on: abs(buyer) = buyers.buyer, type: left}
-    select: {price: products.price, region: buyers.region}
-    refresh: true
-"""
-FACTS = [{"id": i, "product": i % 40, "buyer": i % 7} for i in range(400)]
-
 
 @pytest.fixture
 def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
     return filled(Lake(tmp_path, DECLARED, spark))
-
-
-def filled(lake: Lake) -> Lake:
-    lake.put("sales", *FACTS)
-    lake.put("products", *({"product": i, "price": Decimal(i)} for i in range(39)))
-    lake.put("buyers", *({"buyer": i, "region": f"r{i}"} for i in range(5)))
-    return lake
 
 
 def query(lake: Lake) -> "DataFrame":

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.kinds.lookup.test_lookup import DECLARED, INVOICES, OF_HISTORY, REFRESHED, price_of_slot
+from tests.kinds.lookup.cases import DECLARED, INVOICES, OF_HISTORY, REFRESHED, price_of_slot
 from tests.support.lake import Lake, Row, counted
 from tests.support.rows import NOON
 

@@ -4,9 +4,9 @@ import random
 from typing import Any
 
 import pytest
-from tests.cli.test_preview import PIPELINE
+from tests.cli.previewed import PIPELINE
 from tests.cli.trips import Here
-from tests.operate.lineage.test_lineage import MORE, Repeating, Truth, stored
+from tests.operate.lineage.truth import MORE, Repeating, Truth, stored
 
 import sluice
 from sluice.operate.lineage.reasons import AbsenceReason
