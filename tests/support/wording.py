@@ -18,7 +18,7 @@ Wording = Callable[[list[str] | str, str], None]
 
 def each(names: str, *cases: tuple[object, ...]) -> pytest.MarkDecorator:
     """One test per case: its last value is what the message must name, the one before its name."""
-    named = [pytest.param(*case, id=str(case[-2]) or f"no {case[0]}") for case in cases]
+    named = [pytest.param(*case, id=str(case[-2] or case[0])) for case in cases]
     return pytest.mark.parametrize(names, named)
 
 

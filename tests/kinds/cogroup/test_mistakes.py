@@ -6,6 +6,8 @@ from tests.support.declaring import Mistakes, OfViews
 from tests.support.wording import Wording, each
 
 COUNT = "aggregates: {n: count(*)}"
+DAILY = "{type: tumbling, time: at, size: 1 day}"
+AGE = "at - timestamp'2024-01-01'"
 
 
 def over_sales(stream: str, more: str = "") -> str:
@@ -125,50 +127,44 @@ def test_an_initial_value_that_fits_is_taken(table: OfViews, aggregate: str, val
     assert list(found.columns) == ["item", "x"]
 
 
-@pytest.mark.parametrize(
-    ("select", "message"),
-    [
-        ("{item: upper(item)}", "the column 'item' already belongs to the key or the window"),
-        ("{window_start: n}", "the column 'window_start' already belongs to the key or the window"),
-    ],
+@each(
+    "stream, more, told",
+    (COUNT, f"window: {DAILY}, select: {{item: upper(item)}}", ".select.item: … 'item'"),
+    (
+        COUNT,
+        f"window: {DAILY}, select: {{window_start: n}}",
+        ".select.window_start: … 'window_start'",
+    ),
+    (
+        COUNT,
+        "window: {time: at, type: session, gap: 1 hour, timezone: UTC}",
+        ".window: … `timezone`",
+    ),
+    (
+        COUNT,
+        "window: {time: at, type: hopping, size: 1 month, advance: 30 days}",
+        ".window: … `advance` … `size`",
+    ),
+    (f"aggregates: {{x: min({AGE})}}", "", ".streams.s.aggregates.x: … timestampdiff"),
+    (
+        f"aggregates: {{x: first(item ORDER BY {AGE})}}",
+        "",
+        ".streams.s.aggregates.x: … timestampdiff",
+    ),
+    (
+        f'sequence: ["{AGE}"], aggregates: {{x: first(item)}}',
+        "",
+        ".streams.s.aggregates.x: … timestampdiff",
+    ),
 )
-def test_a_selected_column_is_not_another_one_of_the_key(
-    mistakes: Mistakes, select: str, message: str
+def test_a_cogroup_of_one_stream(
+    mistakes: Mistakes, wording: Wording, stream: str, more: str, told: str
 ) -> None:
-    window = "{type: tumbling, time: at, size: 1 day}"
-    found = mistakes(over_sales(COUNT, f"window: {window}, select: {select}"))
-    assert [message in m for m in found] == [True]
+    wording(mistakes(over_sales(stream, more)), f"11: views.v{told}")
 
 
 def test_a_column_of_the_key_may_be_selected_as_it_is(table: OfViews) -> None:
     assert list(table(over_sales(COUNT, "select: [n, item]")).columns) == ["item", "n"]
-
-
-@pytest.mark.parametrize(
-    ("window", "message"),
-    [
-        ("session, gap: 1 hour, timezone: Europe/Berlin", "`timezone` would have no effect"),
-        ("hopping, size: 1 month, advance: 30 days", "rows between windows would be lost"),
-    ],
-)
-def test_a_window_without_gaps_and_useless_settings(
-    mistakes: Mistakes, window: str, message: str
-) -> None:
-    found = mistakes(over_sales(COUNT, f"window: {{time: at, type: {window}}}"))
-    assert [message in m for m in found] == [True]
-
-
-@pytest.mark.parametrize(
-    "stream",
-    [
-        "aggregates: {x: min(at - timestamp'2024-01-01')}",
-        "aggregates: {x: first(item ORDER BY at - timestamp'2024-01-01')}",
-        "sequence: [\"at - timestamp'2024-01-01'\"], aggregates: {x: first(item)}",
-    ],
-)
-def test_no_interval_is_kept(mistakes: Mistakes, stream: str) -> None:
-    found = mistakes(over_sales(stream))
-    assert ["is an interval, which no table can hold" in m for m in found] == [True]
 
 
 def keys_of(mine: str, other: str) -> str:
