@@ -2,7 +2,8 @@
 
 import gc
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,8 @@ from xdist.scheduler import LoadFileScheduling
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
+    from tests.support.lake import Lake
+    from tests.support.landed import Landed
 
 __all__ = ["kept_messages", "wording"]
 
@@ -41,6 +44,22 @@ def spark(request: pytest.FixtureRequest, local_spark: "SparkSession") -> "Spark
         return local_spark
     found: SparkSession = request.getfixturevalue("real_spark")
     return found
+
+
+@pytest.fixture
+def new_lake(tmp_path: Path, spark: "SparkSession") -> Callable[..., "Lake"]:
+    """Begin a lake in the test's folder with these tables."""
+    from tests.support.lake import Lake
+
+    return lambda declared, *more, **limits: Lake(tmp_path, declared, spark, *more, **limits)
+
+
+@pytest.fixture
+def new_landed(tmp_path: Path, spark: "SparkSession") -> Callable[..., "Landed"]:
+    """Begin one whose files land and are ingested."""
+    from tests.support.landed import Landed
+
+    return lambda declared, *more, **limits: Landed(tmp_path, declared, spark, *more, **limits)
 
 
 @pytest.fixture(scope="session")

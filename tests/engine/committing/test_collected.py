@@ -1,14 +1,8 @@
 """What a large batch brings to the driver: no rows beyond `small_changelog`, whatever the kind."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.engine.committing.collected import DECLARED, MOST, collected, hold
-from tests.support.lake import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.lake import NewLake
 
 __all__ = ["collected"]
 
@@ -16,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("real_spark")
 
 
 def test_a_large_batch_of_any_kind_leaves_its_rows_in_spark(
-    spark: "SparkSession", tmp_path: Path, collected: list[int]
+    new_lake: NewLake, collected: list[int]
 ) -> None:
     """Each view alters more rows than that, at its build and when all prices change."""
-    hold(Lake(tmp_path, DECLARED, spark, small_changelog=MOST), collected)
+    hold(new_lake(DECLARED, small_changelog=MOST), collected)

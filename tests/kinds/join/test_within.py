@@ -2,17 +2,12 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.kinds.join.cases_within import CASES, DECLARED, RETAINED, view
 from tests.support.contract import held
-from tests.support.lake import Lake, Row, away, counted
+from tests.support.lake import Lake, NewLake, Row, away, counted
 from tests.support.rows import HOUR, NOON
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 test_the_rows_equal_the_query_after_any_batches, test_by_either_engine = held(CASES)
 
@@ -25,10 +20,8 @@ def payment(id_: int, at: datetime) -> Row:
     return {"pid": id_, "k": id_, "at": at}
 
 
-def test_what_comes_too_late_to_match_anything_living_is_counted(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, DECLARED + view("left", RETAINED), spark)
+def test_what_comes_too_late_to_match_anything_living_is_counted(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + view("left", RETAINED))
     lake.put("payments")
     lake.put("orders", order(1, NOON), order(2, NOON - 5 * HOUR), order(3, NOON - 3 * HOUR))
     (built,) = lake.advance()
@@ -40,10 +33,8 @@ def test_what_comes_too_late_to_match_anything_living_is_counted(
     assert counted(lake.rows("paid")) == counted([{"id": 1, "pid": None}, {"id": 3, "pid": 3}])
 
 
-def test_rows_leave_as_time_goes_on_and_return_when_it_is_corrected(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, DECLARED + view("inner", RETAINED), spark)
+def test_rows_leave_as_time_goes_on_and_return_when_it_is_corrected(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + view("inner", RETAINED))
     lake.put("orders", order(1, NOON), order(2, NOON + 9 * HOUR))
     lake.put("payments", payment(1, NOON + HOUR))
     lake.advance()
@@ -56,10 +47,8 @@ def test_rows_leave_as_time_goes_on_and_return_when_it_is_corrected(
     assert lake.stored("paid") == [], "an expired pair is deleted, not hidden"
 
 
-def test_rows_return_whose_own_row_might_still_have_matched(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, DECLARED + view("left", RETAINED), spark)
+def test_rows_return_whose_own_row_might_still_have_matched(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + view("left", RETAINED))
     lake.put("payments")
     lake.put("orders", order(1, NOON), order(2, NOON + 3.5 * HOUR))
     lake.advance()
@@ -71,8 +60,8 @@ def test_rows_return_whose_own_row_might_still_have_matched(
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_files_of_expired_rows_are_not_opened(tmp_path: Path, spark: "SparkSession") -> None:
-    lake = Lake(tmp_path, DECLARED + view("inner", RETAINED), spark)
+def test_files_of_expired_rows_are_not_opened(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + view("inner", RETAINED))
     lake.put("orders", order(1, NOON))
     lake.put("payments", payment(1, NOON))
     lake.advance()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 from tests.kinds.lookup.plans import DECLARED, FACTS, filled
-from tests.support.lake import Lake, away, counted, folded
+from tests.support.lake import Lake, NewLake, away, counted, folded
 
 from sluice.declare.settings import SparkSettings
 from sluice.delta.log.actions import Log
@@ -27,12 +27,12 @@ from sluice.operate.upkeep import maintain as upkeep
 from sluice.operate.upkeep.invariants import faults
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
-    return filled(Lake(tmp_path, DECLARED, spark))
+def lake(new_lake: NewLake) -> Lake:
+    return filled(new_lake(DECLARED))
 
 
 def query(lake: Lake) -> "DataFrame":
@@ -156,10 +156,8 @@ def test_the_facts_concerned_may_lie_in_files_far_apart(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("on", ["buyer", "abs(buyer)"], ids=["here", "by spark"])
-def test_a_correction_opens_no_file_that_has_nothing_of_it(
-    spark: "SparkSession", tmp_path: Path, on: str
-) -> None:
-    lake = filled(Lake(tmp_path, DECLARED.replace("abs(buyer)", on), spark))
+def test_a_correction_opens_no_file_that_has_nothing_of_it(new_lake: NewLake, on: str) -> None:
+    lake = filled(new_lake(DECLARED.replace("abs(buyer)", on)))
     lake.limit(read_here_bytes=-1)
     lake.put("sales", {"id": 5000, "product": 500, "buyer": 1})
     lake.put("products", {"product": 500, "price": Decimal(500)})
@@ -198,9 +196,9 @@ FOLLOWING = """
 
 @pytest.mark.usefixtures("real_spark")
 def test_where_no_row_stays_as_it_is_all_are_replaced_and_views_over_them_follow(
-    spark: "SparkSession", tmp_path: Path
+    new_lake: NewLake,
 ) -> None:
-    lake = filled(Lake(tmp_path, DECLARED + FOLLOWING, spark)).limit(read_here_bytes=-1)
+    lake = filled(new_lake(DECLARED + FOLLOWING)).limit(read_here_bytes=-1)
     settings = lake.project.spark.model_copy(update={"small_changelog": 50})
     lake.project = lake.project.model_copy(update={"spark": settings})
     lake.advance()
