@@ -3,7 +3,8 @@
 import hashlib
 import json
 import random
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from tests.cli.trips import Ended, Here
 
@@ -57,6 +58,17 @@ class World:
         self.project, self.chance = project, chance
         self.flights: dict[int, list[dict[str, Any]]] = {day: [] for day in range(1, 5)}
         self.next = 0
+
+    @classmethod
+    def of_runs(cls, runs: int, folder: Path, seed: int, declared: str = PIPELINE) -> Self:
+        """A project after several runs, each of which followed a random delivery."""
+        project = Here(folder)
+        project.declare(declared)
+        world = cls(project, random.Random(seed))
+        for _ in range(runs):
+            world.land()
+            project.complete("run", "trips", "--changed", "--json")
+        return world
 
     def land(self) -> None:
         """Change one day of each source, and now and then the dimension."""

@@ -50,11 +50,9 @@ def test_a_preview_counts_and_shows_what_the_run_that_follows_does(
         world.land()
         arguments = ("run", "trips", "--changed")
         before, was = digest(project), stored(project)
-        told = project.sluice(*arguments, "--preview", "--sample", "1000", "--json")
-        assert told.code == 0, told.err
+        told = project.complete(*arguments, "--preview", "--sample", "1000", "--json")
         assert digest(project) == before
-        ran = project.sluice(*arguments, "--json")
-        assert ran.code == 0, ran.err
+        ran = project.complete(*arguments, "--json")
         assert foreseen(told) == done(ran)
         now = stored(project)
         gone, came = sampled(told, "before"), sampled(told, "after")
@@ -69,7 +67,7 @@ def landed(project: Here) -> World:
     world = World(project, random.Random(7))
     for _ in range(3):
         world.land()
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
     for _ in range(3):
         world.land()
     return world
@@ -104,7 +102,7 @@ def test_a_preview_of_one_step_goes_on_through_all_views_above(
 def test_a_preview_of_advance_takes_only_what_is_new_below(project: Here) -> None:
     landed(project)
     interval = ("--start", "2024-01-01", "--end", "2024-01-05")
-    assert project.sluice("ingest", "flights", *interval).code == 0
+    project.complete("ingest", "flights", *interval)
     told = project.sluice("advance", "named", "--preview", "--json")
     views = ("named", "delays", "worst", "pairs")
     assert {r["table"].partition(".")[2] for r in told.records} == {*views}
@@ -114,8 +112,7 @@ def test_a_preview_of_advance_takes_only_what_is_new_below(project: Here) -> Non
 def test_people_see_counts_and_changed_rows_and_a_page_has_them_too(project: Here) -> None:
     landed(project)
     page = project.folder / "preview.html"
-    told = project.sluice("run", "trips", "--changed", "--preview", "--html", str(page))
-    assert told.code == 0, told.err
+    told = project.complete("run", "trips", "--changed", "--preview", "--html", str(page))
     assert told.out.startswith("preview: nothing was committed\n")
     assert "trips.worst" in told.out
     assert "│ + │" in told.out
@@ -130,7 +127,7 @@ def test_a_preview_fails_as_the_run_would_and_keeps_no_failure(project: Here) ->
     interval = ("--start", "2024-01-01", "--end", "2024-01-02")
     one = {"flight": 99, "carrier": "A", "delay": 1, "at": "2024-01-01T00:00:00Z"}
     folder = project.land("flights", 1, [one])
-    assert project.sluice("run", "trips", *interval).code == 0
+    project.complete("run", "trips", *interval)
     shutil.rmtree(folder)
     before = digest(project)
     told = project.sluice("run", "trips", *interval, "--preview", "--json")
@@ -152,7 +149,7 @@ def test_what_a_killed_preview_left_is_removed_by_the_next_and_by_maintenance(
     for command in (("run", "trips", "--preview"), ("maintain", "carriers")):
         assert project.killed("committed:named", "run", "trips", "--changed", "--preview") == -9
         assert len(list(beside.iterdir())) == 1
-        assert project.sluice(*command).code == 0
+        project.complete(*command)
         assert not list(beside.iterdir())
     assert digest(project) == before
 
@@ -175,7 +172,7 @@ def test_a_preview_by_spark_counts_the_same(project: Here, remote: str) -> None:
     interval = ("--start", "2024-01-01", "--end", "2024-01-05")
     views = ("named", "worst", "late")
     for words in (("ingest", "flights", *interval), ("load", "carriers"), ("advance", *views)):
-        assert project.sluice(*words).code == 0
+        project.complete(*words)
     by_spark = Project(project.folder, remote)
     settings = project.folder / "config" / "sluice.yaml"
     text = settings.read_text()

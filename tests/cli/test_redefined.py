@@ -13,14 +13,13 @@ def project(tmp_path_factory: pytest.TempPathFactory, remote: str) -> Project:
     for day in (1, 2):
         project.land("flights", day, FLIGHTS)
         project.land("weather", day, [{"station": 1, "wind": day}])
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
     project.declare(CHANGED)
     return project
 
 
 def test_a_plan_goes_on_for_all_tables_and_says_what_differs(project: Project) -> None:
-    planned = project.sluice("plan", "--json")
-    assert planned.code == 0, planned.err
+    planned = project.complete("plan", "--json")
     steps = {step["table"].removeprefix("trips."): step for step in planned.records}
     others = {name: step["reason"] for name, step in steps.items() if step["next"] == "rebuild"}
     assert others.pop("flights").startswith("+ air_time; 2 delivered")
@@ -52,8 +51,7 @@ def test_a_rebuild_takes_exactly_those_in_order_and_a_second_finds_none(project:
     refused = [project.sluice("rebuild"), project.sluice("rebuild", "flights", "--changed")]
     assert [ended.code for ended in refused] == [2, 2]
     assert "name one TABLE, or give --changed" in refused[0].err
-    rebuilt = project.sluice("rebuild", "--changed", "--json")
-    assert rebuilt.code == 0, rebuilt.err
+    rebuilt = project.complete("rebuild", "--changed", "--json")
     tables = [record["table"].removeprefix("trips.") for record in rebuilt.records]
     assert tables == ["flights", "delays__state", "delays", "worst__state", "worst"]
     assert (
@@ -61,8 +59,8 @@ def test_a_rebuild_takes_exactly_those_in_order_and_a_second_finds_none(project:
     )
     steps = {step["table"]: step["next"] for step in project.sluice("plan", "--json").records}
     assert "rebuild" not in steps.values()
-    assert project.sluice("run", "trips").code == 0
-    assert project.sluice("verify").code == 0
+    project.complete("run", "trips")
+    project.complete("verify")
     worst = project.sluice("read", "worst", "--json").records
     assert [row["delay"] for row in worst] == [9, 9]
     assert {r["sum"] for r in project.sluice("read", "delays", "--json").records} == {140, 160}

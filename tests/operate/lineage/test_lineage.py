@@ -1,7 +1,6 @@
 """The rows that a row comes from are those that plain Python finds in what was delivered."""
 
 import json
-import random
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -43,14 +42,8 @@ def found(parts: list[TracedRows]) -> Sources:
 @pytest.fixture(scope="module", params=seeds(1, deep=20))
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Several runs of random deliveries, through a table of every kind."""
-    project = Here(tmp_path_factory.mktemp("lineage"))
-    project.declare(PIPELINE + MORE)
-    world = Repeating(project, random.Random(request.param))
-    for _ in range(6):
-        world.land()
-        ran = project.sluice("run", "trips", "--changed", "--json")
-        assert ran.code == 0, ran.err
-    return world
+    folder = tmp_path_factory.mktemp("lineage")
+    return Repeating.of_runs(6, folder, request.param, PIPELINE + MORE)
 
 
 @cache
@@ -197,8 +190,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Here:
     project.land("weather", 1, [{"station": n, "wind": n} for n in range(4)])
     project.land("moves", 1, [{"station": 1, "op": "I"}, {"station": 2, "op": "I"}])
     project.land("moves", 2, [{"station": 2, "op": "I"}, {"station": 2, "op": "D"}])
-    ran = project.sluice("run", "trips")
-    assert ran.code == 0, ran.err
+    project.complete("run", "trips")
     return project
 
 
@@ -235,8 +227,7 @@ def test_a_changed_definition_is_named_and_a_renamed_input_is_followed(odd: Here
     for old, new in (("weather", "climate"), ("moves", "steps")):
         text = text.replace(f"{old}:", f"{new}:").replace(f"from: {old}", f"from: {new}")
         odd.declare(text)
-        renamed = odd.sluice("rename", old, new)
-        assert renamed.code == 0, renamed.err
+        odd.complete("rename", old, new)
     after = open_lake(odd.folder / "config")
     for parts, now in zip(before, [walked(after, view, 0) for view in views], strict=True):
         names = [p.table.replace("weather", "climate").replace("moves", "steps") for p in parts]
