@@ -3,7 +3,8 @@
 import gc
 import os
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import settings
 from tests.support.engines import address_of, running_spark, session_in_this_process, switch
 from tests.support.servers import SERVERS
 from tests.support.tiers import fixtures_of, needs_spark, tier_of
+from tests.support.wording import COLLECTED, kept_messages, wording
 from xdist.scheduler import LoadFileScheduling
 
 from within import slowness
@@ -18,6 +20,10 @@ from within import slowness
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
+    from tests.support.lake import Lake
+    from tests.support.landed import Landed
+
+__all__ = ["kept_messages", "wording"]
 
 LIVE, WHOLE = "tests/airflow/live/", "tests/whole/"
 LONGEST_S = 5.0  # of CPU, where thirty million additions take four seconds
@@ -29,9 +35,10 @@ settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--tier`: the tests of one tier. `--store`: the server of the tests of stores."""
+    """`--tier`: one tier. `--store`: the stores' server. `--update-messages`: keep them as told."""
     parser.addoption("--tier", choices=["quick", "deep"])
     parser.addoption("--store", choices=[*SERVERS], default="seaweedfs")
+    parser.addoption("--update-messages", action="store_true")
 
 
 @pytest.fixture
@@ -41,6 +48,22 @@ def spark(request: pytest.FixtureRequest, local_spark: "SparkSession") -> "Spark
         return local_spark
     found: SparkSession = request.getfixturevalue("real_spark")
     return found
+
+
+@pytest.fixture
+def new_lake(tmp_path: Path, spark: "SparkSession") -> Callable[..., "Lake"]:
+    """Begin a lake in the test's folder with these tables."""
+    from tests.support.lake import Lake
+
+    return lambda declared, *more, **limits: Lake(tmp_path, declared, spark, *more, **limits)
+
+
+@pytest.fixture
+def new_landed(tmp_path: Path, spark: "SparkSession") -> Callable[..., "Landed"]:
+    """Begin one whose files land and are ingested."""
+    from tests.support.landed import Landed
+
+    return lambda declared, *more, **limits: Landed(tmp_path, declared, spark, *more, **limits)
 
 
 @pytest.fixture(scope="session")
@@ -122,8 +145,10 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the tier; files that use Spark come first, those of Airflow last."""
+    config.stash[COLLECTED] = [*items]
     if tier := config.getoption("tier"):
         config.hook.pytest_deselected(items=[item for item in items if tier_of(item) != tier])
         items[:] = [item for item in items if tier_of(item) == tier]

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_preview import digest, done, foreseen
-from tests.cli.test_redefined import CHANGED, FLIGHTS, PIPELINE
+from tests.cli.previewed import digest, done, foreseen
+from tests.cli.redefined import CHANGED, FLIGHTS, PIPELINE
 from tests.cli.trips import Ended, Here
 
 NEW = "  early: {kind: select, from: flights, where: delay < 3, select: {carrier: carrier}}\n"
@@ -38,7 +38,7 @@ def built(project: Here) -> None:
     for day in (1, 2):
         project.land("flights", day, FLIGHTS)
         project.land("weather", day, [{"station": 1, "wind": day}])
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
 
 
 def compared(ended: Ended) -> dict[str, tuple[str, str]]:
@@ -126,8 +126,7 @@ def test_people_see_the_tables_and_then_the_rows(project: Here, remote: str) -> 
     project = replace(project, remote=remote)
     built(project)
     project.declare(PIPELINE.replace("delay > 3", "delay > 1"))
-    told = project.sluice("plan", "--against", "main", "--preview")
-    assert told.code == 0, told.err
+    told = project.complete("plan", "--against", "main", "--preview")
     first, _, then = told.out.partition("preview: nothing was committed")
     assert "follows trips.late" in first
     assert "\u2502 + \u2502" in then

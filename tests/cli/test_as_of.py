@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.cli.test_preview import PIPELINE, World
+from tests.cli.previewed import PIPELINE, World
 from tests.cli.trips import Here
 from tests.support.games import seeds
 
@@ -61,8 +61,7 @@ class History:
         world, self.moments = World(self.project, random.Random(seed)), []
         for step in steps(random.Random(seed)):
             world.land()
-            ended = self.project.sluice(*step)
-            assert ended.code == 0, ended.err
+            self.project.complete(*step)
             copies = every(self.lake)
             is_whole = step[0] == "run" or step[1:] == VIEWS
             self.moments.append((datetime.now(UTC), is_whole, copies))
@@ -192,7 +191,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Here:
     world = World(project, random.Random(7))
     for _ in range(2):
         world.land()
-        assert project.sluice("run", "trips", "--changed").code == 0
+        project.complete("run", "trips", "--changed")
     return project
 
 
@@ -224,7 +223,7 @@ def changed(project: Here) -> str:
         for n in range(3)
     ]
     project.land("flights", 4, more)
-    assert project.sluice("run", "trips", "--changed").code == 0
+    project.complete("run", "trips", "--changed")
     return before
 
 
@@ -287,7 +286,7 @@ def test_a_cleaned_log_is_named_and_other_tables_are_shown(project: Here) -> Non
     assert f"'late' can't be shown as of {before[:10]}" in ended.err
     assert f"its log begins with version {newest}" in ended.err
     assert Counter(map(to_json, rows(lake_of(project).at(before), "steps"))) == was
-    assert project.sluice("read", "late", "--as-of", now()).code == 0
+    project.complete("read", "late", "--as-of", now())
 
 
 def test_a_log_that_can_not_be_read_stops_only_what_is_made_from_it(project: Here) -> None:
@@ -312,7 +311,7 @@ def test_vacuumed_rows_are_named(project: Here) -> None:
     vacuum(uri)
     ended = project.sluice("read", "late", "--as-of", before)
     assert (ended.code, "were vacuumed" in ended.err) == (5, True), ended.err
-    assert project.sluice("read", "late", "--as-of", now()).code == 0
+    project.complete("read", "late", "--as-of", now())
 
 
 def test_rows_whose_files_upkeep_has_replaced_are_read_from_the_new_files(project: Here) -> None:
@@ -339,8 +338,8 @@ def test_a_table_without_a_version_at_the_state_of_the_others_is_refused(project
     project.land(
         "flights", 4, [{"flight": 77, "carrier": "A", "delay": 9, "at": "2024-01-04T00:00:00Z"}]
     )
-    assert project.sluice("ingest", "flights", *DAYS).code == 0
-    assert project.sluice("advance", "few").code == 0
+    project.complete("ingest", "flights", *DAYS)
+    project.complete("advance", "few")
     then = now()
     ended = project.sluice("read", "few", "--as-of", then)
     assert (ended.code, "no version of it reflects the same state" in ended.err) == (5, True)
@@ -352,7 +351,7 @@ def test_a_renamed_table_keeps_its_past(project: Here) -> None:
     before = changed(project)
     was = rows(lake_of(project).at(before), "pairs")
     project.declare(DECLARED.replace("late", "tardy"))
-    assert project.sluice("rename", "late", "tardy").code == 0
+    project.complete("rename", "late", "tardy")
     assert rows(lake_of(project).at(before), "pairs") == was
 
 
@@ -368,7 +367,7 @@ def test_a_quarantine_is_that_of_the_time(project: Here) -> None:
     for flight in (90, 91):
         bad = {"flight": flight, "carrier": "A", "delay": -3, "at": "2024-01-01T00:00:00Z"}
         project.land("flights", 1, [bad])
-        assert project.sluice("run", "trips", "--changed").code == 0
+        project.complete("run", "trips", "--changed")
         moments.append((now(), rows(lake_of(project), "flights__quarantine")))
     assert moments[0][1] != moments[1][1]
     for moment, kept in moments:

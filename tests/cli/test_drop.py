@@ -51,15 +51,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for day in (1, 2):
         rows = [{"carrier": c, "delay": day, "flight": day * 10 + n} for n, c in enumerate("UAB")]
         project.land("flights", day, [{**r, "carrier": f"{r['carrier']}A"} for r in rows])
-    ran = project.sluice("run", "trips")
-    assert ran.code == 0, ran.err
+    project.complete("run", "trips")
     return project.folder
-
-
-@pytest.fixture
-def project(built: Path, tmp_path: Path) -> Here:
-    shutil.copytree(built, tmp_path / "trips")
-    return Here(tmp_path / "trips")
 
 
 def names(project: Here) -> set[str]:
@@ -120,7 +113,7 @@ def test_now_deletes_the_files_and_a_declared_table_is_built_again(project: Here
         )
     assert not {name for name in names(project) if name.startswith(("worst", "query"))}
     assert not list((project.folder / "lake" / "__dropped").iterdir())
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
     assert rows(project, "worst", "query") == before
 
 
@@ -129,7 +122,7 @@ def test_declared_tables_are_dropped_from_the_last_to_the_first_and_built_again(
 ) -> None:
     before = rows(project, *VIEWS)
     assert [project.sluice("drop", view).code for view in ("worst", "both", "delays")] == [0, 0, 0]
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
     assert rows(project, *VIEWS) == before
 
 
@@ -171,7 +164,7 @@ def test_without_spark_small_tables_are_rebuilt_by_a_changed_definition(
     }
     afresh = Here(tmp_path / "afresh")
     shutil.copytree(project.folder, afresh.folder, ignore=shutil.ignore_patterns("lake"))
-    assert afresh.sluice("run", "trips").code == 0
+    afresh.complete("run", "trips")
     for name in ("flights", "carriers", *VIEWS):
         assert values(project, name) == values(afresh, name)
 
@@ -199,7 +192,7 @@ def test_without_spark_verify_says_what_to_install_and_what_works_without(
 def test_a_drop_that_was_killed_is_finished_by_the_next(project: Here, nth: int) -> None:
     project.declare(declared(*VIEWS))
     for view in reversed(VIEWS):
-        assert project.sluice("drop", view, "--now").code == 0
+        project.complete("drop", view, "--now")
     assert project.killed(f"*#{nth}", "drop", "flights") == -9
     finished = project.sluice("drop", "flights", "--json")
     assert [record["table"] for record in finished.records] == [
@@ -215,8 +208,8 @@ def test_a_broken_table_is_dropped_and_named_when_another_is(project: Here) -> N
         commit.write_text("{")
     refused = project.sluice("drop", "query")
     assert (refused.code, "can't be read, so its inputs" in refused.err) == (5, True)
-    assert project.sluice("drop", "worst").code == 0
-    assert project.sluice("drop", "query").code == 0
+    project.complete("drop", "worst")
+    project.complete("drop", "query")
 
 
 def test_what_can_not_be_dropped_is_named(project: Here) -> None:
@@ -255,13 +248,12 @@ def test_a_renamed_table_keeps_its_history_and_its_readers_go_on(project: Here, 
     assert {step["next"] for step in planned} <= {"nothing", "ingest", "load"}
     again = [{"carrier": "UA", "delay": 7, "flight": 10}]
     project.land("flights", 1, again)
-    ran = project.sluice("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02", "--json")
-    assert ran.code == 0, ran.err
+    ran = project.complete("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02", "--json")
     assert {r["strategy"] for r in ran.records} & {"build"} == set()
     assert project.sluice("doctor").out.startswith("nothing is wrong")
     now_rows = rows(project, *now)
     shutil.rmtree(project.folder / "lake")
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
     assert rows(project, *now) == now_rows
 
 
@@ -270,7 +262,7 @@ def test_a_rename_that_was_killed_is_finished_by_the_next(project: Here, nth: in
     before = rows(project, *VIEWS)
     project.declare(renamed("flights", "departures"))
     assert project.killed(f"*#{nth}", "rename", "flights", "departures") == -9
-    assert project.sluice("rename", "flights", "departures").code == 0
+    project.complete("rename", "flights", "departures")
     assert rows(project, *VIEWS) == before
     assert project.sluice("run", "trips").out.startswith("nothing was new")
     assert project.sluice("doctor").out.startswith("nothing is wrong")
@@ -303,7 +295,7 @@ def test_a_rename_that_the_configuration_does_not_have_is_refused(project: Here)
 def test_a_union_whose_rows_name_the_table_is_not_taken_for_the_same(project: Here) -> None:
     union = "  all: {kind: union, from: [flights, {table: flights, as: again}], tag: which}\n"
     project.declare(declared() + union)
-    assert project.sluice("advance", "all").code == 0
+    project.complete("advance", "all")
     project.declare((declared() + union).replace("flights", "departures"))
     done = project.sluice("rename", "flights", "departures", "--json")
     assert [r["table"] for r in done.records if r["what"] == "rebuild"] == ["trips.all"]
@@ -316,9 +308,9 @@ def test_a_name_may_be_given_to_another_table_after_a_rename(project: Here) -> N
     before = rows(project, "delays", "worst")
     first = renamed("delays", "lateness")
     project.declare(first)
-    assert project.sluice("rename", "delays", "lateness").code == 0
+    project.complete("rename", "delays", "lateness")
     project.declare(first.replace("  worst:", "  delays:"))
-    assert project.sluice("rename", "worst", "delays").code == 0
+    project.complete("rename", "worst", "delays")
     assert list(rows(project, "lateness", "delays").values()) == list(before.values())
     assert {s["next"] for s in project.sluice("plan", "--json").records} <= {
         *("nothing", "ingest", "load"),

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.cli.test_preview import PIPELINE, World, digest, done
+from tests.cli.previewed import PIPELINE, World, digest, done
 from tests.cli.trips import Ended, Here, Project, invoked
 from tests.support.ageing import age
 from tests.support.lake import stored_rows
@@ -90,24 +90,17 @@ def counts(found: Mapping[str, Any]) -> tuple[int, int, int]:
 
 
 @pytest.fixture(scope="module")
-def landed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project after one run, and other files since."""
     project = Here(tmp_path_factory.mktemp("landed"))
     project.declare(PIPELINE)
     world = World(project, random.Random(7))
     for _ in range(4):
         world.land()
-    ran = project.sluice("run", "trips")
-    assert ran.code == 0, ran.err
+    project.complete("run", "trips")
     for _ in range(3):
         world.land()
     return project.folder
-
-
-@pytest.fixture
-def project(landed: Path, tmp_path: Path) -> Here:
-    shutil.copytree(landed, tmp_path / "trips")
-    return Here(tmp_path / "trips")
 
 
 def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it_was(
@@ -119,20 +112,19 @@ def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it
     world = World(project, chance)
     for _ in range(chance.randint(2, 4)):
         world.land()
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
     here, copy = (Project(folder, remote) for folder in (project.folder, tmp_path / "copy"))
     shutil.copytree(project.folder, copy.folder)
     was, files = rows(project), base(project)
-    assert project.sluice("env", "create", "dev").code == 0
+    project.complete("env", "create", "dev")
     for text in (CHANGED, WIDER):
         for one in (project, copy):
             one.declare(text)
         world.land()
         shutil.copytree(project.folder / "landing", copy.folder / "landing", dirs_exist_ok=True)
-        ran = here.sluice("--env", "dev", "run", "trips", "--changed")
-        assert ran.code == 0, ran.err
-        assert copy.sluice("rebuild", "--changed").code == 0
-        assert copy.sluice("run", "trips", "--changed").code == 0
+        here.complete("--env", "dev", "run", "trips", "--changed")
+        copy.complete("rebuild", "--changed")
+        copy.complete("run", "trips", "--changed")
         assert rows(project, "dev") == rows(copy)
     assert base(project) == files
     now = rows(project, "dev")
@@ -147,7 +139,7 @@ def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it
 
 
 def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(project: Here) -> None:
-    assert project.sluice("env", "create", "dev").code == 0
+    project.complete("env", "create", "dev")
     project.declare(CHANGED)
     refused = project.sluice("env", "promote", "dev")
     assert refused.code == 2
@@ -155,15 +147,14 @@ def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(proj
     assert standings(project.sluice("env", "diff", "dev", "--json"))["late"]["reason"] == (
         "where delay > 5 -> delay > 3"
     )
-    assert project.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    project.complete("--env", "dev", "rebuild", "--changed")
     found = standings(project.sluice("env", "diff", "dev", "--json"))
     touched = {n for n, s in found.items() if s["outcome"] not in ("untouched", "equal")}
     assert touched == {"late", "worst", "pairs", "early"}
     before = base(project)
     foreseen = project.sluice("env", "promote", "dev", "--preview", "--json")
     assert (foreseen.code, base(project)) == (0, before)
-    ended = project.sluice("env", "promote", "dev", "--json")
-    assert ended.code == 0, ended.err
+    ended = project.complete("env", "promote", "dev", "--json")
     batches = [r for r in ended.records if "kind" in r]
     agreed = {r["table"]: r["outcome"] for r in ended.records if "kind" not in r}
     assert agreed == {f"trips.{name}": "equal" for name in touched}
@@ -179,14 +170,13 @@ def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(proj
 
 
 def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(project: Here) -> None:
-    assert project.sluice("env", "create", "dev").code == 0
-    assert project.sluice("run", "trips", "--changed").code == 0
+    project.complete("env", "create", "dev")
+    project.complete("run", "trips", "--changed")
     project.declare(CHANGED)
-    assert project.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    project.complete("--env", "dev", "rebuild", "--changed")
     found = standings(project.sluice("env", "diff", "dev", "--json"))
     assert (found["flights"]["outcome"], found["flights"]["moved_on"] > 0) == ("untouched", True)
-    ended = project.sluice("env", "promote", "dev", "--json")
-    assert ended.code == 0, ended.err
+    ended = project.complete("env", "promote", "dev", "--json")
     agreed = {r["table"]: r for r in ended.records if "kind" not in r}
     assert "take over" not in {r["strategy"] for r in ended.records if "kind" in r}
     assert agreed["trips.late"]["outcome"] == "moved on"
@@ -198,14 +188,14 @@ def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(pro
 def test_a_vacuum_of_the_lake_takes_nothing_from_an_environment_until_it_expires(
     project: Here,
 ) -> None:
-    assert project.sluice("env", "create", "dev").code == 0
-    assert project.sluice("env", "create", "brief", "--expires", "1 second").code == 0
+    project.complete("env", "create", "dev")
+    project.complete("env", "create", "brief", "--expires", "1 second")
     was, lake = rows(project, "dev"), project.folder / "lake"
     began = read(str(lake / "__env" / "dev"))
     assert began is not None
     files = {*(lake / "trips" / "named").rglob("*.parquet")}
     for seed in range(2):
-        assert project.sluice("run", "trips", "--changed").code == 0
+        project.complete("run", "trips", "--changed")
         World(project, random.Random(seed)).land()
     for name in filter(began.tables.get, load(project.folder / "config").graph.tables):
         uri = str(lake / name.replace(".", "/"))
@@ -221,27 +211,26 @@ def test_a_vacuum_of_the_lake_takes_nothing_from_an_environment_until_it_expires
     assert [(one["environment"], one["own"]) for one in listed] == [("dev", 0)]
     shutil.rmtree(lake / "trips")
     assert rows(project, "dev") == was
-    assert project.sluice("--env", "dev", "run", "trips", "--changed").code == 0
+    project.complete("--env", "dev", "run", "trips", "--changed")
 
 
 def test_several_environments_are_apart_and_are_chosen_by_a_variable_too(
     project: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("dev", "ann"):
-        assert project.sluice("env", "create", name).code == 0
+        project.complete("env", "create", name)
     files = base(project)
     monkeypatch.setenv("SLUICE_ENV", "ann")
-    assert project.sluice("run", "trips", "--changed").code == 0
+    project.complete("run", "trips", "--changed")
     listed = project.sluice("env", "list", "--json").records
     assert {one["environment"]: one["own"] > 0 for one in listed} == {"ann": True, "dev": False}
     monkeypatch.delenv("SLUICE_ENV")
     assert base(project) == files
     assert rows(project) == rows(project, "dev") != rows(project, "ann")
-    kept = project.sluice("env", "keep", "dev", "--expires", "400 days")
-    assert kept.code == 0, kept.err
+    project.complete("env", "keep", "dev", "--expires", "400 days")
     people = project.sluice("env", "list").out
     assert people.index("ann") < people.index("dev")
-    assert project.sluice("env", "drop", "ann").code == 0
+    project.complete("env", "drop", "ann")
     assert base(project) == files
     assert [r["environment"] for r in project.sluice("env", "list", "--json").records] == ["dev"]
 
@@ -284,16 +273,16 @@ def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here) ->
     lake, files = project.folder / "lake", base(project)
     assert project.killed("sharing:dev", "env", "create", "dev") == -9
     assert project.sluice("env", "list", "--json").out == ""
-    assert project.sluice("env", "create", "dev").code == 0
+    project.complete("env", "create", "dev")
     assert not list((lake / "__preview").iterdir())
     assert project.killed("dropping:dev", "env", "drop", "dev") == -9
     assert project.sluice("env", "list", "--json").out == ""
-    assert project.sluice("env", "create", "dev").code == 0
-    assert project.sluice("maintain", "carriers").code == 0
+    project.complete("env", "create", "dev")
+    project.complete("maintain", "carriers")
     assert not list((lake / "__preview").iterdir())
     assert base(project) == files
     project.declare(CHANGED)
-    assert project.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    project.complete("--env", "dev", "rebuild", "--changed")
     assert project.killed("committed:late", "env", "promote", "dev") == -9
     assert rows(project)["late"] == rows(project, "dev")["late"]
     ended = project.sluice("env", "promote", "dev", "--json")
@@ -310,9 +299,9 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     settings = earlier / "config" / "sluice.yaml"
     settings.write_text(settings.read_text().replace("lake: lake", "lake: ../lake"))
     (earlier / "landing").symlink_to(project.folder / "landing")
-    assert project.sluice("env", "create", "dev").code == 0
+    project.complete("env", "create", "dev")
     project.declare(CHANGED)
-    assert project.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    project.complete("--env", "dev", "rebuild", "--changed")
     command = [sys.executable, "-m", "sluice.cli.main", "run", "trips", "--changed"]
     run = subprocess.Popen(
         [*command, "--config", str(earlier / "config")],
@@ -340,10 +329,9 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
 def test_people_see_counts_and_rows_and_a_page_has_them_too(project: Here) -> None:
     made = project.sluice("env", "create", "dev")
     assert "environment dev: " in made.out
-    assert project.sluice("--env", "dev", "run", "trips", "--changed").code == 0
+    project.complete("--env", "dev", "run", "trips", "--changed")
     page = project.folder / "dev.html"
-    told = project.sluice("env", "diff", "dev", "flights", "late", "--html", str(page))
-    assert told.code == 0, told.err
+    told = project.complete("env", "diff", "dev", "flights", "late", "--html", str(page))
     assert "trips.flights" in told.out
     assert "│ + │" in told.out
     html = page.read_text()
@@ -369,7 +357,7 @@ REFUSED = [
 
 
 def test_what_can_not_be_done_is_named(project: Here) -> None:
-    assert project.sluice("env", "create", "dev").code == 0
+    project.complete("env", "create", "dev")
     files = digest(project)
     for arguments, said in REFUSED:
         ended = project.sluice(*arguments)

@@ -49,14 +49,14 @@ def stays_forgotten(project: Project, name: str) -> None:
     project.declare(DIMENSIONS)
     for day in (1, 2):
         of_dimensions(project, day, {**PEOPLE, 5: f"somebody {day}"})
-        assert project.sluice("load", name).code == 0
+        project.complete("load", name)
     before = rows(project, name)[name]
     receipt = forgotten(project, name, "--key", "471004711")
     assert (receipt["elsewhere"], list(places(project, ANNA))) == ({}, [])
     assert rows(project, name)[name] == [row for row in before if ANNA not in row] != before
     for day in (3, 1):  # a log is then read whole, because a file of it has changed
         of_dimensions(project, day, {**PEOPLE, 5: f"nobody {day}"})
-        assert project.sluice("load", name).code == 0
+        project.complete("load", name)
         assert list(places(project, ANNA)) == []
     assert list(places(project, "nobody")) != []
     found = project.sluice("read", f"{name}__quarantine", "--json").records

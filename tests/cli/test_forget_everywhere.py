@@ -1,7 +1,6 @@
 """`sluice forget` of a condition's values: nobody is said to be forgotten while he is anywhere."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +62,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project.declare(TRAVEL)
     for day in (1, 2):
         land(project, day)
-    ran = project.sluice("run", "trips")
-    assert ran.code == 0, ran.err
+    project.complete("run", "trips")
     return project.folder
-
-
-@pytest.fixture
-def project(built: Path, tmp_path: Path) -> Here:
-    shutil.copytree(built, tmp_path / "trips")
-    return Here(tmp_path / "trips")
 
 
 def forget(project: Project, code: int, *arguments: str) -> dict[str, Any]:
@@ -120,8 +112,7 @@ def test_a_later_row_is_withheld_also_by_a_source_that_had_none(project: Here) -
     project.land("clicks", 2, new)
     theirs = [{"refund_id": i, "user_id": f"{u}", "price": 1} for i, u in enumerate((WHO, OTHER))]
     project.land("refunds", 2, theirs)
-    ran = project.sluice("run", "trips", "--start", "2024-01-02", "--end", "2024-01-03")
-    assert ran.code == 0, ran.err
+    project.complete("run", "trips", "--start", "2024-01-02", "--end", "2024-01-03")
     assert list(places(project, str(WHO))) == []
     assert users(project, "refunds") == {str(OTHER)}
     kept = project.sluice("read", "clicks__quarantine", "--json").records
@@ -142,7 +133,7 @@ def test_tables_that_were_dropped_and_undeclared_ones_are_named(project: Here) -
     project.declare(TRAVEL[: TRAVEL.index("  sold:")])
     refused = project.sluice("forget", "--where", ASKED, "--all")
     assert "not declared: trips.sold" in refused.err
-    assert project.sluice("drop", "sold").code == 0
+    project.complete("drop", "sold")
     told = project.sluice("forget", "clicks", "--where", ASKED)
     assert (told.code, "still found: __dropped/trips.sold@" in told.err) == (1, True), told.err
     assert "`sluice maintain` deletes it when it is a week old" in told.err

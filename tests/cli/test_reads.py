@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
 from tests.cli.reading import asking, rows
-from tests.dimension_views.test_reader import brands, products
-from tests.kinds.topk.test_reader import LEADERS, ranked
-from tests.kinds.window_store.test_reader import visits
+from tests.dimension_views.tables import brands, products
+from tests.kinds.topk.tables import LEADERS, ranked
+from tests.kinds.window_store.tables import visits
 from tests.read.tables import CONFIG, day, pin, position, project_at, write_table
 
 import sluice as sluice_library

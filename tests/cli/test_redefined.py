@@ -1,39 +1,8 @@
 """Changed definitions: `plan` names what differs for all tables, `rebuild` takes all of them."""
 
 import pytest
+from tests.cli.redefined import CHANGED, FLIGHTS, PIPELINE
 from tests.cli.trips import Project
-
-PIPELINE = """
-pipeline: trips
-schedule: "@daily"
-start_date: 2024-01-01
-end_date: 2024-01-03
-sources:
-  flights:
-    path: "landing/flights/{interval_start:%Y-%m-%d}/"
-    format: json
-    schema: carrier STRING, delay INT
-  weather:
-    path: "landing/weather/{interval_start:%Y-%m-%d}/"
-    format: json
-    schema: station INT, wind INT
-    key: [station]
-views:
-  delays: {kind: cogroup, key: [carrier], streams: {f: {from: flights, aggregates: {n: count(*)}}}}
-  late: {kind: select, from: flights, where: delay > 3, select: {carrier: carrier, delay: delay}}
-  worst: {kind: topk, from: late, order_by: [delay desc], limit: 1}
-  gusts: {kind: cogroup, key: [station], streams: {w: {from: weather, aggregates: {n: count(*)}}}}
-"""
-CHANGED = (
-    PIPELINE.replace("carrier STRING, delay INT", "carrier STRING, delay INT, air_time INT")
-    .replace("limit: 1", "limit: 2")
-    .replace("{n: count(*)}}}}\n  late", "{n: count(*), sum: sum(air_time)}}}}\n  late")
-)
-FLIGHTS = [
-    {"carrier": "UA", "delay": 2, "air_time": 70},
-    {"carrier": "AA", "delay": 5, "air_time": 80},
-    {"carrier": "AA", "delay": 9},
-]
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +13,13 @@ def project(tmp_path_factory: pytest.TempPathFactory, remote: str) -> Project:
     for day in (1, 2):
         project.land("flights", day, FLIGHTS)
         project.land("weather", day, [{"station": 1, "wind": day}])
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
     project.declare(CHANGED)
     return project
 
 
 def test_a_plan_goes_on_for_all_tables_and_says_what_differs(project: Project) -> None:
-    planned = project.sluice("plan", "--json")
-    assert planned.code == 0, planned.err
+    planned = project.complete("plan", "--json")
     steps = {step["table"].removeprefix("trips."): step for step in planned.records}
     others = {name: step["reason"] for name, step in steps.items() if step["next"] == "rebuild"}
     assert others.pop("flights").startswith("+ air_time; 2 delivered")
@@ -83,8 +51,7 @@ def test_a_rebuild_takes_exactly_those_in_order_and_a_second_finds_none(project:
     refused = [project.sluice("rebuild"), project.sluice("rebuild", "flights", "--changed")]
     assert [ended.code for ended in refused] == [2, 2]
     assert "name one TABLE, or give --changed" in refused[0].err
-    rebuilt = project.sluice("rebuild", "--changed", "--json")
-    assert rebuilt.code == 0, rebuilt.err
+    rebuilt = project.complete("rebuild", "--changed", "--json")
     tables = [record["table"].removeprefix("trips.") for record in rebuilt.records]
     assert tables == ["flights", "delays__state", "delays", "worst__state", "worst"]
     assert (
@@ -92,8 +59,8 @@ def test_a_rebuild_takes_exactly_those_in_order_and_a_second_finds_none(project:
     )
     steps = {step["table"]: step["next"] for step in project.sluice("plan", "--json").records}
     assert "rebuild" not in steps.values()
-    assert project.sluice("run", "trips").code == 0
-    assert project.sluice("verify").code == 0
+    project.complete("run", "trips")
+    project.complete("verify")
     worst = project.sluice("read", "worst", "--json").records
     assert [row["delay"] for row in worst] == [9, 9]
     assert {r["sum"] for r in project.sluice("read", "delays", "--json").records} == {140, 160}

@@ -1,11 +1,10 @@
 """`why` names the commit that gave a row its values, as reading every version does."""
 
-import random
 from collections import Counter
 from typing import Any
 
 import pytest
-from tests.cli.test_preview import PIPELINE, World
+from tests.cli.previewed import World
 from tests.cli.trips import Here
 
 import sluice
@@ -21,14 +20,7 @@ Rows = dict[tuple[Any, ...], dict[str, Any]]
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Here:
     """Five runs of random deliveries, through a table of every kind."""
-    project = Here(tmp_path_factory.mktemp("why"))
-    project.declare(PIPELINE)
-    world = World(project, random.Random(7))
-    for _ in range(5):
-        world.land()
-        ran = project.sluice("run", "trips", "--changed", "--json")
-        assert ran.code == 0, ran.err
-    return project
+    return World.of_runs(5, tmp_path_factory.mktemp("why"), 7).project
 
 
 def named(lake: Lake) -> list[Table]:
@@ -55,8 +47,7 @@ def last_change(history: list[Rows], key: tuple[Any, ...], column: str | None = 
 
 def asked(project: Here, table: Table, key: tuple[Any, ...], *options: str) -> dict[str, Any]:
     texts = [v.isoformat() if hasattr(v, "isoformat") else str(v) for v in key]
-    ended = project.sluice("why", table.name, *options, "--json", *texts)
-    assert ended.code == 0, ended.err
+    ended = project.complete("why", table.name, *options, "--json", *texts)
     (record,) = ended.records
     return record
 

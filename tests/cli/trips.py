@@ -100,6 +100,12 @@ class Project:
         """The command line, as a user has it, with these variables beside this process's own."""
         return self._forked(invoked, *arguments, **variables)
 
+    def complete(self, *arguments: str, **variables: str) -> Ended:
+        """The command line, of a command that succeeds."""
+        ended = self.sluice(*arguments, **variables)
+        assert ended.code == 0, ended.err
+        return ended
+
     def job(self, name: str, *arguments: str) -> Ended:
         """A job, as Airflow starts it."""
         return self._python(str(ROOT / "jobs" / f"{name}.py"), *arguments)

@@ -23,6 +23,7 @@ from sluice.delta.places.folders import remove
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.places.small_files import replace_file
 from sluice.engine.advance import Run
+from sluice.errors import SluiceError
 from sluice.language.interval import Interval
 from sluice.operate.run import run
 from sluice.operate.upkeep.invariants import faults
@@ -220,3 +221,22 @@ CORRECTED: Sequence[tuple[str, str | None, str]] = [
     (("b"), None, "9.00"),
     ("c", None, "1.00"),
 ]
+
+
+def mended(shop: Shop, undisturbed: dict[str, Any]) -> None:
+    """Run again; then the lake is as if nothing had happened, and a third run adds nothing."""
+    shop.check()
+    shop.run(day(1))
+    shop.check()
+    assert shop.state() == undisturbed
+    heads = shop.heads()
+    assert {outcome.split()[1] for outcome in shop.run(day(1))} == {"unchanged"}
+    assert shop.heads() == heads
+
+
+def attempt(call: Any) -> Any:
+    """The name of the error, if it ends in one of ours."""
+    try:
+        return call()
+    except SluiceError as error:
+        return type(error).__name__

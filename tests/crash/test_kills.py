@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.crash.conftest import Pool, Worker
-from tests.crash.shop import Shop, day
+from tests.crash.shop import Shop, day, mended
 
 from sluice.read.pending import pending
 
@@ -84,14 +84,3 @@ def test_a_kill_at_any_time_is_mended_by_running_again(
     time.sleep(chance.uniform(0, LONGEST_RUN))
     worker.kill()
     mended(shop, undisturbed)
-
-
-def mended(shop: Shop, undisturbed: dict[str, Any]) -> None:
-    """Run again; then the lake is as if nothing had happened, and a third run adds nothing."""
-    shop.check()
-    shop.run(day(1))
-    shop.check()
-    assert shop.state() == undisturbed
-    heads = shop.heads()
-    assert {outcome.split()[1] for outcome in shop.run(day(1))} == {"unchanged"}
-    assert shop.heads() == heads

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from tests.crash.conftest import Pool
-from tests.crash.shop import Shop, day
+from tests.crash.shop import Shop, attempt, day
 
 from sluice.delta.notes.intervals import deliveries
-from sluice.errors import SluiceError
 
 
 @pytest.mark.parametrize(
@@ -86,11 +85,3 @@ def rows_by_start(shop: Shop) -> dict[Any, int]:
         start = row["_sluice_interval"]
         found[start] = found.get(start, 0) + 1
     return found
-
-
-def attempt(call: Any) -> Any:
-    """The name of the error, if it ends in one of ours."""
-    try:
-        return call()
-    except SluiceError as error:
-        return type(error).__name__

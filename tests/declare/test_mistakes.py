@@ -1,147 +1,65 @@
-# ruff: noqa: E501 - messages stand here as they are printed
+# ruff: noqa: E501 - a mistake stands in one line
 """What people get wrong in pipelines and the project, and the line that each gets."""
 
 import re
-from collections.abc import Callable
 
-import pytest
-
-Mistakes = Callable[..., list[str]]
+from tests.support.declaring import Mistakes
+from tests.support.wording import Wording, each
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "pipeline: p\nschedule: sometimes\nstart_date: 2017-01-01\n",
-            (
-                "2: schedule: 'sometimes' "
-                "is not a schedule; write a cron expression, @hourly, @daily, @weekly, @monthly, "
-                "@yearly or "
-                "assets"
-            ),
-        ),
-        (
-            'pipeline: p\nschedule: "@daily"\n',
-            ("1: `start_date` is missing: the first interval's start"),
-        ),
-        (
-            'pipeline: p\nschedule: "@daily"\nstart_date: soon\n',
-            ("3: start_date: 'soon' is not a time; write 2017-01-31 or 2017-01-31T08:30:00+01:00"),
-        ),
-        (
-            'pipeline: p\nschedule: "@daily"\nstart_date: 2017-13-45\n',
-            (
-                "3: start_date: '2017-13-45' is not a time; "
-                "write 2017-01-31 or 2017-01-31T08:30:00+01:00"
-            ),
-        ),
-        (
-            'pipeline: p\nschedule: "@daily"\nstart_date:\n',
-            "3: start_date: `start_date` is missing: the first interval's start",
-        ),
-        (
-            "pipeline: p\nschedule:\n",
-            (
-                "2: schedule: it is empty; write a cron expression, @hourly, @daily, @weekly, "
-                "@monthly, @yearly or assets"
-            ),
-        ),
-        (
-            "pipeline: p\nschedule: 5\n",
-            (
-                "2: schedule: 5 is not a schedule; write a cron expression, @hourly, @daily, "
-                "@weekly, "
-                "@monthly, @yearly or assets"
-            ),
-        ),
-        (
-            "pipeline: p\nschedule: assets\nviews:\n  v: {kind: topk}\n  v: {kind: topk}\n",
-            "5: 'v' is given twice in one mapping",
-        ),
-        ("schedule: assets\n", "1: `pipeline` is missing"),
-        (
-            "pipeline: my__shop\nschedule: assets\n",
-            "1: pipeline: 'my__shop': `__` is reserved for internal tables",
-        ),
-        (
-            "pipeline: p\nschedule: assets\nstart_date: 2017-01-02\nend_date: 2017-01-02\n",
-            "4: end_date: `end_date` is not after `start_date`",
-        ),
-        (
-            "pipeline: p\nschedule: assets\ntimezone: Mars\n",
-            ("3: timezone: unknown timezone 'Mars'; write a name such as Europe/Berlin"),
-        ),
-        (
-            "pipeline: p\nschedule: assets\nairflow: {tasks: one}\n",
-            ("3: airflow.tasks: unknown value 'one'; values are: auto, table, pipeline"),
-        ),
-        (
-            "pipeline: p\nschedule: assets\nveiws: {}\n",
-            (
-                "3: veiws: unknown key 'veiws'; did you "
-                "mean 'views'? keys are: pipeline, description, schedule, start_date, end_date, catchup, timezone, "
-                "sources, dimensions, views, airflow"
-            ),
-        ),
-        (
-            "pipeline: p\nschedule: assets\nviews: [a]\n",
-            ("3: views: a mapping of names to tables is expected"),
-        ),
-        (
-            (
-                'pipeline: p\nschedule: assets\nsources:\n  x: {path: "x/{interval_start:%Y}", '
-                "schema: id INT}\n"
-            ),
-            (
-                "4: sources.x: a pipeline with the schedule 'assets' has no "
-                "intervals; use delivery: stream"
-            ),
-        ),
-        (
-            "pipeline: [p\nschedule: assets\n",
-            (
-                "2: can't read this as YAML: expected ',' or ']', but got ':'; inside {...} and "
-                "[...] a comma ends a value: quote one that has commas"
-            ),
-        ),
-    ],
+@each(
+    "text, told",
+    ("pipeline: p\nschedule: sometimes\nstart_date: 2017-01-01\n", "2: schedule: … sometimes"),
+    ('pipeline: p\nschedule: "@daily"\n', "1: … start_date"),
+    (
+        'pipeline: p\nschedule: "@daily"\nstart_date: soon\n',
+        "3: start_date: … soon … 2017-01-31",
+    ),
+    (
+        'pipeline: p\nschedule: "@daily"\nstart_date: 2017-13-45\n',
+        "3: start_date: … 2017-13-45 … 2017-01-31",
+    ),
+    ('pipeline: p\nschedule: "@daily"\nstart_date:\n', "3: start_date: … start_date"),
+    ("pipeline: p\nschedule:\n", "2: schedule:"),
+    ("pipeline: p\nschedule: 5\n", "2: schedule: … 5"),
+    ("pipeline: p\nschedule: assets\nviews:\n  v: {kind: topk}\n  v: {kind: topk}\n", "5: … v"),
+    ("schedule: assets\n", "1: … pipeline"),
+    ("pipeline: my__shop\nschedule: assets\n", "1: pipeline: … my__shop … __"),
+    (
+        "pipeline: p\nschedule: assets\nstart_date: 2017-01-02\nend_date: 2017-01-02\n",
+        "4: end_date: … end_date … start_date",
+    ),
+    ("pipeline: p\nschedule: assets\ntimezone: Mars\n", "3: timezone: … Mars"),
+    (
+        "pipeline: p\nschedule: assets\nairflow: {tasks: one}\n",
+        "3: airflow.tasks: … one … auto, table, pipeline",
+    ),
+    (
+        "pipeline: p\nschedule: assets\nveiws: {}\n",
+        "3: veiws: … veiws … pipeline, description, schedule",
+    ),
+    ("pipeline: p\nschedule: assets\nviews: [a]\n", "3: views:"),
+    (
+        'pipeline: p\nschedule: assets\nsources:\n  x: {path: "x/{interval_start:%Y}", schema: id INT}\n',
+        "4: sources.x: … assets",
+    ),
+    ("pipeline: [p\nschedule: assets\n", "2: … YAML … ] … {...}"),
 )
-def test_a_pipeline(wrong: Mistakes, text: str, message: str) -> None:
-    assert wrong({"pipelines/p.yaml": text}) == [f"pipelines/p.yaml:{message}"]
+def test_a_pipeline(wrong: Mistakes, wording: Wording, text: str, told: str) -> None:
+    wording(wrong({"pipelines/p.yaml": text}), f"pipelines/p.yaml:{told}")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "lak: x\n",
-            (
-                "1: lak: unknown key 'lak'; did you mean 'lake'? keys are: lake, lake_connection, "
-                "spark, quality, airflow, modules"
-            ),
-        ),
-        (
-            "spark: {engine: local}\n",
-            ("1: spark.engine: unknown value 'local'; values are: submit, connect"),
-        ),
-        (
-            "lake: a\nlake: b\n",
-            "2: 'lake' is given twice in one mapping",
-        ),
-        (
-            "lake: ${NOWHERE}\n",
-            (
-                "1: lake: unknown environment variable 'NOWHERE' without a "
-                "default; write ${NOWHERE:-default}"
-            ),
-        ),
-        ("spark: 3\n", "1: spark: a mapping is expected, not 3"),
-    ],
+@each(
+    "text, told",
+    ("lak: x\n", "1: lak: … lak … lake … lake, lake_connection, spark"),
+    ("spark: {engine: local}\n", "1: spark.engine: … local … submit, connect"),
+    ("lake: a\nlake: b\n", "2: … lake"),
+    ("lake: ${NOWHERE}\n", "1: lake: … NOWHERE … {NOWHERE:-default}"),
+    ("spark: 3\n", "1: spark: … 3"),
 )
-def test_the_project(wrong: Mistakes, text: str, message: str) -> None:
+def test_the_project(wrong: Mistakes, wording: Wording, text: str, told: str) -> None:
     files = {"sluice.yaml": text, "pipelines/p.yaml": "pipeline: p\nschedule: assets\n"}
-    assert wrong(files) == [f"sluice.yaml:{message}"]
+    wording(wrong(files), f"sluice.yaml:{told}")
 
 
 def test_all_mistakes_of_all_files_are_reported_at_once_in_their_order(wrong: Mistakes) -> None:

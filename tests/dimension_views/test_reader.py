@@ -4,24 +4,12 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from tests.dimension_views.tables import brands, products
 from tests.read.tables import CONFIG, day, project_at, write_table
 
 from sluice.errors import UsageError
 from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake
-
-
-def products(rows):
-    ids, names, brands = zip(*rows, strict=True)
-    kinds = {"product_id": pa.int32(), "name": pa.string(), "brand_id": pa.int32()}
-    values = zip((ids, names, brands), kinds.items(), strict=True)
-    return pa.table({name: pa.array(column, kind) for column, (name, kind) in values})
-
-
-def brands(rows):
-    ids, names = zip(*rows, strict=True)
-    return pa.table({"brand_id": pa.array(ids, pa.int32()), "brand": pa.array(names, pa.string())})
-
 
 CHAINED = """\
   named: {join: [{dimension: brands}], select: {id: brands.brand_id, small: lower(brands.brand)}}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.contract import PROFILES, SETTINGS
 from tests.support.lake import Row, counted, folded
-from tests.support.landed import Landed, lines
+from tests.support.landed import Landed, NewLanded, lines
 from tests.support.rows import maybe, row
 
 from sluice.dimensions import load as loading
@@ -50,9 +50,9 @@ def values(lake: Landed) -> dict[int, int]:
 
 
 @pytest.fixture
-def lake(spark: "SparkSession", tmp_path: Path) -> Landed:
+def lake(new_landed: NewLanded) -> Landed:
     """One file was loaded: 1 and 2 stand, 3 is gone."""
-    lake = Landed(tmp_path, declared("sequence: []", SCHEMA.replace("s INT, ", "")), spark)
+    lake = new_landed(declared("sequence: []", SCHEMA.replace("s INT, ", "")))
     put(lake, "a", change(1, 1), change(2, 2), change(3, 3), change(3, op="d"), change(9, op="?"))
     assert lake.load().rows_in == 5
     return lake
@@ -122,9 +122,9 @@ def test_a_crash_between_its_two_commits_is_mended(
     assert values(lake) == {1: 1, 2: 2}, "what the crash left is not taken for loaded"
 
 
-def test_each_version_in_a_log_of_a_history_is_kept(spark: "SparkSession", tmp_path: Path) -> None:
+def test_each_version_in_a_log_of_a_history_is_kept(new_landed: NewLanded) -> None:
     schema = "id INT, v INT, since DATE, op STRING"
-    lake = Landed(tmp_path, declared("history: true, valid_from: since", schema), spark)
+    lake = new_landed(declared("history: true, valid_from: since", schema))
     put(lake, "a", *(change(1, n, since=f"2024-0{n}-01") for n in (3, 1)), change(2, 5))
     lake.load()
     put(lake, "b", change(1, 2, since="2024-02-01"), change(1, 30, since="2024-03-01"))
@@ -135,8 +135,8 @@ def test_each_version_in_a_log_of_a_history_is_kept(spark: "SparkSession", tmp_p
     assert [q["reason"][:20] for q in lake.quarantine("things")] == ["column since is null"]
 
 
-def test_a_history_by_load_follows_the_log(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared("sequence: [s], history: true"), spark)
+def test_a_history_by_load_follows_the_log(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("sequence: [s], history: true"))
     for name, rows in (
         ("a", [change(1, 1, s=1), change(2, 2, s=1)]),
         ("b", [change(1, 9, s=2)]),

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.dimensions.things import declared, landed
 from tests.support.lake import counted, folded
-from tests.support.landed import Landed, write
+from tests.support.landed import Landed, NewLanded, write
 
 from sluice.dimensions import load as loading
 from sluice.errors import ConfigError, QualityStop, UsageError
@@ -23,8 +23,8 @@ HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 CHANGE = "delivery: changes, change: {column: op, insert: [c, u], delete: [d]}"
 
 
-def test_a_snapshot_writes_only_what_differs(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_a_snapshot_writes_only_what_differs(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     landed(lake, {"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 3})
     report = landed(lake, {"id": 2, "v": 9}, {"id": 3}, {"id": 4, "v": 4})
     assert (report.inserted, report.updated, report.deleted) == (1, 1, 1)
@@ -38,8 +38,8 @@ def test_a_snapshot_writes_only_what_differs(spark: "SparkSession", tmp_path: Pa
     assert lake.versions("things") == before
 
 
-def test_unchanged_files_are_not_read_again(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_unchanged_files_are_not_read_again(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     landed(lake, {"id": 1})
     before = lake.versions("things", "things__intervals")
     assert lake.load().outcome == "unchanged"
@@ -47,9 +47,9 @@ def test_unchanged_files_are_not_read_again(spark: "SparkSession", tmp_path: Pat
 
 
 def test_a_large_snapshot_that_is_the_same_commits_and_writes_nothing(
-    spark: "SparkSession", tmp_path: Path
+    new_landed: NewLanded,
 ) -> None:
-    lake = Landed(tmp_path, declared().replace("format: json", "format: parquet"), spark)
+    lake = new_landed(declared().replace("format: json", "format: parquet"))
     ids = pa.array(range(200_000), pa.int32())
     rows = pa.table({"id": ids, "v": pc.multiply(ids, 3)})
     lake.land("things", a_parquet=rows)
@@ -63,8 +63,8 @@ def test_a_large_snapshot_that_is_the_same_commits_and_writes_nothing(
     assert set(Path(lake.uri("things")).rglob("*.parquet")) == files
 
 
-def test_further_rows_of_a_key_are_quarantined(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_further_rows_of_a_key_are_quarantined(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     report = landed(lake, {"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": None}, {"id": 2})
     assert {r["id"]: r["v"] for r in lake.rows("things")} == {1: 1, 2: None}
     assert report.quarantined == 2
@@ -76,27 +76,23 @@ def test_further_rows_of_a_key_are_quarantined(spark: "SparkSession", tmp_path: 
     assert lake.quarantine("things") == []
 
 
-def test_a_bad_row_does_not_take_the_place_of_a_good_one(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_a_bad_row_does_not_take_the_place_of_a_good_one(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     landed(lake, {"id": 1, "v": "x"}, {"id": 1, "v": 2})
     assert lake.rows("things") == [{"id": 1, "v": 2}]
 
 
-def test_nor_does_one_that_breaks_an_expectation(spark: "SparkSession", tmp_path: Path) -> None:
+def test_nor_does_one_that_breaks_an_expectation(new_landed: NewLanded) -> None:
     rule = "expect_column_values_to_be_between, column: v, min_value: 1, on_failure: quarantine"
-    lake = Landed(tmp_path, declared(f"expect: [{{type: {rule}}}]"), spark)
+    lake = new_landed(declared(f"expect: [{{type: {rule}}}]"))
     landed(lake, {"id": 1, "v": 0}, {"id": 1, "v": -1}, {"id": 1, "v": 2}, {"id": 1, "v": 3})
     assert lake.rows("things") == [{"id": 1, "v": 2}]
     reasons = [q["reason"] for q in lake.quarantine("things")]
     assert [reason[:11] for reason in reasons] == ["another row", "expected th", "expected th"]
 
 
-def test_no_files_are_a_clear_error_and_a_file_without_rows_is_not(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_no_files_are_a_clear_error_and_a_file_without_rows_is_not(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     with pytest.raises(UsageError, match=r"there are no files at .*landing/things"):
         lake.load()
     landed(lake, {"id": 1})
@@ -106,10 +102,8 @@ def test_no_files_are_a_clear_error_and_a_file_without_rows_is_not(
 
 
 @pytest.mark.parametrize("broken", [b"PAR1 not really", b""], ids=["garbage", "empty"])
-def test_a_broken_file_takes_no_row_away(
-    spark: "SparkSession", tmp_path: Path, broken: bytes
-) -> None:
-    lake = Landed(tmp_path, declared().replace("json", "parquet"), spark)
+def test_a_broken_file_takes_no_row_away(new_landed: NewLanded, broken: bytes) -> None:
+    lake = new_landed(declared().replace("json", "parquet"))
     lake.land("things", a_parquet=[{"id": 1, "v": 1}], b_parquet=[{"id": 2, "v": 2}])
     lake.load()
     lake.land("things", a_parquet=[{"id": 1, "v": 3}], b_parquet=broken)
@@ -118,10 +112,8 @@ def test_a_broken_file_takes_no_row_away(
     assert counted(lake.rows("things")) == counted([{"id": 1, "v": 1}, {"id": 2, "v": 2}])
 
 
-def test_a_page_that_says_what_went_wrong_is_no_dimension(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_a_page_that_says_what_went_wrong_is_no_dimension(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     landed(lake, {"id": 1, "v": 1})
     lake.land("things", a_json="<html>\n<body>not found</body>\n</html>\n")
     with pytest.raises(QualityStop, match="not one of its 3 rows can be used"):
@@ -129,17 +121,17 @@ def test_a_page_that_says_what_went_wrong_is_no_dimension(
     assert (len(lake.rows("things")), len(lake.quarantine("things"))) == (1, 3)
 
 
-def test_a_changed_definition_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_a_changed_definition_is_refused(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     landed(lake, {"id": 1})
     lake.declare(HEAD + declared(schema="id INT, v INT, w INT"))
     with pytest.raises(ConfigError, match="built by a definition that differs"):
         lake.load()
 
 
-def test_a_stop_keeps_the_dimension_as_it_was(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_stop_keeps_the_dimension_as_it_was(new_landed: NewLanded) -> None:
     expect = "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: stop}]"
-    lake = Landed(tmp_path, declared(expect), spark)
+    lake = new_landed(declared(expect))
     landed(lake, {"id": 1, "v": 1})
     with pytest.raises(QualityStop):
         landed(lake, {"id": 2})
@@ -147,11 +139,9 @@ def test_a_stop_keeps_the_dimension_as_it_was(spark: "SparkSession", tmp_path: P
 
 
 def test_a_dimension_of_changes_is_the_latest_of_each_key_over_its_files(
-    spark: "SparkSession", tmp_path: Path
+    new_landed: NewLanded,
 ) -> None:
-    lake = Landed(
-        tmp_path, declared(f"{CHANGE}, sequence: [s]", "id INT, v INT, s INT, op STRING"), spark
-    )
+    lake = new_landed(declared(f"{CHANGE}, sequence: [s]", "id INT, v INT, s INT, op STRING"))
     lake.land(
         "things",
         a_json=[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.dimensions.things import declared, landed
 from tests.support.lake import Row, counted
-from tests.support.landed import Landed
+from tests.support.landed import Landed, NewLanded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
-def test_history_by_load_closes_what_changed_or_went(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared("history: true"), spark)
+def test_history_by_load_closes_what_changed_or_went(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("history: true"))
     states = [{1: 1, 2: 2}, {1: 9, 2: 2}, {1: 9}, {1: 9, 2: 3, 3: 0}]
     loads = []
     for state in states:
@@ -76,12 +76,8 @@ def test_history_by_column_takes_versions_in_any_order(
     assert landed(piecewise, *reversed(versions)).outcome == "unchanged"
 
 
-def test_two_rows_of_a_key_from_one_day_are_one_too_many(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(
-        tmp_path, declared("history: true, valid_from: since", "id INT, v INT, since DATE"), spark
-    )
+def test_two_rows_of_a_key_from_one_day_are_one_too_many(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("history: true, valid_from: since", "id INT, v INT, since DATE"))
     one = {"id": 1, "v": 1, "since": "2024-01-01"}
     landed(lake, one, {**one, "v": 2}, {**one, "since": "2024-02-01"}, {**one, "since": None})
     assert sorted(r["valid_from"].month for r in lake.rows("things")) == [1, 2]
@@ -92,10 +88,10 @@ def test_two_rows_of_a_key_from_one_day_are_one_too_many(
 
 
 def test_a_version_that_the_snapshot_forgot_stays_and_a_key_that_it_lacks_is_closed(
-    spark: "SparkSession", tmp_path: Path
+    new_landed: NewLanded,
 ) -> None:
     schema = "id INT, v INT, since DATE"
-    lake = Landed(tmp_path, declared("history: true, valid_from: since", schema), spark)
+    lake = new_landed(declared("history: true, valid_from: since", schema))
     old, new = ({"id": 1, "v": n, "since": f"2024-0{n}-01"} for n in (1, 2))
     landed(lake, old, {"id": 2, "v": 1, "since": "2024-01-01"})
     landed(lake, new)

@@ -6,20 +6,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.support.java import LEAN
 from tests.support.lake import counted
-from tests.support.landed import Landed, day, folder_of
+from tests.support.landed import Landed, NewLanded, day, folder_of
 from tests.support.postgres import Server, running
 
 from sluice.engine import retries
 from sluice.errors import Retryable, UsageError
 from sluice.operate.run import run
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -53,9 +50,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def shop(
-    tmp_path: Path, spark: "SparkSession", server: Server, monkeypatch: pytest.MonkeyPatch
-) -> Landed:
+def shop(new_landed: NewLanded, server: Server, monkeypatch: pytest.MonkeyPatch) -> Landed:
     """Two products in a table without a primary key."""
     server.sql(
         "DROP TABLE IF EXISTS products; CREATE TABLE products "
@@ -63,7 +58,7 @@ def shop(
         "INSERT INTO products VALUES (1, 'tea', 3.50, '2024-01-01 12:00+02'), (2, 'oil', 5, NULL)"
     )
     monkeypatch.setenv(VARIABLE, connection(server, server.password))
-    return Landed(tmp_path, DECLARED, spark)
+    return new_landed(DECLARED)
 
 
 def connection(server: Server, password: str) -> str:

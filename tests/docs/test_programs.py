@@ -1,4 +1,4 @@
-"""Soaks and benchmarks start by the commands that the pages and their own docstrings show."""
+"""Programs in tests start by the commands that are shown, and test files stand for themselves."""
 
 import ast
 import re
@@ -29,6 +29,19 @@ def test_a_program_that_uses_the_tools_is_shown_with_their_path(
 def test_programs_of_both_sorts_are_shown() -> None:
     names = {command["name"] for _, command in COMMANDS}
     assert {"tests.crash.soak", "tests.benchmarks.retail", "tests.benchmarks.topk"} <= names
+
+
+def test_no_test_file_imports_another() -> None:
+    named = re.compile(
+        r"^ *(?:from|import) tests\.(?:[\w.]+\.)?test_\w+|import test_\w+", re.MULTILINE
+    )
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    assert [(shown(p), found) for p in files for found in named.findall(p.read_text("utf-8"))] == []
+
+
+def test_kept_messages_belong_to_a_test_file() -> None:
+    kept = (ROOT / "tests").rglob("test_*.txt")
+    assert [shown(path) for path in kept if not path.with_suffix(".py").exists()] == []
 
 
 @cache

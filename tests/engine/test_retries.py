@@ -1,11 +1,11 @@
 """What may succeed is tried again, with a report; what can't is not."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.dimensions.things import declared, landed
-from tests.support.landed import Landed
+from tests.support.landed import NewLanded
 
 from sluice.delta.reading.landing import list_files
 from sluice.dimensions import load as loading
@@ -14,15 +14,12 @@ from sluice.errors import QualityStop, Retryable
 from sluice.files.filehead import head_of
 from sluice.files.reading import read
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 def test_transient_faults_are_tried_again_and_reported(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retries, "PAUSES", (0.0, 0.0))
-    lake = Landed(tmp_path, declared(), spark)
+    lake = new_landed(declared())
     faults = [OSError("Connection refused"), OSError("java.sql.SQLTransientException: busy")]
 
     def failing(*given: Any) -> Any:
@@ -73,10 +70,10 @@ def test_a_fault_that_has_its_name_keeps_it_whatever_words_it_repeats() -> None:
 
 
 def test_a_file_that_another_one_replaces_while_it_is_read_is_not_waited_for(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retries, "PAUSES", (0.0,))
-    lake, due = Landed(tmp_path, declared(), spark), loading.due
+    lake, due = new_landed(declared()), loading.due
 
     def replacing(*given: Any, **more: Any) -> Any:
         lake.land("things", b_json=[{"id": 2}])
@@ -89,10 +86,10 @@ def test_a_file_that_another_one_replaces_while_it_is_read_is_not_waited_for(
 
 
 def test_a_fault_that_stays_is_worth_a_retry_of_the_task_and_a_lasting_one_is_not(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retries, "PAUSES", (0.0,))
-    lake = Landed(tmp_path, declared(), spark)
+    lake = new_landed(declared())
     raised: list[Exception] = [OSError("Connection refused")]
 
     def failing(*_: Any) -> Any:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.files.files import Files
 from tests.support.lake import HEAD
-from tests.support.landed import Landed, day, folder_of
+from tests.support.landed import Landed, NewLanded, day, folder_of
 from tests.support.places import as_nobody, open_folder, put_socket
 
 from sluice.delta.places.landed_files import LandedFile
@@ -35,8 +35,8 @@ ZIP = b"PK\x03\x04" + bytes(200)
 
 
 @pytest.fixture
-def lake(spark: "SparkSession", tmp_path: Path) -> Landed:
-    return Landed(tmp_path, SOURCE + DIMENSION, spark)
+def lake(new_landed: NewLanded) -> Landed:
+    return new_landed(SOURCE + DIMENSION)
 
 
 def parquet(path: Path) -> bytes:

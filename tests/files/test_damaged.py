@@ -3,19 +3,14 @@
 import io
 import random
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.support.games import seeds
-from tests.support.landed import Landed, day, folder_of
+from tests.support.landed import Landed, NewLanded, day, folder_of
 
 from sluice.errors import DamagedFile, QualityStop
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -49,8 +44,8 @@ def torn(content: bytes, start: int = 4, end: int = 60) -> bytes:
 
 
 @pytest.fixture
-def lake(spark: "SparkSession", tmp_path: Path) -> Landed:
-    return Landed(tmp_path, DECLARED, spark)
+def lake(new_landed: NewLanded) -> Landed:
+    return new_landed(DECLARED)
 
 
 @pytest.mark.parametrize("on", ENGINES)

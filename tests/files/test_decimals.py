@@ -1,15 +1,11 @@
 """A decimal with more places than declared is quarantined with its reason, not rounded."""
 
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.landed import Landed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.landed import NewLanded
 
 DECLARED = "dimensions:\n  things: {path: landing/things/, format: %s, key: [id], schema: '%s'}\n"
 SCHEMA = "id INT, v DECIMAL(6, 2)"
@@ -27,10 +23,8 @@ def of_format(format_: str) -> Any:
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
-def test_a_decimal_keeps_its_places_or_is_quarantined(
-    spark: "SparkSession", tmp_path: Path, format_: str
-) -> None:
-    lake = Landed(tmp_path, DECLARED % (format_, SCHEMA), spark)
+def test_a_decimal_keeps_its_places_or_is_quarantined(new_landed: NewLanded, format_: str) -> None:
+    lake = new_landed(DECLARED % (format_, SCHEMA))
     lake.land("things", **{f"a_{format_}": of_format(format_)})
     fitting = FITTING if format_ == "parquet" else {i: v for i, v in FITTING.items() if i != 4}
     assert lake.load().quarantined == len(TEXTS) - len(fitting)
@@ -43,9 +37,9 @@ def test_a_decimal_keeps_its_places_or_is_quarantined(
 
 
 def test_binary_fractions_are_rounded_which_is_what_declaring_a_decimal_means(
-    spark: "SparkSession", tmp_path: Path
+    new_landed: NewLanded,
 ) -> None:
-    lake = Landed(tmp_path, DECLARED % ("parquet", SCHEMA), spark)
+    lake = new_landed(DECLARED % ("parquet", SCHEMA))
     rows = pa.table({"id": pa.array([1, 2], pa.int32()), "v": [0.1 + 0.2, 1.005]})
     lake.land("things", a_parquet=rows)
     assert lake.load().quarantined == 0

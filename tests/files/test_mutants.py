@@ -4,17 +4,13 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from tests.files.mutants import SCHEMA, Mutant, mutants
-from tests.support.landed import Landed, folder_of
+from tests.support.landed import Landed, NewLanded, folder_of
 
 from sluice.errors import QualityStop
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KEY = re.compile(r"[cjp]\d{3}r\d")
 FORMATS = ("csv", "json", "parquet")
@@ -65,10 +61,10 @@ def test_there_are_two_hundred() -> None:
 @pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_broken_file_is_refused_or_has_quarantined_rows_and_no_key_is_lost(
-    spark: "SparkSession", tmp_path: Path, format_: str
+    new_landed: NewLanded, format_: str
 ) -> None:
     files = mutants(format_)
-    done = Delivered(Landed(tmp_path, declared(format_), spark), files)
+    done = Delivered(new_landed(declared(format_)), files)
     unnoticed = [f.name for f in files if f.name not in done.refused and not done.aside[f.name]]
     assert unnoticed == []
     (noted,) = done.lake.noted().values()
@@ -83,12 +79,12 @@ def test_every_broken_file_is_refused_or_has_quarantined_rows_and_no_key_is_lost
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_key_that_a_dimension_has_twice_is_quarantined(
-    spark: "SparkSession", tmp_path: Path, format_: str
+    new_landed: NewLanded, format_: str
 ) -> None:
     declared = (
         f"things: {{path: landing/in/, format: {format_}, schema: 'k STRING, n INT', key: [k]}}"
     )
-    lake = Landed(tmp_path, f"dimensions:\n  {declared}\n", spark)
+    lake = new_landed(f"dimensions:\n  {declared}\n")
     rows = [{"k": "a", "n": 1}, {"k": "a", "n": 2}, {"k": "b", "n": 3}]
     text = {
         "csv": "k,n\n" + "".join(f"{r['k']},{r['n']}\n" for r in rows),

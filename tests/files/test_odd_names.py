@@ -5,14 +5,13 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.files.files import Files
-from tests.support.landed import RUN, Landed, folder_of
+from tests.support.landed import RUN, NewLanded, folder_of
 from tests.support.places import ODD_NAMES
 
 from sluice.cli.jobs.ingest import deliver
@@ -21,9 +20,6 @@ from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
 from sluice.spark.paths import spark_paths, with_real_paths
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SCHEMA = "id INT, n INT"
 ENDINGS = ("", ".{format}", ".txt", ".GZ", ".{format}.gz", "._COPYING_", ".", ".bz2x")
@@ -70,12 +66,12 @@ def test_every_name_is_read_as_that_one_file_and_its_rows_say_so(
     assert reading.warnings == ()
 
 
-def test_a_stream_takes_files_of_every_name_once(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_stream_takes_files_of_every_name_once(new_landed: NewLanded) -> None:
     declared = (
         "sources:\n  events: {delivery: stream, path: landing/in, format: json, key: [id], "
         f"schema: '{SCHEMA}'}}\n"
     )
-    lake = Landed(tmp_path, declared, spark)
+    lake = new_landed(declared)
     land(lake.landing / "in", "json")
     (lake.landing / "in" / "again").symlink_to(".")
     for outcomes in (["committed", "committed"], ["unchanged", "unchanged"]):
@@ -87,15 +83,13 @@ def test_a_stream_takes_files_of_every_name_once(spark: "SparkSession", tmp_path
     assert {r["file"] for r in lake.quarantine()} == uris
 
 
-def test_a_log_of_changes_is_in_the_order_of_the_names_themselves(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_a_log_of_changes_is_in_the_order_of_the_names_themselves(new_landed: NewLanded) -> None:
     declared = (
         "dimensions:\n  things: {path: 'landing/[things]/', format: json, key: [id], "
         "schema: 'id INT, v INT, op STRING', delivery: changes, "
         "change: {column: op, insert: [c], delete: [d]}}\n"
     )
-    lake = Landed(tmp_path, declared, spark)
+    lake = new_landed(declared)
     in_order = ["\x01", "a #", "a!", "a[", "a\\", "ä"]
     for nth in (2, 0, 1, 5, 3, 4):
         lake.land_beside("[things]", {in_order[nth]: [{"id": 1, "v": nth, "op": "c"}]})
@@ -106,12 +100,12 @@ def test_a_log_of_changes_is_in_the_order_of_the_names_themselves(
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_columns_are_taken_of_files_of_odd_names(spark: "SparkSession", tmp_path: Path) -> None:
+def test_columns_are_taken_of_files_of_odd_names(new_landed: NewLanded) -> None:
     path = "landing/{interval_start:%Y-%m-%d}/*.json"
     declared = (
         f"sources:\n  events: {{path: '{path}', format: json, schema: 'id INT', evolve: true}}\n"
     )
-    lake = Landed(tmp_path, declared, spark)
+    lake = new_landed(declared)
     lake.land_beside(
         folder_of(0), {"k\\l.json": [{"id": 1, "more": "x"}], "[1]:.json": [{"id": 2}]}
     )

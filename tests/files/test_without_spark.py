@@ -5,7 +5,7 @@ from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,9 +24,6 @@ from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
 from sluice.limits import Limits
 from sluice.sources.spec import Source
-
-if TYPE_CHECKING:
-    pass
 
 LEFT_TO_SPARK = {
     "very_wide.csv": "CSV with more than 20,480 columns",

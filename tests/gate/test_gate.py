@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.gate.rows import DEPARTMENTS, SCHEMA, expect, random_rows
+from tests.gate.verdicts import COLUMNS, rules, verdict_on
 
 from sluice.declare.expectation import Expectation
 from sluice.errors import ConfigError, ExitCode, QualityStop
-from sluice.gate.gate import Gate, accepted
-from sluice.gate.outcomes.verdict import Verdict
+from sluice.gate.gate import accepted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COLUMNS = [column.split()[0] for column in SCHEMA.split(", ")]
 Row = dict[str, Any]
 
 # Each quarantine rule beside what it means, written down once more in Python: is the row kept?
@@ -48,15 +47,6 @@ BRUTE_FORCE: tuple[tuple[Expectation, Callable[[Row], bool]], ...] = (
         lambda row: row["quantity"] != 3 or row["other"] is None or "E" in row["other"],
     ),
 )
-
-
-def rules(*expectations: Expectation) -> Gate:
-    return Gate("retail.transactions", expectations)
-
-
-def verdict_on(spark: "SparkSession", values: list[Any], *expectations: Expectation) -> Verdict:
-    gate = rules(*expectations)
-    return gate.check(gate.split(spark.createDataFrame([(v,) for v in values], "quantity INT")))
 
 
 def test_rows_are_quarantined_as_a_rule_written_in_python_would(spark: "SparkSession") -> None:

@@ -1,12 +1,11 @@
 """Views over views: a chain of kinds, and a diamond whose halves advance at different times."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
 from tests.support.contract import Case, hold
-from tests.support.lake import Lake, Row, State, counted
+from tests.support.lake import Lake, NewLake, Row, State, counted
 from tests.support.oracle import column, grouped, top, total
 from tests.support.rows import groups, ids, numbers, row
 
@@ -81,9 +80,9 @@ def test_a_chain_of_kinds_equals_its_query(spark: "SparkSession") -> None:
 
 
 @pytest.fixture
-def diamond(tmp_path: Path, spark: "SparkSession") -> Lake:
+def diamond(new_lake: NewLake) -> Lake:
     """Both halves of it reflect the first sale."""
-    lake = Lake(tmp_path, DIAMOND, spark)
+    lake = new_lake(DIAMOND)
     lake.put("sales", {"id": 1, "g": "a", "v": 1})
     lake.advance()
     return lake

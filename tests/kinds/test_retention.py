@@ -2,18 +2,13 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
-from tests.support.contract import BY_SPARK, Case, Query, hold, local
-from tests.support.lake import Lake, Row, State
+from tests.support.contract import BY_SPARK, Case, Query, held
+from tests.support.lake import NewLake, Row, State
 from tests.support.oracle import column, grouped, in_sessions, present, top, windowed, windows_of
 from tests.support.rows import NOON, groups, ids, maybe, numbers, row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -165,9 +160,9 @@ LATE = [{"id": i, "g": "p", "v": i, "at": NOON - i * HOUR} for i in (0, 9, 10)]
     [("type: tumbling, size: 2 hours", [1, 1]), ("type: session, gap: 90 minutes", [2])],
 )
 def test_rows_that_come_too_late_are_counted(
-    tmp_path: Path, spark: "SparkSession", window: str, left: list[int]
+    new_lake: NewLake, window: str, left: list[int]
 ) -> None:
-    lake = Lake(tmp_path, DECLARED + cogroup(window, "count(*)"), spark)
+    lake = new_lake(DECLARED + cogroup(window, "count(*)"))
     lake.put("clicks")
     lake.put("sales", *LATE)
     assert [r.expired for r in lake.advance()] == [2, 0], "of the first rows"
@@ -179,8 +174,8 @@ def test_rows_that_come_too_late_are_counted(
     assert [row["n"] for row in lake.rows("found")] == left
 
 
-def test_a_ranking_counts_them_once_for_every_window(tmp_path: Path, spark: "SparkSession") -> None:
-    lake = Lake(tmp_path, DECLARED + TOP, spark)
+def test_a_ranking_counts_them_once_for_every_window(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + TOP)
     lake.put("sales", *LATE)
     assert [r.expired for r in lake.advance()] == [4, 0], "of the first rows, two windows each"
     lake.put("sales", {"id": 1, "g": "p", "at": NOON - HOUR}, {**LATE[1], "id": 8})
@@ -190,16 +185,4 @@ def test_a_ranking_counts_them_once_for_every_window(tmp_path: Path, spark: "Spa
     assert (state.expired, state.outcome, view.outcome) == (2, "position", "unchanged")
 
 
-@pytest.mark.parametrize("case", local(CASES), ids=str)
-def test_the_same_windows_live_whatever_the_order_of_arrival(
-    case: Case, spark: "SparkSession"
-) -> None:
-    hold(case, spark)
-
-
-@pytest.mark.usefixtures("real_spark")
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_same_windows_live_whatever_the_order_of_arrival_by_either_engine(
-    case: Case, spark: "SparkSession"
-) -> None:
-    hold(case, spark)
+test_the_same_windows_live_whatever_the_order_of_arrival, test_by_either_engine = held(CASES)

@@ -2,12 +2,10 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from tests.support.lake import Lake
+from tests.support.lake import Lake, NewLake
 
 from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
@@ -21,9 +19,6 @@ from sluice.operate.explain import explain
 from sluice.pages.html import html
 from sluice.read.lake import open_lake
 from sluice.read.status import status
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -47,30 +42,30 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lake(spark: "SparkSession", tmp_path: Path) -> Lake:
-    found = Lake(tmp_path, DECLARED, spark)
+def lake(new_lake: NewLake) -> Lake:
+    found = new_lake(DECLARED)
     found.put("sales", {"id": 1, "v": 4}, {"id": 2, "v": 6}, {"id": 3, "v": 7})
     return found
 
 
-def test_it_is_validated_like_any_other(spark: "SparkSession", tmp_path: Path) -> None:
+def test_it_is_validated_like_any_other(new_lake: NewLake) -> None:
     with pytest.raises(ConfigError, match=r"views\.high\.column: unknown column 'w'"):
-        Lake(tmp_path, DECLARED.replace("column: v", "column: w"), spark)
+        new_lake(DECLARED.replace("column: v", "column: w"))
 
 
 def test_the_tables_that_it_names_are_looked_up_in_spite_of_other_mistakes(
-    spark: "SparkSession", tmp_path: Path
+    new_lake: NewLake,
 ) -> None:
     declared = DECLARED.replace("from: sales", "from: sale").replace("least: 5", "least: much")
     with pytest.raises(ConfigError) as refused:
-        Lake(tmp_path, declared, spark)
+        new_lake(declared)
     assert "unknown table 'sale'; did you mean 'sales'" in str(refused.value)
     assert "views.high.least: a whole number is expected" in str(refused.value)
 
 
-def test_an_unknown_kind_lists_it(spark: "SparkSession", tmp_path: Path) -> None:
+def test_an_unknown_kind_lists_it(new_lake: NewLake) -> None:
     with pytest.raises(ConfigError, match="unknown kind 'abov'; did you mean 'above'"):
-        Lake(tmp_path, DECLARED.replace("above", "abov"), spark)
+        new_lake(DECLARED.replace("above", "abov"))
 
 
 def test_editors_know_it() -> None:

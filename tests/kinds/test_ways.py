@@ -1,18 +1,19 @@
 """The contract of views holds whoever commits, and on both sides of every limit."""
 
-from collections import deque
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from tests.kinds.cogroup import test_cogroup
-from tests.kinds.join import test_join, test_within
-from tests.kinds.lookup import test_lookup
-from tests.kinds.select import test_select
-from tests.kinds.topk import test_topk
-from tests.kinds.window_store import test_window_store
-from tests.sources import test_source
+from tests.kinds.cogroup.cases import CASES as COGROUPS
+from tests.kinds.join.cases import CASES as JOINS
+from tests.kinds.join.cases_within import CASES as WITHIN
+from tests.kinds.lookup.cases import CASES as LOOKUPS
+from tests.kinds.select.cases import CASES as SELECTS
+from tests.kinds.topk.cases import CASES as RANKINGS
+from tests.kinds.ways import MARKED, NARROWED, NONE, WAYS
+from tests.kinds.window_store.cases import CASES as STORES
+from tests.sources.cases import CASES as SOURCES
 from tests.support.contract import SETTINGS, Case, hold
 
 from sluice.limits import Limits
@@ -23,52 +24,25 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("real_spark")
 
 KINDS = [
-    test_topk.CASES[0],  # a state that runs short
-    test_topk.CASES[6],  # no key, hidden columns
-    test_cogroup.CASES[2],  # recomputed, with lists
-    test_cogroup.CASES[4],  # additive, in windows
-    test_cogroup.CASES[6],  # sessions
-    test_lookup.CASES[0],  # keeps the number of its batch
-    test_lookup.CASES[3],
-    test_lookup.CASES[4],  # follows its dimensions
-    test_lookup.CASES[7],
-    test_window_store.CASES[3],  # partitioned, row by row
-    test_source.CASES[1],
-    test_join.CASES[3],  # both sides drive it
-    test_within.CASES[3],  # full, expiring
-    test_select.CASES[4],  # distinct
+    RANKINGS[0],  # a state that runs short
+    RANKINGS[6],  # no key, hidden columns
+    COGROUPS[2],  # recomputed, with lists
+    COGROUPS[4],  # additive, in windows
+    COGROUPS[6],  # sessions
+    LOOKUPS[0],  # keeps the number of its batch
+    LOOKUPS[3],
+    LOOKUPS[4],  # follows its dimensions
+    LOOKUPS[7],
+    STORES[3],  # partitioned, row by row
+    SOURCES[1],
+    JOINS[3],  # both sides drive it
+    WITHIN[3],  # full, expiring
+    SELECTS[4],  # distinct
 ]
-MARKABLE = [*test_cogroup.CASES, *KINDS[:2], *KINDS[5:11]]
+MARKABLE = [*COGROUPS, *KINDS[:2], *KINDS[5:11]]
 FEWER = settings(SETTINGS, stateful_step_count=2)
 IN_TURN = settings(SETTINGS, stateful_step_count=3)
-NONE = -1  # not even nothing is within the limit
 
-NARROWED = {"read_here_bytes": NONE}  # without Spark
-PICKED = {**NARROWED, "computed_here_bytes": NONE}
-SCANNED = {  # begun without Spark, and left to it
-    **NARROWED,
-    "narrowed_bytes": NONE,
-    **dict.fromkeys(("kept_bytes", "searched_bytes", "scanned_bytes", "matched_rows"), NONE),
-    **dict.fromkeys(("few_tasks_bytes", "few_tasks_merge_bytes"), NONE),
-    **dict.fromkeys(("uncounted_changelog_bytes", "counted_changelog_bytes"), NONE),
-    **dict.fromkeys(("ranked_feed_bytes", "grouped_feed_bytes", "joined_uncounted_bytes"), NONE),
-    **dict.fromkeys(("named_groups", "named_values"), 0),
-    "broadcast_memory_share": 0,
-}
-FOUND_TO_BE_MANY = {
-    **PICKED,
-    **dict.fromkeys(("ranked_state_bytes", "handed_rows", "picked_groups"), NONE),
-    **dict.fromkeys(("ranked_full_bytes", "ranked_full_share"), NONE),
-    **dict.fromkeys(("counted_changelog_bytes", "held_changelog_bytes"), NONE),
-    **dict.fromkeys(("spread_sample_rows", "least_ranges", "sampled_changelog_rows"), 1),
-    **dict.fromkeys(("file_rows", "slice_rows", "slice_file_rows"), 1),
-    **dict.fromkeys(("joined_keys", "joined_changed_share", "unordered_rows"), 0),
-    "multiplied_rows": 0,
-    "slice_files": 2,
-}
-MARKED = {**dict.fromkeys(("merged_bytes", "merged_slice_bytes"), NONE)}
-MARKED |= {"marked_share": 1_000, "small_files": 2}
-WAYS = deque([NARROWED, PICKED, SCANNED, FOUND_TO_BE_MANY, MARKED])
 OF_NO_VIEW = {
     "quarantined_rows": "test_balance",
     "quarantined_bytes": "test_balance",

@@ -1,34 +1,12 @@
 """Scalar expressions: what is let through, unchanged, and what is known of it."""
 
-from pathlib import Path
-
 import pytest
+from tests.language.examples import COLUMNS, EXAMPLES
 
 from sluice.language.expression import Expression, SortKey
 from sluice.language.functions import SCALAR
 from sluice.language.named import Named
 from sluice.language.typed.inference import infer
-
-COLUMNS = {
-    "a": "INT",
-    "b": "BIGINT",
-    "d": "DECIMAL(12, 2)",
-    "f": "DOUBLE",
-    "flag": "BOOLEAN",
-    "s": "STRING",
-    "s2": "STRING",
-    "s3": "STRING",
-    "j": "STRING",
-    "bin": "BINARY",
-    "at": "TIMESTAMP",
-    "dt": "DATE",
-    "xs": "ARRAY<INT>",
-    "ss": "ARRAY<STRING>",
-    "m": "MAP<STRING, INT>",
-    "st": "STRUCT<x: INT, y: STRING>",
-}
-LINES = (Path(__file__).parent / "expressions.txt").read_text(encoding="utf-8").splitlines()
-EXAMPLES = [tuple(line.split("\t")) for line in LINES if not line.startswith("#")]
 
 
 @pytest.mark.parametrize(("text", "of_spark"), EXAMPLES)

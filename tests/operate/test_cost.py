@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_preview import PIPELINE, World
+from tests.cli.previewed import PIPELINE, World
 from tests.cli.trips import Here
 
 from sluice.meter import Meter
@@ -20,14 +20,7 @@ SUMS = ("batches", "cpu", "read", "written")
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Here:
-    project = Here(tmp_path_factory.mktemp("cost"))
-    project.declare(PIPELINE)
-    world = World(project, random.Random(3))
-    for _ in range(3):
-        world.land()
-        ran = project.sluice("run", "trips", "--changed", "--json")
-        assert ran.code == 0, ran.err
-    return project
+    return World.of_runs(3, tmp_path_factory.mktemp("cost"), 3).project
 
 
 def noted(project: Here) -> dict[str, Counter[str]]:
@@ -48,8 +41,7 @@ def noted(project: Here) -> dict[str, Counter[str]]:
 
 
 def asked(project: Here, *arguments: str) -> list[dict[str, Any]]:
-    ended = project.sluice("cost", *arguments, "--json")
-    assert ended.code == 0, ended.err
+    ended = project.complete("cost", *arguments, "--json")
     return ended.records
 
 
@@ -79,7 +71,7 @@ def test_a_batch_counts_once_however_many_tables_it_writes(project: Here) -> Non
 
 def test_upkeep_and_runs_without_news_cost_nothing(project: Here) -> None:
     before = asked(project)
-    assert project.sluice("run", "trips", "--changed").code == 0
+    project.complete("run", "trips", "--changed")
     assert project.sluice("maintain", "late").code in (0, 2)
     assert asked(project) == before
     assert asked(project, "--since", "2999-01-01") == []
@@ -100,11 +92,11 @@ def test_a_later_batch_reads_a_small_share_of_what_a_rebuild_would(tmp_path: Pat
     ]
     World(project, random.Random(1)).carriers()
     project.land("flights", 1, flights)
-    assert project.sluice("run", "trips", "--changed").code == 0
+    project.complete("run", "trips", "--changed")
     (first,) = asked(project, "late")
     assert first["share"] == 1
     project.land("flights", 1, [*flights[:-1], {**flights[-1], "delay": 12}])
-    assert project.sluice("run", "trips", "--changed").code == 0
+    project.complete("run", "trips", "--changed")
     (both,) = asked(project, "late")
     assert both["read"] - first["read"] < (both["whole"] - first["whole"]) / 3
 

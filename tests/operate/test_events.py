@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from tests.cli.test_preview import PIPELINE
+from tests.cli.previewed import PIPELINE
 from tests.cli.trips import Here
 
 from sluice.declare.meaning.column_lineage import InputColumn, made_from
@@ -89,8 +89,7 @@ def test_each_table_starts_and_completes_with_versions_rows_and_columns(
 ) -> None:
     task = "01890000-0000-7000-8000-000000000001"
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/trips.advance/{task}")
-    ran = project.sluice("run", "trips", "--changed", "--json")
-    assert ran.code == 0, ran.err
+    project.complete("run", "trips", "--changed", "--json")
     lake = open_lake(project.folder / "config")
     tables = [t for t in lake.project.graph.tables.values() if t.is_stored]
     for table in tables:
@@ -140,7 +139,7 @@ def test_what_is_followed_names_the_table_of_others_with_its_version_or_the_topi
     for version in range(3):
         rows = pa.table({"id": [version], "v": [version]})
         write_deltalake(crm, rows, mode="append")
-        assert project.sluice("ingest", "orders").code == 0
+        project.complete("ingest", "orders")
         done = [e for e in of_job(heard, "orders") if e["eventType"] == "COMPLETE"]
         read = [one for event in done for one in event["inputs"] if one["name"] == crm]
         assert len(read) == len(done) > 0
@@ -158,7 +157,7 @@ def test_what_is_followed_names_the_table_of_others_with_its_version_or_the_topi
 
 
 def test_a_failed_batch_has_an_event_with_its_reason(project: Here, heard: list[Event]) -> None:
-    assert project.sluice("run", "trips", "--changed").code == 0
+    project.complete("run", "trips", "--changed")
     heard.clear()
     (project.folder / "landing/weather/2024-01-01/a.json").write_text("\0no json")
     assert project.sluice("run", "trips", "--changed").code == 4
@@ -170,7 +169,7 @@ def test_a_failed_batch_has_an_event_with_its_reason(project: Here, heard: list[
 
 
 def test_a_preview_sends_nothing(project: Here, heard: list[Event]) -> None:
-    assert project.sluice("run", "trips", "--changed", "--preview").code == 0
+    project.complete("run", "trips", "--changed", "--preview")
     assert heard == []
 
 
@@ -181,7 +180,7 @@ def test_events_go_to_a_file_by_the_clients_own_settings(
     settings = project.folder / "openlineage.yml"
     settings.write_text(f"transport: {{type: file, log_file_path: {file}, append: true}}\n")
     monkeypatch.setenv("OPENLINEAGE_CONFIG", str(settings))
-    assert project.sluice("run", "trips", "--changed").code == 0
+    project.complete("run", "trips", "--changed")
     events = [json.loads(line) for line in file.read_text().splitlines()]
     assert {e["eventType"] for e in of_job(events, "late")} == {"START", "COMPLETE"}
 

@@ -16,7 +16,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 from tests.support.lake import counted
-from tests.support.landed import Landed, folder_of
+from tests.support.landed import Landed, NewLanded, folder_of
 
 from sluice.errors import (
     DeliveriesLost,
@@ -270,12 +270,10 @@ def test_files_that_are_gone_are_not_taken_as_landed(lake: Landed) -> None:
     assert refused.value.hint == "restore the files. Nothing was changed"
 
 
-def test_nor_are_those_that_are_gone_from_files_that_days_share(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_nor_are_those_that_are_gone_from_files_that_days_share(new_landed: NewLanded) -> None:
     shared = DECLARED.replace("{interval_start:%Y-%m-%d}/", "all/")
     declared = shared.replace("v INT\n", "v INT, at TIMESTAMP\n    time: at\n")
-    lake = Landed(tmp_path, declared, spark)
+    lake = new_landed(declared)
     rows = [{"id": n, "v": n, "at": f"2024-01-0{1 + n // 2}T00:00:00Z"} for n in range(4)]
     lake.land("all", a_json=rows)
     for nth in range(2):

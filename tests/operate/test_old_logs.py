@@ -1,16 +1,12 @@
 """Upkeep deletes old commits of logs; whoever lags still reads all that it has yet to read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.ageing import age
-from tests.support.lake import Lake, Row
+from tests.support.lake import Lake, NewLake, Row
 
 from sluice.operate.upkeep.maintain import Upkeep, maintain
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -37,8 +33,8 @@ views:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
-    made = Lake(tmp_path, DECLARED, spark).here()
+def lake(new_lake: NewLake) -> Lake:
+    made = new_lake(DECLARED).here()
     made.put("items", *({"item": f"i{n}", "name": f"n{n}"} for n in range(3)))
     for number in range(12):
         made.put("sales", sale(number), gone=[sale(number - 5)])

@@ -1,11 +1,9 @@
 """A run and its dimensions: each is there before what is made from it, and stays as it was."""
 
 import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.landed import RUN, Landed, day, folder_of
+from tests.support.landed import RUN, Landed, NewLanded, day, folder_of
 
 from sluice.delta.notes.failures import kept
 from sluice.delta.places.lake_layout import layout
@@ -18,9 +16,6 @@ from sluice.operate import run as running
 from sluice.operate.explain import explain
 from sluice.read.status import status
 from sluice.spark.session import Spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -41,9 +36,9 @@ SUMS = """
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
+def lake(new_landed: NewLanded) -> Landed:
     """Three days of one sale, and the price of what was sold."""
-    lake = Landed(tmp_path, DECLARED, spark)
+    lake = new_landed(DECLARED)
     for nth in range(3):
         lake.land(folder_of(nth), a_json=[{"id": nth, "item": 1}])
     price(lake, 5)
@@ -76,9 +71,9 @@ def test_all_rounds_of_a_run_look_up_what_its_first_has_found(lake: Landed) -> N
 
 @pytest.mark.parametrize("found", ["a file without a column", "no file"])
 def test_a_dimension_that_can_not_be_loaded_stops_only_what_is_made_from_it(
-    tmp_path: Path, spark: "SparkSession", found: str
+    new_landed: NewLanded, found: str
 ) -> None:
-    lake = Landed(tmp_path, DECLARED.replace("dimensions:", SHOPS) + PLACED + SUMS, spark)
+    lake = new_landed(DECLARED.replace("dimensions:", SHOPS) + PLACED + SUMS)
     lake.land(folder_of(0), a_json=[{"id": 0, "item": 1}])
     price(lake, 5)
     if found != "no file":

@@ -3,11 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.landed import Landed, day, folder_of
+from tests.support.landed import Landed, NewLanded, day, folder_of
 
 from sluice.delta.notes.failures import kept
 from sluice.delta.places.lake_layout import layout
@@ -18,9 +16,6 @@ from sluice.operate.explain import explain
 from sluice.operate.upkeep.doctor import examine
 from sluice.read.status import status
 from sluice.sources import deliver as delivering
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SOURCE = '{path: "landing/%s/{interval_start:%%Y-%%m-%%d}/", format: json, schema: "id INT"}'
 COUNTED = "{kind: cogroup, key: [id], streams: {s: {from: %s, aggregates: {n: count(*)}}}}"
@@ -35,9 +30,9 @@ BAD = [{"id": "x"}] * 20
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
+def lake(new_landed: NewLanded) -> Landed:
     """Three days in rounds of one; the second of weather can't be read."""
-    lake = Landed(tmp_path, DECLARED, spark)
+    lake = new_landed(DECLARED)
     lake.limit(round_intervals=1)
     for nth in range(3):
         lake.land(f"flights/{folder_of(nth)}", a_json=[{"id": 1}])
@@ -67,12 +62,10 @@ def test_rounds_go_on_for_sources_that_are_well(lake: Landed) -> None:
 
 
 def test_views_follow_the_days_before_the_failure_of_a_source_that_has_a_key(
-    tmp_path: Path, spark: "SparkSession"
+    new_landed: NewLanded,
 ) -> None:
     keyed = SOURCE.replace('"id INT"', '"id INT", key: [id]') % "weather"
-    lake = Landed(
-        tmp_path, f"sources:\n  weather: {keyed}\nviews:\n  gusts: {COUNTED % 'weather'}\n", spark
-    )
+    lake = new_landed(f"sources:\n  weather: {keyed}\nviews:\n  gusts: {COUNTED % 'weather'}\n")
     for nth in range(3):
         lake.land(f"weather/{folder_of(nth)}", a_json=BAD if nth == 1 else [{"id": nth}])
     _, error = ran(lake, 0, 1, 2)

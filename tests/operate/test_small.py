@@ -3,18 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Row
-from tests.support.landed import Landed, folder_of, lines
+from tests.support.landed import Landed, NewLanded, folder_of, lines
 
 from sluice.declare.settings import SparkSettings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -73,8 +69,8 @@ def declared(spent: str) -> str:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
-    return Landed(tmp_path, declared("sum(price)"), spark)
+def lake(new_landed: NewLanded) -> Landed:
+    return new_landed(declared("sum(price)"))
 
 
 def deliver(lake: Landed, *rows: Row) -> None:
@@ -98,14 +94,12 @@ def test_a_small_project_needs_no_spark(lake: Landed) -> None:
     assert [v for v in lake.verdicts() if not v.is_equal] == []
 
 
-def test_a_large_source_is_read_only_where_a_day_or_its_windows_lie(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_a_large_source_is_read_only_where_a_day_or_its_windows_lie(new_landed: NewLanded) -> None:
     """Days out of order, then a correction: the source has more rows than are computed here."""
     path = "path: 'landing/events/{interval_start:%Y-%m-%d}/', format: json, time: at"
     source = f"{{{path}, schema: 'who STRING, at TIMESTAMP, n INT'}}"
     view = "{kind: window_store, from: events, key: [who], time: at}"
-    lake = Landed(tmp_path, f"sources:\n  events: {source}\nviews:\n  latest: {view}\n", spark)
+    lake = new_landed(f"sources:\n  events: {source}\nviews:\n  latest: {view}\n")
     lake.limit(read_here_bytes=0, interpreted_rows=50)
 
     def bring(nth: int, n: int) -> None:
@@ -130,12 +124,10 @@ def test_the_history_of_a_small_dimension_needs_no_spark(lake: Landed) -> None:
     assert ends == [("ann", "Bern", False), ("ann", "Rome", True), ("bob", "Graz", True)]
 
 
-def test_times_of_parquet_in_nanoseconds_need_no_spark(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_times_of_parquet_in_nanoseconds_need_no_spark(new_landed: NewLanded) -> None:
     path = "path: 'landing/events/{interval_start:%Y-%m-%d}/', format: parquet"
     schema = "schema: 'id INT, at TIMESTAMP, price DECIMAL(10, 2)'"
-    lake = Landed(tmp_path, f"sources:\n  events: {{{path}, {schema}}}\n", spark)
+    lake = new_landed(f"sources:\n  events: {{{path}, {schema}}}\n")
     nanos = pa.array([1_709_614_800_000_000_123, -1, None], pa.timestamp("ns"))
     prices = pa.array([Decimal("1.500"), Decimal("2.000"), Decimal("1.005")])
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "at": nanos, "price": prices})
@@ -165,8 +157,8 @@ def test_what_it_keeps_is_what_spark_would_keep(lake: Landed, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_what_is_unknown_here_is_left_to_spark(tmp_path: Path, spark: "SparkSession") -> None:
-    lake = Landed(tmp_path, declared("approx_count_distinct(price)"), spark)
+def test_what_is_unknown_here_is_left_to_spark(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("approx_count_distinct(price)"))
     deliver(lake, *GOOD)
     assert lake.spark.is_started
     assert {r["town"]: r["spent"] for r in lake.rows("towns")} == {"Bern": 2, "Graz": 1, None: 1}
@@ -185,14 +177,12 @@ def test_a_file_with_a_fault_of_form_needs_no_spark(lake: Landed) -> None:
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_delivery_that_is_left_to_spark_is_judged_once(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_a_delivery_that_is_left_to_spark_is_judged_once(new_landed: NewLanded) -> None:
     """What the interpreter can't do is found before the gate keeps its results."""
     text = declared("sum(price)").replace(
         "price DECIMAL(10, 2)", "price DECIMAL(10, 2), more MAP<INT, INT>"
     )
-    lake = Landed(tmp_path, text, spark)
+    lake = new_landed(text)
     deliver(lake, *({**row, "more": {"7": 1}} for row in GOOD))
     assert lake.spark.is_started
     results = DeltaTable(str(lake.folder / "lake" / "__quality" / "results")).to_pyarrow_table()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable
-from tests.kinds.topk.test_reader import ranked
+from tests.kinds.topk.tables import ranked
 from tests.read.tables import position, project_at, write_table
 
 from sluice.errors import HistoryLost, UsageError
@@ -139,7 +139,7 @@ def _without_reading(project, uri):
 
 
 def test_a_dimension_view_has_no_changelog(project):
-    from tests.dimension_views.test_reader import brands, products
+    from tests.dimension_views.tables import brands, products
 
     write_table(project, "products", products([(1, "a", 1)]))
     write_table(project, "brands", brands([(1, "b")]))

@@ -5,7 +5,7 @@ import sys
 
 import pyarrow as pa
 import pytest
-from tests.kinds.topk.test_reader import LEADERS, ranked
+from tests.kinds.topk.tables import LEADERS, ranked
 from tests.read.tables import project_at, write_table
 
 import sluice

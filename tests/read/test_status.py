@@ -7,7 +7,7 @@ from time import perf_counter
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.kinds.topk.test_reader import ranked
+from tests.kinds.topk.tables import ranked
 from tests.read.tables import CONFIG, day, pin, position, project_at, write_table
 
 from sluice.declare.meaning.definition import definition, definition_of_deliveries

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.report.test_quality_pages import NOW, RECORD, record
+from tests.report.records import NOW, RECORD, record
 
 from sluice.report import quality_pages
 

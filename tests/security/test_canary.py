@@ -5,7 +5,6 @@ one. What is looked through are outputs, traces, the lake with its commits, repo
 keep of the configuration: as text, in base64, quoted for URLs, in hex, and backwards.
 """
 
-import base64
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests.security.spellings import spellings
 from tests.support.java import LEAN
 
 CANARY = "c4n@ry/S3cret+of:the~mine"
@@ -53,12 +53,6 @@ IMPATIENT = (
     "from sluice.cli.main import main; main()"
 )
 KEEP = IMPORT + "print(site(pathlib.Path(sys.argv[1])))"
-
-
-def spellings(secret: str) -> list[bytes]:
-    raw = secret.encode()
-    every = [raw, raw[::-1], base64.b64encode(raw), base64.urlsafe_b64encode(raw)]
-    return [*every, quote(secret, safe="").encode(), quote(secret).encode(), raw.hex().encode()]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.support.landed import ALLOWED, Landed, day, folder_of
+from tests.support.landed import ALLOWED, Landed, NewLanded, day, folder_of
 
 from sluice.cli.job import Job, command
 from sluice.cli.jobs.ingest import deliver
@@ -37,10 +37,8 @@ def expecting(*on_failure: str) -> str:
     return f"expect: [{', '.join(NOT_NULL % how for how in on_failure)}]"
 
 
-def test_a_missing_folder_is_an_interval_without_rows_and_a_warning(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_a_missing_folder_is_an_interval_without_rows_and_a_warning(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     report = lake.deliver()[0]
     assert report.warnings == (
         "shop.events: nothing was delivered for 2024-01-01; the interval has no rows",
@@ -54,17 +52,15 @@ def test_a_missing_folder_is_an_interval_without_rows_and_a_warning(
     assert lake.rows("events") == []
 
 
-def test_a_missing_folder_may_be_a_failure(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared("missing: fail"), spark)
+def test_a_missing_folder_may_be_a_failure(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("missing: fail"))
     with pytest.raises(Retryable, match=r"nothing was delivered at .*2024-01-01"):
         lake.deliver()  # a scheduler tries again: the files may come
     assert lake.noted() == {}
 
 
-def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(expecting("quarantine")), spark)
+def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(new_landed: NewLanded) -> None:
+    lake = new_landed(declared(expecting("quarantine")))
     lake.land(
         folder_of(0),
         a_json='{"id":1,"v":1}\n{"id":"x"}\n{"v":3}\n{"id":4}\nnonsense\n',
@@ -86,9 +82,9 @@ def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(
 
 
 def test_a_good_delivery_empties_the_quarantine_of_its_interval_alone(
-    spark: "SparkSession", tmp_path: Path
+    new_landed: NewLanded,
 ) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+    lake = new_landed(declared())
     for nth in range(2):
         lake.land(folder_of(nth), a_json='{"id":"x"}\n')
         lake.deliver(nth)
@@ -102,9 +98,9 @@ def test_a_good_delivery_empties_the_quarantine_of_its_interval_alone(
 
 
 def test_the_quarantine_is_committed_before_the_source(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+    lake = new_landed(declared())
     lake.land(folder_of(0), a_json='{"id":1}\n{"id":"x"}\n')
 
     def crash(*_: object, **__: object) -> None:
@@ -120,8 +116,8 @@ def test_the_quarantine_is_committed_before_the_source(
     assert (len(lake.quarantine()), len(lake.rows("events"))) == (1, 1)
 
 
-def test_a_stop_commits_nothing_and_keeps_its_result(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared(expecting("stop")), spark)
+def test_a_stop_commits_nothing_and_keeps_its_result(new_landed: NewLanded) -> None:
+    lake = new_landed(declared(expecting("stop")))
     lake.land(folder_of(0), a_json='{"id":1}\n{"id":"x"}\n')
     with pytest.raises(QualityStop, match="v is not null") as stopped:
         lake.deliver()
@@ -133,8 +129,8 @@ def test_a_stop_commits_nothing_and_keeps_its_result(spark: "SparkSession", tmp_
     assert not result["success"]
 
 
-def test_a_warning_lets_rows_pass_and_is_reported(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared(expecting("warn")), spark)
+def test_a_warning_lets_rows_pass_and_is_reported(new_landed: NewLanded) -> None:
+    lake = new_landed(declared(expecting("warn")))
     lake.land(folder_of(0), a_json=[{"id": 1}])
     report = lake.deliver()[0]
     assert len(lake.rows("events")) == 1
@@ -163,20 +159,16 @@ def test_the_job_ends_with_the_code_of_a_quality_stop(
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["exit_code"] == 4
 
 
-def test_a_file_without_a_declared_column_is_refused_by_name(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(format_="parquet"), spark)
+def test_a_file_without_a_declared_column_is_refused_by_name(new_landed: NewLanded) -> None:
+    lake = new_landed(declared(format_="parquet"))
     lake.land(folder_of(0), a_parquet=pa.table({"id": [1], "v": [1]}), b_parquet=[{"id": 2}])
     with pytest.raises(QualityStop, match=r"b\.parquet lacks the declared column\(s\) v"):
         lake.deliver()
     assert lake.noted() == {}
 
 
-def test_a_broken_file_beside_good_ones_is_quarantined_as_a_whole(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(format_="parquet"), spark)
+def test_a_broken_file_beside_good_ones_is_quarantined_as_a_whole(new_landed: NewLanded) -> None:
+    lake = new_landed(declared(format_="parquet"))
     lake.land(folder_of(0), a_parquet=[{"id": 1, "v": 1, "w": 1}], b_parquet=b"PAR1 not really")
     report = lake.deliver()[0]
     assert lake.noted() == {day(0): (2, 1, 1)}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
-from tests.sources.test_stream import Streamed, declared
+from tests.sources.streamed import Streamed, declared
 from tests.support.ageing import age
 from tests.support.lake import counted
-from tests.support.landed import Landed, folder_of
+from tests.support.landed import Landed, NewLanded, folder_of
 
 from sluice.operate.upkeep.invariants import faults
 from sluice.operate.upkeep.maintain import maintain
@@ -43,9 +43,9 @@ def event(id_: int, v: int, day: int) -> dict[str, object]:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
+def lake(new_landed: NewLanded) -> Landed:
     """Two days that were delivered and followed by a clock that was more than a year ahead."""
-    lake = Landed(tmp_path, DECLARED, spark)
+    lake = new_landed(DECLARED)
     lake.land(folder_of(0), a_json=[event(1, 1, 1), event(2, 1, 1)])
     lake.land(folder_of(1), a_json=[event(1, 2, 2)])
     for file in lake.landing.rglob("*.json"):
@@ -60,9 +60,7 @@ def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
     return lake
 
 
-def test_a_run_by_a_clock_that_was_set_back_does_what_is_new_and_nothing_else(
-    lake: Landed,
-) -> None:
+def test_a_run_by_a_clock_that_was_set_back_does_what_is_new_and_nothing_else(lake: Landed) -> None:
     assert {lake.deliver(nth)[0].outcome for nth in (0, 1)} == {"unchanged"}
     assert {report.outcome for report in lake.advance()} == {"unchanged"}
     lake.land(folder_of(0), a_json=[event(1, 7, 1), event(2, 3, 1)])

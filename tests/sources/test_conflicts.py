@@ -1,29 +1,24 @@
 """Rows of a key that differ in one delivery are reported, quarantined, or stop the batch."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.landed import Landed, Row, day, folder_of
+from tests.support.landed import Landed, NewLanded, Row, day, folder_of
 
 from sluice.errors import ExitCode, QualityStop
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Lakes = Callable[..., Landed]
 POSITIVE = "{type: expect_column_values_to_be_between, column: v, min_value: 0"
 
 
 @pytest.fixture
-def lakes(tmp_path: Path, spark: "SparkSession") -> Lakes:
+def lakes(new_landed: NewLanded) -> Lakes:
     """A lake whose source has a key, and these settings beside it."""
 
     def lakes(more: str = "") -> Landed:
         common = "path: 'landing/{interval_start:%Y-%m-%d}/', format: json, key: [id, g]"
         schema = "schema: 'id INT, g STRING, v INT, m MAP<STRING, INT>'"
-        return Landed(tmp_path, f"sources:\n  events: {{{common}, {schema}, {more}}}\n", spark)
+        return new_landed(f"sources:\n  events: {{{common}, {schema}, {more}}}\n")
 
     return lakes
 

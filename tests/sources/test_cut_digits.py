@@ -1,15 +1,10 @@
 """Digits beyond a microsecond: those that a source takes and can't keep are counted."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.support.landed import Content, Landed, folder_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.landed import Content, NewLanded, folder_of
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -20,7 +15,7 @@ ONE = ("shop.events: 1 time(s) had digits beyond a microsecond, which were cut",
 
 
 @pytest.fixture
-def deliver(tmp_path: Path, spark: "SparkSession") -> Deliver:
+def deliver(new_landed: NewLanded) -> Deliver:
     def deliver(format_: str, content: Content, type_: str = "TIMESTAMP") -> tuple[str, ...]:
         declared = (
             "path: 'landing/{interval_start:%Y-%m-%d}/', expect: [{type: "
@@ -28,7 +23,7 @@ def deliver(tmp_path: Path, spark: "SparkSession") -> Deliver:
         )
         options = f", options: {{{PATTERN}}}" if format_ != "parquet" else ""
         columns = f"format: {format_}, schema: 'n INT, t {type_}'{options}"
-        lake = Landed(tmp_path, f"sources:\n  events: {{{declared}, {columns}}}\n", spark)
+        lake = new_landed(f"sources:\n  events: {{{declared}, {columns}}}\n")
         lake.land(folder_of(0), **{f"a_{format_}": content})
         return lake.deliver()[0].warnings
 

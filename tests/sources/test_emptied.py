@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.support.landed import ALLOWED, RUN, Landed, day, folder_of
+from tests.support.landed import ALLOWED, RUN, Landed, NewLanded, day, folder_of
 
 from sluice.errors import QualityStop, Retryable
 from sluice.operate.definitions.rebuild import rebuild
@@ -64,9 +64,9 @@ def test_a_source_may_say_that_missing_files_are_none(
 
 @pytest.mark.parametrize(("missing", "is_unusual"), [("empty", False), ("warn", True)])
 def test_missing_files_are_no_unusual_count_where_the_source_expects_them(
-    tmp_path: Path, spark: "SparkSession", *, missing: str, is_unusual: bool
+    new_landed: NewLanded, *, missing: str, is_unusual: bool
 ) -> None:
-    lake = Landed(tmp_path, declared(f"format: json, missing: {missing}"), spark)
+    lake = new_landed(declared(f"format: json, missing: {missing}"))
     for nth in range(9):
         lake.land(folder_of(nth), a_json=ROWS * 40)
         lake.deliver(nth)
@@ -91,10 +91,8 @@ def test_where_missing_files_are_a_failure_they_may_be_allowed_once(
 
 
 @pytest.mark.parametrize("missing", ["warn", "empty"])
-def test_a_file_that_was_cut_off_takes_no_row_away(
-    tmp_path: Path, spark: "SparkSession", missing: str
-) -> None:
-    lake = Landed(tmp_path, declared(f"format: parquet, missing: {missing}"), spark)
+def test_a_file_that_was_cut_off_takes_no_row_away(new_landed: NewLanded, missing: str) -> None:
+    lake = new_landed(declared(f"format: parquet, missing: {missing}"))
     lake.land(folder_of(0), a_parquet=pa.table({"id": [1, 2], "v": [1, 2]}))
     lake.deliver()
     file = lake.landing / folder_of(0) / "a.parquet"
@@ -116,8 +114,8 @@ def test_nor_do_rows_that_all_go_to_quarantine(tmp_path: Path, spark: "SparkSess
     assert (report.deleted, report.quarantined) == (2, 3)
 
 
-def test_a_day_that_had_no_row_may_have_bad_ones(tmp_path: Path, spark: "SparkSession") -> None:
-    lake = Landed(tmp_path, declared(f"format: json, expect: [{POSITIVE}]"), spark)
+def test_a_day_that_had_no_row_may_have_bad_ones(new_landed: NewLanded) -> None:
+    lake = new_landed(declared(f"format: json, expect: [{POSITIVE}]"))
     lake.deliver()
     lake.land(folder_of(0), a_json=BAD)
     assert lake.deliver()[0].quarantined == 3
@@ -131,13 +129,11 @@ def test_a_file_without_rows_says_that_there_are_none(
     assert lake.deliver()[0].deleted == 2
 
 
-def test_rows_that_left_files_of_many_intervals_are_missed_too(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_rows_that_left_files_of_many_intervals_are_missed_too(new_landed: NewLanded) -> None:
     text = declared("format: json, time: at", path="landing/").replace(
         "v INT", "v INT, at TIMESTAMP"
     )
-    lake = Landed(tmp_path, text, spark)
+    lake = new_landed(text)
     rows = [{"id": n, "v": n, "at": f"2024-01-0{n}T10:00:00"} for n in (1, 2)]
     lake.land("", a_json=rows)
     for nth in (0, 1):
@@ -191,13 +187,13 @@ def test_a_rebuild_that_finds_nothing_of_use_changes_nothing(
 
 
 def test_a_log_that_is_read_whole_and_can_not_be_used_leaves_its_dimension(
-    tmp_path: Path, spark: "SparkSession"
+    new_landed: NewLanded,
 ) -> None:
     text = """dimensions:
   things:
     {path: landing/things/, format: json, delivery: changes, schema: "id INT, v INT", key: [id]}
 """
-    lake = Landed(tmp_path, text, spark)
+    lake = new_landed(text)
     lake.land("things", a_json=ROWS)
     lake.load()
     lake.land("things", a_json=[{"id": "one", "v": 1}])

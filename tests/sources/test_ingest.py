@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.support.lake import Row, counted, folded, frozen
-from tests.support.landed import Landed, day, folder_of
+from tests.support.landed import Landed, NewLanded, day, folder_of
 
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ConfigError, UsageError
@@ -149,8 +149,8 @@ def assert_repeats_commit_nothing(lake: Landed, delivered: Delivered) -> None:
     assert {r.outcome for r in lake.ingest(interval)} == {"unchanged"}
 
 
-def test_a_repeat_of_the_same_files_starts_nothing(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared("key: [id]"), spark)
+def test_a_repeat_of_the_same_files_starts_nothing(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("key: [id]"))
     lake.land(folder_of(0), a_json=[{"id": 1}])
     lake.deliver()
     before = lake.versions("events", "events__deliveries", "events__intervals")
@@ -158,10 +158,8 @@ def test_a_repeat_of_the_same_files_starts_nothing(spark: "SparkSession", tmp_pa
     assert lake.versions("events", "events__deliveries", "events__intervals") == before
 
 
-def test_equal_rows_without_a_key_all_stand_and_keep_their_identity(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_equal_rows_without_a_key_all_stand_and_keep_their_identity(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     same, other = {"id": 1, "v": 1, "s": None}, {"id": 2, "v": None, "s": 1}
     lake.land(folder_of(0), a_json=[same, same, other], b_json=[same])
     lake.deliver()
@@ -188,10 +186,8 @@ def test_maps_and_nested_values_have_an_identity_too(spark: "SparkSession", tmp_
         assert [r["id"] for r in lake.rows("events")] == [1]
 
 
-def test_the_place_in_the_files_decides_between_rows_of_a_key(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared("key: [id]"), spark)
+def test_the_place_in_the_files_decides_between_rows_of_a_key(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("key: [id]"))
     lake.land(
         folder_of(0),
         b_json=[{"id": 1, "v": 3}, {"id": 2, "v": 9}],
@@ -205,9 +201,9 @@ def test_the_place_in_the_files_decides_between_rows_of_a_key(
 
 
 def test_an_older_interval_never_overwrites_a_newer_row_and_hidden_versions_come_back(
-    spark: "SparkSession", tmp_path: Path
+    new_landed: NewLanded,
 ) -> None:
-    lake = Landed(tmp_path, declared("key: [id]"), spark)
+    lake = new_landed(declared("key: [id]"))
     lake.land(folder_of(1), a_json=[{"id": 1, "v": 2}])
     lake.deliver(1)
     lake.land(folder_of(0), a_json=[{"id": 1, "v": 1}])
@@ -218,8 +214,8 @@ def test_an_older_interval_never_overwrites_a_newer_row_and_hidden_versions_come
     assert {r["id"]: r["v"] for r in lake.rows("events")} == {1: 1, 7: 7}
 
 
-def test_words_that_are_not_declared_are_quarantined(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared(f"key: [id], change: {CHANGE}", f"{SCHEMA}, op STRING"), spark)
+def test_words_that_are_not_declared_are_quarantined(new_landed: NewLanded) -> None:
+    lake = new_landed(declared(f"key: [id], change: {CHANGE}", f"{SCHEMA}, op STRING"))
     lake.land(folder_of(0), a_json=[{"id": 1, "op": "c"}, {"id": 2, "op": "q"}, {"id": 3}])
     lake.deliver()
     assert [r["id"] for r in lake.rows("events")] == [1]
@@ -230,10 +226,8 @@ def test_words_that_are_not_declared_are_quarantined(spark: "SparkSession", tmp_
     assert lake.noted() == {day(0): (3, 1, 2)}
 
 
-def test_a_schedule_made_coarser_replaces_what_lies_inside(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_a_schedule_made_coarser_replaces_what_lies_inside(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     for nth in range(3):
         lake.land(folder_of(nth), a_json=[{"id": nth}])
         lake.deliver(nth)
@@ -248,11 +242,9 @@ def test_a_schedule_made_coarser_replaces_what_lies_inside(
     )
 
 
-def test_rows_of_files_that_hold_many_intervals_are_selected_by_time(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_rows_of_files_that_hold_many_intervals_are_selected_by_time(new_landed: NewLanded) -> None:
     schema = "id INT, at TIMESTAMP"
-    lake = Landed(tmp_path, declared("time: at", schema, "csv", "landing/all/"), spark)
+    lake = new_landed(declared("time: at", schema, "csv", "landing/all/"))
     text = "id,at\n1,2024-01-01\n2,2024-01-01T23:59:59.999999\n3,2024-01-02\n4,\n5,nonsense\n"
     lake.land("all", a_csv=text)
     lake.deliver(0)
@@ -269,11 +261,9 @@ def test_rows_of_files_that_hold_many_intervals_are_selected_by_time(
     assert len(lake.quarantine()) == 2  # the second day's, until it is delivered again
 
 
-def test_a_time_far_ahead_of_its_interval_is_quarantined(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_a_time_far_ahead_of_its_interval_is_quarantined(new_landed: NewLanded) -> None:
     schema = "id INT, at TIMESTAMP"
-    lake = Landed(tmp_path, declared("time: at, max_ahead: 2 hours", schema), spark)
+    lake = new_landed(declared("time: at, max_ahead: 2 hours", schema))
     lake.land(
         folder_of(0),
         a_json=[
@@ -290,10 +280,8 @@ def test_a_time_far_ahead_of_its_interval_is_quarantined(
     ]
 
 
-def test_placeholders_are_filled_in_the_zone_of_the_schedule(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared(), spark)
+def test_placeholders_are_filled_in_the_zone_of_the_schedule(new_landed: NewLanded) -> None:
+    lake = new_landed(declared())
     head = 'pipeline: shop\nschedule: "@daily"\ntimezone: Asia/Tokyo\nstart_date: 2024-01-01\n'
     lake.declare(head + declared())
     lake.land("2024-01-02", a_json=[{"id": 1}])
@@ -324,8 +312,8 @@ def test_a_delta_table_is_delivered_by_its_time_or_by_its_path(
     )
 
 
-def test_a_changed_definition_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared("key: [id]"), spark)
+def test_a_changed_definition_is_refused(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("key: [id]"))
     lake.land(folder_of(0), a_json=[{"id": 1}])
     lake.deliver()
     head = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
@@ -338,10 +326,8 @@ def test_a_changed_definition_is_refused(spark: "SparkSession", tmp_path: Path) 
     )
 
 
-def test_a_run_delivers_every_source_of_each_interval(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, declared("key: [id]"), spark)
+def test_a_run_delivers_every_source_of_each_interval(new_landed: NewLanded) -> None:
+    lake = new_landed(declared("key: [id]"))
     for nth in range(2):
         lake.land(folder_of(nth), a_json=[{"id": nth}])
     pipeline = lake.project.pipelines["shop"]
@@ -353,10 +339,10 @@ def test_a_run_delivers_every_source_of_each_interval(
     }
 
 
-def test_types_of_every_kind_come_through(spark: "SparkSession", tmp_path: Path) -> None:
+def test_types_of_every_kind_come_through(new_landed: NewLanded) -> None:
     table = pa.table({"b": [True], "x": [b"\x00\xff"], "f": [1.5], "l": [[1, None]]})
     schema = "b BOOLEAN, x BINARY, f DOUBLE, l ARRAY<BIGINT>"
-    lake = Landed(tmp_path, declared("", schema, "parquet"), spark)
+    lake = new_landed(declared("", schema, "parquet"))
     lake.land(folder_of(0), a_parquet=table)
     lake.deliver()
     (row,) = lake.rows("events")

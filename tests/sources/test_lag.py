@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from tests.support.landed import Landed, day, folder_of
+from tests.support.landed import Landed, NewLanded, day, folder_of
 
 from sluice.cli.main import main
 from sluice.engine.batch_report import BatchReport
@@ -31,9 +31,9 @@ NOON_OF_THE_FIFTH = datetime(2024, 1, 5, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
+def lake(new_landed: NewLanded) -> Landed:
     """Four days have ended, of which two were delivered; the second of weather had no files."""
-    lake = Landed(tmp_path, DECLARED, spark)
+    lake = new_landed(DECLARED)
     for nth in range(4):
         lake.land(f"flights/{folder_of(nth)}", a_json=[{"id": nth}])
     lake.land(f"weather/{folder_of(0)}", a_json=[{"id": 9}])

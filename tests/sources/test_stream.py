@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.lake import Row, counted, folded
-from tests.support.landed import RUN, Landed, day, folder_of, write
+from tests.sources.streamed import Streamed, declared
+from tests.support.lake import counted, folded
+from tests.support.landed import RUN, Landed, day, folder_of
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.delta.log.position import Position
 from sluice.delta.reading.spark_reads import create
 from sluice.engine.batch_report import BatchReport
@@ -24,28 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOT_NULL = "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: %s}]"
-
-
-def declared(
-    extra: str = "", format_: str = "json", schema: str = "id INT, v INT", path: str = "in"
-) -> str:
-    return (
-        f"sources:\n  events: {{delivery: stream, path: landing/{path}, format: {format_}, "
-        f"schema: '{schema}'{', ' + extra if extra else ''}}}\n"
-    )
-
-
-class Streamed(Landed):
-    def arrive(self, **files: object) -> None:
-        """Further files beside those that are there."""
-        for name, content in files.items():
-            write(self.landing / "in" / name.replace("_", "."), content)  # type: ignore[arg-type]
-
-    def take(self) -> list[BatchReport]:
-        return list(deliver(self.spark, self.project, self.table("events"), RUN, ()))
-
-    def values(self) -> list[Row]:
-        return sorted(self.rows("events"), key=repr)
 
 
 def test_a_stream_takes_what_is_new_and_nothing_twice(

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,8 @@ from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from tests.engine.committing.test_collected import DECLARED, MOST, collected, hold
-from tests.support.lake import Lake
+from tests.engine.committing.collected import DECLARED, MOST, collected, hold
+from tests.support.lake import NewLake
 from tests.support.proxy import Proxy
 from tests.support.s3a import reach
 from tests.support.stores import Store
@@ -140,6 +139,6 @@ def test_a_spark_that_is_set_up_otherwise_may_not_commit(spark: "SparkSession") 
 
 
 def test_a_large_batch_of_any_kind_leaves_its_rows_in_spark(
-    spark: "SparkSession", place: str, tmp_path: Path, collected: list[int]
+    new_lake: NewLake, place: str, collected: list[int]
 ) -> None:
-    hold(Lake(tmp_path, DECLARED, spark, f"{place}/lake", small_changelog=MOST), collected)
+    hold(new_lake(DECLARED, f"{place}/lake", small_changelog=MOST), collected)

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 from tests.crash.conftest import Pool
-from tests.crash.shop import day
-from tests.crash.test_kills import mended
-from tests.crash.test_races import attempt
+from tests.crash.shop import attempt, day, mended
 from tests.stores.stored_shop import StoredShop
 from tests.support.stores import Store, using
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.delta.tables import ID_AND_V, Small, by_marking
-from tests.stores.test_other_engines import TABLES, shown
+from tests.stores.stored_shop import TABLES, shown
 
 import sluice
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.trips import Ended
 from tests.crash.shop import CORRECTED, FIRST, day
-from tests.stores.stored_shop import StoredShop
-from tests.stores.test_previews import RUN, objects
+from tests.stores.stored_shop import RUN, StoredShop, objects
 from tests.support.s3a import reach
 from tests.support.stores import Store
 

@@ -1,7 +1,6 @@
 """Other engines read the same rows, today's and earlier ones, on a disk and from a store."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +9,11 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
-from tests.stores.stored_shop import StoredShop
-from tests.support.lake import frozen
+from tests.stores.stored_shop import HIDDEN, TABLES, StoredShop, shown
 
 import sluice
 
-HIDDEN = "_sluice"
-TABLES = ("sales", "totals", "best")
 HTTP = {"allow_http": "true"}
-
-
-def shown(rows: Iterable[dict[str, Any]]) -> Counter[Any]:
-    """Rows without the columns that are Sluice's own."""
-    visible = ({c: v for c, v in row.items() if not c.startswith(HIDDEN)} for row in rows)
-    return Counter(frozen(row) for row in visible)
 
 
 def by_delta_rs(uri: str, version: int) -> list[dict[str, Any]]:

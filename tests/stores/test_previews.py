@@ -4,24 +4,15 @@ import json
 from datetime import timedelta
 
 import pytest
-from pyarrow.fs import FileSelector, FileType
 from tests.crash.shop import CORRECTED, FIRST, day
-from tests.stores.stored_shop import StoredShop
+from tests.stores.stored_shop import RUN, StoredShop, objects
 
 from sluice.delta.places import copied
-from sluice.delta.places.delta_rs import located
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.overlay import previews
 
 KINDS = ("inserted", "updated", "deleted")
-RUN = ("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
-
-
-def objects(shop: StoredShop) -> set[str]:
-    files, path = located(layout(shop.project).root)
-    found = files.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
-    return {f.path for f in found if f.type == FileType.File}
 
 
 def counts(told: str) -> dict[str, list[int]]:

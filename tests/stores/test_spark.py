@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crash.conftest import Pool
-from tests.crash.shop import CORRECTED, FIRST, Shop, day
-from tests.crash.test_kills import mended
+from tests.crash.shop import CORRECTED, FIRST, Shop, day, mended
 from tests.stores.beside_disk import hold_alike, state
 from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule

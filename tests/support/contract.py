@@ -7,13 +7,14 @@ makes what it finds as short as possible, which takes minutes.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
@@ -79,9 +80,19 @@ def by_spark(case: Case) -> Case:
     return replace(case, needs_spark=True)
 
 
-def local(cases: Iterable[Case]) -> list[Case]:
-    """Those that can be held to the contract without Spark."""
-    return [case for case in cases if not case.needs_spark]
+def held(cases: Sequence[Case]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Two tests that hold cases to the contract: in this process, and by either engine in turn."""
+
+    @pytest.mark.parametrize("case", [case for case in cases if not case.needs_spark], ids=str)
+    def here(case: Case, spark: "SparkSession") -> None:
+        hold(case, spark)
+
+    @pytest.mark.usefixtures("real_spark")
+    @pytest.mark.parametrize("case", cases, ids=str)
+    def by_either_engine(case: Case, spark: "SparkSession") -> None:
+        hold(case, spark)
+
+    return here, by_either_engine
 
 
 def hold(case: Case, session: "SparkSession", config: settings = SETTINGS) -> None:

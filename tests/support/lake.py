@@ -7,7 +7,7 @@ everything behind it is the real thing.
 import math
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -214,6 +214,9 @@ class Lake:
         ddl = ", ".join(f"`{column}` {type_}" for column, type_ in columns.items())
         position = Position(0, uuid.uuid4().hex, "ingest")
         return create(self.uri(name), StructType.fromDDL(ddl), position)
+
+
+NewLake = Callable[..., Lake]
 
 
 def stored_rows(table: DeltaTable) -> list[Row]:

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,6 +90,9 @@ class Landed(Lake):
         """Rows read, accepted and quarantined of each interval."""
         found: Iterable[Note] = deliveries(layout(self.project).uri(f"shop.{name}", "intervals"))
         return {d.interval: (d.rows_read, d.rows_accepted, d.rows_quarantined) for d in found}
+
+
+NewLanded = Callable[..., Landed]
 
 
 def day(nth: int, days: int = 1) -> Interval:

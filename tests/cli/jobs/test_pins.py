@@ -31,12 +31,12 @@ def project(tmp_path: Path) -> Here:
     project.declare(DECLARED)
     project.land("sales", 1, [{"id": 1, "item": 1}])
     day = ("--start", "2024-01-01", "--end", "2024-01-02")
-    assert project.sluice("ingest", "sales", *day).code == ExitCode.OK
+    project.complete("ingest", "sales", *day)
     for price in (10, 20):
         items = tmp_path / "landing" / "items"
         items.mkdir(exist_ok=True)
         (items / "a.json").write_text(json.dumps({"item": 1, "price": price}))
-        assert project.sluice("load", "items").code == ExitCode.OK
+        project.complete("load", "items")
     return project
 
 

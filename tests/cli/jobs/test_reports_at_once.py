@@ -118,7 +118,7 @@ def test_so_does_a_run_and_the_next_one_follows(project: Halting) -> None:
 
 @pytest.mark.parametrize("name", ["rides", "calls"])
 def test_so_does_a_replay(project: Halting, name: str) -> None:
-    assert project.sluice("run", "trips", *DAYS).code == ExitCode.OK
+    project.complete("run", "trips", *DAYS)
     project.declare(DECLARED.replace("fare, on_failure", "id, on_failure"))
     ended = project.halted("replay", name, "--json")
     assert outcomes(ended.records) == only_delivered(name)

@@ -1,103 +1,16 @@
 """What a large batch brings to the driver: no rows beyond `small_changelog`, whatever the kind."""
 
-from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import pytest
-from tests.kinds.test_ways import SCANNED
-from tests.support.lake import Lake
+from tests.engine.committing.collected import DECLARED, MOST, collected, hold
+from tests.support.lake import NewLake
 
-from sluice.declare.registry import kinds
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+__all__ = ["collected"]
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
-DECLARED = """
-sources:
-  sales:
-    path: "s/{interval_start:%Y}/"
-    key: [id]
-    schema: "id INT, item INT, price INT, at TIMESTAMP"
-dimensions:
-  items: {path: i/, schema: "item INT, name STRING", key: [item]}
-views:
-  totals:
-    kind: cogroup
-    key: [item]
-    streams: {s: {from: sales, aggregates: {paid: sum(price), ids: collect_list(id ORDER BY id)}}}
-  best: {kind: topk, from: sales, partition_by: [item], order_by: [price desc], limit: 2}
-  named:
-    kind: lookup
-    from: sales
-    join: [{dimension: items, on: item = items.item}]
-    select: {name: items.name}
-    refresh: true
-  stored: {kind: window_store, from: sales, key: [item], time: at, duplicates: true}
-  pairs:
-    kind: join
-    left: {table: sales, as: s}
-    right: {table: totals, as: t}
-    on: s.item = t.item
-    select: {price: s.price, paid: t.paid}
-  dear: {kind: select, from: sales, where: price >= 0, select: {id: id, price: price}}
-  both: {kind: union, from: [{table: sales}, {table: sales, as: more}]}
-  steps:
-    kind: over
-    from: sales
-    partition_by: [item]
-    order_by: [at, id]
-    select: {id: id, change: price - lag(price) OVER w}
-"""
-ROWS, ITEMS, MOST = 900, 300, 100
-
-
-def sale(number: int, price: int) -> dict[str, Any]:
-    at = datetime(2024, 1, number % 28 + 1, tzinfo=UTC)
-    return {"id": number, "item": number % ITEMS, "price": price, "at": at}
-
-
-@pytest.fixture
-def collected(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts of rows that came to this process, each time that any came."""
-    counts: list[int] = []
-    rows = type(spark.range(0))
-
-    def counting(bring: Callable[..., Any]) -> Callable[..., Any]:
-        def brought(self: Any) -> Any:
-            found = bring(self)
-            counts.append(len(found))
-            return found
-
-        return brought
-
-    for name in ("collect", "toArrow", "toPandas"):
-        monkeypatch.setattr(rows, name, counting(getattr(rows, name)))
-    return counts
-
 
 def test_a_large_batch_of_any_kind_leaves_its_rows_in_spark(
-    spark: "SparkSession", tmp_path: Path, collected: list[int]
+    new_lake: NewLake, collected: list[int]
 ) -> None:
     """Each view alters more rows than that, at its build and when all prices change."""
-    hold(Lake(tmp_path, DECLARED, spark, small_changelog=MOST), collected)
-
-
-def hold(lake: Lake, collected: list[int]) -> None:
-    """Every batch of that lake leaves its rows in Spark, and the tables are right."""
-    lake.limit(**{**SCANNED, "picked_groups": -1})
-    assert {t.kind for t in lake.project.graph.tables.values()} >= {
-        k.name for k in kinds("views")
-    } - {"sql"}
-    lake.put("items", *({"item": i, "name": f"n{i}"} for i in range(ITEMS)))
-    for price in (1, 2):
-        lake.put("sales", *(sale(i, price) for i in range(ROWS)))
-        for report in lake.advance():
-            assert report.inserted + report.updated >= ITEMS or price == 2, report
-            most = max(collected, default=0)
-            assert most <= MOST, f"{report.table}: {most} rows came to the driver"
-            collected.clear()
-    assert all(verdict.is_sound for verdict in lake.verdicts("best", "pairs"))
+    hold(new_lake(DECLARED, small_changelog=MOST), collected)

@@ -1,18 +1,14 @@
 """Rows read = rows accepted + rows in quarantine, asserted in every batch of every delivery."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.support.landed import RUN, Landed, folder_of, lines
+from tests.support.landed import RUN, Landed, NewLanded, folder_of, lines
 
 from sluice.cli.jobs import ingest
 from sluice.engine.judging import quarantining
 from sluice.errors import QualityStop
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 GOOD, BAD = {"id": 1, "v": 1, "op": "c"}, {"id": 2, "v": -1, "op": "c"}
 EXPECT = (
@@ -46,10 +42,8 @@ def counted(lake: Landed, name: str, deliver: Any) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_row_of_a_source_is_accepted_or_quarantined(
-    spark: "SparkSession", tmp_path: Path, kind: str
-) -> None:
-    lake = Landed(tmp_path, f"sources:\n  events: {{{SOURCES[kind]}, {COMMON}}}\n", spark)
+def test_every_row_of_a_source_is_accepted_or_quarantined(new_landed: NewLanded, kind: str) -> None:
+    lake = new_landed(f"sources:\n  events: {{{SOURCES[kind]}, {COMMON}}}\n")
 
     def deliver() -> None:
         if "stream" in kind:
@@ -62,18 +56,18 @@ def test_every_row_of_a_source_is_accepted_or_quarantined(
 
 @pytest.mark.parametrize("kind", DIMENSIONS)
 def test_every_row_of_a_dimension_is_accepted_or_quarantined(
-    spark: "SparkSession", tmp_path: Path, kind: str
+    new_landed: NewLanded, kind: str
 ) -> None:
     declared = f"things: {{path: landing/2024-01-01/, {DIMENSIONS[kind]}, {COMMON}}}"
-    lake = Landed(tmp_path, f"dimensions:\n  {declared}\n", spark)
+    lake = new_landed(f"dimensions:\n  {declared}\n")
     assert counted(lake, "things", lake.load) == (2, 1, 1)
 
 
 @pytest.mark.usefixtures("real_spark")
 def test_many_bad_rows_are_quarantined_by_spark_and_counted_where_they_lie(
-    spark: "SparkSession", tmp_path: Path
+    new_landed: NewLanded,
 ) -> None:
-    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake = new_landed(f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n")
     lake.limit(quarantined_rows=2)
     for nth, bad in ((0, 3), (1, 4), (0, 5)):
         lake.land(folder_of(nth), a_json=[GOOD, *[BAD] * bad])
@@ -88,10 +82,8 @@ def test_many_bad_rows_are_quarantined_by_spark_and_counted_where_they_lie(
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_few_rows_that_are_large_as_text_are_quarantined_by_spark(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+def test_few_rows_that_are_large_as_text_are_quarantined_by_spark(new_landed: NewLanded) -> None:
+    lake = new_landed(f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n")
     lake.limit(quarantined_bytes=5_000)
     for nth, (width, by) in enumerate([(4_000, "delta-rs"), (6_000, "Apache-Spark")]):
         lake.land(folder_of(nth), a_json_gz=lines([GOOD, {**BAD, "op": "x" * width}]))
@@ -102,9 +94,9 @@ def test_few_rows_that_are_large_as_text_are_quarantined_by_spark(
 
 
 def test_a_row_that_is_in_neither_ends_the_batch(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake = new_landed(f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n")
     lake.land(folder_of(0), a_json=[GOOD, BAD, BAD])
     rows = quarantining.quarantine.rows
     monkeypatch.setattr(quarantining.quarantine, "rows", lambda *a, **k: rows(*a, **k).limit(1))
@@ -114,9 +106,9 @@ def test_a_row_that_is_in_neither_ends_the_batch(
 
 
 def test_a_column_of_which_no_value_fits_stops_instead_of_emptying_the_interval(
-    spark: "SparkSession", tmp_path: Path
+    new_landed: NewLanded,
 ) -> None:
-    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake = new_landed(f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n")
     lake.land(folder_of(0), a_json=[GOOD])
     lake.deliver()
     lake.land(folder_of(0), a_json=[{**GOOD, "v": "one"}] * 19 + [{"id": 3}])

@@ -1,18 +1,12 @@
 """A table whose first batch has failed is mended by another definition, without a rebuild."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
-from tests.support.landed import Landed, folder_of
+from tests.support.landed import Landed, NewLanded, folder_of
 
 from sluice.delta.log.position import head
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import QualityStop
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SALES = """sources:
   sales: {path: "landing/{interval_start:%Y-%m-%d}/", format: json, schema: "id INT, n INT"}
@@ -31,8 +25,8 @@ NONE_LESS = (
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
-    lake = Landed(tmp_path, SALES, spark)
+def lake(new_landed: NewLanded) -> Landed:
+    lake = new_landed(SALES)
     lake.land(folder_of(0), a_json=ROWS)
     lake.deliver(name="sales")
     return lake

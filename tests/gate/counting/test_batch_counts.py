@@ -3,7 +3,7 @@
 import datetime as dt
 from pathlib import Path
 
-from tests.gate.outcomes.test_anomalies import DAY, kept
+from tests.gate.outcomes.days import DAY, kept
 
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.gate.counting import batch_counts

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.gate.rows import SCHEMA, expect, random_rows
-from tests.gate.test_gate import COLUMNS, verdict_on
+from tests.gate.verdicts import COLUMNS, verdict_on
 
 from sluice.gate.gate import Gate, accepted
 

@@ -1,21 +1,15 @@
 """Unusual batches are reported without configuration, by counts that are kept."""
 
-import datetime as dt
 import random
 
-from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts
-from sluice.gate.outcomes.anomalies import around, unusual
+from tests.gate.outcomes.days import kept
 
-DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
+from sluice.gate.counting.batch_counts import BatchCounts
+from sluice.gate.outcomes.anomalies import around, unusual
 
 
 def days(*rows: int, **nulls: int) -> list[BatchCounts]:
     return [BatchCounts(n, n, nulls) for n in rows]
-
-
-def kept(nth: int, rows: int = 100, unusual: tuple[str, ...] = ()) -> KeptCounts:
-    start = DAY + dt.timedelta(days=nth)
-    return KeptCounts(BatchCounts(rows, None, {}), nth, f"run-{nth}", start, start, unusual)
 
 
 def test_a_batch_far_below_the_others_is_reported_with_the_numbers() -> None:

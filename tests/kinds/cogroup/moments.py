@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.kinds.cogroup.streams import TIES, WHO, Aggregates, G, per_key
 from tests.support.lake import Row, State
@@ -12,9 +12,6 @@ from tests.support.oracle import (
     ordered,
     present,
 )
-
-if TYPE_CHECKING:
-    pass
 
 STATISTICS = """
   found:

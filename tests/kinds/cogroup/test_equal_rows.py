@@ -1,15 +1,10 @@
 """Equal rows of a cogroup's input count as often as they are there, in a batch as in a build."""
 
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.lake import Lake, Row
+from tests.support.lake import NewLake, Row
 from tests.support.rows import NOON
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -47,8 +42,8 @@ def clicks(count: int, of: Row, first: int = 0) -> list[Row]:
     ]
 
 
-def test_equal_rows_of_one_batch_all_count(tmp_path: Path, spark: "SparkSession") -> None:
-    lake = Lake(tmp_path, VIEW, spark)
+def test_equal_rows_of_one_batch_all_count(new_lake: NewLake) -> None:
+    lake = new_lake(VIEW)
     lake.put("clicks", *clicks(1, {**TWO, "n": 7}))
     lake.advance()
     lake.put("clicks", *clicks(5, TWO, first=1))

@@ -1,15 +1,10 @@
 """The example that KIP-150 was published with, in one batch, item by item, and taken back."""
 
 from itertools import pairwise
-from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.lake import Lake, counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.lake import Lake, NewLake, counted
 
 ITEM = 'path: "x/{interval_start:%Y-%m-%d}/", schema: "customer INT, item STRING", key: [item]'
 CUSTOMERS = f"""
@@ -46,8 +41,8 @@ TWO = {
 
 
 @pytest.fixture
-def customers(tmp_path: Path, spark: "SparkSession") -> Lake:
-    lake = Lake(tmp_path, CUSTOMERS, spark)
+def customers(new_lake: NewLake) -> Lake:
+    lake = new_lake(CUSTOMERS)
     for stream in PUBLISHED:
         lake.put(stream)
     return lake

@@ -3,36 +3,21 @@
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.kinds.cogroup.extended import SALES, SOLD, SOURCES, view
 from tests.support.lake import HEAD, counted, folded, without_files
-from tests.support.landed import Landed
+from tests.support.landed import Landed, NewLanded
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-SOURCES = """
-sources:
-  sales: {path: "s/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, g STRING, v INT"}
-  clicks: {path: "c/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, g STRING, n INT"}
-"""
-SOLD = "sold: {from: sales, aggregates: {n: count(*), v: sum(v)}}"
 SOLD_AND_MORE = "sold: {from: sales, aggregates: {n: count(*), v: sum(v), high: max(v)}}"
 CLICKED = "clicked: {from: clicks, aggregates: {clicks: count(*), list: collect_set(n)}}"
-SALES = [{"id": i, "g": "ab"[i % 2], "v": i} for i in range(4)]
 CLICKS = [{"id": 1, "g": "a", "n": 7}, {"id": 2, "g": "c", "n": 8}]
 
 
-def view(*streams: str, more: str = "") -> str:
-    listed = ", ".join(streams)
-    return f"{SOURCES}views:\n  found: {{kind: cogroup, key: [g]{more}, streams: {{{listed}}}}}\n"
-
-
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
+def lake(new_landed: NewLanded) -> Landed:
     """Two streams, built."""
-    lake = Landed(tmp_path, view(SOLD, CLICKED), spark).limit(kept_bytes=0)
+    lake = new_landed(view(SOLD, CLICKED)).limit(kept_bytes=0)
     lake.put("sales", *SALES)
     lake.put("clicks", *CLICKS)
     lake.advance()
@@ -75,10 +60,8 @@ def test_an_aggregate_is_added_by_reading_its_input_alone(lake: Landed) -> None:
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_stream_is_added_by_reading_its_input_alone(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Landed(tmp_path, view(SOLD), spark).limit(kept_bytes=0)
+def test_a_stream_is_added_by_reading_its_input_alone(new_landed: NewLanded) -> None:
+    lake = new_landed(view(SOLD)).limit(kept_bytes=0)
     lake.put("sales", *SALES)
     lake.put("clicks", *CLICKS)
     lake.advance()
@@ -130,13 +113,11 @@ def test_another_projection_reads_no_input(lake: Landed) -> None:
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_horizon_that_rises_by_a_new_stream_ends_windows(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_a_horizon_that_rises_by_a_new_stream_ends_windows(new_landed: NewLanded) -> None:
     window = ", retention: 2 days, window: {type: tumbling, time: at, size: 1 day}"
     sources = SOURCES.replace("v INT", "v INT, at DATE").replace("n INT", "n INT, at DATE")
     views = "views:\n  found: {{kind: cogroup, key: [g]{}, streams: {{{}}}}}\n"
-    lake = Landed(tmp_path, sources + views.format(window, SOLD), spark)
+    lake = new_landed(sources + views.format(window, SOLD))
     lake.put("sales", *({**row, "at": day_of(row["id"] + 1)} for row in SALES))
     lake.put("clicks", {**CLICKS[0], "at": day_of(5)})
     lake.advance()

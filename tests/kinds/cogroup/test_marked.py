@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from tests.delta.tables import a_position, by_marking
-from tests.kinds.cogroup.test_extension import SALES, SOLD, view
-from tests.kinds.cogroup.test_merging import ROWS, lake_of
+from tests.kinds.cogroup.extended import SALES, SOLD, view
+from tests.kinds.cogroup.merged import ROWS, lake_of
 from tests.support.lake import HEAD, Lake
-from tests.support.landed import Landed
+from tests.support.landed import Landed, NewLanded
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project
@@ -62,11 +62,9 @@ def test_upkeep_files_tables_again_whose_rows_are_marked(
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_the_feed_stays_whole_if_a_marked_table_is_replaced(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_the_feed_stays_whole_if_a_marked_table_is_replaced(new_landed: NewLanded) -> None:
     """A key with one column more replaces both tables; their old rows leave in the feed."""
-    lake = Landed(tmp_path, view(SOLD), spark).limit(merged_bytes=-1, marked_share=1_000)
+    lake = new_landed(view(SOLD)).limit(merged_bytes=-1, marked_share=1_000)
     lake.put("sales", *SALES)
     lake.advance()
     lake.put("sales", {**SALES[0], "v": 7})

@@ -8,9 +8,10 @@ from unittest.mock import ANY
 
 import pytest
 from hypothesis import strategies as st
+from tests.kinds.cogroup.merged import ROWS, SALES, lake_of
 from tests.kinds.cogroup.streams import Aggregates, G, per_key
 from tests.support.contract import Case, hold
-from tests.support.lake import Lake, Row, State, without_files
+from tests.support.lake import Lake, NewLake, Row, State, without_files
 from tests.support.oracle import column, ordered, present
 from tests.support.rows import groups, ids, numbers, row, words
 
@@ -19,36 +20,6 @@ from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SALES = """
-sources:
-  sales:
-    path: "sales/{interval_start:%Y-%m-%d}/"
-    key: [id]
-    schema: "id INT, g STRING, v INT, w STRING"
-views:
-  found:
-    kind: cogroup
-    key: [g]
-    streams:
-      s:
-        from: sales
-        aggregates: {AGGREGATES}
-"""
-ROWS = [
-    {"id": 1, "g": "a", "v": 1, "w": "x"},
-    {"id": 2, "g": "a", "v": 5, "w": "y"},
-    {"id": 3, "g": "a", "v": 5, "w": "x"},
-    {"id": 4, "g": "b", "v": 3, "w": "z"},
-]
-
-
-def lake_of(folder: Path, spark: "SparkSession", aggregates: str) -> Lake:
-    """With ROWS, in one batch."""
-    lake = Lake(folder, SALES.replace("AGGREGATES", aggregates), spark)
-    lake.put("sales", *ROWS)
-    lake.advance()
-    return lake
 
 
 def recomputed(lake: Lake) -> int | None:
@@ -152,10 +123,8 @@ views:
 """
 
 
-def test_only_the_stream_that_lost_its_bound_is_read_again(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, TWO, spark).limit(kept_bytes=0)
+def test_only_the_stream_that_lost_its_bound_is_read_again(new_lake: NewLake) -> None:
+    lake = new_lake(TWO).limit(kept_bytes=0)
     lake.put("sales", *ROWS)
     lake.put("clicks", *({"id": i, "g": "a", "n": i} for i in (1, 2, 3)))
     lake.advance()
@@ -278,14 +247,10 @@ def test_own_aggregators_without_remove_are_recomputed_when_a_value_goes(
     assert recomputed(lake) == 0
 
 
-def test_keys_without_rows_stay_if_they_are_to_be_kept(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_keys_without_rows_stay_if_they_are_to_be_kept(new_lake: NewLake) -> None:
     kept = SALES.replace("key: [g]", "key: [g]\n    keep_empty: true")
-    lake = Lake(
-        tmp_path,
-        kept.replace("{AGGREGATES}", "{n: count(*), v: sum(v), low: min(v), list: collect_set(w)}"),
-        spark,
+    lake = new_lake(
+        kept.replace("{AGGREGATES}", "{n: count(*), v: sum(v), low: min(v), list: collect_set(w)}")
     )
     lake.put("sales", *ROWS)
     lake.advance()
@@ -300,9 +265,7 @@ def test_keys_without_rows_stay_if_they_are_to_be_kept(
     assert [r for r in lake.rows("found") if r["g"] == "b"] == [back]
 
 
-def test_a_count_of_all_rows_may_have_the_name_of_a_column(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_a_count_of_all_rows_may_have_the_name_of_a_column(new_lake: NewLake) -> None:
     declared = """
 sources:
   sales: {path: "sales/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, n INT"}
@@ -313,18 +276,16 @@ views:
     keep_empty: true
     streams: {sales: {from: sales, key: ["1"], aggregates: {n: count(*)}}}
 """
-    lake = Lake(tmp_path, declared, spark)
+    lake = new_lake(declared)
     lake.put("sales", {"id": 1, "n": 5}, {"id": 2, "n": 5})
     lake.limit(computed_here_bytes=-1).advance()
     assert lake.rows("found") == [{"every": 1, "n": 2}]
 
 
-def test_a_streams_sequence_orders_what_names_no_order(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_a_streams_sequence_orders_what_names_no_order(new_lake: NewLake) -> None:
     ordered_by_v = SALES.replace("from: sales", "from: sales\n        sequence: [v desc, w]")
     listed = "{list: collect_list(w), head: first(w), least: first(w ORDER BY v)}"
-    lake = Lake(tmp_path, ordered_by_v.replace("{AGGREGATES}", listed), spark)
+    lake = new_lake(ordered_by_v.replace("{AGGREGATES}", listed))
     lake.put("sales", *ROWS)
     lake.advance()
     (a,) = (r for r in lake.rows("found") if r["g"] == "a")

@@ -1,14 +1,9 @@
 """Cogroups of dates and maps, of windows of windows, and with names that could meet others."""
 
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.lake import Lake, Row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.lake import Lake, NewLake, Row
 
 PLAIN = """
 sources:
@@ -32,19 +27,17 @@ def kept(lake: Lake, view: str) -> list[Row]:
     return sorted(lake.rows(view), key=repr)
 
 
-def test_names_of_streams_and_aggregates_do_not_meet_those_of_the_state(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_names_of_streams_and_aggregates_do_not_meet_those_of_the_state(new_lake: NewLake) -> None:
     view = """
     streams:
       a: {from: sales, aggregates: {rows: sum(v), b__c: max(v)}}
       a__b: {from: sales, aggregates: {c: avg(v), c__n: "count(*)", n: min(v)}}
 """
     found = {"g": "a", "rows": 6, "b__c": 5, "c": 2.0, "c__n": 3, "n": 0}
-    assert kept(Lake(tmp_path, FOUND + view, spark), "found") == [found]
+    assert kept(new_lake(FOUND + view), "found") == [found]
 
 
-def test_windows_of_windows_roll_up(tmp_path: Path, spark: "SparkSession") -> None:
+def test_windows_of_windows_roll_up(new_lake: NewLake) -> None:
     view = """
   daily:
     kind: cogroup
@@ -59,13 +52,13 @@ def test_windows_of_windows_roll_up(tmp_path: Path, spark: "SparkSession") -> No
 """
     january, february, march = (datetime(2024, month, 1, tzinfo=UTC) for month in (1, 2, 3))
     until = [datetime(2024, *day, tzinfo=UTC) for day in ((1, 4), (2, 10))]
-    assert kept(Lake(tmp_path, PLAIN + view, spark), "monthly") == [
+    assert kept(new_lake(PLAIN + view), "monthly") == [
         {"window_start": january, "window_end": february, "g": "a", "v": 1, "until": until[0]},
         {"window_start": february, "window_end": march, "g": "a", "v": 5, "until": until[1]},
     ]
 
 
-def test_sessions_of_dates(tmp_path: Path, spark: "SparkSession") -> None:
+def test_sessions_of_dates(new_lake: NewLake) -> None:
     view = """
     window: {type: session, time: day, gap: 2 days}
     streams: {s: {from: sales, aggregates: {v: sum(v)}}}
@@ -73,13 +66,12 @@ def test_sessions_of_dates(tmp_path: Path, spark: "SparkSession") -> None:
     bounds = [((1, 1), (1, 5)), ((2, 9), (2, 11))]
     moments = [tuple(datetime(2024, *day, tzinfo=UTC) for day in pair) for pair in bounds]
     assert [
-        (r["window_start"], r["window_end"], r["v"])
-        for r in kept(Lake(tmp_path, FOUND + view, spark), "found")
+        (r["window_start"], r["window_end"], r["v"]) for r in kept(new_lake(FOUND + view), "found")
     ] == [(*moments[0], 1), (*moments[1], 5)]
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_sketches_and_collections_of_maps(tmp_path: Path, spark: "SparkSession") -> None:
+def test_sketches_and_collections_of_maps(new_lake: NewLake) -> None:
     view = """
     streams:
       s:
@@ -90,14 +82,14 @@ def test_sketches_and_collections_of_maps(tmp_path: Path, spark: "SparkSession")
           ends: approx_percentile(v, array(0.0, 1.0))
           often: approx_top_k(g, 1)
 """
-    (found,) = kept(Lake(tmp_path, FOUND + view, spark), "found")
+    (found,) = kept(new_lake(FOUND + view), "found")
     assert [sorted(tags) for tags in found["tags"]] == [[("a", ""), ("b", "x")]]
     assert (found["middle"], found["ends"]) == (1, [0, 5])
     assert found["often"] == [{"item": "a", "count": 3}]
 
 
 def test_initial_values_take_their_aggregates_type_and_keys_are_selected_once(
-    tmp_path: Path, spark: "SparkSession"
+    new_lake: NewLake,
 ) -> None:
     view = """
     streams:
@@ -116,6 +108,6 @@ def test_initial_values_take_their_aggregates_type_and_keys_are_selected_once(
       s: {from: sales, aggregates: {rows: count(*)}}
     select: [n, since, mean, tags, ids, most, g]
 """
-    (found,) = kept(Lake(tmp_path, FOUND + view, spark), "found")
+    (found,) = kept(new_lake(FOUND + view), "found")
     assert list(found) == ["g", "n", "since", "mean", "tags", "ids", "most"]
     assert [*found.values()] == ["a", None, date(2024, 1, 2), 1.0, ["x"], [7], 10**20]

@@ -1,7 +1,7 @@
 """Tumbling, hopping and session windows over two streams, by brute force."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.kinds.cogroup.streams import WHO, Aggregates, G, per_key, summed
 from tests.support.lake import Row, State
@@ -12,9 +12,6 @@ from tests.support.oracle import (
     windowed,
     windows_of,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def windowed_view(window: str, aggregates: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.lake import Lake, Row, counted, repeated
+from tests.support.lake import Lake, NewLake, Row, counted, repeated
 from tests.support.rows import HOUR, NOON
 
 if TYPE_CHECKING:
@@ -144,11 +144,9 @@ def test_kafkas_foreign_keys_move_from_row_to_row(tmp_path: Path, spark: "SparkS
     play(lake_of(tmp_path, spark, *types), FOREIGN, types)
 
 
-def test_flinks_outer_join_takes_back_the_row_without_a_match(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_flinks_outer_join_takes_back_the_row_without_a_match(new_lake: NewLake) -> None:
     """A row padded with nulls leaves with the first match, and returns when the last one leaves."""
-    lake = Lake(tmp_path, TWO_MATCHES, spark)
+    lake = new_lake(TWO_MATCHES)
     lake.put("this", {"id": "k", "v": "A"})
     lake.put("other")
     states = [
@@ -181,9 +179,9 @@ INSTANT = timedelta(microseconds=1)
 
 @pytest.mark.parametrize(("apart", "meet"), [(4 * HOUR, True), (4 * HOUR + INSTANT, False)])
 def test_flinks_interval_join_has_bounds_that_belong_to_it(
-    tmp_path: Path, spark: "SparkSession", apart: timedelta, *, meet: bool
+    new_lake: NewLake, apart: timedelta, *, meet: bool
 ) -> None:
-    lake = Lake(tmp_path, INTERVAL, spark)
+    lake = new_lake(INTERVAL)
     times = {"a": NOON + apart, "b": NOON - apart}
     lake.put("this", *({"id": id_, "fk": 1, "at": at} for id_, at in times.items()))
     lake.put("other", {"no": 1, "at": NOON})
@@ -236,11 +234,9 @@ AT_ONCE: list[tuple[Side, Side, dict[str, list[str]]]] = [
 ]
 
 
-def test_flinks_regular_joins_follow_both_sides_that_change_at_once(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_flinks_regular_joins_follow_both_sides_that_change_at_once(new_lake: NewLake) -> None:
     """Right and full outer joins, `EXISTS` and `NOT EXISTS`, each step one batch of both sides."""
-    lake = Lake(tmp_path, REGULAR, spark)
+    lake = new_lake(REGULAR)
     for number, (left, right, expected) in enumerate(AT_ONCE, 1):
         change(lake, "this", "id", left)
         change(lake, "other", "no", right)

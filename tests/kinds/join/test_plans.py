@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kinds.join.test_join import DECLARED
-from tests.support.lake import Lake, away
+from tests.kinds.join.cases import DECLARED
+from tests.support.lake import Lake, NewLake, away
 
 from sluice.delta.log.feed_size import table_size
 from sluice.operate.explain import explain
@@ -80,16 +80,14 @@ def test_changes_of_one_side_read_no_stored_row_of_it(
     assert (batch.inserted, batch.strategy) == (3, "recompute")
 
 
-def test_of_a_large_and_a_small_input_the_small_one_may_be_a_join_itself(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_of_a_large_and_a_small_input_the_small_one_may_be_a_join_itself(new_lake: NewLake) -> None:
     """Its hidden columns have the names of those that the join over it makes."""
     views = (
         f"  both: {{kind: join, left: orders, right: people, on: [k], {SHOWN}}}\n"
         "  again: {kind: join, left: both, right: orders, on: both.pid = orders.k, "
         "select: {pid: both.pid, other: orders.id}}\n"
     )
-    lake = Lake(tmp_path, DECLARED + views, spark)
+    lake = new_lake(DECLARED + views)
     lake.put("people", {"pid": 1, "k": 1})
     lake.put("orders", *({"id": k, "k": k % 5, "g": str(k) * 9} for k in range(300)))
     lake.advance()

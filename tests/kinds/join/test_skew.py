@@ -1,13 +1,7 @@
 """A value with very many matches is right, and named where it multiplies rows."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from tests.kinds.join.test_join import DECLARED
-from tests.support.lake import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.kinds.join.cases import DECLARED
+from tests.support.lake import NewLake
 
 SHOWN = "{id: orders.id, pid: people.pid}"
 VIEW = (
@@ -15,10 +9,8 @@ VIEW = (
 )
 
 
-def test_a_value_that_multiplies_rows_beyond_the_bound_is_named(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, DECLARED + VIEW, spark).limit(multiplied_rows=3)
+def test_a_value_that_multiplies_rows_beyond_the_bound_is_named(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + VIEW).limit(multiplied_rows=3)
     lake.put("orders", *({"id": i, "k": 7} for i in (1, 2)), *({"id": i} for i in range(3, 9)))
     lake.put("people", {"pid": 1, "k": 7})
     (built,) = lake.advance()
@@ -35,10 +27,8 @@ def test_a_value_that_multiplies_rows_beyond_the_bound_is_named(
     assert [report.warnings for report in lake.advance()] == [()]
 
 
-def test_a_value_with_thousands_of_matches_is_joined_whole(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, DECLARED + VIEW, spark)
+def test_a_value_with_thousands_of_matches_is_joined_whole(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + VIEW)
     lake.put("orders", *({"id": i, "k": 7} for i in range(3_000)))
     lake.put("people", {"pid": 1, "k": 7})
     assert [report.inserted for report in lake.advance()] == [3_000]

@@ -5,17 +5,13 @@ leaves out.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 from tests.kinds.join.tpch import SCHEMAS, SOURCES, Tpch
-from tests.support.lake import Lake, Row, counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.lake import Lake, NewLake, Row, counted
 
 VIEWS = """
 views:
@@ -156,8 +152,8 @@ def agrees(lake: Lake) -> None:
         assert counted(lake.rows(view)) == counted(expected), view
 
 
-def test_the_joins_equal_duckdbs_after_each_refresh(tmp_path: Path, spark: "SparkSession") -> None:
-    lake = Lake(tmp_path, SOURCES + VIEWS, spark)
+def test_the_joins_equal_duckdbs_after_each_refresh(new_lake: NewLake) -> None:
+    lake = new_lake(SOURCES + VIEWS)
     data = Tpch(lake, customers=150)
     data.fill(orders=1500)
     lake.advance()

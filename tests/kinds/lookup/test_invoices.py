@@ -2,18 +2,14 @@
 
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.support.lake import Row, counted
-from tests.support.landed import START, Landed, day, folder_of
+from tests.support.landed import START, Landed, NewLanded, day, folder_of
 
 from sluice.engine.batch_report import BatchReport
 from sluice.operate.run import run
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -60,9 +56,9 @@ ANN_TEA, BOB_OIL, BOB_TEA = (1, TEA), (2, OIL), (2, TEA)
 
 
 @pytest.fixture
-def shop(tmp_path: Path, spark: "SparkSession") -> Landed:
+def shop(new_landed: NewLanded) -> Landed:
     """Two purchases of the first day, and one of nobody known."""
-    shop = Landed(tmp_path, DECLARED, spark)
+    shop = new_landed(DECLARED)
     shop.land("customers", a_json=CUSTOMERS)
     price(shop, tea=3)
     shop.land("tariffs", a_json=[since(0, 3)])

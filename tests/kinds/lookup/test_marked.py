@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
-from tests.kinds.lookup.test_plans import DECLARED, filled
+from tests.kinds.lookup.plans import DECLARED, filled
 from tests.support.games import seeds
 from tests.support.lake import Lake, counted, folded
 

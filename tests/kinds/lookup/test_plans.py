@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.support.lake import Lake, away, counted, folded
+from tests.kinds.lookup.plans import DECLARED, FACTS, filled
+from tests.support.lake import Lake, NewLake, away, counted, folded
 
 from sluice.declare.settings import SparkSettings
 from sluice.delta.log.actions import Log
@@ -26,37 +27,12 @@ from sluice.operate.upkeep import maintain as upkeep
 from sluice.operate.upkeep.invariants import faults
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-DECLARED = """
-sources:
-  sales: {path: "s/{interval_start:%Y}/", key: [id], schema: "id INT, product INT, buyer INT"}
-dimensions:
-  products: {path: p/, schema: "product INT, price DECIMAL(6,2)", key: [product]}
-  buyers: {path: b/, schema: "buyer INT, region STRING", key: [buyer]}
-views:
-  invoices:
-    kind: lookup
-    from: sales
-    join:
-      - {dimension: products, on: product = products.product}
-      - {dimension: buyers, on: abs(buyer) = buyers.buyer, type: left}
-    select: {price: products.price, region: buyers.region}
-    refresh: true
-"""
-FACTS = [{"id": i, "product": i % 40, "buyer": i % 7} for i in range(400)]
+    from pyspark.sql import DataFrame
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
-    return filled(Lake(tmp_path, DECLARED, spark))
-
-
-def filled(lake: Lake) -> Lake:
-    lake.put("sales", *FACTS)
-    lake.put("products", *({"product": i, "price": Decimal(i)} for i in range(39)))
-    lake.put("buyers", *({"buyer": i, "region": f"r{i}"} for i in range(5)))
-    return lake
+def lake(new_lake: NewLake) -> Lake:
+    return filled(new_lake(DECLARED))
 
 
 def query(lake: Lake) -> "DataFrame":
@@ -180,10 +156,8 @@ def test_the_facts_concerned_may_lie_in_files_far_apart(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("on", ["buyer", "abs(buyer)"], ids=["here", "by spark"])
-def test_a_correction_opens_no_file_that_has_nothing_of_it(
-    spark: "SparkSession", tmp_path: Path, on: str
-) -> None:
-    lake = filled(Lake(tmp_path, DECLARED.replace("abs(buyer)", on), spark))
+def test_a_correction_opens_no_file_that_has_nothing_of_it(new_lake: NewLake, on: str) -> None:
+    lake = filled(new_lake(DECLARED.replace("abs(buyer)", on)))
     lake.limit(read_here_bytes=-1)
     lake.put("sales", {"id": 5000, "product": 500, "buyer": 1})
     lake.put("products", {"product": 500, "price": Decimal(500)})
@@ -222,9 +196,9 @@ FOLLOWING = """
 
 @pytest.mark.usefixtures("real_spark")
 def test_where_no_row_stays_as_it_is_all_are_replaced_and_views_over_them_follow(
-    spark: "SparkSession", tmp_path: Path
+    new_lake: NewLake,
 ) -> None:
-    lake = filled(Lake(tmp_path, DECLARED + FOLLOWING, spark)).limit(read_here_bytes=-1)
+    lake = filled(new_lake(DECLARED + FOLLOWING)).limit(read_here_bytes=-1)
     settings = lake.project.spark.model_copy(update={"small_changelog": 50})
     lake.project = lake.project.model_copy(update={"spark": settings})
     lake.advance()

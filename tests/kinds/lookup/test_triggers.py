@@ -1,22 +1,16 @@
 """What joins a fact again: its own change, a refresh, a version that stands; no price alone."""
 
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.kinds.lookup.test_lookup import DECLARED, INVOICES, OF_HISTORY, REFRESHED, price_of_slot
-from tests.support.lake import Lake, Row, counted
+from tests.kinds.lookup.cases import DECLARED, INVOICES, OF_HISTORY, REFRESHED, price_of_slot
+from tests.support.lake import Lake, NewLake, Row, counted
 from tests.support.rows import NOON
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-
-def test_of_a_history_a_lookup_of_the_latest_takes_the_row_that_stands(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, DECLARED + OF_HISTORY, spark)
+def test_of_a_history_a_lookup_of_the_latest_takes_the_row_that_stands(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + OF_HISTORY)
     first, second, third = (
         price_of_slot({"product": "p", "price": Decimal(n), "slot": 5 - n}) for n in (3, 2, 1)
     )
@@ -43,9 +37,9 @@ def priced(lake: Lake, view: str) -> dict[int, Any]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, spark: "SparkSession") -> Lake:
+def shop(new_lake: NewLake) -> Lake:
     """Two facts, one with a product and one with none, and a price of 2."""
-    lake = Lake(tmp_path, DECLARED + INVOICES, spark)
+    lake = new_lake(DECLARED + INVOICES)
     lake.put("products", {"product": "p", "price": Decimal(2)})
     lake.put("accounts")
     lake.put("purchases", {"id": 1, "product": "p", "n": 3}, {"id": 2, "product": None, "n": 3})
@@ -101,10 +95,8 @@ def test_a_fact_without_a_match_stays_away_until_it_changes(shop: Lake) -> None:
     assert invoiced(shop) == [{"id": 1, "total": 8}, {"id": 5, "total": 7}]
 
 
-def test_no_fact_is_joined_before_its_dimensions_are_there(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, DECLARED + INVOICES, spark)
+def test_no_fact_is_joined_before_its_dimensions_are_there(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + INVOICES)
     lake.put("purchases", {"id": 1, "product": "p", "n": 3})
     lake.put("accounts")
     (report,) = lake.advance()
@@ -128,8 +120,8 @@ def test_a_dimension_never_goes_back(shop: Lake) -> None:
     assert invoiced(shop) == [{"id": 1, "total": 27}, {"id": 6, "total": 9}]
 
 
-def test_a_refresh_touches_only_the_facts_concerned(tmp_path: Path, spark: "SparkSession") -> None:
-    lake = Lake(tmp_path, DECLARED + INVOICES + REFRESHED, spark)
+def test_a_refresh_touches_only_the_facts_concerned(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + INVOICES + REFRESHED)
     lake.put("accounts")
     prices = [{"product": p, "price": Decimal(2)} for p in "pq"]
     lake.put("products", *prices)
@@ -143,7 +135,7 @@ def test_a_refresh_touches_only_the_facts_concerned(tmp_path: Path, spark: "Spar
     )
 
 
-def test_what_a_condition_leaves_out_is_not_computed(tmp_path: Path, spark: "SparkSession") -> None:
+def test_what_a_condition_leaves_out_is_not_computed(new_lake: NewLake) -> None:
     quotient = """
   shares:
     kind: lookup
@@ -152,7 +144,7 @@ def test_what_a_condition_leaves_out_is_not_computed(tmp_path: Path, spark: "Spa
     where: n <> 0
     select: {id: id, share: products.price / n}
 """
-    lake = Lake(tmp_path, DECLARED + quotient, spark)
+    lake = new_lake(DECLARED + quotient)
     purchase = {"id": 1, "product": "p", "account": 1, "n": 2, "at": None}
     lake.put("products", {"product": "p", "price": Decimal(4)})
     lake.put("purchases", purchase)

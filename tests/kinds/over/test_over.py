@@ -2,17 +2,13 @@
 
 from collections.abc import Callable
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pytest
 from hypothesis import strategies as st
-from tests.support.contract import Case, by_spark, hold, local
+from tests.support.contract import Case, by_spark, held
 from tests.support.lake import Row, State
 from tests.support.oracle import column, grouped, ordered, ranked
 from tests.support.rows import HOUR, NOON, groups, ids, numbers, row, times, words
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -254,14 +250,4 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", local(CASES), ids=str)
-def test_the_rows_equal_the_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
-    hold(case, spark)
-
-
-@pytest.mark.usefixtures("real_spark")
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_rows_equal_the_query_after_any_batches_by_either_engine(
-    case: Case, spark: "SparkSession"
-) -> None:
-    hold(case, spark)
+test_the_rows_equal_the_query_after_any_batches, test_by_either_engine = held(CASES)

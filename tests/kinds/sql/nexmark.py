@@ -5,8 +5,10 @@ auctions and bidders. People move, auctions are prolonged or withdrawn, and bids
 """
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 
+from tests.kinds.sql.shop import written
 from tests.support.lake import Lake, Row
 
 SCHEMAS = {
@@ -104,3 +106,12 @@ class Nexmark:
 
     def _time(self, number: int) -> datetime:
         return FIRST + timedelta(milliseconds=200 * number)
+
+
+QUERIES = written(Path(__file__).parent / "nexmark.sql")
+
+
+PROCESSING_TIME = {"q12"}
+
+
+KEPT = {name: sql for name, sql in QUERIES.items() if name not in PROCESSING_TIME}

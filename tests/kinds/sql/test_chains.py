@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from tests.kinds.join.tpch import SOURCES as TPCH
+from tests.kinds.sql.nexmark import KEPT
 from tests.kinds.sql.nexmark import SOURCES as NEXMARK
 from tests.kinds.sql.shop import view
-from tests.kinds.sql.test_nexmark import KEPT
-from tests.kinds.sql.test_tpch import QUERIES
+from tests.kinds.sql.tpch import QUERIES
 from tests.support.lake import HEAD
 
 from sluice.declare.project import load

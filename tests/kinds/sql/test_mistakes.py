@@ -29,6 +29,122 @@ REFUSED = {
     "SELECT FROM WHERE": "can't read the query",
     "SELECT id\nFROM orders\nWHERE (v > 1": "line 3: can't read the query: Expecting ) at column",
     "": "one SELECT is expected",
+    # What is not Spark SQL, or is not there.
+    "SELECT nothing FROM orders": "line 1: column 'nothing' is unknown",
+    "SELECT o.nothing FROM orders o": "line 1: unknown column 'nothing'; columns are: id, k, g",
+    "SELECT k FROM orders JOIN people ON id = pid": (
+        "line 1: column 'k' is unknown, or more than one table has it"
+    ),
+    "SELECT id, rand() AS r FROM orders": "the function 'rand' is not allowed",
+    "SELECT id, now() AS t FROM orders": "the time of running is not allowed",
+    "SELECT id, current_date AS t FROM orders": "the time of running is not allowed",
+    "WITH RECURSIVE q AS (SELECT id FROM orders) SELECT id FROM q": "WITH RECURSIVE",
+    "SELECT id FROM orders o, (VALUES (now())) AS n(a)": "the time of running is not allowed",
+    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k FROM people)": "2 value(s) with 1",
+    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT * FROM people)": "2 value(s) with 4",
+    "SELECT id FROM orders WHERE (k, v) IN (SELECT k, n, pid FROM people)": "2 value(s) with 3",
+    "SELECT id FROM orders WHERE k IN (SELECT k, n FROM people) OR v = 1": "1 value(s) with 2",
+    "SELECT id FROM orders o WHERE k IN (SELECT max(k), max(n) FROM people p WHERE p.k = o.k)": (
+        "1 value(s) with 2"
+    ),
+    "SELECT id FROM orders WHERE (k, v) IN ((1, 2), (3, 4, 5))": "different numbers of columns",
+    "SELECT id FROM orders WHERE (k, v) IN ((1, 2), 3)": "different numbers of columns",
+    "SELECT id FROM orders WHERE v > ALL (SELECT n FROM people)": "ALL (subquery) is not Spark SQL",
+    "SELECT k, listagg(g, ',') AS l FROM orders GROUP BY k": "add WITHIN GROUP (ORDER BY ...)",
+    "SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) AS p FROM orders GROUP BY k": (
+        "percentile_cont and mode sort ascending"
+    ),
+    "SELECT * FROM (PIVOT orders ON k IN (1, 2) USING sum(v) GROUP BY g) p": "PIVOT is written in",
+    "WITH RECURSIVE q AS (SELECT 1 AS n FROM orders UNION ALL SELECT n + 1 FROM q WHERE n < 3) "
+    "SELECT n FROM q": "WITH RECURSIVE",
+    "SELECT * FROM orders, range(k)": "range(...) takes one to three whole numbers",
+    "SELECT * FROM orders, range(2, 1)": "has no rows",
+    "SELECT * FROM orders, stack(1, 2)": "stack(...) in FROM",
+    "WITH orders AS (SELECT id FROM orders) SELECT id FROM orders": "'orders' of WITH",
+    # Joins, subqueries and clauses of a SELECT that can't be kept.
+    "SELECT o.id\nFROM orders o\nJOIN people p ON o.k <=> p.k": "line 3: `<=>` alone can't be",
+    "SELECT id, n\nFROM orders, people": "line 2: a join without an equality",
+    "SELECT o.id\nFROM orders o JOIN people p ON o.k < p.k": "line 2: a join without an equality",
+    "SELECT o.id\nFROM orders o\nJOIN (SELECT pid, w AS k FROM people) p USING (k)": (
+        "line 3: 'o.k' is INT and 'p.k' is STRING, which are not the same values"
+    ),
+    "SELECT o.id\nFROM orders o\nJOIN people p\nON o.k = p.w": (
+        "line 4: 'o.k' is INT and 'p.w' is STRING"
+    ),
+    "SELECT id FROM orders LIMIT 3": "LIMIT without ORDER BY takes arbitrary rows",
+    "SELECT id FROM orders ORDER BY id OFFSET 3": "OFFSET without LIMIT",
+    "SELECT id AS a, v AS a FROM orders": "two columns have the same name",
+    "SELECT id FROM orders TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
+    "SELECT explode(array(k)) AS a, explode(array(v)) AS b FROM orders": "two arrays are exploded",
+    "SELECT id FROM orders o WHERE v > (SELECT n FROM people p WHERE p.k = o.k)": "several rows",
+    "SELECT id FROM orders WHERE (id, k, v, g, at) NOT IN (SELECT id, k, v, g, at FROM orders)": (
+        "NOT IN of more than 4 columns: write NOT EXISTS"
+    ),
+    "SELECT id FROM orders o WHERE (k, v) NOT IN (SELECT k, n FROM people p WHERE p.w = o.g)": (
+        "a correlated NOT IN of several columns is not supported: write NOT EXISTS"
+    ),
+    "SELECT o.id, q.s FROM orders o, LATERAL "
+    "(SELECT sum(n) AS s FROM people p HAVING sum(n) > 1) q": ("a LATERAL aggregate with HAVING"),
+    "SELECT pid FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.k = p.k AND NOT EXISTS "
+    "(SELECT 1 FROM events e WHERE e.id = o.id AND e.eid = p.n))": (
+        "reads a table that is not in the query directly outside"
+    ),
+    "SELECT id, (SELECT n FROM people p WHERE p.k = o.k AND p.pid > 1) AS n FROM orders o": (
+        "a scalar subquery without an aggregate may give several rows"
+    ),
+    "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k GROUP BY w) AS n FROM orders o": (
+        "a scalar subquery with GROUP BY may give several rows"
+    ),
+    "SELECT id, (SELECT max(n) FROM people p WHERE p.n < o.v) AS n FROM orders o": (
+        "a scalar subquery needs an equality to the outer query"
+    ),
+    "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k AND p.n <=> o.v) AS n FROM orders o": (
+        "this condition on the outer query is not supported"
+    ),
+    "SELECT o.id FROM orders o ASOF LEFT JOIN people p ON o.k >= p.k": "ASOF LEFT JOIN",
+    "SELECT * FROM orders o JOIN orders p ON o.id = p.id": "two columns have the same name",
+    "SELECT o.id FROM orders o, people p FULL JOIN events e ON e.id = o.id WHERE o.k = p.k": (
+        "write JOIN in place of the comma"
+    ),
+    "SELECT o.id FROM orders o LEFT JOIN people p ON p.k = o.k AND EXISTS (SELECT 1 FROM events)": (
+        "a subquery in ON"
+    ),
+    "SELECT id, (SELECT max(n + o.v)\nFROM people p WHERE p.k = o.k) AS m FROM orders o": (
+        "line 1: o.v of the outer query in the value of a subquery"
+    ),
+    "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM people p\n"
+    "LEFT JOIN events e ON e.id = p.pid AND e.eid > o.v WHERE p.k = o.k)": (
+        "line 2: o.v of the outer query in ON of an outer join"
+    ),
+    # Groups, windows and constants that a query can't have.
+    "SELECT g, v FROM orders GROUP BY g": "orders.v is neither in GROUP BY nor in an aggregate",
+    "SELECT o.id FROM orders o JOIN (VALUES (1), (2, 3)) AS n(a) ON o.k = n.a": "each row of",
+    "SELECT k, any_value(g) AS l FROM orders GROUP BY k": "write min(x), or group by its columns",
+    "SELECT last_value(v) OVER (PARTITION BY g ORDER BY k) AS l FROM orders": "rows that tie",
+    "SELECT last(v) OVER (PARTITION BY g ORDER BY k) AS l FROM orders": "rows that tie",
+    "SELECT first_value(v) IGNORE NULLS OVER (ORDER BY k) AS l FROM orders": "rows that tie",
+    "SELECT first_value(v, true) OVER (ORDER BY k) AS l FROM orders": "rows that tie",
+    "SELECT id,\n  rank(v) OVER (ORDER BY id) AS l FROM orders": (
+        "line 2: 'RANK(v) OVER (ORDER BY id)': rank takes no argument"
+    ),
+    "SELECT id,\n  avg(x) OVER (ORDER BY eid) AS l FROM events": (
+        "line 2: AVG(x) of DOUBLE depends on the order of ties; write OVER (… ROWS UNBOUNDED"
+    ),
+    "SELECT k,\n  sum(g) AS l FROM orders GROUP BY k": "line 2: 'SUM(g)': sum takes a number",
+    "SELECT g, last(v, true) AS l FROM orders GROUP BY g": "last depends on the order of the rows",
+    "SELECT g, sum(v) IGNORE NULLS AS s FROM orders GROUP BY g": "sum has no IGNORE NULLS",
+    # What no equivalent query replaces.
+    "SELECT o.id, q.w FROM orders o, LATERAL "
+    "(SELECT w FROM people p WHERE p.k > o.k GROUP BY w) q": (
+        "may be correlated with the outer query by equalities only"
+    ),
+    "SELECT * FROM (SELECT k, v FROM orders) PIVOT (sum(v) FOR k IN (1, 2))": (
+        "'1' of PIVOT has no usable column name"
+    ),
+    "SELECT * FROM people UNPIVOT (a FOR b IN (k, n))": "UNPIVOT",
+    "SELECT id FROM orders o WHERE EXISTS (SELECT k FROM people p WHERE p.k > o.k GROUP BY k)": (
+        "may be correlated with the outer query by equalities only"
+    ),
 }
 
 

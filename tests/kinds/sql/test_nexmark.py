@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kinds.sql.nexmark import SOURCES, Nexmark
-from tests.kinds.sql.shop import advance_by_spark, view, written, wrong
+from tests.kinds.sql.nexmark import KEPT, QUERIES, SOURCES, Nexmark
+from tests.kinds.sql.shop import advance_by_spark, view, wrong
 from tests.support.lake import HEAD, Lake
 
 from sluice.declare.project import load
@@ -13,10 +13,6 @@ from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-QUERIES = written(Path(__file__).parent / "nexmark.sql")
-PROCESSING_TIME = {"q12"}
-KEPT = {name: sql for name, sql in QUERIES.items() if name not in PROCESSING_TIME}
 
 
 @pytest.mark.usefixtures("real_spark")

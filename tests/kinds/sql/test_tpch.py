@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.kinds.join.tpch import SOURCES, Tpch
-from tests.kinds.sql.shop import advance_by_spark, view, written, wrong
+from tests.kinds.sql.shop import advance_by_spark, view, wrong
+from tests.kinds.sql.tpch import QUERIES
 from tests.support.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")
-
-QUERIES = written(Path(__file__).parent / "tpch.sql")
 
 
 def test_tpchs_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> None:

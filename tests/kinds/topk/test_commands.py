@@ -3,7 +3,7 @@
 import pytest
 from deltalake import DeltaTable
 from tests.cli.reading import asking, rows
-from tests.kinds.topk.test_reader import LEADERS, ranked
+from tests.kinds.topk.tables import LEADERS, ranked
 from tests.read.tables import position, project_at, write_table
 
 

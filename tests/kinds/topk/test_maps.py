@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from deltalake import DeltaTable
-from tests.kinds.topk.test_reader import ranked
+from tests.kinds.topk.tables import ranked
 from tests.read.tables import project_at, write_table
 
 from sluice.read.changelog import Changelog

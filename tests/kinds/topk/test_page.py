@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
-from tests.kinds.topk.test_reader import LEADERS, ranked
+from tests.kinds.topk.tables import LEADERS, ranked
 from tests.read.tables import project_at, write_table
 
 from sluice.kinds.topk.page import SHOWN, chapters

@@ -1,64 +1,45 @@
-# ruff: noqa: E501 - messages stand here as they are printed
+# ruff: noqa: E501 - a mistake stands in one line
 """What people get wrong in unions and selects, and the line that each gets."""
 
-from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import AnalysisException
+from tests.support.declaring import Mistakes, OfViews
+from tests.support.wording import Wording, each
 
-from sluice.declare.table import Table
 from sluice.language.typed.coercion import widened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Mistakes = Callable[..., list[str]]
-OfViews = Callable[[str], Table]
 
-
-@pytest.mark.parametrize(
-    ("parts", "messages"),
-    [
-        (
-            "[sales, clicks]",
-            [
-                "from: clicks lacks id, price, tags; clicks has where_from, which sales lacks: `select` the common columns"
-            ],
-        ),
-        (
-            "[{table: sales, select: {i: at}}, {table: clicks, select: {i: item}}]",
-            ["from: i is STRING here and TIMESTAMP in sales: cast one"],
-        ),
-        ("[sales]", ["a union has at least two inputs; for one, declare a select"]),
-        (
-            "[{table: sales, select: {i: id}}, {table: clicks, select: {i: item}}]",
-            ["from: i is STRING here and INT in sales: cast one"],
-        ),
-        (
-            "[{table: sales, select: {i: item}}, {table: clicks, select: {i: item}}], tag: i",
-            ["tag: the inputs have a column 'i' already; use another name"],
-        ),
-        (
-            "[{table: sales, where: id, select: {i: item}}, {table: clicks, select: {i: item}}]",
-            ["from[0].where: 'id' is INT; a condition is true or false"],
-        ),
-        (
-            "[sales, {table: sales, where: id > 1}], tag: t",
-            [
-                "two inputs are named 'sales' in the tag; give one another name: `{table: sales, as: another_name}`"
-            ],
-        ),
-        (
-            "[sales, sales], retention: 7 days",
-            ["`retention` needs a window; a union keeps its inputs' rows"],
-        ),
-    ],
+@each(
+    "parts, told",
+    ("[sales, clicks]", ".from: clicks … id, price, tags … where_from … sales … select"),
+    (
+        "[{table: sales, select: {i: at}}, {table: clicks, select: {i: item}}]",
+        ".from: i … STRING … TIMESTAMP … sales",
+    ),
+    ("[sales]", ": … select"),
+    (
+        "[{table: sales, select: {i: id}}, {table: clicks, select: {i: item}}]",
+        ".from: i … STRING … INT … sales",
+    ),
+    (
+        "[{table: sales, select: {i: item}}, {table: clicks, select: {i: item}}], tag: i",
+        ".tag: … 'i'",
+    ),
+    (
+        "[{table: sales, where: id, select: {i: item}}, {table: clicks, select: {i: item}}]",
+        ".from[0].where: … 'id' … INT",
+    ),
+    ("[sales, {table: sales, where: id > 1}], tag: t", ": … 'sales' … as: another_name"),
+    ("[sales, sales], retention: 7 days", ": … retention"),
 )
-def test_a_union(mistakes: Mistakes, parts: str, messages: list[str]) -> None:
-    found = mistakes(f"v: {{kind: union, from: {parts}}}")
-    assert [line.removeprefix("11: views.v").lstrip(".: ") for line in found] == messages
+def test_a_union(mistakes: Mistakes, wording: Wording, parts: str, told: str) -> None:
+    wording(mistakes(f"v: {{kind: union, from: {parts}}}"), f"11: views.v{told}")
 
 
 def test_types_widen_to_a_common_one(table: OfViews) -> None:

@@ -2,16 +2,11 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import strategies as st
-from tests.support.contract import Case, Query, hold, local
+from tests.support.contract import Case, Query, held
 from tests.support.lake import Row, State
 from tests.support.rows import NOON, groups, ids, money, numbers, row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -126,14 +121,4 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", local(CASES), ids=str)
-def test_the_rows_equal_the_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
-    hold(case, spark)
-
-
-@pytest.mark.usefixtures("real_spark")
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_rows_equal_the_query_after_any_batches_by_either_engine(
-    case: Case, spark: "SparkSession"
-) -> None:
-    hold(case, spark)
+test_the_rows_equal_the_query_after_any_batches, test_by_either_engine = held(CASES)

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cli.reading import asking, rows
-from tests.kinds.window_store.test_reader import visits
+from tests.kinds.window_store.tables import visits
 from tests.read.tables import day, position, project_at, write_table
 
 

@@ -1,20 +1,15 @@
 """Slices by size: few rows lie in few slices, and no slice grows without end."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
-from tests.support.lake import Lake, Row, counted, folded
+from tests.support.lake import Lake, NewLake, Row, counted, folded
 
 from sluice.delta.writing.filing import slices_of
 from sluice.kinds.window_store.cuts import Cuts, in_time
 from sluice.operate.upkeep.maintain import maintain
 from sluice.read.lake import Lake as Reads
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NEW_YEAR = datetime(2013, 1, 1, 12, tzinfo=UTC)
 DECLARED = """
@@ -30,8 +25,8 @@ DAYS = 195
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
-    return Lake(tmp_path, DECLARED, spark)
+def lake(new_lake: NewLake) -> Lake:
+    return new_lake(DECLARED)
 
 
 def flights(day: int, count: int) -> list[Row]:

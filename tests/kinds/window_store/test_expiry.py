@@ -1,50 +1,22 @@
 """Expired rows leave a store in the batch that moves its horizon, for every reader of the table."""
 
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import polars as pl
 import pytest
 from deltalake import DeltaTable
-from tests.support.lake import Lake, Row, counted, folded, repeated
+from tests.kinds.window_store.traces import DECLARED, LENGTHS, check, trace
+from tests.support.lake import Lake, NewLake
 
 from sluice.read.lake import Lake as Reads
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-NOON = datetime(2024, 1, 10, 12, tzinfo=UTC)
-DECLARED = """
-sources:
-  traces:
-    path: "traces/{interval_start:%Y-%m-%d}/"
-    key: [id]
-    time: at
-    schema: "id INT, service STRING, at TIMESTAMP, duration INT"
-views:
-  recent: {kind: window_store, from: traces, key: [service], time: at, duplicates: true,
-    retention: 7 days}
-  lengths: {kind: cogroup, key: [service],
-    streams: {traces: {from: recent, aggregates: {traces: count(*)}}}}
-"""
-
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
-    return Lake(tmp_path, DECLARED, spark)
-
-
-def trace(number: int, days: float = 0) -> Row:
-    at = NOON + timedelta(days=days)
-    return {"id": number, "service": "web", "at": at, "duration": number * 10}
+def lake(new_lake: NewLake) -> Lake:
+    return new_lake(DECLARED + LENGTHS)
 
 
 def ids(lake: Lake) -> list[int]:
     """What every reader sees, and the view over it counts."""
-    assert all(verdict.is_equal for verdict in lake.verdicts())
-    assert folded(lake.feed("recent")) == counted(lake.stored("recent"))
-    assert not repeated(lake.feed("recent"))
+    check(lake)
     found = sorted(row["id"] for row in lake.rows("recent"))
     reads = Reads(lake.project)
     assert sorted(row["id"] for row in reads.window("recent").all()) == found

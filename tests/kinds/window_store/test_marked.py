@@ -1,14 +1,16 @@
 """A large window store marks rows, corrected or expired; its slices are sealed all the same."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
+from tests.kinds.window_store import traces
+from tests.kinds.window_store.traces import DECLARED, NOON
 from tests.support.games import seeds
-from tests.support.lake import Lake, Row, counted, folded, repeated
+from tests.support.lake import Lake, NewLake, Row, counted, folded
 
 from sluice.delta.log.position import head
 from sluice.delta.log.vectors import has_vectors
@@ -18,18 +20,6 @@ from sluice.operate.upkeep.maintain import maintain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NOON = datetime(2024, 1, 10, 12, tzinfo=UTC)
-DECLARED = """
-sources:
-  traces:
-    path: "traces/{interval_start:%Y-%m-%d}/"
-    key: [id]
-    time: at
-    schema: "id INT, service STRING, at TIMESTAMP, duration INT"
-views:
-  recent: {kind: window_store, from: traces, key: [service], time: at, duplicates: true,
-    retention: 7 days}
-"""
 LARGE = {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000, "small_files": 3}
 IDS = 60
 
@@ -44,16 +34,12 @@ def upkeep(lake: Lake) -> list[str]:
 
 
 def check(lake: Lake) -> None:
-    assert all(verdict.is_equal for verdict in lake.verdicts())
-    assert folded(lake.feed("recent")) == counted(lake.stored("recent"))
-    assert not repeated(lake.feed("recent"))
+    traces.check(lake)
     assert not any(faults(lake.project, lake.table("recent")).values())
 
 
-def test_slices_with_marked_rows_are_filed_again_and_their_rows_expire(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Lake(tmp_path, DECLARED, spark).limit(**LARGE)
+def test_slices_with_marked_rows_are_filed_again_and_their_rows_expire(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED).limit(**LARGE)
     lake.put("traces", *(trace(n, n // 10, 1) for n in range(IDS)))
     lake.advance()
     lake.put("traces", *(trace(n, n // 10, 2) for n in range(5, IDS, 10)), gone=[{"id": 14}])

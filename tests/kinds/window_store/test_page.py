@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.kinds.window_store.test_reader import visits
+from tests.kinds.window_store.tables import visits
 from tests.read.tables import day, position, project_at, write_table
 
 from sluice.kinds.window_store.page import NEWEST, chapters

@@ -4,7 +4,7 @@ from time import process_time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.language.test_expressions import COLUMNS
+from tests.language.examples import COLUMNS
 
 from sluice.language.expression import Expression
 from sluice.language.syntax import CLOCK

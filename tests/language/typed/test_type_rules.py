@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlglot import exp
-from tests.language.test_expressions import COLUMNS, EXAMPLES
+from tests.language.examples import COLUMNS, EXAMPLES
 
 from sluice.language import syntax
 from sluice.language.expression import Aggregate, Expression

@@ -3,20 +3,17 @@
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.support.lake import Lake, Row, counted, folded
-from tests.support.landed import ALLOWED, Landed, day, folder_of
+from tests.support.lake import Lake, NewLake, Row, counted, folded
+from tests.support.landed import ALLOWED, Landed, NewLanded, day, folder_of
 
 from sluice.engine.advance import Run
 from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, LostRace, UsageError
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.sources import rebuild as again
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 TOTALS = """
@@ -45,9 +42,9 @@ SECOND = [{"id": 1, "v": 3, "s": 1, "w": 8}]
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
+def lake(new_landed: NewLanded) -> Landed:
     """Two days of a keyed source, and a view over a view over it."""
-    return delivered(Landed(tmp_path, events() + TOTALS, spark))
+    return delivered(new_landed(events() + TOTALS))
 
 
 def delivered(lake: Landed) -> Landed:
@@ -95,10 +92,8 @@ def test_only_a_source_is_read_again_as_its_files_landed(lake: Landed) -> None:
     assert lake.rows("best")[0]["total"] == 6
 
 
-def test_a_rebuild_before_its_inputs_says_what_to_run_first(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Landed(tmp_path, events() + TOTALS, spark)
+def test_a_rebuild_before_its_inputs_says_what_to_run_first(new_landed: NewLanded) -> None:
+    lake = new_landed(events() + TOTALS)
     with pytest.raises(UsageError, match="best__state waits for") as refused:
         lake.rebuild("best")
     assert "sluice run" in refused.value.hint
@@ -239,10 +234,8 @@ def test_what_the_new_definition_rejects_is_in_quarantine(lake: Landed) -> None:
     follow(lake)
 
 
-def test_a_dimension_with_a_new_column_changes_where_it_has_a_value(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Landed(tmp_path, things(), spark)
+def test_a_dimension_with_a_new_column_changes_where_it_has_a_value(new_landed: NewLanded) -> None:
+    lake = new_landed(things())
     lake.land("things", a_json=[{"id": 1, "v": 1, "w": "x"}, {"id": 2, "v": 2}])
     lake.load()
     lake.declare(HEAD + things("id INT, v INT, w STRING"))
@@ -257,10 +250,8 @@ def test_a_dimension_with_a_new_column_changes_where_it_has_a_value(
     assert lake.load().outcome == "unchanged"
 
 
-def test_a_history_is_taken_over_into_the_new_columns(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Landed(tmp_path, things(extra="history: true"), spark)
+def test_a_history_is_taken_over_into_the_new_columns(new_landed: NewLanded) -> None:
+    lake = new_landed(things(extra="history: true"))
     for v in (1, 2):
         lake.land("things", a_json=[{"id": 1, "v": v, "w": 5}])
         lake.load()
@@ -271,8 +262,8 @@ def test_a_history_is_taken_over_into_the_new_columns(
     assert {r["v"]: r["w"] for r in lake.rows("things")} == {1: None, 2: 5}
 
 
-def test_closed_versions_are_not_thrown_away(tmp_path: Path, spark: "SparkSession") -> None:
-    lake = Landed(tmp_path, things(extra="history: true"), spark)
+def test_closed_versions_are_not_thrown_away(new_landed: NewLanded) -> None:
+    lake = new_landed(things(extra="history: true"))
     lake.land("things", a_json=[{"id": 1, "v": 1}])
     lake.load()
     lake.land("things", a_json=[{"id": 1, "v": 2}])
@@ -286,16 +277,14 @@ def test_closed_versions_are_not_thrown_away(tmp_path: Path, spark: "SparkSessio
 
 
 def test_a_rebuild_that_ended_before_the_views_over_its_table_is_gone_on_with(
-    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     views = """
 views:
   totals: {{kind: cogroup, key: [id], streams: {{e: {{from: events, aggregates: {{{}}}}}}}}}
   sums: {{kind: cogroup, key: [id], streams: {{t: {{from: totals, aggregates: {{n: count(*)}}}}}}}}
 """
-    lake = delivered(
-        Landed(tmp_path, events() + views.format("total: sum(v), most: max(v)"), spark)
-    )
+    lake = delivered(new_landed(events() + views.format("total: sum(v), most: max(v)")))
     lake.advance()
     lake.declare(HEAD + events() + views.format("total: sum(v)"))
     with monkeypatch.context() as killed:
@@ -308,10 +297,8 @@ views:
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
-def test_a_dimension_without_files_is_not_rebuilt_from_nothing(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    lake = Landed(tmp_path, things(), spark)
+def test_a_dimension_without_files_is_not_rebuilt_from_nothing(new_landed: NewLanded) -> None:
+    lake = new_landed(things())
     lake.land("things", a_json=[{"id": 1, "v": 1}])
     lake.load()
     lake.land("things")
@@ -336,9 +323,9 @@ views:
 
 
 @pytest.fixture
-def priced(tmp_path: Path, spark: "SparkSession") -> Lake:
+def priced(new_lake: NewLake) -> Lake:
     """A fact that was joined at a price of 6, and then changed along with the price."""
-    lake = Lake(tmp_path, PRICED, spark)
+    lake = new_lake(PRICED)
     lake.put("products", {"product": "p", "price": 6})
     lake.put("sales", {"id": 1, "product": "p", "n": 1}, {"id": 2, "product": "q", "n": 1})
     lake.advance()

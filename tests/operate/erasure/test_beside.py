@@ -46,8 +46,7 @@ def project(tmp_path: Path) -> Here:
     for day in (1, 2, 3):
         seen = [{"id": i, "shop": shop, "at": f"day {day}"} for i in PEOPLE for shop in (1, 2)]
         made.land("visits", day, seen)
-    ran = made.sluice("run", "trips")
-    assert ran.code == 0, ran.err
+    made.complete("run", "trips")
     return made
 
 
@@ -58,14 +57,14 @@ def test_a_table_is_not_kept_for_a_week_in_the_middle_of_a_forget(project: Here)
     assert (refused.code, "a `sluice forget` of it has not ended" in refused.err) == (2, True)
     assert (project.folder / "lake/trips/visits").is_dir()
     forgotten(project, *asked)
-    assert project.sluice("drop", "visits").code == 0
+    project.complete("drop", "visits")
     assert not [place for place in places(project, "471004711") if "visits" in place]
 
 
 def test_with_now_it_leaves_nothing_of_the_subjects(project: Here) -> None:
     asked = ("visits", "--where", "id = 471004711")
     assert project.killed("noted:visits", "forget", *asked) == -9
-    assert project.sluice("drop", "visits", "--now").code == 0
+    project.complete("drop", "visits", "--now")
     assert not [place for place in places(project, "471004711") if "visits" in place]
     left = {path.name for path in (project.folder / "lake/trips").glob("visits*")}
     assert left == {"visits__forgotten"}
@@ -83,7 +82,7 @@ def test_a_delivery_between_its_pieces_is_kept_and_they_go_on(
         if any(s.gone for s in slices) and len(races) < 4:
             project.land("visits", 2, [{"id": 99, "shop": len(races), "at": "day 2"}])
             day = ("--start", "2024-01-02", "--end", "2024-01-03")
-            assert project.sluice("ingest", "visits", *day).code == 0
+            project.complete("ingest", "visits", *day)
             races.append(filing.before.version)
         return unmark(filing, slices)
 
@@ -105,7 +104,7 @@ def test_a_delivery_while_rows_are_counted_keeps_its_note_and_counts(
     project.declare(pipeline)
     for day in (1, 3):
         bounds = ("--start", f"2024-01-0{day}", "--end", f"2024-01-0{day + 1}")
-        assert project.sluice("ingest", "visits", *bounds).code == 0
+        project.complete("ingest", "visits", *bounds)
     loaded = load(project.folder / "config")
     visits, counted = loaded.graph.table("visits"), list[str]()
 
@@ -114,7 +113,7 @@ def test_a_delivery_while_rows_are_counted_keeps_its_note_and_counts(
         if not counted:
             project.land("visits", 2, [{"id": 99, "shop": 1, "at": "day 2"}])
             day = ("--start", "2024-01-02", "--end", "2024-01-03")
-            assert project.sluice("ingest", "visits", *day).code == 0
+            project.complete("ingest", "visits", *day)
         counted.append(uri)
         return found
 
@@ -134,14 +133,14 @@ def test_a_name_whose_forgotten_subjects_are_left_is_given_to_no_other_source(
     project: Here,
 ) -> None:
     forgotten(project, "visits", "--where", "id = 471004711")
-    assert project.sluice("drop", "visits", "--now").code == 0
+    project.complete("drop", "visits", "--now")
     project.declare(as_calls())
-    assert project.sluice("run", "trips").code == 0
+    project.complete("run", "trips")
     project.declare(SHOP)
     refused = project.sluice("rename", "calls", "visits")
     assert (refused.code, "(trips.visits__forgotten)" in refused.err) == (2, True), refused.err
     shutil.rmtree(project.folder / "lake/trips/visits__forgotten")
-    assert project.sluice("rename", "calls", "visits").code == 0
+    project.complete("rename", "calls", "visits")
     assert project.sluice("doctor").out.startswith("nothing is wrong")
 
 
@@ -150,11 +149,10 @@ def test_a_rename_that_was_killed_moves_forgotten_subjects_once(project: Here, b
     forgotten(project, "visits", "--where", "id = 471004711")
     project.declare(as_calls())
     assert project.killed(f"renaming:{before}", "rename", "visits", "calls") == -9
-    done = project.sluice("rename", "visits", "calls")
-    assert done.code == 0, done.err
+    project.complete("rename", "visits", "calls")
     moved = {path.name for path in (project.folder / "lake/trips").glob("calls*")}
     assert moved == {"calls", *(f"calls__{n}" for n in ("deliveries", "forgotten", "intervals"))}
     assert not list((project.folder / "lake/trips").glob("visits*"))
-    assert project.sluice("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02").code == 0
+    project.complete("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02")
     ids = {row["id"] for row in project.sluice("read", "calls", "--json").records}
     assert ids == PEOPLE.keys() - {471004711}

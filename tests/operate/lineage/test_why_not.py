@@ -1,12 +1,10 @@
 """An absent row is explained by what plain Python finds: a condition, a rank, a source's reason."""
 
-import random
 from typing import Any
 
 import pytest
-from tests.cli.test_preview import PIPELINE
-from tests.cli.trips import Here
-from tests.operate.lineage.test_lineage import MORE, Repeating, Truth, stored
+from tests.cli.previewed import PIPELINE
+from tests.operate.lineage.truth import MORE, Repeating, Truth, stored
 
 import sluice
 from sluice.operate.lineage.reasons import AbsenceReason
@@ -29,14 +27,7 @@ Found = set[tuple[str, str]]
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Repeating:
     """Several runs of random deliveries, through a table of every kind."""
-    project = Here(tmp_path_factory.mktemp("absent"))
-    project.declare(PIPELINE + MORE + VIEWS)
-    world = Repeating(project, random.Random(11))
-    for _ in range(4):
-        world.land()
-        ran = project.sluice("run", "trips", "--changed", "--json")
-        assert ran.code == 0, ran.err
-    return world
+    return Repeating.of_runs(4, tmp_path_factory.mktemp("absent"), 11, PIPELINE + MORE + VIEWS)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +186,7 @@ def test_a_rank_behind_the_last_one_and_a_row_that_is_there(world: Repeating, la
 def test_a_view_behind_its_source_is_named(world: Repeating) -> None:
     world.project.land("flights", 4, [*world.flights[4], {**world.flights[4][0], "flight": 900}])
     interval = ("--start", "2024-01-04", "--end", "2024-01-05")
-    assert world.project.sluice("ingest", "flights", *interval).code == 0
+    world.project.complete("ingest", "flights", *interval)
     lake = sluice.open(world.project.folder / "config")
     if lake.table("flights").get(900):
         ended = world.project.sluice("why-not", "named", "900", "--json")
@@ -205,8 +196,7 @@ def test_a_view_behind_its_source_is_named(world: Repeating) -> None:
 
 def test_people_and_programs_see_the_reason(world: Repeating, lake: Lake, truth: Truth) -> None:
     flight = next(f for f, row in truth.flights.items() if row["delay"] <= 5)
-    shown = world.project.sluice("why-not", "pairs", str(flight))
-    assert shown.code == 0, shown.err
+    shown = world.project.complete("why-not", "pairs", str(flight))
     assert "trips.late: filtered, where: delay > 5" in shown.out
     record = world.project.sluice("why-not", "late", str(flight), "--json").records[0]
     (reason,) = record["reasons"]

@@ -3,14 +3,14 @@
 import json
 import os
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
-from tests.support.lake import Lake, Row, counted, folded, repeated
+from tests.kinds.window_store.traces import DECLARED, LENGTHS, NOON, check, trace
+from tests.support.lake import Lake, NewLake, Row, counted
 
 from sluice.delta.log.position import CREATE, Position
 from sluice.delta.reading.spark_reads import create
@@ -23,33 +23,10 @@ from sluice.operate.upkeep.guard import oldest_named
 from sluice.operate.upkeep.maintain import Upkeep, maintain
 from sluice.read.lake import Lake as Reads
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-NOON = datetime(2024, 1, 10, 12, tzinfo=UTC)
-DECLARED = """
-sources:
-  traces:
-    path: "traces/{interval_start:%Y-%m-%d}/"
-    key: [id]
-    time: at
-    schema: "id INT, service STRING, at TIMESTAMP, duration INT"
-views:
-  recent: {kind: window_store, from: traces, key: [service], time: at, duplicates: true,
-    retention: 7 days}
-  lengths: {kind: cogroup, key: [service],
-    streams: {traces: {from: recent, aggregates: {longest: max(duration)}}}}
-"""
-
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
-    return Lake(tmp_path, DECLARED, spark)
-
-
-def trace(number: int, days: float = 0, service: str = "web") -> Row:
-    at = NOON + timedelta(days=days)
-    return {"id": number, "service": service, "at": at, "duration": number * 10}
+def lake(new_lake: NewLake) -> Lake:
+    return new_lake(DECLARED + LENGTHS)
 
 
 def upkeep(lake: Lake, *names: str) -> list[Upkeep]:
@@ -58,13 +35,6 @@ def upkeep(lake: Lake, *names: str) -> list[Upkeep]:
 
 def ids(lake: Lake) -> list[int]:
     return sorted(row["id"] for row in lake.rows("recent"))
-
-
-def check(lake: Lake) -> None:
-    """The views are their queries, and the feed amounts to the store."""
-    assert all(verdict.is_equal for verdict in lake.verdicts())
-    assert folded(lake.feed("recent")) == counted(lake.stored("recent"))
-    assert not repeated(lake.feed("recent"))
 
 
 def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
@@ -162,14 +132,12 @@ def test_a_table_whose_build_was_cut_is_left_alone_until_it_is_filled(lake: Lake
     assert not lake.head("recent").is_filled
 
 
-def test_the_trace_store_answers_by_id_and_by_time_from_one_table(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_the_trace_store_answers_by_id_and_by_time_from_one_table(new_lake: NewLake) -> None:
     """The proposal keeps two key-value stores for this: traces by id, and ids by time."""
     declared = DECLARED.partition("views:")[0] + (
         "views:\n  by_id: {kind: window_store, from: traces, key: [id], time: at}\n"
     )
-    lake = Lake(tmp_path, declared, spark)
+    lake = new_lake(declared)
     lake.put("traces", *(trace(n, n % 4, "web" if n % 3 else "db") for n in range(40)))
     lake.advance()
     store = Reads(lake.project).window("by_id")

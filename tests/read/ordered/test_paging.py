@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kinds.window_store.test_reader import (
+from tests.kinds.window_store.tables import (
     month,
     newest_first_layout,
     rows_of_commits,

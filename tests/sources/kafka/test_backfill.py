@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.sources.kafka.called import called
 from tests.sources.kafka.conftest import Topical
-from tests.sources.kafka.test_commands import called
 from tests.support.landed import RUN
 
 from sluice.airflow.commands import PipelineRun, job

@@ -5,13 +5,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from click.testing import CliRunner
+from tests.sources.kafka.called import called
 from tests.sources.kafka.conftest import CONNECTION, Topical
 from tests.support.landed import RUN
 
 from sluice.airflow.page.contents import tables
 from sluice.cli.jobs.ingest import deliver
-from sluice.cli.main import main
 from sluice.errors import ExitCode
 from sluice.operate.explain import explain
 from sluice.read.pending import Unread
@@ -19,12 +18,6 @@ from sluice.read.status import status
 from sluice.sources.kafka import lag
 
 Made = Callable[..., Topical]
-
-
-def called(lake: Topical, *arguments: str) -> tuple[int, str]:
-    config = ("--config", str(lake.folder / "config"))
-    done = CliRunner().invoke(main, [*arguments, *config])
-    return done.exit_code, done.output
 
 
 def test_run_status_and_doctor_follow_a_topic(topical: Made) -> None:

@@ -11,7 +11,7 @@ from secrets import token_urlsafe
 
 import pytest
 from tests.cli.trips import Here
-from tests.security.test_canary import spellings
+from tests.security.spellings import spellings
 from tests.sources.kafka.conftest import CONNECTION
 from tests.support.certificates import Authority
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.kinds.cogroup.aggregates.faults import SALES, VIEW
 from tests.support.lake import Lake
 
 from sluice.errors import ConfigError, QualityStop
@@ -13,17 +14,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
-SALES = """
-sources:
-  sales:
-    path: "s/{interval_start:%Y-%m-%d}/"
-    key: [id]
-    schema: "id INT, g STRING, f FLOAT, d DOUBLE, l BIGINT, m DECIMAL(38,0), w STRING, at TIMESTAMP"
-views:
-"""
-VIEW = (
-    "  {}: {{kind: cogroup, key: [g], streams: {{s: {{from: sales, aggregates: {{x: '{}'}}}}}}}}\n"
-)
 OWN = "tests.support.aggregators"
 OVERFLOWS = {
     "float": ("sum(f)", "cannot be represented as Decimal(38, 18)"),

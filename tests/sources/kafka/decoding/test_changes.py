@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from fastavro import parse_schema, schemaless_writer
 from pyspark.sql.types import DateType, DecimalType, LongType, StringType, TimestampType
-from tests.sources.kafka.decoding.test_columns import CONNECTION, check
+from tests.sources.kafka.decoding.checks import CONNECTION, check
 from tests.support.registry import registry
 
 from sluice.declare.project import load

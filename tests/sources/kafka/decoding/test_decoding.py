@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType
+from tests.sources.kafka.decoding.odd import ODD
 
 from sluice.sources.kafka.client.message import Message, in_columns
 from sluice.sources.kafka.decoding.columns import DecodedColumn
@@ -15,26 +16,6 @@ from sluice.sources.kafka.formats.json.messages import of_json
 from sluice.sources.kafka.formats.records import FormatReader, Record, Unusable, written
 
 TEXT = StringType()
-ODD = (
-    *('{"a":1.10}', '{"a":1e5}', '{"a":-0.0}', '{"a":-0}', '{"a":[-0, 0]}', '{"a":1E400}', "-0"),
-    *('{"a":123456789012345678901234567890}', '{"a":18446744073709551616}', '{"a":NaN}', "{}", ""),
-    *('{"a":-Infinity}', '{"a":"x\x01y"}', '{"a":01}', '{"a":1.}', '{"a":1,}', "[1}", '{"a":1}x'),
-    *(
-        '{"a":"\\ud800"}',
-        '{"\\ud800":1}',
-        '{"a":"\\ud83d\\ude00"}',
-        '\ufeff{"a":1}',
-        '{"a" :"\\/"}',
-    ),
-    *('{"a":1,"a":2}', '{"a":1,"a" : 2}', '{"a":1,"a"\n:2}', '{"n":{"a":1,"a":1}}', "{1:2}"),
-    *(
-        '{"a":1,"a":2,"b":"\\u0022\\u003a"}',
-        '{"a":1,"a":2,"b":"\\u003A"}',
-        '{"b":"\\":","c":"at:"}',
-    ),
-    *('{"a":{"b":[{"c":null},true,false,"x:y"]}}', ' {"a":1}\n ', '{"a":tru}', '{"a":"\\u0000"}'),
-    *("[" * 100_000, '{"a":' + "1" * 5000 + "}", '{"a":1.' + "1" * 5000 + "}", '"x"', "null", "12"),
-)
 
 
 def meaning(read: Callable[[bytes], Any], data: bytes) -> str:
