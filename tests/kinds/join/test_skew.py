@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.kinds.join.test_join import DECLARED
+from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake
 
 if TYPE_CHECKING:
@@ -44,4 +45,4 @@ def test_a_value_with_thousands_of_matches_is_joined_whole(
     assert [report.inserted for report in lake.advance()] == [3_000]
     lake.put("people", {"pid": 2, "k": 7}, gone=[{"pid": 1}])
     assert [(r.inserted, r.deleted) for r in lake.advance()] == [(3_000, 3_000)]
-    assert [verdict.is_equal for verdict in lake.verdicts()] == [True]
+    assert wrong(lake) == {}
