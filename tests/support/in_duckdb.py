@@ -1,8 +1,8 @@
 """Views as DuckDB computes them, from their declaration and the rows of their sources alone.
 
-One query per kind, in Spark's words, which sqlglot puts into DuckDB's. Left out: lookups that keep
-the dimensions of their batch, hopping windows, sketches, and orders that a hidden key decides;
-the kinds' own contracts compare these with Python.
+One query for each kind that its callers use, in Spark's words, which sqlglot puts into DuckDB's.
+Left out: lookups that keep the dimensions of their batch, hopping windows, sketches, and orders
+that a hidden key decides; the kinds' own contracts compare these with Python.
 """
 
 import re
@@ -89,17 +89,6 @@ class _Answers:
         """The columns of its key, the last of any order."""
         return [c for c in self.lake.table(table).key if c in self._columns(table)]
 
-    def _sql(self, spec: Spec) -> str:
-        return str(spec["sql"])
-
-    def _select(self, spec: Spec) -> str:
-        distinct = "DISTINCT " if spec.get("distinct") else ""
-        return f"SELECT {distinct}{_shown(spec)} FROM {spec['from']}{_where(spec)}"
-
-    def _union(self, spec: Spec) -> str:
-        sides = [one if isinstance(one, str) else one["table"] for one in spec["from"]]
-        return " UNION ALL ".join(f"SELECT {self._visible(side)} FROM {side}" for side in sides)
-
     def _join(self, spec: Spec) -> str:
         named = []
         for side in ("left", "right"):
@@ -130,12 +119,6 @@ class _Answers:
             if not column.table:
                 column.set("table", sqlglot.exp.to_identifier(facts))
         return tree.sql(dialect="spark")
-
-    def _over(self, spec: Spec) -> str:
-        p = f"PARTITION BY {', '.join(spec['partition_by'])}" if "partition_by" in spec else ""
-        w = f"{p} ORDER BY {', '.join(spec['order_by'])}"
-        query = f"SELECT {_shown(spec)} FROM {spec['from']}{_where(spec)}"
-        return f"{query} WINDOW w AS ({w}), p AS ({p})"
 
     def _topk(self, spec: Spec) -> str:
         by, rows = list(spec.get("partition_by", [])), spec["from"]
