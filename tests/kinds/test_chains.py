@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import strategies as st
 from tests.support.contract import Case, hold
+from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake, NewLake, Row, State, counted
 from tests.support.oracle import column, grouped, top, total
 from tests.support.rows import groups, ids, numbers, row
@@ -108,7 +109,7 @@ def test_halves_that_advance_at_their_own_pace_meet_in_the_end(diamond: Lake) ->
         diamond.advance(*views)
     diamond.advance()
     assert sums(diamond) == [{"total": 10, "greatest": 4}]
-    assert all(verdict.is_equal for verdict in diamond.verdicts())
+    assert wrong(diamond) == {}
 
 
 def test_a_change_below_the_top_moves_only_the_position(diamond: Lake) -> None:

@@ -1,6 +1,7 @@
 """A value with very many matches is right, and named where it multiplies rows."""
 
 from tests.kinds.join.cases import DECLARED
+from tests.support.in_duckdb import wrong
 from tests.support.lake import NewLake
 
 SHOWN = "{id: orders.id, pid: people.pid}"
@@ -34,4 +35,4 @@ def test_a_value_with_thousands_of_matches_is_joined_whole(new_lake: NewLake) ->
     assert [report.inserted for report in lake.advance()] == [3_000]
     lake.put("people", {"pid": 2, "k": 7}, gone=[{"pid": 1}])
     assert [(r.inserted, r.deleted) for r in lake.advance()] == [(3_000, 3_000)]
-    assert [verdict.is_equal for verdict in lake.verdicts()] == [True]
+    assert wrong(lake) == {}
