@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from tests.kinds.throwaway.kind import AboveKind
 from tests.support.lake import Lake
 
 from sluice.airflow.page.table_page import table
@@ -42,8 +43,8 @@ VISIT = Visit(
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_added", [])
-    register("tests.kinds.throwaway")
+    monkeypatch.setattr(registry, "_added", {})
+    register(AboveKind)
 
 
 @pytest.fixture

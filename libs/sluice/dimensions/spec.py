@@ -88,6 +88,3 @@ class Dimension(Declared):
     @classmethod
     def is_meant_by(cls, data: Mapping[str, Any]) -> bool:
         return "join" not in data
-
-
-SPEC = Dimension
