@@ -46,20 +46,20 @@ def moment_of(at: int) -> datetime:
     return EPOCH + min(at, LATEST) * MILLISECOND
 
 
-def in_columns(messages: Iterable[Message]) -> pa.Table:
+def arrange_messages(messages: Iterable[Message]) -> pa.Table:
     """Return messages in COLUMNS, in order."""
     parts = list(zip(*messages, strict=True)) or [()] * len(COLUMNS)
     arrays = [pa.array(part, field.type) for part, field in zip(parts, COLUMNS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=COLUMNS)
 
 
-def one_by_one(messages: pa.Table | pa.RecordBatch) -> Iterator[Message]:
+def each_message(messages: pa.Table | pa.RecordBatch) -> Iterator[Message]:
     """Yield the messages that are in COLUMNS."""
     parts = (messages.column(name).to_pylist() for name in COLUMNS.names)
     return map(Message._make, zip(*parts, strict=True))
 
 
-def of_events(events: Sequence[Any], most: int) -> pa.RecordBatch:
+def arrange_events(events: Sequence[Any], most: int) -> pa.RecordBatch:
     """Return the client's events in COLUMNS; `most`: the bytes that a message may have.
 
     A topic may have millions, so each costs as few calls as can be.

@@ -1,4 +1,10 @@
-"""Messages of Avro: a zero byte, the id of a schema in the registry, and the encoded value."""
+"""Messages of Avro: with the id of a schema in the registry, or without a registry.
+
+The registry's have a zero byte and the schema's id before the encoded value. Others are bare
+values, single objects, or containers of rows. The schema of bare values is in the last of the
+declared files; the others define types for it. Each file of single objects is a version of the
+schema; a message names its version by a fingerprint. Containers bring their schemas.
+"""
 
 import io
 import json
@@ -7,22 +13,36 @@ from functools import partial
 from secrets import token_bytes
 from typing import Any, NamedTuple
 
-from fastavro import schemaless_writer
-from fastavro.schema import SchemaParseException, UnknownType, parse_schema
+from fastavro import reader, schemaless_reader, schemaless_writer
+from fastavro.schema import (
+    SchemaParseException,
+    UnknownType,
+    fingerprint,
+    parse_schema,
+    to_parsing_canonical_form,
+)
 
-from sluice.sources.kafka.formats.avro.changes import changes_of
-from sluice.sources.kafka.formats.avro.columns import columns_of_record, plain_record
-from sluice.sources.kafka.formats.avro.value import decoded_from
-from sluice.sources.kafka.formats.debezium.columns import Changes, Envelopes, by_columns
-from sluice.sources.kafka.formats.debezium.envelopes import VALUES, ConnectType, Envelope, debezium
+from sluice.sources.kafka.formats.avro_columns import changes_of, columns_of_record, plain_record
+from sluice.sources.kafka.formats.debezium import (
+    VALUES,
+    Changes,
+    ConnectType,
+    Envelope,
+    Envelopes,
+    by_columns,
+    debezium,
+)
+from sluice.sources.kafka.formats.json import parse_text
 from sluice.sources.kafka.formats.records import (
     ArrowFields,
     FormatReader,
     SparkTypes,
     Unusable,
     plain,
+    several,
 )
 from sluice.sources.kafka.formats.registry import Registry
+from sluice.sources.kafka.formats.schemas import parse_files
 from sluice.sources.topic import ValueFormat
 
 PREFIX = 5  # bytes before the value
@@ -93,7 +113,7 @@ def avro_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatR
 
 
 def _value(schemas: Schemas, data: bytes) -> Any:
-    return _decoded(schemas[data[:PREFIX]], data)
+    return _decode(schemas[data[:PREFIX]], data)
 
 
 def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
@@ -109,7 +129,7 @@ def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, 
     schemaless_writer(count, "long", len(values))
     data = count.getvalue() + b"".join([value[PREFIX:] + mark for value in values]) + b"\0"
     try:
-        found: list[Any] = decoded_from(0, parsed.marked, data)["all"]
+        found: list[Any] = decode_value(0, parsed.marked, data)["all"]
     except Unusable:
         return None
     is_whole = all(each["mark"] == mark for each in found)
@@ -136,7 +156,7 @@ def _schema_of_all(schemas: Schemas, values: Sequence[bytes]) -> Parsed | None:
 
 def _envelope(schemas: Schemas, data: bytes) -> Envelope:
     parsed = schemas[data[:PREFIX]]
-    found = _decoded(parsed, data)
+    found = _decode(parsed, data)
     if not isinstance(found, dict):
         raise Unusable("the message is not an object")
     return Envelope(found, parsed.after)
@@ -144,14 +164,14 @@ def _envelope(schemas: Schemas, data: bytes) -> Envelope:
 
 def _key(schemas: Schemas, data: bytes) -> Any:
     parsed = schemas[data[:PREFIX]]
-    found = _decoded(parsed, data)
+    found = _decode(parsed, data)
     return Envelope(found, parsed.row) if isinstance(found, dict) else found
 
 
-def _decoded(parsed: Parsed, data: bytes) -> Any:
+def _decode(parsed: Parsed, data: bytes) -> Any:
     if parsed.fault:
         raise Unusable(parsed.fault)
-    return decoded_from(PREFIX, parsed.schema, data)["value"]
+    return decode_value(PREFIX, parsed.schema, data)["value"]
 
 
 def _marked(schema: Any, named: Mapping[str, Any]) -> Any:
@@ -199,3 +219,50 @@ def _connects(type_: Any) -> Any:
     if isinstance(type_, Mapping):
         return None if "logicalType" in type_ else type_.get("connect.name")
     return type_
+
+
+MARKER, HEADER = b"\xc3\x01", 10  # bytes before a single object: the marker and a fingerprint
+
+
+def avro_file_reader(value: ValueFormat, key: tuple[str, ...]) -> FormatReader:
+    """Return the reader of messages whose schemas are in files, or in the messages."""
+    if value.encoding == "container":
+        return several(_of_container, parse_text, key)
+    schemas = parse_files(value)
+    if value.encoding != "single-object":
+        return plain(partial(decode_value, 0, schemas[-1]), parse_text, key)
+    known = {_fingerprint(schema): schema for schema in schemas}
+    return plain(partial(_of_single_object, known), parse_text, key)
+
+
+def _fingerprint(schema: Any) -> bytes:
+    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
+
+
+def _of_single_object(known: Mapping[bytes, Any], data: bytes) -> Any:
+    if data[:2] != MARKER or len(data) < HEADER:
+        raise Unusable("the message is not an Avro single object: it does not begin with C3 01")
+    named = data[2:HEADER]
+    if named not in known:
+        raise Unusable(f"none of `files` has the schema with the fingerprint {named.hex()}")
+    return decode_value(HEADER, known[named], data)
+
+
+def _of_container(data: bytes) -> list[Any]:
+    try:
+        return list(reader(io.BytesIO(data)))
+    except Exception as fault:  # noqa: BLE001 # fastavro raises whatever its decoders do
+        raise Unusable(f"the message is not an Avro container file: {fault!r:.200}") from None
+
+
+def decode_value(start: int, schema: Any, data: bytes) -> Any:
+    """Return the value that begins there. Raises Unusable unless it fits the schema completely."""
+    rest = io.BytesIO(data)
+    rest.seek(start)
+    try:
+        found = schemaless_reader(rest, schema, None)
+    except Exception as fault:  # noqa: BLE001 # fastavro raises whatever its decoders do
+        raise Unusable(f"the message does not fit its schema: {fault!r:.200}") from None
+    if rest.tell() < len(data):
+        raise Unusable("the message is longer than its schema allows")
+    return found

@@ -1,18 +1,31 @@
-"""Messages of JSON; numbers are kept as they were written.
+"""Messages of JSON, read one by one or in columns; numbers are kept as they were written.
 
-msgspec reads them. Python's slower parser checks messages that msgspec refuses or might misread, so
-that every message has one meaning.
+msgspec reads single messages. Python's slower parser checks those that msgspec refuses or might
+misread, so that every message has one meaning. Arrow reads many into columns. It refuses invalid
+JSON, a repeated field, and a value whose type differs from its column's. Any refusal leaves the
+messages to the slower ways.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.json as pj
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegralType,
+    LongType,
+)
 
-from sluice.sources.kafka.formats.debezium.envelopes import ConnectType, Envelope
+from sluice.interpreter.values.arrow_conversion import arrow_type
+from sluice.sources.kafka.formats.debezium import VALUES, Changes, ConnectType, Envelope
 from sluice.sources.kafka.formats.records import Number, Unusable
 
 SHOWN = 80  # characters of a field's name in a reason
@@ -25,13 +38,13 @@ class _Wrapped(msgspec.Struct, forbid_unknown_fields=True):
     payload: msgspec.Raw
 
 
-def of_json(data: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     """Return the value of a message. Raises Unusable unless it is one JSON value."""
     try:
         found = _FAST.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _checked(data)
-    return found if _is_whole(found, data) else _checked(data)
+        return _parse_slowly(data)
+    return found if _is_whole(found, data) else _parse_slowly(data)
 
 
 def _is_whole(found: Any, data: bytes) -> bool:
@@ -72,7 +85,7 @@ def lines_of(values: Sequence[bytes]) -> bytes:
     return lines if is_lines and lines[:1] == b"{" and lines[-1:] == b"}" else b""
 
 
-def _checked(data: bytes) -> Any:
+def _parse_slowly(data: bytes) -> Any:
     try:
         found = _PARSER.decode(data.decode("utf-8"))
         json.dumps(found, ensure_ascii=False).encode()
@@ -85,10 +98,10 @@ def _checked(data: bytes) -> Any:
     return found
 
 
-def of_text(data: bytes) -> Any:
+def parse_text(data: bytes) -> Any:
     """Return the value of a JSON key, or a bare text. Raises Unusable for a broken object."""
     try:
-        return of_json(data)
+        return parse_json(data)
     except Unusable:
         if data.lstrip().startswith(b"{"):
             raise
@@ -98,15 +111,15 @@ def of_text(data: bytes) -> Any:
         raise Unusable("the message's key is neither JSON nor a text in UTF-8") from None
 
 
-def bare(data: bytes) -> Any:
+def read_bare(data: bytes) -> Any:
     """Return the value of a message, or its payload if Connect sent it with a schema."""
-    found = of_json(data)
+    found = parse_json(data)
     return found["payload"] if _has_schema(found) else found
 
 
 def envelope(data: bytes) -> Envelope:
     """Return a change, sent with or without its schema."""
-    found = of_json(data)
+    found = parse_json(data)
     if not isinstance(found, dict):
         raise Unusable("the message is not an object")
     if not _has_schema(found):
@@ -118,7 +131,7 @@ def envelope(data: bytes) -> Envelope:
 
 def key_of_envelope(data: bytes) -> Any:
     """Return a message's key, with the meanings of its columns if its schema was sent."""
-    found = of_json(data)
+    found = parse_json(data)
     if not _has_schema(found):
         return found
     if not isinstance(found["payload"], dict):
@@ -137,7 +150,7 @@ def without_schema(values: Sequence[bytes]) -> tuple[Sequence[bytes], Any]:
     """
     try:
         first = _WRAPPED.decode(values[0])
-        schema = of_json(values[0])["schema"]
+        schema = parse_json(values[0])["schema"]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unusable):
         return values, None
     head = values[0][: -len(bytes(first.payload)) - 1]
@@ -155,9 +168,9 @@ def meanings_of(schema: Any, image: str) -> Mapping[str, ConnectType]:
 @lru_cache(maxsize=256)
 def _meanings(schema: str, image: str) -> Mapping[str, ConnectType]:
     """Return the meanings of the columns. Raises Unusable unless it is a schema of Connect."""
-    parts = _fields(json.loads(schema))
+    parts = _schema_fields(json.loads(schema))
     if image:
-        parts = next((_fields(part) for part in parts if part["field"] == image), ())
+        parts = next((_schema_fields(part) for part in parts if part["field"] == image), ())
     return {
         part["field"]: ConnectType(part["name"], part.get("parameters") or {})
         for part in parts
@@ -165,7 +178,7 @@ def _meanings(schema: str, image: str) -> Mapping[str, ConnectType]:
     }
 
 
-def _fields(schema: Any) -> Sequence[Mapping[str, Any]]:
+def _schema_fields(schema: Any) -> Sequence[Mapping[str, Any]]:
     """Return the fields of a struct; those of no schema are none."""
     found = ((schema or {}).get("fields") or ()) if isinstance(schema, dict | None) else None
     if not isinstance(found, list | tuple) or not all(map(_is_field, found)):
@@ -179,7 +192,7 @@ def _is_field(part: Any) -> bool:
     return isinstance(part.get("field"), str) and isinstance(part.get("name"), str | None)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -194,5 +207,113 @@ _FAST = msgspec.json.Decoder(float_hook=Number)
 _PAYLOAD = re.compile(rb'"payload"\s*:\s*\Z')
 _AGAIN = msgspec.json.Encoder(enc_hook=str)
 _PARSER = json.JSONDecoder(
-    object_pairs_hook=_once, parse_float=Number, parse_int=Number, parse_constant=Number
+    object_pairs_hook=_refuse_repeated, parse_float=Number, parse_int=Number, parse_constant=Number
 )
+
+
+LOOKED_AT = 8  # messages that show how columns are written
+_LOOK = msgspec.json.Decoder(list[dict[str, Any]])
+_EXPONENT = re.compile(rb"[0-9][eE]|NaN|Inf")
+
+
+def columns_of_json(
+    values: Sequence[bytes], types: Mapping[str, DataType]
+) -> Mapping[str, pa.Array] | None:
+    """Return the declared columns of messages that are one plain object each; None if not sure."""
+    payloads, _ = without_schema(values)
+    looked = _look_at_first(payloads)
+    columns = None if looked is None else _choose_types(looked, types, {})
+    lines = lines_of(payloads)
+    if columns is None or b'"schema"' in lines:
+        return None
+    found = _read_lines(lines, pa.schema(columns), len(values))
+    return found and {name: found[name].combine_chunks() for name in types}
+
+
+def changes_of_json(values: Sequence[bytes], types: Mapping[str, DataType]) -> Changes | None:
+    """Return envelopes of Debezium, with or without one schema before each; None if not sure."""
+    payloads, schema = without_schema(values)
+    try:
+        meanings = meanings_of(schema, "after") if schema else {}
+    except Unusable:  # as each message says by itself
+        return None
+    images = _images(_look_at_first(payloads))
+    columns = None if images is None else _choose_types(images, types, meanings)
+    if columns is None:
+        return None
+    image = pa.struct(columns)
+    envelope = pa.schema([("op", pa.string()), ("before", image), ("after", image)])
+    found = _read_lines(lines_of(payloads), envelope, len(values))
+    if found is None:
+        return None
+    op, before, after = (found[name].combine_chunks() for name in envelope.names)
+    return Changes(op, before, after, meanings)
+
+
+def _images(looked: Sequence[Any] | None) -> Sequence[Any] | None:
+    """Return the rows in changes."""
+    if looked is None:
+        return None
+    images = [change.get(name) for change in looked for name in ("after", "before")]
+    return [image for image in images if isinstance(image, dict)]
+
+
+def _read_lines(lines: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:
+    if not lines or (_has_fractions(schema) and _EXPONENT.search(lines)):
+        return None
+    whole = pj.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    try:
+        lines.isascii() or lines.decode()
+        found = pj.read_json(pa.BufferReader(lines), whole, options)
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    return found if found.num_rows == rows else None
+
+
+def _look_at_first(values: Sequence[bytes]) -> Sequence[dict[str, Any]] | None:
+    """Return the first messages, if they are objects."""
+    try:
+        return _LOOK.decode(b"[" + b",".join(values[:LOOKED_AT]) + b"]")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _choose_types(
+    looked: Iterable[Mapping[str, Any]],
+    types: Mapping[str, DataType],
+    meanings: Mapping[str, ConnectType],
+) -> list[tuple[str, pa.DataType]] | None:
+    """Return how columns are read; None if one is written in a way that has no plain rule."""
+    fields = []
+    for name, type_ in types.items():
+        shown = next((row[name] for row in looked if row.get(name) is not None), "")
+        has_meaning = name in meanings and meanings[name].name in VALUES
+        read_as = _read_as(shown, LongType() if has_meaning else type_)
+        if read_as is None:
+            return None
+        fields.append((name, read_as))
+    return fields
+
+
+def _read_as(shown: Any, type_: DataType) -> pa.DataType | None:
+    match shown:
+        case str():
+            return pa.string()
+        case bool():
+            return pa.bool_() if isinstance(type_, BooleanType) else None
+        case int() if isinstance(type_, IntegralType):
+            return pa.int64()
+        case int() | float() if isinstance(type_, DecimalType | DoubleType):
+            return arrow_type(type_)
+    return None
+
+
+def _has_fractions(schema: pa.Schema | pa.StructType) -> bool:
+    types = [field.type for field in schema]
+    return any(
+        pa.types.is_decimal(t)
+        or pa.types.is_floating(t)
+        or (pa.types.is_struct(t) and _has_fractions(t))
+        for t in types
+    )

@@ -1,17 +1,27 @@
-"""Place in a topic that a source has reached; the commit of its rows holds it.
+"""Offsets of a topic: the place that a source has reached, and those that each batch has read.
 
-It names the cluster and the topic by their ids, because a topic that was deleted and created again
-counts its offsets from zero. `following` is each partition's first offset that was not read.
+The commit of a batch holds its place. It names the cluster and the topic by their ids, because a
+topic that was deleted and created again counts its offsets from zero. `following` is each
+partition's first offset that was not read.
+
+The note of a batch names the offsets that it has read. So a message that is read again keeps the
+moment at which it arrived, and with it its place among the messages of its key.
 """
 
-from collections.abc import Mapping
+import json
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from sluice.delta.log.position import Head
+from sluice.delta.notes.intervals import Note
 from sluice.delta.places.lake_layout import table_at
-from sluice.errors import HistoryLost, InputBehind, InputReplaced
+from sluice.errors import DeliveriesLost, HistoryLost, InputBehind, InputReplaced
+from sluice.language.internal import INTERVALS, internal
+from sluice.sources.kafka.message import Message
 
 Offsets = Mapping[int, int]
 
@@ -144,3 +154,79 @@ def _choice(table: str) -> str:
 
 def _numbered(offsets: Mapping[str, int]) -> dict[int, int]:
     return {int(p): offset for p, offset in offsets.items()}
+
+
+INSTANT = timedelta(microseconds=1)
+SHOWN = 80  # characters of a note shown in a message
+NOTHING = '{"id":"","read":{}}'  # the fingerprint of no batch
+
+
+class _Span(NamedTuple):
+    """Offsets `[start, end)` of a partition, and the moment of the batch that has read them."""
+
+    start: int
+    end: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Spans of each partition in order of their offsets; none overlap."""
+
+    spans: Mapping[int, list[_Span]]
+
+    @classmethod
+    def of(cls, noted: Iterable[Note], topic_id: str, table: str) -> "Batches":
+        """Return the batches of that topic; of two that have read a message, the later has it.
+
+        Raises DeliveriesLost if a note lacks the offsets of its batch.
+        """
+        found: dict[int, list[_Span]] = defaultdict(list)
+        for note in sorted(noted, key=lambda n: n.interval.start):
+            for p, (start, end) in _noted_offsets(note, topic_id, table):
+                spans = found[int(p)]
+                while spans and spans[-1].start >= start:
+                    spans.pop()
+                if spans and spans[-1].end > start:
+                    spans[-1] = spans[-1]._replace(end=start)
+                spans.append(_Span(start, end, note.interval.start))
+        return cls(found)
+
+    def by_moment(self, messages: Iterable[Message]) -> dict[datetime, list[Message]]:
+        """Return messages by the moments that they keep, in order."""
+        found: dict[datetime, list[Message]] = defaultdict(list)
+        for message in messages:
+            found[self._moment(message.partition, message.offset)].append(message)
+        return dict(sorted(found.items()))
+
+    def _moment(self, partition: int, offset: int) -> datetime:
+        """Return a message's moment; one that was passed over comes between its neighbours."""
+        spans = self.spans[partition]
+        nth = bisect_right(spans, offset, key=lambda span: span.start) - 1
+        if nth < 0:
+            return spans[0].at - INSTANT
+        span = spans[nth]
+        return span.at if offset < span.end else span.at + INSTANT
+
+
+def _noted_offsets(note: Note, topic_id: str, table: str) -> list[tuple[str, tuple[int, int]]]:
+    """Return the offsets that a batch has read of that topic, by partition."""
+    try:
+        noted = json.loads(note.files)
+        read = [(p, (int(start), int(end))) for p, (start, end) in noted["read"].items()]
+        return read if noted["id"] == topic_id else []
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise DeliveriesLost(
+            f"{table}: the record of the batch of {note.interval.start.isoformat()} in "
+            f"{internal(table, INTERVALS)} does not say which offsets it has read: an earlier "
+            f"Sluice wrote it: {note.files[:SHOWN]!r}",
+            hint=f"run `sluice rebuild {table} --as-landed`: it takes all that the topic still has "
+            "and notes it again; backfills work from then on",
+        ) from None
+
+
+def fingerprint(place: Mapping[str, Any]) -> str:
+    """Return what a batch has read, for its note; without a message, where its topic ended."""
+    read = {p: (start, place["to"][p]) for p, start in place["from"].items()}
+    moved = {p: span for p, span in read.items() if span[0] < span[1]}
+    return json.dumps({"id": place["id"], "read": moved or read}, separators=(",", ":"))

@@ -2,11 +2,15 @@
 
 Partitions are assigned with explicit offsets. There is no consumer group, and nothing is committed
 to the brokers; the table's commit is the record.
+
+A client never gives up, but reconnects forever. So Sluice checks its connection errors while it
+waits for an answer, and a refusal ends the wait at once.
 """
 
+import re
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import ceil
@@ -19,21 +23,95 @@ from sluice.errors import HistoryLost, Retryable, UsageError
 from sluice.extras import require
 from sluice.language.interval import Duration
 from sluice.language.wall_clock import EPOCH
-from sluice.sources.kafka.client.answers import Answers
-from sluice.sources.kafka.client.connection import client_settings
-from sluice.sources.kafka.client.message import (
+from sluice.sources.kafka.connection import client_settings
+from sluice.sources.kafka.message import (
     COLUMNS,
     MILLISECOND,
+    arrange_events,
     bytes_of,
-    of_events,
-    one_by_one,
+    each_message,
 )
-from sluice.sources.kafka.client.offsets import Offsets, TopicDescription
+from sluice.sources.kafka.offsets import Offsets, TopicDescription
 from sluice.sources.topic import Topic
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
     from confluent_kafka.admin import AdminClient, OffsetSpec
+
+LOOKED_S = 0.1  # between checks of the faults
+REFUSED = re.compile(
+    r"SASL authentication error|mechanism handshake failed|certificate verify failed|"
+    r"alert [a-z ]*(certificate|unknown ca)"
+)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers of a topic's brokers within some time. `faults`: of connections to them."""
+
+    table: str
+    topic: Topic
+    within_s: float
+    faults: "list[KafkaError]"
+
+    def result(self, admin: "AdminClient", future: Any) -> Any:
+        """Return an answer. Raises UsageError for a missing topic, Retryable without an answer."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            return self._awaited(admin, future)
+        except KafkaException as failure:
+            error = failure.args[0]
+            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise UsageError(
+                    f"{self.table}: there is no topic {self.topic.topic}",
+                    hint="create it, or correct `kafka.topic`",
+                ) from None
+            raise self._unheard(admin, error.str()) from failure
+        except TimeoutError as late:
+            raise self._unheard(admin, f"no answer within {self.within_s:g} s") from late
+
+    def check_refused(self, fault: "KafkaError") -> None:
+        """Raise UsageError if a login or a certificate was refused, by either side."""
+        why = fault.str()
+        if not REFUSED.search(why) or "Local:" in why:
+            return  # the connection may only have been interrupted
+        raise UsageError(
+            f"{self.table}: can't log in to the brokers of the connection "
+            f"{self.topic.connection!r}: "
+            f"{why}",
+            hint="correct its login and password, or the settings of SASL and TLS among its "
+            "extra fields",
+        )
+
+    def _awaited(self, admin: "AdminClient", future: Any) -> Any:
+        """Return an answer, unless no broker is left to give it."""
+        last = time.monotonic() + self.within_s
+        while (left := last - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                return future.result(min(left, LOOKED_S))
+            admin.poll(0)
+            if any(map(_is_of_all, self.faults)):
+                for fault in self.faults:
+                    self.check_refused(fault)
+        return future.result(0)
+
+    def _unheard(self, admin: "AdminClient", why: str) -> Retryable:
+        """Return the error of brokers that don't answer, with the last fault of a connection."""
+        admin.poll(0)
+        last = next((f"; {each.str()}" for each in self.faults[::-1] if not _is_of_all(each)), "")
+        return Retryable(
+            f"{self.table}: the brokers of the connection {self.topic.connection!r} don't answer: "
+            f"{why}{last}"
+        )
+
+
+def _is_of_all(fault: "KafkaError") -> bool:
+    """True if no broker can be reached."""
+    from confluent_kafka import KafkaError
+
+    return bool(fault.code() == KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 # its public name
+
 
 ANSWER_S = 15.0
 AT_ONCE = 5_000  # messages of one call
@@ -142,7 +220,7 @@ class Brokers:
         due = {p for p, offset in start.items() if offset < end[p]}
         found: dict[int, int] = {}
         for taken in singly.read(start, end):
-            for message in one_by_one(taken.messages):
+            for message in each_message(taken.messages):
                 found.setdefault(message.partition, message.at)
             if due <= found.keys():
                 break
@@ -177,7 +255,7 @@ class Brokers:
         before = dict(polled.following)
         errors = list(map(Event.error, events))
         sent = [event for event, error in zip(events, errors, strict=True) if error is None]
-        found = of_events(sent, self.topic.max_message_bytes)
+        found = arrange_events(sent, self.topic.max_message_bytes)
         partitions, offsets = (found.column(name).to_numpy() for name in ("partition", "offset"))
         is_taken = np.zeros(len(found), np.bool_)
         for p in due.intersection(np.unique(partitions).tolist()):
