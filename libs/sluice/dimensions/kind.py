@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.kind import Kind
-from sluice.dimensions.spec import Dimension
+from sluice.dimensions.spec import Dimension, resolve
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,33 +34,29 @@ class DimensionKind(Kind):
     def resolve(
         self, spec: Dimension, inputs: Mapping[Where, Table], mistakes: TableMistakes
     ) -> Table:
-        from sluice.dimensions.resolve import resolve
-
-        return resolve(spec, inputs, mistakes)
+        return resolve(spec, mistakes)
 
     def open_table(
         self, lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
     ) -> KeyValues:
-        from sluice.dimensions.reader import opened
-
-        return opened(lake, table, version, backward_iteration=backward_iteration)
+        """Open the dimension as a key-value store; of a history, the keys' current rows."""
+        current = "is_current" if table.spec.has_history else None
+        return lake.stored(table, version, backward_iteration=backward_iteration, current=current)
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
-        from sluice.dimensions.reader import VERBS
-
-        return VERBS
+        return {}
 
     def nothing_new(self, project: Project, table: Table, interval: Interval | None) -> str | None:
-        from sluice.dimensions.pending import nothing_new
+        from sluice.dimensions.source import nothing_new
 
-        return nothing_new(project, table, interval)
+        return nothing_new(project, table)
 
     def deliveries_ahead(
         self, project: Project, table: Table, now: datetime, redefined: Mapping[str, str]
     ) -> Iterator[NextBatch]:
-        from sluice.dimensions.plan import deliveries_ahead
+        from sluice.dimensions.load import plan_load
 
-        return deliveries_ahead(project, table, now, redefined)
+        yield plan_load(project, table, redefined.get(table.id, ""))
 
     def deliver(
         self,
@@ -69,42 +66,39 @@ class DimensionKind(Kind):
         run: Run,
         interval: Interval | None = None,
     ) -> Iterator[BatchReport]:
-        from sluice.dimensions.deliver import deliver
+        """Load its present state, whatever the interval."""
+        from sluice.dimensions.load import load
 
-        return deliver(spark, project, table, run, interval)
+        yield from load(spark, project, table, run)
 
     def follow(
         self, spark: Spark, project: Project, table: Table, run: Run
     ) -> tuple[BatchReport, ...]:
-        from sluice.dimensions.deliver import follow
-
-        return follow(spark, project, table, run)
+        """Do nothing: a load puts its rows into the table."""
+        return ()
 
     def replay(
         self, spark: Spark, project: Project, table: Table, run: Run, intervals: Iterable[Interval]
     ) -> Iterator[BatchReport]:
-        from sluice.dimensions.deliver import replay
-
-        return replay(spark, project, table, run, intervals)
+        """Load it again for its one interval, if that has quarantined rows."""
+        for _ in intervals:
+            yield from self.deliver(spark, project, table, replace(run, full_refresh=True))
 
     def rebuild(
         self, spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
     ) -> tuple[BatchReport, bool] | None:
-        from sluice.dimensions.deliver import rebuild
+        from sluice.dimensions.rebuild import rebuild
 
-        return rebuild(spark, project, table, run, as_landed)
+        return rebuild(spark, project, table, run)
 
     def checks(self, project: Project, table: Table) -> Iterator[Callable[[], object]]:
-        from sluice.dimensions.deliver import checks
-
-        return checks(project, table)
+        """Check nothing: a load reads what there is."""
+        return iter(())
 
     def address(self, project: Project, table: Table) -> str:
-        from sluice.dimensions.deliver import address
-
-        return address(project, table)
+        """Return the folder of its files, or the foreign table."""
+        return project.address(table.spec)
 
     def files_read(self, project: Project, table: Table, note: Note) -> tuple[str, ...]:
-        from sluice.dimensions.deliver import files_read
-
-        return files_read(project, table, note)
+        """Name none: its rows name no delivery."""
+        return ()
