@@ -21,9 +21,9 @@ from tests.support.registry import registry
 from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import load
 from sluice.engine.advance import Run
-from sluice.sources.kafka.client.broker import Brokers, PolledMessages
-from sluice.sources.kafka.client.message import Message, bytes_of, in_columns
-from sluice.sources.kafka.client.offsets import Offsets, TopicDescription
+from sluice.sources.kafka.client import Brokers, PolledMessages
+from sluice.sources.kafka.message import Message, arrange_messages, bytes_of
+from sluice.sources.kafka.offsets import Offsets, TopicDescription
 from sluice.sources.topic import MessageFormat
 from sluice.spark.session import Spark, with_spark
 
@@ -41,7 +41,9 @@ def stand_in(format_: MessageFormat, rows: int) -> None:
             began = time.thread_time()
             following = min(first + brokers.topic.max_rows, end[0])
             offsets = range(first, following)
-            sent = in_columns(Message(0, n, 1_714_557_600_000, *some[n % 200]) for n in offsets)
+            sent = arrange_messages(
+                Message(0, n, 1_714_557_600_000, *some[n % 200]) for n in offsets
+            )
             making += time.thread_time() - began
             parts = sent.to_batches()
             yield PolledMessages({0: following}, parts, sum(map(bytes_of, parts)))

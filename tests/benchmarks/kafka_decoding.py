@@ -11,10 +11,9 @@ from pyspark.sql.types import DataType, DecimalType, LongType, StringType, Times
 from tests.benchmarks.kafka_messages import FORMATS, REGISTERED, message, value_of
 from tests.support.registry import registry
 
-from sluice.sources.kafka.client.message import Message, in_columns
-from sluice.sources.kafka.decoding.columns import DecodedColumn
-from sluice.sources.kafka.decoding.decoded import decoded_all
-from sluice.sources.kafka.formats.readers import reader_of
+from sluice.sources.kafka.decoding import DecodedColumn, decode_all
+from sluice.sources.kafka.message import Message, arrange_messages
+from sluice.sources.kafka.rows import reader_of
 
 TYPES: dict[str, DataType] = {
     "order_id": LongType(),
@@ -37,11 +36,11 @@ def main() -> None:
             key = ("order_id",) if format_.startswith("debezium") else ()
             reader = reader_of(value_of(format_), key, "bench")
             pairs = (message(n, format_) for n in range(rows))
-            sent = in_columns(
+            sent = arrange_messages(
                 Message(n % 4, n, 1_714_557_600_000, *pair) for n, pair in enumerate(pairs)
             )
             began = time.process_time()
-            decoded_all("bench", COLUMNS, sent, reader)
+            decode_all("bench", COLUMNS, sent, reader)
             used = time.process_time() - began
             print(f"{format_}: {rows:,} rows, {used:.2f} CPU s, {rows / used:,.0f} rows/s")
 

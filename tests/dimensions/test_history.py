@@ -13,7 +13,7 @@ from tests.support.contract import PROFILES, SETTINGS
 from tests.support.lake import Row, counted
 from tests.support.rows import NOON, maybe, row
 
-from sluice.dimensions.history import BEGINNING, versions_by_column, versions_by_load
+from sluice.dimensions.rows import BEGINNING, versions_by_column, versions_by_load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,8 @@ from click import Context, Option
 from tests.docs.pages import INLINE, PAGES, ROOT, anchors, links, prose, shown
 
 from sluice.cli.main import main
-from sluice.declare.registry import Kind, kinds
+from sluice.declare.kind import Kind
+from sluice.declare.registry import kinds
 from sluice.declare.schema import JsonSchema, json_schema
 from sluice.errors import ExitCode
 

@@ -73,13 +73,13 @@ def test_a_file_that_another_one_replaces_while_it_is_read_is_not_waited_for(
     new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retries, "PAUSES", (0.0,))
-    lake, due = new_landed(declared()), loading.due
+    lake, due = new_landed(declared()), loading.choose_files
 
     def replacing(*given: Any, **more: Any) -> Any:
         lake.land("things", b_json=[{"id": 2}])
         return due(*given, **more)
 
-    monkeypatch.setattr(loading, "due", replacing)
+    monkeypatch.setattr(loading, "choose_files", replacing)
     report = landed(lake, {"id": 1})
     assert ["it disappeared before it was read" in warning for warning in report.warnings] == [True]
     assert [row["id"] for row in lake.rows("things")] == [2]

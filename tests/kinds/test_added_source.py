@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.kinds.pushed.kind import PushedKind
 
 from sluice.declare import registry
 from sluice.declare.meaning.definition import meaning
@@ -27,8 +28,8 @@ Declare = Callable[..., dict[str, Table]]
 
 @pytest.fixture
 def declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
-    monkeypatch.setattr(registry, "_added", [])
-    register("tests.kinds.pushed")
+    monkeypatch.setattr(registry, "_added", {})
+    register(PushedKind)
     (tmp_path / "pipelines").mkdir()
 
     def declare(old: str = "", new: str = "") -> dict[str, Table]:

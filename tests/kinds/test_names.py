@@ -19,12 +19,16 @@ import pytest
 from sqlglot.dialects import Spark
 
 import sluice
-from sluice.declare.registry import BUILT_IN, Kind
+from sluice.declare.kind import Kind
+from sluice.declare.registry import BUILT_IN, kinds
 from sluice.declare.table_spec import SECTIONS
 
 ROOT = Path(str(sluice.__file__)).parent
-ROOMS = tuple(name.replace("sluice.", "", 1).replace(".", "/") for name in BUILT_IN)
-KINDS = [Kind(package) for package in BUILT_IN]
+ROOMS = {
+    name: path.removeprefix("sluice.").partition(".kind.")[0].replace(".", "/")
+    for name, path in BUILT_IN.items()
+}
+KINDS = kinds()
 WORDS = {"sql", *(s.removesuffix("s") for s in SECTIONS), *map(str.lower, Spark.Tokenizer.KEYWORDS)}
 OWN = [kind.name for kind in KINDS if kind.name not in WORDS]
 CLASSES = {kind.model.__name__ for kind in KINDS}
@@ -64,8 +68,7 @@ def test_no_code_outside_asks_for_a_kind() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_no_kind_names_another(kind: Kind) -> None:
-    room = ROOT / kind.package.removeprefix("sluice.").replace(".", "/")
-    code = "\n".join(map(_read, room.rglob("*.py")))
+    code = "\n".join(map(_read, (ROOT / ROOMS[kind.name]).rglob("*.py")))
     text, asked = ALIKE.sub("", code), "\n".join(_questions(code))
     others = {other.name for other in KINDS} - {kind.name} - REFERRING.get(kind.name, set())
     assert not [n for n in others if n in OWN and re.search(_spelled(n), text, re.IGNORECASE)]
@@ -101,7 +104,7 @@ def test_every_kind_is_searched_for(kind: Kind) -> None:
     for code in (
         f"fields = {{'kind': '{name}', 'from': 'a'}}",
         f"resolved(kind='{name}')",
-        f"kind('{name}').module('reader')",
+        f"kind('{name}').verbs()",
         f"kind = '{name}' if is_joined else 'table'",
         f"if table.kind == '{name}': ...",
         f"if record.kind not in ('topk', '{name}'): ...",
@@ -123,7 +126,7 @@ def test_a_word_of_sql_or_of_a_file_is_no_question(name: str) -> None:
 
 
 def _outside() -> Iterator[Path]:
-    apart = (*(f"{room}/" for room in ROOMS), "declare/registry.py", TEMPLATES)
+    apart = (*(f"{room}/" for room in ROOMS.values()), "declare/registry.py", TEMPLATES)
     for file in ROOT.rglob("*"):
         if file.suffix in (".py", ".j2") and not _name(file).startswith(apart):
             yield file

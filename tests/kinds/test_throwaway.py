@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
+from tests.kinds.throwaway.kind import AboveKind
 from tests.support.lake import Lake, NewLake
 
 from sluice.airflow.page.table_page import table
@@ -37,8 +38,8 @@ VISIT = Visit(
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_added", [])
-    register("tests.kinds.throwaway")
+    monkeypatch.setattr(registry, "_added", {})
+    register(AboveKind)
 
 
 @pytest.fixture

@@ -1,12 +1,15 @@
-"""Module of a kind that has its own commands."""
+"""What a kind offers that has its own commands."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import click
 
 
+@runtime_checkable
 class Commands(Protocol):
-    """Module `commands`. Listing commands imports it, so commands import their work when run."""
+    """Kind with commands. Listing them imports them, so they import their work when run."""
 
-    COMMANDS: Sequence[click.Command]
+    def commands(self) -> Sequence[click.Command]:
+        """Return the commands that read its tables."""
+        ...

@@ -7,12 +7,12 @@ a hint and an exit code; `--debug` shows the trace.
 import os
 import sys
 from importlib import import_module
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import click
 
 from sluice.cli.kinds import Commands
-from sluice.declare.registry import modules
+from sluice.declare.registry import kinds
 from sluice.delta.places.faults import store_fault
 from sluice.errors import ExitCode, SluiceError
 from sluice.terminal.options import debug_option, env_option, wants_trace
@@ -122,7 +122,7 @@ def _own(name: str) -> click.Command | None:
 
 def _of_kinds() -> dict[str, click.Command]:
     """Return the commands that read one kind of view."""
-    commands = (c for of in modules("commands") for c in cast(Commands, of).COMMANDS)
+    commands = (c for of in kinds() if isinstance(of, Commands) for c in of.commands())
     return {str(command.name): command for command in commands}
 
 

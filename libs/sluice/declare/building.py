@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from sluice.declare.graph import Graph
 from sluice.declare.registry import kind, kinds
-from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import Review, TableMistakes, check_expectations
 from sluice.declare.table import Table
 from sluice.declare.table_spec import Reference, Section, TableSpec
@@ -217,7 +216,7 @@ def _resolve(
         for r in spec.references()
     }
     own = TableMistakes(mistakes, declaration.document, declaration.where, broken, is_certain)
-    table = _resolver(spec).resolve(spec, inputs, own)
+    table = kind(spec.KIND).resolve(spec, inputs, own)
     check_expectations(table.columns if table else {}, spec.expectations, own, review)
     return table
 
@@ -245,7 +244,3 @@ def _unknown(reference: Reference, pipeline: str) -> Table:
     document = Document("", {section: {name: None}})
     table_id = name if "." in name else f"{pipeline}.{name}"
     return _blank(Declaration(table_id, None, document, (section, name)))
-
-
-def _resolver(spec: TableSpec) -> Resolver:
-    return cast(Resolver, kind(spec.KIND).module("resolve"))

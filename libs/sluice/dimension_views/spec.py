@@ -41,6 +41,3 @@ class DimensionView(TableSpec):
     @classmethod
     def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:
         return joined_dimensions_as_written(data)
-
-
-SPEC = DimensionView

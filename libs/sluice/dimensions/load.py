@@ -2,47 +2,129 @@
 
 The load is one commit, so nothing is ever joined to half of it. If nothing differs, nothing is
 committed and the delivery is only noted.
+
+Each file of a log of changes is read once. `<dimension>__state` has the last row of each key,
+deletes among them, and the file that it is from. Rows of new files are merged with the state's rows
+of their keys, in the order that reading all files at once would give. Only these keys can change in
+the dimension's own table.
 """
 
+import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
+from sluice.declare.meaning.definition import definition, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
-from sluice.delta.log.position import Head, Position, head
+from sluice.delta.log.position import REBUILD, Head, Pin, Pins, Position, head, head_as_found
 from sluice.delta.log.redefinition import check_definition, is_of_another, replaceable
 from sluice.delta.notes import intervals
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.fence import Committed
 from sluice.dimensions.connections import jdbc_options
-from sluice.dimensions.log import Loaded, merged, position_of, rows_of_keys
-from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, due, find
+from sluice.dimensions.rows import (
+    ORIGIN,
+    columns_of,
+    current_rows,
+    judge_rows,
+    last_rows,
+    table_rows,
+    without_deletes,
+)
+from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, choose_files, find
 from sluice.dimensions.spec import Dimension
-from sluice.dimensions.wanted import current, judged, table_rows
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport, Clock
+from sluice.engine.committing.swap import swap
 from sluice.engine.committing.writing import Target, write
+from sluice.engine.computing.pruning import bounds_of
 from sluice.engine.context import Context
 from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import JudgedBatch
+from sluice.engine.planning.next_batch import NextBatch, with_marking
+from sluice.engine.query.operator import names, within
 from sluice.engine.retries import naming_faults, tried
-from sluice.errors import DamagedFile, QualityStop
+from sluice.errors import DamagedFile, QualityStop, UsageError
 from sluice.files.damage import with_faults
+from sluice.files.marks import OP, POSITION
+from sluice.files.operations import operations
 from sluice.files.reading import Reading, is_of_files, look, read
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.internal import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
-from sluice.spark.rehearsing import engine_of
+from sluice.spark.rehearsing import engine_of, why
 from sluice.spark.session import Spark
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Rows that a dimension should have by its source; only of the keys `touched`, if given.
+
+    `made_from`: the pins that the table's position should name.
+    """
+
+    rows: DataFrame
+    touched: DataFrame | None = None
+    made_from: Pins = field(default_factory=dict)
+
+
+def next_position(table: Table, before: Head | None, run: str) -> Position:
+    """Return the position of a load's commit to a table whose head is `before`."""
+    batch = before.next_batch if before else 1
+    made, meant = definition(table), meaning(table)
+    return Position(batch, uuid.uuid4().hex, "load", made, run=run, meaning=meant)
+
+
+def merge_log(
+    session: SparkSession,
+    context: Context,
+    landed: LandedDimension,
+    due: PendingFiles,
+    accepted: DataFrame,
+    run: str,
+    clock: Clock,
+) -> Loaded:
+    """Commit the state after new rows, and return its rows without deletes. Raises LostRace."""
+    spec = landed.spec
+    columns = (*columns_of(landed.table, spec), OP, ORIGIN)
+    fresh = operations(accepted, spec.change).select(*names((*columns, POSITION)))
+    before = due.state or head_as_found(landed.state_uri)
+    position = next_position(landed.table, before, run)
+    target = Target(landed.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
+    if due.state is None:
+        touched, rows = None, last_rows(fresh, spec).select(*names(columns))
+        done = swap(session, context, target, rows, position, clock).done
+    else:
+        touched = fresh.select(*names(spec.key)).distinct()
+        old = rows_of_keys(session, context.limits, due.state, touched, spec.key)
+        known = old.withColumn(POSITION, F.lit(0).cast("bigint")).unionByName(fresh)
+        rows = last_rows(known, spec).select(*names(columns))
+        changelog = diff(old, rows, spec.identity)
+        done = write(session, context, target, changelog, position, clock)
+    at = head_as_found(landed.state_uri)
+    made_from = {landed.state_id: Pin(at.table, done.version)} if at else {}
+    return Loaded(without_deletes(rows, landed.table), touched, made_from)
+
+
+def rows_of_keys(
+    session: SparkSession, limits: Limits, at: Head, keys: DataFrame, key: tuple[str, ...]
+) -> DataFrame:
+    """Return the rows of a table that have one of these keys."""
+    rows = snapshot(session, at.uri, at.version, limits)
+    is_large = table_size(at.uri, at.version).bytes > limits.read_here_bytes
+    bounds = bounds_of(keys, key, limits) if is_large else None
+    return within(rows if bounds is None else rows.where(bounds), keys, key)
+
 
 Put = Callable[[SparkSession, Loaded, Target, Position, Clock], Committed]
 
@@ -72,10 +154,10 @@ def load_as(
 ) -> BatchReport:
     """Read the due part of the source, check its rows, and `put` the good ones into the table."""
     clock = Clock()
-    wanted = due(landed, before, again=run.full_refresh)
+    wanted = choose_files(landed, before, again=run.full_refresh)
 
     def work(session: SparkSession) -> BatchReport:
-        return _committed(session, context, landed, wanted, run, before, put, clock)
+        return _judge_and_put(session, context, landed, wanted, run, before, put, clock)
 
     def large() -> SparkSession:
         with clock.phase("session"):
@@ -115,7 +197,7 @@ def engine_of_load(
     return engine_of(context.settings, rehearsed, is_small=is_small)
 
 
-def _committed(
+def _judge_and_put(
     session: SparkSession,
     context: Context,
     landed: LandedDimension,
@@ -126,7 +208,7 @@ def _committed(
     clock: Clock,
 ) -> BatchReport:
     spec = landed.spec
-    position = position_of(landed.table, before, run.id)
+    position = next_position(landed.table, before, run.id)
     stamps = landing.stamps(pending.files)
     with clock.phase("read"):
         reading = _read(session, context, landed, pending)
@@ -134,19 +216,21 @@ def _committed(
         like = None if is_of_another(before, position.definition) else before
         _compile(session, context, landed, reading.rows, like)
     is_added = pending.state is not None
-    judged = JudgedBatch(run.id, position.batch, None, None, is_added=is_added)
+    judge_rows = JudgedBatch(run.id, position.batch, None, None, is_added=is_added)
 
     def refuse(_split: DataFrame, _verdict: Verdict) -> None:
         landing.check_unchanged(pending.files, stamps, landed.table.id)
 
-    with clock.timed("check", gated(context, landed.table, reading.rows, judged, refuse)) as passed:
+    with clock.timed(
+        "check", gated(context, landed.table, reading.rows, judge_rows, refuse)
+    ) as passed:
         _check_usable(landed, passed, before if pending.state is None else None)
         intervals.withdraw(landed.loads_uri, WHOLE)
         if spec.is_log:
             args = (session, context, landed, pending, passed.rows)
-            loaded = merged(*args, run.id, clock)
+            loaded = merge_log(*args, run.id, clock)
         else:
-            loaded = Loaded(current(passed.rows, landed.table))
+            loaded = Loaded(current_rows(passed.rows, landed.table))
         size = _size(pending, before, passed.verdict.rows_read)
         keeps = spec.is_log  # a log records files that alter no row, too
         target = Target(landed.uri, landed.table.key, before, size, keeps_position=keeps)
@@ -170,16 +254,16 @@ def _compile(
     before: Head | None,
 ) -> None:
     """Compile what follows the gate. Raises NotHere."""
-    whole = Loaded(current(rows, landed.table))
+    whole = Loaded(current_rows(rows, landed.table))
     rehearse(_changelog(session, context, landed.table, whole, before))
 
 
 def _read(
     session: SparkSession, context: Context, landed: LandedDimension, pending: PendingFiles
 ) -> Reading:
-    rows = read(session, _resolved(landed), pending.files, context.limits)
+    rows = read(session, _resolve_spec(landed), pending.files, context.limits)
     reading = Reading(rows.rows, (*pending.warnings, *rows.warnings))
-    reading = judged(reading, landed.spec, Gate(landed.table.id, landed.spec.expect).fits)
+    reading = judge_rows(reading, landed.spec, Gate(landed.table.id, landed.spec.expect).fits)
     notes = noted(context.lake.uri(landed.table.id, FORGOTTEN))
     return replace(reading, rows=withheld(reading.rows, notes))
 
@@ -242,7 +326,7 @@ def _old(
     return rows_of_keys(session, limits, before, loaded.touched, key)
 
 
-def _resolved(landed: LandedDimension) -> Dimension:
+def _resolve_spec(landed: LandedDimension) -> Dimension:
     """Return the declaration with its path and connection resolved for this environment."""
     spec = landed.spec
     secret = jdbc_options(spec.connection, landed.table.id) if spec.connection else {}
@@ -276,3 +360,23 @@ def _unchanged(table: Table, before: Head) -> BatchReport:
         version=before.version,
         batch=before.position.batch if before.position else None,
     )
+
+
+def plan_load(project: Project, table: Table, what: str) -> NextBatch:
+    """Return the next load, as `sluice plan` shows it; `what`: why everything is read again."""
+    context = Context.of(project)
+    try:
+        found = find(project, table)
+    except UsageError as error:
+        return NextBatch(table.id, "load", f"it would fail: {error.message}")
+    before = head(found.uri)
+    if not what and before and found.is_loaded(before):
+        return NextBatch(table.id, "nothing", "the files are those that were loaded")
+    wanted = choose_files(found, before, again=bool(what))
+    reason = what or "; ".join(wanted.warnings) or "files are new or changed"
+    way = REBUILD if what else "load"
+    engine = engine_of_load(context, found, wanted, None if what else before)
+    said = why(context.settings, engine, wanted.bytes)
+    reason, size = "; ".join([reason, *said]), wanted.bytes
+    batch = NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))
+    return with_marking(context, batch, table.key)

@@ -14,11 +14,10 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position, head_as_found
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.fence import Committed
-from sluice.dimensions.load import load_as
-from sluice.dimensions.log import Loaded
+from sluice.dimensions.load import Loaded, load_as
+from sluice.dimensions.rows import table_rows
 from sluice.dimensions.source import find
 from sluice.dimensions.spec import Dimension
-from sluice.dimensions.wanted import table_rows
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing.swap import Swapped, swap
@@ -31,13 +30,7 @@ from sluice.limits import Limits
 from sluice.spark.session import Spark
 
 
-def rebuild(
-    spark: Spark,
-    project: Project,
-    table: Table,
-    run: Run,
-    as_landed: bool,  # noqa: ARG001
-) -> tuple[BatchReport, bool]:
+def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, bool]:
     """Load a dimension whole; return the report, and whether the change ends the table's feed.
 
     Raises HistoryLost if versions would be lost, UsageError if there are no files.

@@ -4,21 +4,25 @@ Only listings and logs are read; no Spark is started. A snapshot is read whole. 
 the files that arrived since the last load are read. All files are read if one that was read before
 has changed or is missing, or if it is unknown which were read. This is necessary because replaced
 rows are not kept.
+
+Files of a snapshot share one note, a fingerprint of their listing. Files of a log are noted one by
+one, so that the next load can distinguish new files from those already read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from sluice.declare.declared import FILES
 from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.position import Head, head_as_found
+from sluice.delta.log.position import Head, head, head_as_found
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
-from sluice.dimensions.loaded import not_noted, note
+from sluice.delta.reading.landing import fingerprint
 from sluice.dimensions.spec import Dimension
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS, STATE, internal
@@ -49,7 +53,7 @@ class LandedDimension:
     @property
     def note(self) -> str:
         """The note of its files once they are loaded."""
-        return note(self.spec, self.files, self.made)
+        return note_files(self.spec, self.files, self.made)
 
     def is_loaded(self, before: Head | None) -> bool:
         """True if exactly this was loaded last and the table, whose head is `before`, has it."""
@@ -86,13 +90,13 @@ def find(project: Project, table: Table) -> LandedDimension:
         is_pinned = any(name.lower() in ("versionasof", "timestampasof") for name in options)
         options = options if is_pinned else {"versionAsOf": str(at.version), **options}
     elif spec.format in IN_FILES:
-        files = _files(table, path)
+        files = _list_files(table, path)
     uris, state_id = (lake.uri(table.id), lake.uri(table.id, INTERVALS)), internal(table.id, STATE)
     state = state_id, lake.uri(state_id)
     return LandedDimension(table, spec, files, made, *uris, *state, path, options)
 
 
-def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
+def _list_files(table: Table, path: str) -> tuple[LandedFile, ...]:
     files = landing.delivered(path, table.id)
     if not files:
         raise UsageError(
@@ -103,23 +107,25 @@ def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
     return files
 
 
-def due(landed: LandedDimension, before: Head | None, *, again: bool = False) -> PendingFiles:
+def choose_files(
+    landed: LandedDimension, before: Head | None, *, again: bool = False
+) -> PendingFiles:
     """Return what to read for a table whose head is `before`; `again`: everything."""
     if again or before is None or not before.is_filled:
         return PendingFiles(landed.files)
     noted = _noted(landed)
     if noted is None or not _has(before, noted):
-        return _whole(landed, "the record of the last load is missing; everything is read again")
+        return _read_all(landed, "the record of the last load is missing; everything is read again")
     if not landed.spec.is_log:
         return PendingFiles(landed.files)
     if (state := _state(landed, before)) is None:
-        return _whole(
+        return _read_all(
             landed, "the table is no longer as the last load left it; everything is read again"
         )
-    fresh = not_noted(landed.files, landed.made, noted.files)
+    fresh = choose_unread(landed.files, landed.made, noted.files)
     if fresh is None:
         count = len(landed.files)
-        return _whole(
+        return _read_all(
             landed, f"a file that was read has changed or disappeared: all {count} are read"
         )
     return PendingFiles(fresh, state, noted)
@@ -143,5 +149,42 @@ def _has(at: Head, noted: intervals.Note) -> bool:
     return noted.batch < at.next_batch
 
 
-def _whole(landed: LandedDimension, why: str) -> PendingFiles:
+def _read_all(landed: LandedDimension, why: str) -> PendingFiles:
     return PendingFiles(landed.files, warnings=(f"{landed.table.id}: {why}",))
+
+
+def note_files(spec: Dimension, files: Sequence[LandedFile], made: str) -> str:
+    """Return the note about files; it changes with them, and with their interpretation."""
+    if spec.is_log:
+        return " ".join(_print(file, made) for file in files)
+    return fingerprint(files, made)
+
+
+def choose_unread(
+    files: Sequence[LandedFile], made: str, noted: str
+) -> tuple[LandedFile, ...] | None:
+    """Return the files of a log that were not read yet.
+
+    Return None if a file that was read has changed, is missing, or was read differently.
+    """
+    prints = {_print(file, made): file for file in files}
+    known = set(noted.split())
+    if not known <= prints.keys():
+        return None
+    return tuple(file for print_, file in prints.items() if print_ not in known)
+
+
+def _print(file: LandedFile, made: str) -> str:
+    """Fingerprint a file. States of logs name files by real paths; older states are rebuilt."""
+    return fingerprint([file], f"{made} real paths")
+
+
+def nothing_new(project: Project, table: Table) -> str | None:
+    """Return the reason why there is nothing to load; None if there may be something."""
+    spec = table.spec
+    assert isinstance(spec, Dimension)
+    if spec.format not in FILES:
+        return None
+    found = find(project, table)
+    is_same = found.is_loaded(head(found.uri))
+    return f"{table.id} is loaded, and its files are the same" if is_same else None

@@ -1,7 +1,7 @@
 """Tables that are delivered from outside, as commands and runs see them, whatever their kind."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, cast
+from typing import Protocol, runtime_checkable
 
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
@@ -14,8 +14,9 @@ from sluice.language.interval import Interval
 from sluice.spark.session import Spark
 
 
+@runtime_checkable
 class Delivering(Protocol):
-    """Module `deliver` of a kind whose rows are delivered from outside."""
+    """Kind whose rows are delivered from outside."""
 
     def deliver(
         self,
@@ -68,17 +69,20 @@ class Delivering(Protocol):
         ...
 
 
+@runtime_checkable
 class Resuming(Protocol):
-    """Module `resume` of a kind whose tables may follow a place outside the lake."""
+    """Kind whose tables may follow a place outside the lake."""
 
     def resume(self, project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
-        """Continue at the newest end, or the oldest, as `resume` of this module."""
+        """Continue at the newest end, or the oldest, as the function `resume`."""
         ...
 
 
 def delivering(table: Table) -> Delivering:
     """Return what delivers a table that is delivered from outside."""
-    return cast(Delivering, kind(table.kind).module("deliver"))
+    found = kind(table.kind)
+    assert isinstance(found, Delivering)
+    return found
 
 
 def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
@@ -90,5 +94,6 @@ def resume(project: Project, table: Table, run: Run, *, latest: bool) -> BatchRe
         raise UsageError(
             f"--from needs a table that follows a Kafka topic or a Delta table; {table.id} does not"
         )
-    resuming = cast(Resuming, kind(table.kind).module("resume"))
+    resuming = kind(table.kind)
+    assert isinstance(resuming, Resuming)
     return resuming.resume(project, table, run, latest=latest)

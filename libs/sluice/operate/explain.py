@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Protocol, cast
+from typing import Protocol, runtime_checkable
 
 from sluice.declare.building import query_view, resolved_alone
 from sluice.declare.project import Project
@@ -42,8 +42,9 @@ class Part:
     caution: str = ""
 
 
+@runtime_checkable
 class Planned(Protocol):
-    """Module `plan` of a kind whose rows are delivered from outside."""
+    """Kind whose next deliveries can be planned."""
 
     def deliveries_ahead(
         self, project: Project, table: Table, now: datetime, redefined: Mapping[str, str]
@@ -78,8 +79,10 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
 def _deliveries(
     project: Project, table: Table, now: datetime, redefined: Mapping[str, str]
 ) -> Iterator[NextBatch]:
-    planned = cast(Planned | None, kind(table.kind).module("plan"))
-    return planned.deliveries_ahead(project, table, now, redefined) if planned else iter(())
+    planned = kind(table.kind)
+    if not isinstance(planned, Planned):
+        return iter(())
+    return planned.deliveries_ahead(project, table, now, redefined)
 
 
 def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:

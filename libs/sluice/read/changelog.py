@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,7 +38,8 @@ CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa
 class TouchedGroup(Protocol):
     """Group of a view's rows that a version touched, whole, as that view is read."""
 
-    version: int
+    @property
+    def version(self) -> int: ...
 
     def as_json(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the group as JSON, for programs: rows of these columns, or whole ones."""
@@ -65,10 +66,11 @@ class TouchedGroups(Protocol):
     def __iter__(self) -> Iterator[TouchedGroup]: ...
 
 
+@runtime_checkable
 class Mapped(Protocol):
-    """Module `maps` of a kind whose tables are also read in groups of rows."""
+    """Kind whose tables are also read in groups of rows."""
 
-    def maps(
+    def read_maps(
         self, changelog: "Changelog", *, from_version: int | None, run: str | None
     ) -> TouchedGroups:
         """Return the groups that each version of a changelog touched, or one run's versions."""
@@ -144,10 +146,9 @@ class Changelog:
         Raises UsageError if its kind shows only rows.
         """
         declared = self.declared
-        mapped = cast(Mapped | None, kind(declared.kind).module("maps")) if declared else None
-        if mapped is None:
+        if declared is None or not isinstance(mapped := kind(declared.kind), Mapped):
             raise _unmapped(self.name, declared)
-        return mapped.maps(self, from_version=from_version, run=run)
+        return mapped.read_maps(self, from_version=from_version, run=run)
 
     def _too_late(self, first: int) -> UsageError:
         newest = self.table.refresh().snapshot.version
@@ -219,7 +220,7 @@ class Changelog:
 
 def _unmapped(name: str, declared: Table | None) -> UsageError:
     what = f"of kind {declared.kind}" if declared else "an internal table"
-    others = ", ".join(each.name for each in kinds() if each.module("maps"))
+    others = ", ".join(each.name for each in kinds() if isinstance(each, Mapped))
     return UsageError(
         f"{name!r} is {what}: its changes can only be shown as rows",
         hint=f"leave out `--as map`, which is for tables of kind {others}",

@@ -8,10 +8,10 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from sluice.declare.project import Project
-from sluice.declare.registry import kind, modules
+from sluice.declare.registry import kind, kinds
 from sluice.declare.sound import load_sound
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
@@ -29,18 +29,18 @@ S = TypeVar("S", bound=TableSpec)
 NO_VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType({})
 
 
+@runtime_checkable
 class Reader(Protocol):
-    """Module `reader` of a kind, which opens its stored tables.
+    """Kind that opens its tables itself."""
 
-    `VERBS`: further ways to read, by their names. Each takes the lake first, and is a method of it.
-    """
-
-    VERBS: Mapping[str, Callable[..., Any]]
-
-    def opened(
+    def open_table(
         self, lake: "Lake", table: Table, version: int | None, *, backward_iteration: bool
     ) -> KeyValues:
         """Return the table as a key-value store, at that version or its head."""
+        ...
+
+    def verbs(self) -> Mapping[str, Callable[..., Any]]:
+        """Return further ways to read. Each takes the lake first, and becomes a method of it."""
         ...
 
 
@@ -89,9 +89,9 @@ class Lake:
         """Return a way to read that a kind adds, or whoever opened the lake."""
         if not verb.startswith("_") and verb in self._verbs:
             return partial(self._verbs[verb], self)
-        for reader in [] if verb.startswith("_") else modules("reader"):
-            if verb in cast(Reader, reader).VERBS:
-                return partial(cast(Reader, reader).VERBS[verb], self)
+        for each in () if verb.startswith("_") else kinds():
+            if isinstance(each, Reader) and verb in (verbs := each.verbs()):
+                return partial(verbs[verb], self)
         raise AttributeError(f"a lake has no {verb!r}")
 
     def of_kind(self, name: str, model: type[S], command: str) -> tuple[Table, S]:
@@ -144,10 +144,10 @@ class Lake:
         return KeyedTable(snapshot, table.named_key, current, backward_iteration, newest, first)
 
     def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
-        reader = cast(Reader | None, kind(table.kind).module("reader"))
-        if reader is None:
+        reader = kind(table.kind)
+        if not isinstance(reader, Reader):
             return self.stored(table, version, backward_iteration=backward_iteration)
-        return reader.opened(self, table, version, backward_iteration=backward_iteration)
+        return reader.open_table(self, table, version, backward_iteration=backward_iteration)
 
 
 def open_lake(

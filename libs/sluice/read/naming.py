@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from sluice.declare.registry import kind, modules
+from sluice.declare.registry import kind, kinds
 from sluice.errors import UsageError
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange, only
@@ -69,22 +69,22 @@ class Given:
         return bool(self.others) and not self.has_key
 
 
+@runtime_checkable
 class Naming(Protocol):
-    """Module `naming` of a kind whose rows are also named in other ways than by key.
+    """Kind whose rows are also named in other ways than by key."""
 
-    `OPTIONS`: the values that it takes beside key and partition.
-    """
+    def naming_options(self) -> Mapping[str, NamingOption]:
+        """Return the values that name a row, beside key and partition."""
+        ...
 
-    OPTIONS: Mapping[str, NamingOption]
-
-    def ranges(self, table: KeyedTable, spec: Any, given: Given) -> tuple[KeyRange, ...]:
+    def find_ranges(self, table: KeyedTable, spec: Any, given: Given) -> tuple[KeyRange, ...]:
         """Return the ranges of the requested rows. Raises UsageError for half a name."""
         ...
 
 
 def naming_options() -> dict[str, NamingOption]:
     """Return the values by which rows of any kind can be named beside key and partition."""
-    known = (cast(Naming, module).OPTIONS for module in modules("naming"))
+    known = (each.naming_options() for each in kinds() if isinstance(each, Naming))
     return {name: option for options in known for name, option in options.items()}
 
 
@@ -146,10 +146,9 @@ def ranges_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     """Return the ranges of rows that are named otherwise than by their key."""
     table = changelog.table
     declared = changelog.declared
-    naming = cast(Naming | None, kind(declared.kind).module("naming")) if declared else None
-    if declared is None or naming is None:
+    if declared is None or not isinstance(naming := kind(declared.kind), Naming):
         raise not_so(table, "its key") if _is_named_by_key(table) else _unnamed(table)
-    return naming.ranges(table, declared.spec, given)
+    return naming.find_ranges(table, declared.spec, given)
 
 
 def named(

@@ -2,13 +2,13 @@
 
 `status`, `run --changed` and DAGs find here what is pending; `plan`, which also chooses versions
 that fit together, compares by the same function. What lies outside the lake (files, messages,
-tables that others write) is looked at by the modules `pending` and `lag` of a table's kind.
+tables that others write) is looked at by the table's kind.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, cast
+from typing import Protocol, runtime_checkable
 
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
@@ -60,8 +60,9 @@ class Outside:
         return frozenset((*self.due, *self.changed, *self.gone))
 
 
+@runtime_checkable
 class Lagging(Protocol):
-    """Module `lag` of a kind whose rows arrive over time, and may not have been read yet."""
+    """Kind whose rows arrive over time, and may not have been read yet."""
 
     def unread(self, project: Project, table: Table) -> tuple[Unread, ...]:
         """Return the partitions of its topic, or its table; nothing if it has none. Asks them."""
@@ -72,8 +73,9 @@ class Lagging(Protocol):
         ...
 
 
+@runtime_checkable
 class Landed(Protocol):
-    """Module `pending` of a kind whose rows are delivered from outside."""
+    """Kind whose rows are delivered from outside."""
 
     def nothing_new(self, project: Project, table: Table, interval: Interval | None) -> str | None:
         """Return the reason to do nothing for the table, in words; None if it may have work.
@@ -85,8 +87,8 @@ class Landed(Protocol):
 
 def nothing_new(project: Project, table: Table, interval: Interval | None) -> str | None:
     """Return the reason to do nothing for the table, in words; None if it may have work."""
-    landed = cast(Landed | None, kind(table.kind).module("pending"))
-    if landed is not None:
+    landed = kind(table.kind)
+    if isinstance(landed, Landed):
         return landed.nothing_new(project, table, interval)
     return None if pending(project, table) else f"{table.id} reflects all of its inputs"
 
@@ -107,7 +109,8 @@ def news_of(project: Project, table: Table, now: datetime) -> frozenset[Interval
 
 
 def _lagging(table: Table) -> Lagging | None:
-    return cast(Lagging | None, kind(table.kind).module("lag"))
+    lagging = kind(table.kind)
+    return lagging if isinstance(lagging, Lagging) else None
 
 
 @dataclass

@@ -18,7 +18,7 @@ from sluice.sources.foreign.versions import range_of, shown
 from sluice.sources.ingest import check_source, follow
 from sluice.sources.ingest import deliver as deliver_interval
 from sluice.sources.kafka.backfill import backfill_topic
-from sluice.sources.kafka.client.connection import client_settings
+from sluice.sources.kafka.connection import client_settings
 from sluice.sources.kafka.formats.registry import check_registry
 from sluice.sources.landed import landed
 from sluice.sources.rebuild import rebuild

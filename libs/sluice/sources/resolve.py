@@ -1,14 +1,16 @@
 """Resolution of sources."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sluice.declare.resolution.delivered_columns import check_columns
 from sluice.declare.resolution.scope import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
+from sluice.extras import is_installed
 from sluice.language.hidden_columns import HIDDEN_TYPES, ID, INTERVAL
-from sluice.sources.kafka.formats.fields import check_fields
+from sluice.language.names import unknown
 from sluice.sources.spec import Source
+from sluice.sources.topic import ValueFormat
 
 
 def resolve(spec: Source, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:  # noqa: ARG001
@@ -16,7 +18,7 @@ def resolve(spec: Source, inputs: Mapping[Where, Table], mistakes: TableMistakes
     for where, message in _useless(spec):
         mistakes.add(where, message)
     check_columns(spec, mistakes)
-    for where, message in check_fields(spec.value, spec.types) if spec.value else ():
+    for where, message in _check_fields(spec.value, spec.types) if spec.value else ():
         mistakes.add(where, message)
     if spec.time:
         Scope(spec.types).check_time(spec.time, mistakes, "time")
@@ -29,3 +31,33 @@ def _useless(spec: Source) -> Iterator[tuple[Where, str]]:
     """Yield settings without effect."""
     if "max_ahead" in spec.model_fields_set and not spec.time:
         yield ("max_ahead",), "`max_ahead` guards the event time: name its column as `time`"
+
+
+def _check_fields(value: ValueFormat, columns: Iterable[str]) -> Iterator[tuple[Where, str]]:
+    """Yield mistakes in the files, or columns that no message has, with their places.
+
+    Nothing is checked of other messages, or where the client of Kafka is not installed.
+    """
+    if not value.files or not is_installed("kafka"):
+        return
+    try:
+        name, fields = _fields_of(value)
+    except LookupError as fault:
+        yield ("value", "message"), str(fault)
+    except ValueError as fault:
+        yield ("value", "files"), str(fault)
+    else:
+        for column in columns:
+            if column not in fields:
+                yield ("schema",), f"{name} has no such field: {unknown('field', column, fields)}"
+
+
+def _fields_of(value: ValueFormat) -> tuple[str, list[str]]:
+    """Return a message's name, and the names of its fields."""
+    from sluice.sources.kafka.formats.schemas import avro_fields, declared_type
+
+    if value.format == "protobuf":
+        found = declared_type(value)
+        return found.full_name, [field.name for field in found.fields]
+    name, fields = avro_fields(value)
+    return name, sorted(fields)

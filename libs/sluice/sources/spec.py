@@ -220,9 +220,6 @@ class Source(Declared):
             yield ("path",), SAME_PATH.format(*shown)
 
 
-SPEC = Source
-
-
 def is_topic(table: Table) -> bool:
     """True if it is a source of Kafka's messages."""
     return isinstance(table.spec, Source) and table.spec.kafka is not None

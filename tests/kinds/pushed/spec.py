@@ -16,6 +16,3 @@ class Pushed(Source):
 
     kind: Literal["pushed"] = "pushed"
     by: Literal["nobody", "anybody", "all"] | By = "nobody"
-
-
-SPEC = Pushed

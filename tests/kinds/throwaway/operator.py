@@ -1,9 +1,14 @@
-"""Its query."""
+"""Its query, and the table that it is kept in."""
 
 from pyspark.sql import DataFrame
 from tests.kinds.throwaway.spec import Above
 
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import InputRows, Operator
 
 
@@ -24,3 +29,8 @@ class AboveRows(Operator):
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         (rows,) = prepared.values()
         return rows.select(*self.view.columns)
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    (source,) = graph.inputs(table.id)
+    return (Node(table.id, table, AboveRows(table, source), definition(table), Batch, Kept),)

@@ -25,6 +25,3 @@ class Above(View):
     def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:
         if isinstance(data.get("from"), str):
             yield Reference(("from",), data["from"])
-
-
-SPEC = Above

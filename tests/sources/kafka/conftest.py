@@ -15,7 +15,7 @@ from sluice.cli.jobs.ingest import deliver
 from sluice.engine import retries
 from sluice.engine.batch_report import BatchReport
 from sluice.operate.replay import replay, to_replay
-from sluice.sources.kafka.client.offsets import OffsetRange
+from sluice.sources.kafka.offsets import OffsetRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from collections.abc import Generator
 import pytest
 
 from sluice.errors import Retryable
-from sluice.sources.kafka.client.broker import PolledMessages
+from sluice.sources.kafka.client import PolledMessages
 from sluice.sources.kafka.ingest import fetched_ahead
 
 

@@ -16,7 +16,7 @@ from tests.support.slow_link import SlowLink
 from broker import Broker, joined, running
 from ports import free_port
 from sluice.errors import Retryable
-from sluice.sources.kafka.client import broker as client
+from sluice.sources.kafka import client
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

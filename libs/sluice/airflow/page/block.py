@@ -1,15 +1,16 @@
-"""Module of a kind that shows its newest rows on the page of a table."""
+"""What a kind shows of its newest rows on the page of a table."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sluice.declare.table import Table
 from sluice.pages.elements import Address, Chapter
 from sluice.read.lake import Lake
 
 
+@runtime_checkable
 class Block(Protocol):
-    """Module `page`."""
+    """Kind with a block on the page."""
 
     def chapters(self, lake: Lake, table: Table, why: Address) -> Iterable[Chapter]:
         """Return the rows that are worth a look.

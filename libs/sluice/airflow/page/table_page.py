@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import cast
 
 from sluice.airflow.page.block import Block
 from sluice.airflow.page.contents import ShownTable, tables
@@ -78,9 +77,9 @@ def _rows(visit: Visit, project: Project, one: ShownTable) -> Iterator[Chapter]:
     found, version = one.table, one.status.version
     if version is None:
         return
-    block = cast(Block | None, kind(found.kind).module("page"))
+    block = kind(found.kind)
     try:
-        if block:
+        if isinstance(block, Block):
             yield from block.chapters(Lake(project), found, partial(visit.why, found.id))
     except SluiceError as error:
         yield from chapter(WRONG, [str(error)])

@@ -6,7 +6,7 @@ Each kind's module `columns` returns it for its own tables. Columns that only se
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, cast
+from typing import Protocol, runtime_checkable
 
 from sluice.declare.graph import Graph
 from sluice.declare.registry import kind
@@ -27,10 +27,11 @@ InputColumns = frozenset[InputColumn]
 MadeFrom = Mapping[str, InputColumns]
 
 
+@runtime_checkable
 class Columns(Protocol):
-    """Module `columns` of a kind."""
+    """Kind whose columns are made from columns of other tables."""
 
-    def columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
+    def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
         """Return the input columns of each column, hidden ones included; `inputs` are by id."""
         ...
 
@@ -81,10 +82,15 @@ def made_from(table: Table, graph: Graph) -> MadeFrom:
     known: dict[str, MadeFrom] = {}
     tables = {**graph.tables, **{part.id: part for part in table.parts}}
     for part in table.parts or (table,):
-        module = cast(Columns | None, kind(part.kind).module("columns"))
-        found = module.columns(part, tables) if module else {}
+        found = made_from_inputs(part, tables)
         known[part.id] = {name: _through(made, known) for name, made in found.items()}
     return known[table.id]
+
+
+def made_from_inputs(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
+    """Return the same for a table of one part, given its inputs by id."""
+    traced = kind(table.kind)
+    return traced.trace_columns(table, inputs) if isinstance(traced, Columns) else {}
 
 
 def _through(made: InputColumns, known: Mapping[str, MadeFrom]) -> InputColumns:

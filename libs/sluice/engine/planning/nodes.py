@@ -4,7 +4,7 @@ Some views consist of a state and a visible table. A source with a key consists 
 and its latest rows. Each is a Delta table with its own position, advanced by the same step.
 """
 
-from typing import Protocol, cast
+from typing import Protocol, runtime_checkable
 
 from sluice.declare.graph import Graph
 from sluice.declare.registry import kind
@@ -12,8 +12,9 @@ from sluice.declare.table import Table
 from sluice.engine.planning.node import Node
 
 
+@runtime_checkable
 class Maker(Protocol):
-    """Module `nodes` of a kind."""
+    """Kind whose tables are maintained."""
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
         """Return the nodes of a table of that kind."""
@@ -25,5 +26,5 @@ def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
     if table.parts:
         whole = Graph({**graph.tables, **{part.id: part for part in table.parts}})
         return tuple(node for part in table.parts for node in nodes_of(part, whole))
-    maker = cast(Maker | None, kind(table.kind).module("nodes"))
-    return maker.nodes(table, graph) if maker else ()
+    maker = kind(table.kind)
+    return maker.nodes(table, graph) if isinstance(maker, Maker) else ()

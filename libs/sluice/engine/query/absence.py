@@ -8,7 +8,7 @@ such a name is none. A kind's module `absence` names further conditions, and row
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
@@ -47,14 +47,15 @@ class Unmatched:
     is_excluded: bool = False
 
 
+@runtime_checkable
 class Absence(Protocol):
-    """Module `absence` of a kind."""
+    """Kind whose rows may lack more than `where` and `having`."""
 
-    def conditions(self, spec: Any, found: Sequence[Condition]) -> Sequence[Condition]:
+    def list_conditions(self, spec: Any, found: Sequence[Condition]) -> Sequence[Condition]:
         """Return all conditions in their order, given those that are `where` and `having`."""
         ...
 
-    def unmatched(
+    def find_unmatched(
         self, operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
     ) -> Iterator[Unmatched]:
         """Yield what `wanted` rows lack; `prepared` are all rows of the inputs."""

@@ -5,7 +5,7 @@ numbered by NTH, which `prepare` passes on.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
@@ -23,9 +23,10 @@ class Groups:
     references: InputRows
 
 
+@runtime_checkable
 class Lineage(Protocol):
-    """Module `lineage` of a kind."""
+    """Kind whose rows come from some of their groups' rows."""
 
-    def contributing(self, operator: Operator, groups: Groups) -> InputRows:
+    def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
         """Return, by table, the rows with NTH that the output rows come from."""
         ...

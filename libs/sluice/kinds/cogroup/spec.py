@@ -98,6 +98,3 @@ class Cogroup(View):
             for name, aggregate in stream.aggregates.items():
                 if aggregate.is_python:
                     yield ("streams", stream_name, "aggregates", name), aggregate.function
-
-
-SPEC = Cogroup

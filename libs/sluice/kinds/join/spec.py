@@ -110,6 +110,3 @@ class EquiJoin(View):
     def references(self) -> Iterator[Reference]:
         yield Reference(("left",), self.left.table)
         yield Reference(("right",), self.right.table)
-
-
-SPEC = EquiJoin

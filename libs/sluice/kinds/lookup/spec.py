@@ -85,6 +85,3 @@ class Lookup(View):
     @classmethod
     def written_references(cls, data: Mapping[str, Any]) -> Iterator[Reference]:
         return joined_dimensions_as_written(data)
-
-
-SPEC = Lookup

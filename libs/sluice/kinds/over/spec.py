@@ -44,6 +44,3 @@ class Over(View):
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)
-
-
-SPEC = Over

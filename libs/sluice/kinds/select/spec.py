@@ -48,6 +48,3 @@ class Selection(View):
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)
-
-
-SPEC = Selection

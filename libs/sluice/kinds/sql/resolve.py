@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from sqlglot import exp
 
 from sluice.declare.registry import kind
-from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.text.document import Where
@@ -238,16 +237,15 @@ def _resolved(
     spec: Sql, name: str, fields: ViewFields, tables: Tables, noted: _Noted
 ) -> Table | None:
     """Return the table of one part of the chain."""
-    model = kind(fields["kind"]).model
+    of = kind(fields["kind"])
     try:
-        part: Any = model.model_validate({**fields, "name": name, "pipeline": spec.pipeline})
+        part: Any = of.model.model_validate({**fields, "name": name, "pipeline": spec.pipeline})
     except ValidationError as error:
         for problem in error.errors():
-            noted.add((), explain(problem, model, fields)[1])
+            noted.add((), explain(problem, of.model, fields)[1])
         return None
     ids = {
         r.where: r.name if "." in r.name else f"{spec.pipeline}.{r.name}" for r in part.references()
     }
     found = {where: tables[table_id] for where, table_id in ids.items()}
-    resolver = cast(Resolver, kind(fields["kind"]).module("resolve"))
-    return resolver.resolve(part, found, cast(TableMistakes, noted))
+    return of.resolve(part, found, cast(TableMistakes, noted))

@@ -90,6 +90,3 @@ class Sql(View):
         for nth, name in enumerate(self.query.tables):
             own = name.removeprefix(f"{self.pipeline}.")
             yield Reference(("sql", nth), own, place=self.query.place_of(name))
-
-
-SPEC = Sql

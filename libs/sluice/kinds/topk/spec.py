@@ -120,6 +120,3 @@ class TopK(View):
         for i, key in enumerate(self.order_by):
             if key.function:
                 yield ("order_by", i), key.function
-
-
-SPEC = TopK

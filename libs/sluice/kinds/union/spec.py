@@ -62,6 +62,3 @@ class Union(View):
     def references(self) -> Iterator[Reference]:
         for i, part in enumerate(self.from_):
             yield Reference(("from", i), part.table)
-
-
-SPEC = Union

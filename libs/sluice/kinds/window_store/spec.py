@@ -39,6 +39,3 @@ class WindowStore(View):
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)
-
-
-SPEC = WindowStore

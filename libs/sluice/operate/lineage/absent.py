@@ -9,7 +9,7 @@ is read whole, and computed once for each condition.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.graph import Graph
-from sluice.declare.meaning.column_lineage import Columns, MadeFrom
+from sluice.declare.meaning.column_lineage import made_from_inputs
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
@@ -187,7 +187,7 @@ class AbsenceSearch:
         self, table: Table, inputs: Mapping[str, At], wanted: Wanted
     ) -> Iterator[AbsenceReason]:
         """Yield why the inputs lack what the rows would be made from."""
-        made, absent = _made_from(table, self.graph), False
+        made, absent = made_from_inputs(table, self.graph.tables), False
         mapped = {name: mapped_to(made, wanted, name) for name in inputs}
         there = dict[str, Wanted]()
         for name, ranges in mapped.items():
@@ -203,8 +203,8 @@ class AbsenceSearch:
     def _unmatched(
         self, table: Table, inputs: Mapping[str, At], there: Mapping[str, Wanted]
     ) -> Iterator[AbsenceReason]:
-        module = cast(Absence | None, kind(table.kind).module("absence"))
-        if module is None:
+        absence = kind(table.kind)
+        if not isinstance(absence, Absence):
             return
         node = self._nodes(table)[0]
         made = Reflected(inputs, {}, None)
@@ -216,7 +216,7 @@ class AbsenceSearch:
             if i in there
         }
         references = {i: frames[i] for i in node.operator.references}
-        for one in module.unmatched(node.operator, wanted, prepared, references):
+        for one in absence.find_unmatched(node.operator, wanted, prepared, references):
             rows = to_arrow(one.rows)
             if rows.num_rows and one.is_excluded:
                 yield AbsenceReason(declared(table.id), "excluded", one.on, others=shown(rows))
@@ -243,9 +243,8 @@ class AbsenceSearch:
 
 
 def _conditions(table: Table) -> Sequence[Condition]:
-    module = cast(Absence | None, kind(table.kind).module("absence"))
-    found = conditions(table.spec)
-    return module.conditions(table.spec, found) if module else found
+    absence, found = kind(table.kind), conditions(table.spec)
+    return absence.list_conditions(table.spec, found) if isinstance(absence, Absence) else found
 
 
 def _loosened(spec: TableSpec, left_out: Iterable[Condition]) -> TableSpec:
@@ -263,11 +262,6 @@ def _left(table: Table, rows: pa.Table) -> Iterator[AbsenceReason]:
     if living.num_rows:
         what = f"`sluice verify {table.name}` compares the table with its query"
         yield AbsenceReason(declared(table.id), "differs", what, shown(living))
-
-
-def _made_from(table: Table, graph: Graph) -> MadeFrom:
-    module = cast(Columns | None, kind(table.kind).module("columns"))
-    return module.columns(table, graph.tables) if module else {}
 
 
 def _alive(horizon: Horizon | None, rows: DataFrame) -> Column:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -166,11 +165,11 @@ class Walk:
             name: within(operator.prepare(name, frames[name]), keys, operator.group)
             for name in operator.inputs
         }
-        special = cast(Lineage | None, kind(node.table.kind).module("lineage"))
-        if special:
+        lineage = kind(node.table.kind)
+        if isinstance(lineage, Lineage):
             looked_up = {name: frames[name] for name in operator.references}
             groups = Groups(of, prepared, looked_up)
-            prepared = dict(special.contributing(operator, groups))
+            prepared = dict(lineage.trace_rows(operator, groups))
         for name, found in prepared.items():
             numbers = to_arrow(found.select(NTH))[NTH]
             yield places[name], set(pc.unique(numbers).to_pylist())

@@ -19,12 +19,11 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost
 from sluice.language.interval import Interval
 from sluice.sources.ingest import or_unchanged
-from sluice.sources.kafka.batches import Batches
-from sluice.sources.kafka.client.broker import Brokers
-from sluice.sources.kafka.client.message import one_by_one
-from sluice.sources.kafka.client.offsets import OffsetRange, Offsets, TopicDescription
+from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.ingest import arrived, ingest_topic
+from sluice.sources.kafka.message import each_message
 from sluice.sources.kafka.messages import MessageSource
+from sluice.sources.kafka.offsets import Batches, OffsetRange, Offsets, TopicDescription
 from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark
 
@@ -80,7 +79,7 @@ def _judged(
     end = {p: offset for p, offset in offsets.following.items() if p in since}
     start = {p: min(since[p], offset) for p, offset in end.items()}
     for taken in brokers.read(start, end):
-        chosen = [message for message in one_by_one(taken.messages) if message.moment in span]
+        chosen = [message for message in each_message(taken.messages) if message.moment in span]
         yield from judged_again(spark, source, batches.by_moment(chosen), run)
 
 

@@ -24,11 +24,10 @@ from sluice.engine.batch_report import BatchReport
 from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, or_unchanged, replace_interval
-from sluice.sources.kafka.batches import INSTANT, fingerprint
-from sluice.sources.kafka.client.broker import Brokers, PolledMessages
-from sluice.sources.kafka.client.message import one_by_one
-from sluice.sources.kafka.client.offsets import OffsetRange, TopicDescription
+from sluice.sources.kafka.client import Brokers, PolledMessages
+from sluice.sources.kafka.message import each_message
 from sluice.sources.kafka.messages import MessageSource
+from sluice.sources.kafka.offsets import INSTANT, OffsetRange, TopicDescription, fingerprint
 from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark
 
@@ -85,7 +84,7 @@ def _noted(
         return
     start = {p: max(offset, description.first[p]) for p, offset in offsets.start.items()}
     taken = brokers.read(start, offsets.following)
-    again = [message for each in taken for message in one_by_one(each.messages)]
+    again = [message for each in taken for message in each_message(each.messages)]
     yield from judged_again(spark, source, {offsets.at: again}, run)
 
 

@@ -8,9 +8,9 @@ from sluice.delta.log.position import head
 from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import DELIVERIES
 from sluice.read.pending import Unread
-from sluice.sources.kafka.client.broker import Brokers
-from sluice.sources.kafka.client.message import moment_of
-from sluice.sources.kafka.client.offsets import OffsetRange
+from sluice.sources.kafka.client import Brokers
+from sluice.sources.kafka.message import moment_of
+from sluice.sources.kafka.offsets import OffsetRange
 from sluice.sources.spec import Source
 from sluice.sources.topic import Topic
 

@@ -12,10 +12,9 @@ from sluice.delta.places.lake_layout import layout
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Delivery
-from sluice.sources.kafka.batches import INSTANT
-from sluice.sources.kafka.decoding.rows import rows_of
-from sluice.sources.kafka.formats.readers import reader_of
 from sluice.sources.kafka.formats.records import FormatReader
+from sluice.sources.kafka.offsets import INSTANT
+from sluice.sources.kafka.rows import reader_of, rows_of
 from sluice.sources.spec import Source
 from sluice.sources.topic import Topic
 

@@ -21,12 +21,11 @@ from sluice.engine.judging.forgotten import REASON_GIVEN as FORGOTTEN
 from sluice.language.hidden_columns import INTERVAL
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval
-from sluice.sources.kafka.batches import NOTHING, fingerprint
-from sluice.sources.kafka.client.broker import Brokers
-from sluice.sources.kafka.client.message import Message, in_columns, one_by_one
-from sluice.sources.kafka.client.offsets import OffsetRange
-from sluice.sources.kafka.decoding.kept import message_of
+from sluice.sources.kafka.client import Brokers
+from sluice.sources.kafka.decoding import message_of
+from sluice.sources.kafka.message import Message, arrange_messages, each_message
 from sluice.sources.kafka.messages import MessageSource
+from sluice.sources.kafka.offsets import NOTHING, OffsetRange, fingerprint
 from sluice.spark.session import Spark
 
 
@@ -60,7 +59,7 @@ def judged_again(
         size = sum(len(m.key or b"") + len(m.value or b"") for m in known)
         delivery = source.delivery(moment, read.get(moment, NOTHING))
         delivery = replace(delivery, message_bytes=size, is_added=True)
-        arrived = partial(source.rows, in_columns(known), delivery.interval)
+        arrived = partial(source.rows, arrange_messages(known), delivery.interval)
         yield replace_interval(spark, source.project, delivery, run, arrived=arrived)
 
 
@@ -76,7 +75,7 @@ def _whole(source: MessageSource, messages: Sequence[Message]) -> Iterator[Messa
         p, offset = message.partition, message.offset
         if 0 < message.left_out <= limit and place.can_read(found, p, offset):
             taken = brokers.read({p: offset}, {p: offset + 1})
-            yield from (whole for each in taken for whole in one_by_one(each.messages))
+            yield from (whole for each in taken for whole in each_message(each.messages))
         else:
             yield message
 

@@ -5,9 +5,9 @@ from typing import Any
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head
-from sluice.sources.kafka.client.broker import Brokers
-from sluice.sources.kafka.client.offsets import OffsetRange
+from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.messages import MessageSource
+from sluice.sources.kafka.offsets import OffsetRange
 
 GAP = "partition {}: the messages from offset {} to {} are skipped"
 

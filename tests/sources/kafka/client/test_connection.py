@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sluice.sources.kafka.client.connection import registry_address
+from sluice.sources.kafka.connection import registry_address
 
 AS_JSON = json.dumps({"host": "https://host/api", "login": "me", "password": "secret"})
 

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from ports import free_port
 from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Duration
-from sluice.sources.kafka.client.broker import Brokers
-from sluice.sources.kafka.client.message import one_by_one
+from sluice.sources.kafka.client import Brokers
+from sluice.sources.kafka.message import each_message
 from sluice.sources.topic import Topic
 
 
@@ -46,7 +46,7 @@ def test_a_broker_whose_end_is_too_early_skips_no_message(producer: Producer) ->
     next(reading)
     late = Thread(target=send, args=(producer, b"2", b"3"))
     late.start()
-    found = [message.value for taken in reading for message in one_by_one(taken.messages)]
+    found = [message.value for taken in reading for message in each_message(taken.messages)]
     late.join()
     assert found == [b"2", b"3"]
 

@@ -15,10 +15,10 @@ from sluice.declare.delivered_row import RAW
 from sluice.declare.project import load
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.language.interval import Interval
-from sluice.sources.kafka.client.message import Message, in_columns
-from sluice.sources.kafka.decoding.rows import rows_of
 from sluice.sources.kafka.formats.records import FormatReader
+from sluice.sources.kafka.message import Message, arrange_messages
 from sluice.sources.kafka.messages import MessageSource
+from sluice.sources.kafka.rows import rows_of
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'
 SOURCE = """
@@ -74,7 +74,7 @@ def rows(
 ) -> list[dict[str, Any]]:
     session = Session()
     with interpreting(session):
-        sent = in_columns(messages)
+        sent = arrange_messages(messages)
         found = rows_of(session, read.spec, sent, reader, AT_NOON).drop(RAW).toArrow()
     return sorted(found.to_pylist(), key=lambda row: str(row["_sluice_id"]))
 

@@ -13,11 +13,11 @@ from tests.sources.kafka.decoding.checks import RECORD, check, read, rows
 from tests.sources.kafka.decoding.odd import ODD
 
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.sources.kafka.client.message import Message, in_columns
-from sluice.sources.kafka.decoding import decoded
-from sluice.sources.kafka.decoding.kept import AT, KEY, LEFT_OUT, VALUE, kept, message_of
-from sluice.sources.kafka.formats.avro.columns import columns_of_record, plain_record
-from sluice.sources.kafka.formats.json import columns as json_columns
+from sluice.sources.kafka import decoding
+from sluice.sources.kafka.decoding import AT, KEY, LEFT_OUT, VALUE, kept_as_sql, message_of
+from sluice.sources.kafka.formats.avro_columns import columns_of_record, plain_record
+from sluice.sources.kafka.formats.json import columns_of_json
+from sluice.sources.kafka.message import Message, arrange_messages
 from sluice.sources.kafka.messages import MessageSource
 
 __all__ = ["read"]
@@ -55,7 +55,7 @@ def as_json(random: Random, odd: float) -> bytes:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_json_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
-    monkeypatch.setattr(decoded, "AT_ONCE", random.choice((2, 5, 50)))
+    monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.005, 0.02, 0.2))
     check(read, [as_json(random, odd) for _ in range(30)])
 
@@ -64,7 +64,7 @@ def test_json_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.Monk
 def test_plain_json_is_read_by_columns(read: MessageSource) -> None:
     values = [as_json(Random(n), 0) for n in range(20)]
     types = {name: field.dataType for name, field in _types(read).items()}
-    assert json_columns.columns_of_json(values, types)
+    assert columns_of_json(values, types)
 
 
 def _types(read: MessageSource) -> dict[str, StructField]:
@@ -106,7 +106,7 @@ def as_avro(random: Random, odd: float) -> bytes:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_avro_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
-    monkeypatch.setattr(decoded, "AT_ONCE", random.choice((2, 5, 50)))
+    monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.05, 0.5))
     check(read, [as_avro(random, odd) for _ in range(30)])
 
@@ -132,11 +132,13 @@ def test_a_message_is_kept_whole() -> None:
         Message(1, 3, 7, None, None, 12_000_000),
     ]
     session, topic = Session(), 'it\'s "a" topic'
-    (sent,) = in_columns(messages).to_batches()
-    parts = pa.table(decoded._own(topic, decoded.DecodedRows(sent, [{}] * len(messages))))
+    (sent,) = arrange_messages(messages).to_batches()
+    parts = pa.table(
+        decoding._describe_rows(topic, decoding.DecodedRows(sent, [{}] * len(messages)))
+    )
     with interpreting(session):
-        rows = session.createDataFrame(parts, StructType(list(decoded.OWN)))
-        told = rows.selectExpr(f"{kept(topic)} AS kept").toArrow()["kept"].to_pylist()
+        rows = session.createDataFrame(parts, StructType(list(decoding.OWN)))
+        told = rows.selectExpr(f"{kept_as_sql(topic)} AS kept").toArrow()["kept"].to_pylist()
     assert [message_of(each) for each in told] == messages
     assert {json.loads(each)["topic"] for each in told} == {topic}
     assert json.loads(told[2]) == {

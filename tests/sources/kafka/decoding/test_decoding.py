@@ -8,12 +8,11 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType
 from tests.sources.kafka.decoding.odd import ODD
 
-from sluice.sources.kafka.client.message import Message, in_columns
-from sluice.sources.kafka.decoding.columns import DecodedColumn
-from sluice.sources.kafka.decoding.decoded import FAULT, decoded_all
-from sluice.sources.kafka.formats.json import messages as json_messages
-from sluice.sources.kafka.formats.json.messages import of_json
+from sluice.sources.kafka.decoding import FAULT, DecodedColumn, decode_all
+from sluice.sources.kafka.formats import json as json_messages
+from sluice.sources.kafka.formats.json import parse_json
 from sluice.sources.kafka.formats.records import FormatReader, Record, Unusable, written
+from sluice.sources.kafka.message import Message, arrange_messages
 
 TEXT = StringType()
 
@@ -28,18 +27,18 @@ def meaning(read: Callable[[bytes], Any], data: bytes) -> str:
 @pytest.mark.parametrize("text", ODD, ids=lambda text: text[:30].encode("unicode_escape").decode())
 def test_a_message_means_the_same_to_both_parsers(text: str) -> None:
     data = text.encode()
-    assert meaning(of_json, data) == meaning(json_messages._checked, data)
+    assert meaning(parse_json, data) == meaning(json_messages._parse_slowly, data)
 
 
 @pytest.mark.parametrize("data", [b'{"a":"\xff"}', b'{"a":"\xed\xa0\x80"}', b"\xff\xfe{}"])
 def test_bytes_that_are_no_text_are_named_by_both_parsers(data: bytes) -> None:
-    assert meaning(of_json, data) == "unusable: the message is not in UTF-8"
+    assert meaning(parse_json, data) == "unusable: the message is not in UTF-8"
 
 
 def test_a_plain_message_needs_no_second_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_messages, "_checked", None)
+    monkeypatch.setattr(json_messages, "_parse_slowly", None)
     row = {"id": 7, "at": "2024-05-01 10:00:00", "s": 'a "b": c', "n": {"x": [1.5, -0.25, None]}}
-    assert written(of_json(json.dumps(row).encode())) == written(row)
+    assert written(parse_json(json.dumps(row).encode())) == written(row)
 
 
 def message(offset: int, value: bytes | None = None, left_out: int = 0) -> Message:
@@ -59,7 +58,7 @@ def test_a_message_gives_all_of_its_rows_or_none() -> None:
     ]
     good, half = [{"v": 1, "l": [2]}, {"v": 2**70}], [{"v": 1}, {"v": 2, "l": "no list"}]
     messages = [message(n, json.dumps(each).encode()) for n, each in enumerate((good, half))]
-    found = decoded_all("t", columns, in_columns(messages), FormatReader(records)).to_pylist()
+    found = decode_all("t", columns, arrange_messages(messages), FormatReader(records)).to_pylist()
     assert [(r["v"], r["l"], r["_sluice_id"], r[FAULT]) for r in found] == [
         ("1", ["2"], "3-0", None),
         (str(2**70), None, "3-0-1", None),
@@ -77,21 +76,21 @@ def test_a_reason_is_short_and_can_be_stored() -> None:
     def refuses(_: Message) -> list[Record]:
         raise Unusable("\ud800" + "x" * 1000)
 
-    (found,) = decoded_all(
-        "t", [], in_columns([message(0, b"")]), FormatReader(refuses)
+    (found,) = decode_all(
+        "t", [], arrange_messages([message(0, b"")]), FormatReader(refuses)
     ).to_pylist()
     assert found[FAULT] == "?" + "x" * 299
 
 
 def test_a_message_that_was_too_large_is_kept_without_its_bytes() -> None:
     huge = message(5, left_out=12_000_000)
-    (found,) = decoded_all("t", [], in_columns([huge]), FormatReader(records)).to_pylist()
+    (found,) = decode_all("t", [], arrange_messages([huge]), FormatReader(records)).to_pylist()
     assert found[FAULT] == "the message has 12,000,000 bytes, more than `max_message_bytes`"
     assert (found["_sluice_left_out"], found["_sluice_value"]) == (12_000_000, None)
 
 
 def one_by_one(values: Sequence[bytes]) -> str:
-    return ", ".join(meaning(json_messages.bare, value) for value in values)
+    return ", ".join(meaning(json_messages.read_bare, value) for value in values)
 
 
 @pytest.mark.parametrize("odd", [text.encode() for text in ODD[:-6]], ids=lambda o: o[:30].decode())

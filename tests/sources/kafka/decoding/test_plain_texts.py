@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from sluice.files.spelled import Texts
-from sluice.sources.kafka.decoding.plain_texts import plain_values
+from sluice.sources.kafka.rows import plain_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

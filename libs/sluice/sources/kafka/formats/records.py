@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sluice.sources.kafka.client.message import Message
+from sluice.sources.kafka.message import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from sluice.errors import Retryable, UsageError
-from sluice.sources.kafka.client.connection import registry_address
+from sluice.sources.kafka.connection import registry_address
 from sluice.sources.kafka.formats.records import Unusable
 from sluice.sources.topic import ValueFormat
 

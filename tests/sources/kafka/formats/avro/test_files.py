@@ -20,11 +20,10 @@ from tests.sources.kafka.conftest import Topical
 from broker import Broker
 from sluice.declare.project import load
 from sluice.errors import ConfigError
-from sluice.sources.kafka.client.message import Message, in_columns
-from sluice.sources.kafka.decoding.columns import DecodedColumn
-from sluice.sources.kafka.decoding.decoded import FAULT, ID, decoded_all
-from sluice.sources.kafka.formats.readers import reader_of
+from sluice.sources.kafka.decoding import FAULT, ID, DecodedColumn, decode_all
 from sluice.sources.kafka.formats.records import FormatReader, Unusable
+from sluice.sources.kafka.message import Message, arrange_messages
+from sluice.sources.kafka.rows import reader_of
 from sluice.sources.topic import ValueFormat
 
 Schema = dict[str, Any]
@@ -114,7 +113,7 @@ def test_a_container_gives_all_of_its_rows_in_order(tmp_path: Path) -> None:
     sent = [container(schema, *({"id": n} for n in range(120))), b"Obj\1x", container(schema)]
     columns = [DecodedColumn("id", LongType(), StringType())]
     read = reader(tmp_path, encoding="container")
-    rows = decoded_all("t", columns, in_columns(map(message, sent)), read).to_pylist()
+    rows = decode_all("t", columns, arrange_messages(map(message, sent)), read).to_pylist()
     assert "not an Avro container file" in rows.pop()[FAULT]
     assert [row["id"] for row in sorted(rows, key=lambda row: row[ID])] == [*range(120)]
 

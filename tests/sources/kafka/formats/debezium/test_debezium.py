@@ -12,10 +12,10 @@ from tests.sources.kafka.conftest import Topical
 from tests.support.lake import HEAD, counted
 
 from sluice.operate.run import run
-from sluice.sources.kafka.client.message import Message
-from sluice.sources.kafka.formats.debezium.envelopes import VALUES, ConnectType, Envelope, debezium
-from sluice.sources.kafka.formats.json.messages import meanings_of
+from sluice.sources.kafka.formats.debezium import VALUES, ConnectType, Envelope, debezium
+from sluice.sources.kafka.formats.json import meanings_of
 from sluice.sources.kafka.formats.records import Unusable
+from sluice.sources.kafka.message import Message
 
 Made = Callable[..., Topical]
 Row = dict[str, Any]

@@ -9,9 +9,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from tests.support.protobuf import CLASS, ITEM, ORDER
 from tests.support.registry import registry
 
-from sluice.sources.kafka.client.message import Message
-from sluice.sources.kafka.formats.readers import reader_of
 from sluice.sources.kafka.formats.records import FormatReader, Unusable
+from sluice.sources.kafka.message import Message
+from sluice.sources.kafka.rows import reader_of
 from sluice.sources.topic import ValueFormat
 
 

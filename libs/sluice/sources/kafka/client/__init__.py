@@ -1,1 +1,0 @@
-"""Kafka's client: connections, messages, and places in a topic."""

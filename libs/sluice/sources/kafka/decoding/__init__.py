@@ -1,1 +1,0 @@
-"""Messages as rows of the declared columns."""

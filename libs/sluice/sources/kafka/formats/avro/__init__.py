@@ -1,1 +1,0 @@
-"""Messages of Avro, with a registry or without."""

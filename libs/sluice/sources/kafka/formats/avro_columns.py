@@ -1,0 +1,249 @@
+"""Messages of Avro decoded into columns: each field of all messages at once, by NumPy.
+
+Only records of plain fields are read so, and envelopes of Debezium with such records. The reader of
+single messages gets those that it might refuse or read differently: a number too long, an index of
+no type, bytes left over.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sluice.sources.kafka.formats.debezium import (
+    DECIMAL,
+    DIGITS,
+    VALUES,
+    Changes,
+    ConnectType,
+    Envelopes,
+)
+from sluice.sources.kafka.formats.records import ArrowFields, SparkTypes
+
+PREFIX = 5  # bytes before the value
+PADDING = b"\0" * 16  # padding after all messages, so that no read passes the end
+LONGEST = 10  # bytes of a number
+PLAIN = ("null", "boolean", "int", "long", "double", "string", "bytes")
+SHOWN = ("boolean", "int", "long", "string")  # written the same in any column
+Ints = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.intp]
+
+
+class Doubt(Exception):
+    """A message that is not surely what it seems."""
+
+
+def plain_record(schema: Any, named: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the types of a record's fields; None unless each is plain, a record, or that and null.
+
+    `named`: types that the schema refers to by name.
+    """
+    try:
+        found = _plain(schema, named, ())
+    except Doubt:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _plain(type_: Any, named: Mapping[str, Any], within: tuple[str, ...]) -> Any:
+    """Return a plain type's name, a list of one and null, or a mapping of a record's fields."""
+    match type_:
+        case str() if type_ in PLAIN:
+            return type_
+        case str() if type_ in named and type_ not in within:
+            return _plain(named[type_], named, within)
+        case [one, other] if (one == "null") != (other == "null"):
+            return [_plain(one, named, within), _plain(other, named, within)]
+        case {"type": "record", "name": name, "fields": [_, *_] as fields} if name not in within:
+            return {f["name"]: _plain(f["type"], named, (*within, name)) for f in fields}
+        case {"type": "bytes", "logicalType": "decimal"}:
+            return "bytes"
+        case {"type": str() as kind} if kind in PLAIN and "logicalType" not in type_:
+            return kind
+    raise Doubt
+
+
+def columns_of_record(
+    record: Mapping[str, Any], values: Sequence[bytes], types: SparkTypes
+) -> ArrowFields | None:
+    """Return the declared columns of messages of that record; None unless each is surely whole."""
+    found = read_record(record, values) if fits(record, types) else None
+    if found is None:
+        return None
+    lacking = pa.nulls(len(values), pa.string())
+    return {name: found[name] if name in record else lacking for name in types}
+
+
+def read_record(record: Mapping[str, Any], values: Sequence[bytes]) -> ArrowFields | None:
+    """Return the fields of messages of that record; None unless each is surely whole."""
+    cursor = _Cursor.of(values)
+    every = np.arange(len(values))
+    try:
+        found = {name: cursor.field(type_, every) for name, type_ in record.items()}
+        cursor.check_end()
+    except (Doubt, pa.ArrowInvalid):
+        return None
+    return found
+
+
+def fits(record: Mapping[str, Any], types: SparkTypes) -> bool:
+    """True if a record's fields have the same meaning as columns and as texts."""
+    return all(_fits(record[name], type_) for name, type_ in types.items() if name in record)
+
+
+def _fits(plain: Any, type_: Any) -> bool:
+    kinds = plain if isinstance(plain, list) else [plain]
+    shown = (*SHOWN, "null", *(("double",) if type_.typeName() == "double" else ()))
+    return all(isinstance(kind, str) and kind in shown for kind in kinds)
+
+
+@dataclass
+class _Cursor:
+    """Places in the data of many messages: where the next field of each begins, and its end."""
+
+    data: npt.NDArray[np.uint8]
+    at: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> "_Cursor":
+        sizes = np.fromiter(map(len, values), np.int64, len(values))
+        ends = np.cumsum(sizes)
+        data = np.frombuffer(b"".join([*values, PADDING]), np.uint8)
+        return cls(data, ends - sizes + PREFIX, ends)
+
+    def field(self, type_: Any, rows: RowNumbers) -> pa.Array:
+        """Return a field of those messages."""
+        match type_:
+            case dict():
+                parts = [self.field(each, rows) for each in type_.values()]
+                return pa.StructArray.from_arrays(parts, list(type_))
+            case list():
+                return self._perhaps(type_, rows)
+        return self._values(type_, rows)
+
+    def _perhaps(self, type_: list[Any], every: RowNumbers) -> pa.Array:
+        """Read a field that some messages have: the place of its type is before it."""
+        chosen = self._numbers(every)
+        if ((chosen != 0) & (chosen != 1)).any():
+            raise Doubt
+        null = type_.index("null")
+        rows = np.flatnonzero(chosen != null)
+        found = self.field(type_[1 - null], every[rows])
+        places = np.zeros(len(every), np.int64)
+        places[rows] = np.arange(len(rows))
+        return found.take(pa.array(places, mask=chosen == null))
+
+    def check_end(self) -> None:
+        """Raise Doubt unless each message was read to its end."""
+        if (self.at != self.ends).any():
+            raise Doubt
+
+    def _values(self, kind: str, rows: RowNumbers) -> pa.Array:
+        match kind:
+            case "null":
+                return pa.nulls(len(rows), pa.string())
+            case "int" | "long":
+                return pa.array(self._numbers(rows))
+            case "boolean":
+                found = self._fixed(rows, 1)[:, 0]
+                if (found > 1).any():
+                    raise Doubt
+                return pa.array(found == 1)
+            case "double":
+                return pa.array(self._fixed(rows, 8).view("<f8")[:, 0])
+        found = self._slices(rows)
+        return found.cast(pa.string()) if kind == "string" else found
+
+    def _numbers(self, rows: RowNumbers) -> Ints:
+        """Read a number of each of these messages: seven bits a byte, the last ones last."""
+        at, found = self.at[rows], np.zeros(len(rows), np.uint64)
+        left = np.arange(len(rows))
+        for nth in range(LONGEST):
+            byte = self.data[at[left]]
+            found[left] |= (byte & 127).astype(np.uint64) << np.uint64(7 * nth)
+            at[left] += 1
+            if nth == LONGEST - 1 and (byte > 1).any():
+                raise Doubt
+            left = left[byte > 127]
+            if not len(left):
+                break
+        self._move(rows, at)
+        return (found >> np.uint64(1)).astype(np.int64) ^ -(found & np.uint64(1)).astype(np.int64)
+
+    def _fixed(self, rows: RowNumbers, size: int) -> npt.NDArray[np.uint8]:
+        at = self.at[rows]
+        self._move(rows, at + size)
+        found: npt.NDArray[np.uint8] = self.data[at[:, None] + np.arange(size)]
+        return found
+
+    def _slices(self, rows: RowNumbers) -> pa.Array:
+        """Read bytes: every other part of the data, which each part's length precedes."""
+        sizes = self._numbers(rows)
+        if (sizes < 0).any() or (sizes > len(self.data)).any():
+            raise Doubt
+        starts = self.at[rows]
+        self._move(rows, starts + sizes)
+        bounds = np.zeros(2 * len(rows) + 1, np.int32)
+        bounds[1::2], bounds[2::2] = starts, starts + sizes
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self.data)]
+        every = pa.Array.from_buffers(pa.binary(), 2 * len(rows), buffers)
+        return every.take(pa.array(np.arange(1, 2 * len(rows), 2)))
+
+    def _move(self, rows: RowNumbers, at: Ints) -> None:
+        """Advance to these places. Raises Doubt if one is beyond its message's end."""
+        if (at > self.ends[rows]).any():
+            raise Doubt
+        self.at[rows] = at
+
+
+def changes_of(
+    record: Mapping[str, Any], image: Any, meanings: Mapping[str, ConnectType]
+) -> Envelopes | None:
+    """Return the way to read envelopes of a plain record; None if it is not Debezium's.
+
+    `image`: the schema of a row in it; `meanings`: those of the row's columns.
+    """
+    row = _record_in(record.get("after"))
+    if not row or row != _record_in(record.get("before")) or record.get("op") != "string":
+        return None
+    known = {**meanings, **_decimals(image)}
+
+    def envelopes(values: Sequence[bytes], types: SparkTypes) -> Changes | None:
+        plain = {n: t for n, t in types.items() if n not in known or known[n].name not in VALUES}
+        found = read_record(record, values) if fits(row, plain) else None
+        if found is None:
+            return None
+        before, after = (_declared_columns(found[name], types) for name in ("before", "after"))
+        return Changes(found["op"], before, after, known)
+
+    return envelopes
+
+
+def _record_in(type_: Any) -> Mapping[str, Any] | None:
+    """Return the record that a field holds, if it is one, or that and null."""
+    parts = type_ if isinstance(type_, list) else [type_]
+    return next((part for part in parts if isinstance(part, dict)), None)
+
+
+def _declared_columns(image: pa.StructArray, types: SparkTypes) -> pa.StructArray:
+    """Return the declared columns of rows; those that the rows lack are null."""
+    lacking = pa.nulls(len(image), pa.string())
+    has = {field.name for field in image.type}
+    columns = [image.field(name) if name in has else lacking for name in types]
+    return pa.StructArray.from_arrays(columns, list(types), mask=image.is_null())
+
+
+def _decimals(image: Any) -> Mapping[str, ConnectType]:
+    """Return the meanings of columns that are decimals of Avro's own."""
+    found = {}
+    for field in image["fields"]:
+        parts = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        for part in parts:
+            if isinstance(part, dict) and part.get("logicalType") == "decimal":
+                given = {"scale": str(part.get("scale", 0)), DIGITS: str(part["precision"])}
+                found[field["name"]] = ConnectType(DECIMAL, given)
+    return found

@@ -1,1 +1,0 @@
-"""Changes in envelopes of Debezium, of any format."""

@@ -1,0 +1,9 @@
+"""Its class: all is as with any source."""
+
+from tests.kinds.pushed.spec import Pushed
+
+from sluice.sources.kind import SourceKind
+
+
+class PushedKind(SourceKind):
+    model = Pushed

@@ -1,5 +1,0 @@
-"""Resolution, as of any source."""
-
-from sluice.sources.resolve import resolve
-
-__all__ = ["resolve"]
