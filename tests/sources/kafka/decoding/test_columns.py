@@ -28,8 +28,7 @@ from sluice.sources.kafka.formats.avro_columns import columns_of_record, plain_r
 from sluice.sources.kafka.formats.json import columns_of_json
 from sluice.sources.kafka.formats.records import FormatReader
 from sluice.sources.kafka.message import Message, arrange_messages
-from sluice.sources.kafka.messages import MessageSource
-from sluice.sources.kafka.rows import rows_of
+from sluice.sources.topic import TopicFeed
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'
 SOURCE = """
@@ -82,7 +81,7 @@ SEEDS = range(40)
 @pytest.fixture
 def read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[MessageSource]:
+) -> Iterator[TopicFeed]:
     """A source of the format that a test asks for, and its reader."""
     format_ = request.param
     with registry({"/schemas/ids/1": {"schema": json.dumps(RECORD)}}) as address:
@@ -94,21 +93,19 @@ def read(
         text = SOURCE.format(value=json.dumps(value))
         (tmp_path / "pipelines" / "shop.yaml").write_text(text)
         project = load(tmp_path)
-        yield MessageSource.of(project, project.graph.table("events"))
+        yield TopicFeed.of(project, project.graph.table("events"))
 
 
-def rows(
-    read: MessageSource, messages: list[Message], reader: FormatReader
-) -> list[dict[str, Any]]:
+def rows(read: TopicFeed, messages: list[Message], reader: FormatReader) -> list[dict[str, Any]]:
     session = Session()
     with interpreting(session):
         sent = arrange_messages(messages)
-        found = rows_of(session, read.spec, sent, reader, AT_NOON).drop(RAW).toArrow()
+        found = replace(read, reader=reader).rows(sent, AT_NOON, session).drop(RAW).toArrow()
     return sorted(found.to_pylist(), key=lambda row: str(row["_sluice_id"]))
 
 
 def check(
-    read: MessageSource, values: Sequence[bytes | None], keys: Sequence[bytes | None] = (b"k",)
+    read: TopicFeed, values: Sequence[bytes | None], keys: Sequence[bytes | None] = (b"k",)
 ) -> None:
     """Compare what each way to read makes of messages; their keys take turns."""
     places = enumerate(zip(values, cycle(keys), strict=False))
@@ -130,7 +127,7 @@ def as_json(random: Random, odd: float) -> bytes:
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_json_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_by_chance(read: TopicFeed, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.005, 0.02, 0.2))
@@ -138,13 +135,13 @@ def test_json_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
-def test_plain_json_is_read_by_columns(read: MessageSource) -> None:
+def test_plain_json_is_read_by_columns(read: TopicFeed) -> None:
     values = [as_json(Random(n), 0) for n in range(20)]
     types = {name: field.dataType for name, field in _types(read).items()}
     assert columns_of_json(values, types)
 
 
-def _types(read: MessageSource) -> dict[str, StructField]:
+def _types(read: TopicFeed) -> dict[str, StructField]:
     session = Session()
     with interpreting(session):
         schema = session.createDataFrame([], "id BIGINT, m DECIMAL(8,2), d DOUBLE, s STRING").schema
@@ -181,7 +178,7 @@ def as_avro(random: Random, odd: float) -> bytes:
 
 @pytest.mark.parametrize("read", ["avro"], indirect=True)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_avro_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_avro_by_chance(read: TopicFeed, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.05, 0.5))
@@ -230,7 +227,7 @@ def test_a_message_is_kept_whole() -> None:
 
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
-def test_a_batch_leaves_memory_at_once(read: MessageSource) -> None:
+def test_a_batch_leaves_memory_at_once(read: TopicFeed) -> None:
     def held_after_a_batch() -> int:
         value = b'{"said": "%s"}' % (b"x" * 999)
         rows(read, [Message(0, n, 0, None, value) for n in range(999)], read.reader)
