@@ -24,7 +24,7 @@ from broker import Broker, running
 from sluice.cli.jobs import ingest
 from sluice.declare.project import load
 from sluice.engine.advance import Run
-from sluice.sources.topic import MessageFormat
+from sluice.sources.spec import MessageFormat
 from sluice.spark.session import Spark, with_spark
 
 PARTITIONS = 4

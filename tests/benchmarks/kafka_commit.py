@@ -24,7 +24,7 @@ from sluice.engine.advance import Run
 from sluice.sources.kafka.client import Brokers, PolledMessages
 from sluice.sources.kafka.message import Message, arrange_messages, bytes_of
 from sluice.sources.kafka.offsets import Offsets, TopicDescription
-from sluice.sources.topic import MessageFormat
+from sluice.sources.spec import MessageFormat
 from sluice.spark.session import Spark, with_spark
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'

@@ -12,7 +12,7 @@ from tests.support.protobuf import descriptors, file
 from tests.support.protobuf import message as message_type
 
 from sluice.sources.kafka.formats.schemas import pool_of
-from sluice.sources.topic import MessageFormat, ValueFormat
+from sluice.sources.spec import MessageFormat, ValueFormat
 
 FORMATS: tuple[MessageFormat, ...] = ("json", "debezium-json", "avro", "debezium-avro", "protobuf")
 COLUMNS = {

@@ -33,7 +33,7 @@ PHASES = {
     "sluice.delta.notes.intervals:record sluice.gate.outcomes.anomalies:warnings",
     "files are put together": "sluice.engine.advance:tidy sluice.operate.upkeep.maintain:maintain",
     "the report is written": "sluice.report.publish:publish sluice.cli.progress:summary",
-    "deliveries": "sluice.sources.replacement:Replacement.made",
+    "deliveries": "sluice.sources.replacement:Replacement.commit",
     "dimensions": "sluice.dimensions.load:load",
 }
 seconds, running, last = Counter[str](), ["the rest"], time.process_time()

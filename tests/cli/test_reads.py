@@ -264,7 +264,7 @@ def test_pandas_is_there_for_whoever_converts_rows_to_it():
 def test_a_run_that_has_no_rows_imports_no_pandas():
     code = (
         "import sys\n"
-        "import sluice.cli.main, sluice.operate.run, sluice.sources.lag\n"
+        "import sluice.cli.main, sluice.operate.run, sluice.sources.origins\n"
         "sys.exit('pandas' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

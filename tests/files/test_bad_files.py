@@ -257,7 +257,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.land(folder_of(0), a_csv="id\n1\n", b_csv="id\n2\n")
-    original, path = replacement.arriving, lake.landing / folder_of(0) / "a.csv"
+    original, path = replacement.read_delivery, lake.landing / folder_of(0) / "a.csv"
 
     def changing(*given: Any) -> Any:
         found = original(*given)
@@ -265,7 +265,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
             path.write_text("id\n1\n11\n")
         return found
 
-    monkeypatch.setattr(replacement, "arriving", changing)
+    monkeypatch.setattr(replacement, "read_delivery", changing)
     monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     (report,) = lake.deliver()
     assert sorted(r["id"] for r in lake.rows("events")) == [1, 2, 11]
@@ -279,13 +279,13 @@ def test_a_file_that_goes_before_it_is_read_is_left_out_by_the_next_attempt(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.land(folder_of(0), a_csv="id\n1\n", b_csv="id\n2\n")
-    original, path = replacement.arriving, lake.landing / folder_of(0) / "a.csv"
+    original, path = replacement.read_delivery, lake.landing / folder_of(0) / "a.csv"
 
     def going(*given: Any) -> Any:
         path.unlink(missing_ok=True)
         return original(*given)
 
-    monkeypatch.setattr(replacement, "arriving", going)
+    monkeypatch.setattr(replacement, "read_delivery", going)
     monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     (report,) = lake.deliver()
     assert [r["id"] for r in lake.rows("events")] == [2]
@@ -300,7 +300,7 @@ def test_a_file_that_never_rests_is_named_and_nothing_of_it_is_committed(
     lake: Landed, monkeypatch: pytest.MonkeyPatch, is_source: bool
 ) -> None:
     folder, module = (folder_of(0), replacement) if is_source else ("things", load)
-    name = "arriving" if is_source else "_read"
+    name = "read_delivery" if is_source else "_read"
     lake.land(folder, a_csv="id\n1\nbad\n")
     original, path = getattr(module, name), lake.landing / folder / "a.csv"
 

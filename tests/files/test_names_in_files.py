@@ -17,7 +17,7 @@ from sluice.errors import QualityStop
 from sluice.files.reading import look, read
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.limits import Limits
-from sluice.sources.evolution import taken
+from sluice.sources.delivery import choose_columns
 
 NAMES = {
     "id": "ID",
@@ -112,7 +112,10 @@ def test_renamed_columns_are_not_taken_as_new(files: Files, format_: str) -> Non
     files.put(**{f"a_{format_}": content(format_, [{"a": 1, "b": 2, "c": 3}])})
     spec = source(format_, "x INT", names={"x": "b"}, evolve=True)
     seen = look(spec, list_files(str(files.folder)))
-    assert [c.name for c in taken(files.spark, spec, seen.heads, StructType()).new] == ["a", "c"]
+    assert [c.name for c in choose_columns(files.spark, spec, seen.heads, StructType()).new] == [
+        "a",
+        "c",
+    ]
 
 
 @pytest.mark.parametrize("format_", FORMATS)

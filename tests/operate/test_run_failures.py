@@ -15,7 +15,7 @@ from sluice.operate import run as running
 from sluice.operate.explain import explain
 from sluice.operate.upkeep.doctor import examine
 from sluice.read.status import status
-from sluice.sources import deliver as delivering
+from sluice.sources.kind import SourceKind
 
 SOURCE = '{path: "landing/%s/{interval_start:%%Y-%%m-%%d}/", format: json, schema: "id INT"}'
 COUNTED = "{kind: cogroup, key: [id], streams: {s: {from: %s, aggregates: {n: count(*)}}}}"
@@ -90,14 +90,14 @@ def test_what_is_missing_between_delivered_days_is_listed(lake: Landed) -> None:
 def test_what_nobody_foresaw_in_one_table_harms_no_other(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = delivering.deliver
+    real = SourceKind.deliver
 
     def broken(*args: object) -> Iterator[BatchReport]:
-        if args[2] == lake.table("weather"):
+        if args[3] == lake.table("weather"):
             raise RuntimeError("a bug")
         return real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(delivering, "deliver", broken)
+    monkeypatch.setattr(SourceKind, "deliver", broken)
     reports, error = ran(lake, 0)
     assert isinstance(error, Unforeseen)
     assert error.message == "shop.weather: RuntimeError: a bug"

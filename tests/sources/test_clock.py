@@ -14,7 +14,7 @@ from tests.support.landed import Landed, NewLanded, folder_of
 
 from sluice.operate.upkeep.invariants import faults
 from sluice.operate.upkeep.maintain import maintain
-from sluice.sources.arrivals import FileStream
+from sluice.sources.files import FileStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

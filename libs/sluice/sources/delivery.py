@@ -1,40 +1,57 @@
 """One delivery of a source, planned without Spark: its path, what it replaces, its target table.
 
-The module also prepares its rows: for the gate, and for storing.
+The module also prepares its rows: for the gate, and for storing. Rows of one key that differ, of
+which none is known to be later, are in conflict.
+
+Files may bring columns beyond the declared ones, if a source takes them (`evolve: true`). A column
+that was taken belongs to the table from then on. Rows delivered before are null in it; a file that
+lacks it is read as one of nulls. A file with another kind of type stops the batch. Parquet states a
+column's type; CSV and JSON bring texts. Views read only the columns that they name, so a taken
+column does not affect them until it is declared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
+from sluice.declare.declared import Column as ExtraColumn
+from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import REASON
 from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.position import Head
+from sluice.delta.log.position import Head, head
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
-from sluice.delta.writing.schema_evolution import columns_at
-from sluice.engine.planning.taken_columns import widened
+from sluice.delta.writing.schema_evolution import add_columns, columns_at
+from sluice.engine.planning.taken_columns import beyond, grown, widened
 from sluice.engine.query.operator import names
 from sluice.errors import Retryable
 from sluice.files.conversion import BLOCK, ROW
-from sluice.files.marks import OP, POSITION, identified
+from sluice.files.filehead import FileHead
+from sluice.files.formats import json_lines
+from sluice.files.json_texts import names_of_lines
+from sluice.files.marks import OP, POSITION, comparable, identified
 from sluice.files.operations import operations, placed, unknown_word, without_repeats
+from sluice.files.parquet_types import NANOS, VOID
 from sluice.files.reading import Reading, look, rows_of
+from sluice.gate.counting.conflicts import CONFLICT
+from sluice.gate.counting.tally import visible
 from sluice.gate.gate import Gate
 from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
+from sluice.language.names import check_name
+from sluice.language.typed.coercion import common
+from sluice.language.typed.types import INTEGERS
 from sluice.limits import Limits
-from sluice.sources.conflicts import with_conflicts
-from sluice.sources.evolution import taken
-from sluice.sources.landed import landed
+from sluice.sources.origins import list_files
 from sluice.sources.spec import Source
 
 
@@ -102,7 +119,7 @@ def plan_delivery(
     spec = table.spec
     assert isinstance(spec, Source)
     zone = project.pipelines[table.pipeline].timezone
-    path, files = landed(project, table, interval)
+    path, files = list_files(project, table, interval)
     noted = intervals.deliveries(layout(project).uri(table.id, INTERVALS))
     known = tuple(intervals.replaced_by(noted, interval, table.id, zone))
     has_rows = any(d.rows_accepted for d in known)
@@ -123,43 +140,43 @@ def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFil
 
 
 @dataclass(frozen=True)
-class Arrived:
+class ReadDelivery:
     """Rows of a delivery, and the delivery with the columns that it has in fact."""
 
     delivery: Delivery
     reading: Reading
 
 
-def arriving(
+def read_delivery(
     session: SparkSession, delivery: Delivery, before: Head | None, limits: Limits
-) -> Arrived:
+) -> ReadDelivery:
     """Return the delivery's rows with their reasons and, if deliveries are kept, their POSITION.
 
     `before`: the head of their table, whose columns they then also have.
     """
     spec = delivery.spec.model_copy(update={"path": delivery.path})
     seen = look(spec, delivery.files)
-    more = taken(session, spec, seen.heads, columns_at(before))
+    more = choose_columns(session, spec, seen.heads, columns_at(before))
     wide = spec.model_copy(update={"columns": (*spec.columns, *more.columns)})
     found = rows_of(session, wide, seen, limits)
     rows = found.rows
     if spec.time and not delivery.spec.has_pattern and spec.delivery == "interval":
         rows = rows.where(_of_interval(spec.time, delivery.interval))
     warnings = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
-    reading = Reading(judged(rows, delivery), (*warnings, *found.warnings))
-    return Arrived(replace(delivery, table=widened(delivery.table, more.columns)), reading)
+    reading = Reading(judge_rows(rows, delivery), (*warnings, *found.warnings))
+    return ReadDelivery(replace(delivery, table=widened(delivery.table, more.columns)), reading)
 
 
-def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
+def judge_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     """Add the source's own objections; of deliveries that are kept, also places and conflicts."""
     spec = delivery.spec
-    known = objected(rows, spec, delivery.interval)
+    known = object_to_rows(rows, spec, delivery.interval)
     if not spec.keeps_deliveries:
         return known.drop(BLOCK, ROW)
     rows = placed(known, spec.key)
     if not spec.key or spec.change:
         return rows
-    return with_conflicts(rows, spec, Gate(delivery.table.id, spec.expect).fits)
+    return mark_conflicts(rows, spec, Gate(delivery.table.id, spec.expect).fits)
 
 
 def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
@@ -187,7 +204,7 @@ def _of_interval(time: str, interval: Interval) -> Column:
     return at.isNull() | ((at >= F.lit(interval.start)) & (at < F.lit(interval.end)))
 
 
-def objected(rows: DataFrame, spec: Source, interval: Interval) -> DataFrame:
+def object_to_rows(rows: DataFrame, spec: Source, interval: Interval) -> DataFrame:
     """Add the source's own objections to the reasons of rows that were read."""
     reasons = [F.col(REASON), *_time_reasons(spec, interval)]
     if spec.change:
@@ -208,3 +225,100 @@ def _time_reasons(spec: Source, interval: Interval) -> list[Column]:
     if spec.has_pattern or spec.delivery == "stream":
         return [ahead]
     return [ahead, F.when(at.isNull(), f"column {spec.time} is null, so it is in no interval")]
+
+
+def mark_conflicts(rows: DataFrame, spec: Source, fits: str) -> DataFrame:
+    """Add CONFLICT to placed rows of a source with a key; it marks rows of one key that differ.
+
+    Rows with different values of `sequence` are not in conflict. `fits`: SQL condition for rows
+    that break no other rule.
+    """
+    counts = F.isnull(REASON) & F.expr(fits)
+    same = [*names(spec.key), F.isnull(REASON), *names(spec.sequence), F.expr(fits)]
+    by = Window.partitionBy(*same)
+    row = F.struct(*comparable(rows, tuple(visible(rows))))
+    differ = counts & ~F.min(row).over(by).eqNullSafe(F.max(row).over(by))
+    is_last = F.col(POSITION) == F.max(POSITION).over(by)
+    marked = rows.withColumn(CONFLICT, F.when(differ, F.when(is_last, 2).otherwise(1)).otherwise(0))
+    if spec.on_conflict != "quarantine":
+        return marked
+    reason = f"rows with the same key ({', '.join(spec.key)}) differ"
+    return marked.withColumn(REASON, F.coalesce(REASON, F.when(F.col(CONFLICT) > 0, reason)))
+
+
+IN_UTC = (NANOS, "TIMESTAMP_NTZ")
+
+
+@dataclass(frozen=True)
+class ExtraColumns:
+    """Columns beyond the declared ones: those of the table, and those that are new to it."""
+
+    known: tuple[ExtraColumn, ...] = ()
+    new: tuple[ExtraColumn, ...] = ()
+
+    @property
+    def columns(self) -> tuple[ExtraColumn, ...]:
+        return (*self.known, *self.new)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        named = ", ".join(f"{c.name} {c.type}" for c in self.new)
+        return (f"columns that `schema` lacks were added to the table: {named}",) if named else ()
+
+
+def choose_columns(
+    session: SparkSession, spec: Declared, heads: Sequence[FileHead], stored: StructType
+) -> ExtraColumns:
+    """Return the columns that the source takes of these files. One Spark job, for JSON only."""
+    known = tuple(beyond(spec.types, stored))
+    if not isinstance(spec, Source) or not spec.evolve or not heads:
+        return ExtraColumns(known)
+    brought = (
+        _types_of_json(session, spec, heads) if spec.format == "json" else _types_of_files(heads)
+    )
+    have = {*spec.types, *spec.of_files, *(c.name for c in known)}
+    new = (ExtraColumn(name=n, type=t) for n, t in sorted(brought.items()) if n not in have)
+    return ExtraColumns(known, tuple(new))
+
+
+def grow(lake: LakeLayout, table: Table) -> Table:
+    """Return the table as `grown` does, after adding the columns to its rows. Raises LostRace."""
+    wide, before = grown(lake, table), head(lake.uri(table.id))
+    if before and wide.taken:
+        deliveries = columns_at(head(lake.uri(table.delivered_to)))
+        add_columns(before, StructType([f for f in deliveries if f.name in wide.taken]))
+    return wide
+
+
+def _types_of_files(heads: Sequence[FileHead]) -> dict[str, str]:
+    """Return names with types; STRING if the files have none."""
+    found: dict[str, str] = {}
+    for one in heads:
+        types = one.types or ("STRING",) * len(one.names)
+        for name, type_ in zip(one.names, types, strict=True):
+            if type_ and VOID not in type_ and _may_be_taken(name):
+                plain = "TIMESTAMP" if type_ in IN_UTC else type_
+                found[name] = _wider(found.get(name, plain), plain)
+    return found
+
+
+def _wider(left: str, right: str) -> str:
+    """Return the type for both; DOUBLE for what pandas writes: integers, or floats beside nulls."""
+    if {left, right} <= {*INTEGERS, "FLOAT", "DOUBLE"} and left != right:
+        return common((left, right)) or "DOUBLE"
+    return common((left, right)) or left
+
+
+def _types_of_json(
+    session: SparkSession, spec: Source, heads: Sequence[FileHead]
+) -> dict[str, str]:
+    names = names_of_lines(json_lines(session, spec, heads), spec)
+    return {name: "STRING" for name in names if _may_be_taken(name)}
+
+
+def _may_be_taken(name: str) -> bool:
+    """True if a table's column may have this name."""
+    try:
+        return bool(check_name(name))
+    except ValueError:
+        return False

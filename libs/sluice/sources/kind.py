@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sluice.engine.query.operator import InputRows, Operator
     from sluice.language.interval import Interval
     from sluice.read.pending import Outside, Unread
+    from sluice.sources.origins import Origin
     from sluice.spark.session import Spark
 
 
@@ -38,32 +39,35 @@ class SourceKind(Kind):
     ) -> Table:
         from sluice.sources.resolve import resolve
 
-        return resolve(spec, inputs, mistakes)
+        return resolve(spec, mistakes)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.sources.nodes import nodes
+        from sluice.sources.operator import nodes
 
-        return nodes(table, graph)
+        return nodes(table)
 
     def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
-        from sluice.sources.lineage import contributing
+        from sluice.sources.operator import trace_rows
 
-        return contributing(operator, groups)
+        return trace_rows(operator, groups)
 
     def nothing_new(self, project: Project, table: Table, interval: Interval | None) -> str | None:
-        from sluice.sources.pending import nothing_new
-
-        return nothing_new(project, table, interval)
+        return _origin(project, table).nothing_new(interval)
 
     def unread(self, project: Project, table: Table) -> tuple[Unread, ...]:
-        from sluice.sources.lag import unread
-
-        return unread(project, table)
+        return _origin(project, table).unread()
 
     def outside(self, project: Project, table: Table, now: datetime) -> Outside:
-        from sluice.sources.lag import outside
+        return _origin(project, table).outside(now)
 
-        return outside(project, table, now)
+    def checks(self, project: Project, table: Table) -> Iterator[Callable[[], object]]:
+        return _origin(project, table).checks()
+
+    def address(self, project: Project, table: Table) -> str:
+        return _origin(project, table).address
+
+    def files_read(self, project: Project, table: Table, note: Note) -> tuple[str, ...]:
+        return _origin(project, table).files_read(note)
 
     def deliveries_ahead(
         self, project: Project, table: Table, now: datetime, redefined: Mapping[str, str]
@@ -80,47 +84,38 @@ class SourceKind(Kind):
         run: Run,
         interval: Interval | None = None,
     ) -> Iterator[BatchReport]:
-        from sluice.sources.deliver import deliver
+        from sluice.sources.feeds import feed_of
 
-        return deliver(spark, project, table, run, interval)
-
-    def follow(
-        self, spark: Spark, project: Project, table: Table, run: Run
-    ) -> tuple[BatchReport, ...]:
-        from sluice.sources.deliver import follow
-
-        return follow(spark, project, table, run)
+        yield from feed_of(project, table).read(spark, run, interval)
 
     def replay(
         self, spark: Spark, project: Project, table: Table, run: Run, intervals: Iterable[Interval]
     ) -> Iterator[BatchReport]:
-        from sluice.sources.deliver import replay
+        from sluice.sources.feeds import feed_of
 
-        return replay(spark, project, table, run, intervals)
+        yield from feed_of(project, table).replay(spark, run, intervals)
+
+    def follow(
+        self, spark: Spark, project: Project, table: Table, run: Run
+    ) -> tuple[BatchReport, ...]:
+        from sluice.sources.feeds import follow
+
+        return follow(spark, project, table, run)
+
+    def resume(self, project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
+        from sluice.sources.feeds import resume
+
+        return resume(project, table, run, latest=latest)
 
     def rebuild(
         self, spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
     ) -> tuple[BatchReport, bool] | None:
-        from sluice.sources.deliver import rebuild
+        from sluice.sources.rebuild import rebuild
 
         return rebuild(spark, project, table, run, as_landed)
 
-    def checks(self, project: Project, table: Table) -> Iterator[Callable[[], object]]:
-        from sluice.sources.deliver import checks
 
-        return checks(project, table)
+def _origin(project: Project, table: Table) -> Origin:
+    from sluice.sources.origins import origin_of
 
-    def address(self, project: Project, table: Table) -> str:
-        from sluice.sources.deliver import address
-
-        return address(project, table)
-
-    def files_read(self, project: Project, table: Table, note: Note) -> tuple[str, ...]:
-        from sluice.sources.deliver import files_read
-
-        return files_read(project, table, note)
-
-    def resume(self, project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
-        from sluice.sources.resume import resume
-
-        return resume(project, table, run, latest=latest)
+    return origin_of(project, table)

@@ -11,10 +11,17 @@ from pyspark.sql import functions as F
 
 from sluice.changes.order import last_first
 from sluice.declare.declared import Declared
-from sluice.declare.graph import Table
+from sluice.declare.meaning.definition import definition
+from sluice.declare.table import Table
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.node import Node
+from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import InputRows, Operator, names
 from sluice.files.marks import OP, POSITION, identity
 from sluice.language.hidden_columns import ID, INTERVAL
+from sluice.language.internal import DELIVERIES, internal
+from sluice.sources.spec import Source
 
 
 class LatestOfKey(Operator):
@@ -68,3 +75,21 @@ class Multiset(Operator):
             F.lit(None).cast("timestamp").alias(INTERVAL),
             identity(each, self.group, F.col("_copy")).alias(ID),
         )
+
+
+def nodes(table: Table) -> tuple[Node, ...]:
+    """Return the source itself; nothing if its rows are stored as delivered."""
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if not spec.keeps_deliveries:
+        return ()
+    deliveries = internal(table.id, DELIVERIES)
+    rows = LatestOfKey(table, deliveries) if spec.key else Multiset(table, deliveries)
+    return (Node(table.id, table, rows, definition(table), Batch, Kept),)
+
+
+def trace_rows(operator: Operator, groups: Groups) -> InputRows:
+    """Return the delivered row that is valid for each key, or all of a counted row."""
+    if not isinstance(operator, LatestOfKey):
+        return groups.prepared
+    return {name: operator.latest(found) for name, found in groups.prepared.items()}

@@ -17,9 +17,8 @@ from sluice.language.interval import Interval, show
 from sluice.language.spans import spans
 from sluice.read.pending import Unread
 from sluice.read.status import missing
-from sluice.sources.ingest import engine_of_delivery
-from sluice.sources.lag import outside, unread
-from sluice.sources.landed import landed
+from sluice.sources.files import engine_of_delivery
+from sluice.sources.origins import list_files, origin_of
 from sluice.sources.replacement import KEY
 from sluice.spark.rehearsing import why
 from sluice.terminal.output import counted
@@ -32,7 +31,9 @@ def deliveries_ahead(
 ) -> Iterator[NextBatch]:
     """Yield the next delivery: intervals, or what has arrived of a stream."""
     batch = with_marking(Context.of(project), _ingest(project, table, now, redefined), KEY)
-    yield _with_unread(batch, unread(project, table)) if table.spec.is_followed else batch
+    yield (
+        _with_unread(batch, origin_of(project, table).unread()) if table.spec.is_followed else batch
+    )
 
 
 def _ingest(
@@ -43,7 +44,7 @@ def _ingest(
     last = f", the last one of {show(known[-1].interval.start, zone)}" if known else ""
     is_kept = known and nodes_of(table, project.graph)
     written = internal(table.id, DELIVERIES) if is_kept else table.id
-    news = outside(project, table, now)
+    news = origin_of(project, table).outside(now)
     moved = (news.due, news.changed, news.gone)
     found = (missing(project, table, known), *(spans(some, zone) for some in moved))
     said = (
@@ -57,7 +58,7 @@ def _ingest(
     if news.every and written not in redefined:
         step = _with_engine(project, table, step, sorted(news.every))
     if what := redefined.get(written):
-        files = [file for d in known for file in landed(project, table, d.interval)[1]]
+        files = [file for d in known for file in list_files(project, table, d.interval)[1]]
         step = replace(step, next=REBUILD, reason=f"{what}; {reason}", files=len(files))
         rows, size = sum(d.rows_read for d in known), sum(file.size for file in files)
         return replace(step, rows=rows, bytes=size)
@@ -68,7 +69,7 @@ def _with_engine(
     project: Project, table: Table, step: NextBatch, some: Sequence[Interval]
 ) -> NextBatch:
     """Return the step with what is to be delivered, and the engine of the largest delivery."""
-    landing = {interval: landed(project, table, interval)[1] for interval in some}
+    landing = {interval: list_files(project, table, interval)[1] for interval in some}
     sizes = {interval: sum(file.size for file in files) for interval, files in landing.items()}
     largest = max(sizes, key=sizes.__getitem__)
     engine = engine_of_delivery(project, table, largest)

@@ -40,11 +40,10 @@ from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTIN
 from sluice.language.interval import Interval
 from sluice.language.wall_clock import EPOCH
 from sluice.sources.delivery import plan_delivery
-from sluice.sources.foreign.ingest import ingest_table
-from sluice.sources.ingest import replace_interval
-from sluice.sources.kafka.ingest import ingest_topic
-from sluice.sources.landed import path_of
-from sluice.sources.spec import Source, is_topic
+from sluice.sources.feeds import feed_of
+from sluice.sources.origins import origin_of, path_of
+from sluice.sources.replacement import replace_interval
+from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 T = TypeVar("T")
@@ -78,15 +77,10 @@ def rebuild(
     assert isinstance(spec, Source)
     before = head_as_found(layout(project).uri(table.delivered_to))
     if spec.is_followed:
-        if is_topic(table) and not as_landed:
-            raise HistoryLost(
-                f"{table.id}: a topic read again gives only what it still has",
-                hint=f"`sluice rebuild {table.id} --as-landed` replaces the rows by these",
-            )
+        origin_of(project, table).check_rebuild(as_landed=as_landed)
         with _lake_beside(project, table) as beside:
             with clock.phase("read"):
-                read = ingest_topic if is_topic(table) else ingest_table
-                tuple(read(spark, beside, table, run))
+                tuple(feed_of(beside, table).read(spark, run))
             return _swapped(spark, project, beside, table, run, clock, before)
     with clock.phase("plan"):
         delivered = _delivered(spark, project, table, spec)

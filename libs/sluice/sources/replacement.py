@@ -1,10 +1,18 @@
 """Replacement of one interval's rows by those of a delivery.
 
 The rows that pass the gate are compared with the earlier delivery, and only the difference is
-committed.
+committed. A repeat changes nothing; a correction flows down as retractions and insertions. A source
+with a key (or of change rows) keeps its deliveries in an internal table. Its own table is then
+advanced from them like a view.
+
+A landing folder that is not mounted looks like one without files; a truncated file looks like one
+without rows. So an interval with rows is emptied only on request. `--allow-empty` requests it for
+one run, `missing: empty` of a source for intervals that have no files. A file without rows in the
+interval's own folder is itself such a request.
 """
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
@@ -13,11 +21,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
+from sluice.declare.delivered_row import FILE, REASON
+from sluice.declare.meaning.definition import definition_of_deliveries, meaning_of_deliveries
+from sluice.declare.project import Project
+from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize
-from sluice.delta.log.position import Head, Position
+from sluice.delta.log.position import Head, Pins, Position, head
 from sluice.delta.log.redefinition import replaceable
 from sluice.delta.log.time_bounds import may_hold
 from sluice.delta.notes import intervals
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.local import few_rows
 from sluice.delta.reading.spark_reads import snapshot
@@ -31,19 +44,79 @@ from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import JudgedBatch
 from sluice.engine.query.operator import names
+from sluice.engine.retries import naming_faults, tried
+from sluice.errors import DamagedFile, LostRace, QualityStop
+from sluice.files.damage import with_faults
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.hidden_columns import ID, INTERVAL
 from sluice.language.internal import FORGOTTEN, INTERVALS
-from sluice.sources.delivery import Arrived, Delivery, arriving, stored_rows
-from sluice.sources.emptied import Emptied
+from sluice.language.interval import Interval
+from sluice.sources.delivery import (
+    Delivery,
+    ReadDelivery,
+    read_delivery,
+    stored_rows,
+)
 from sluice.spark.rehearsing import engine_of
 from sluice.spark.session import Spark
 
+MENDING = "fix the delivery"
+MOUNTING = "check the landing folder, and deliver the files again"
+ALLOWED = "if it should be empty, run it with --allow-empty (in Airflow: `Allow empty` in the form)"
+DECLARED = f"{ALLOWED}, or declare `missing: empty`"
+
+
+@dataclass(frozen=True)
+class Emptied:
+    """Guard of an interval's rows; `had` counts those that it has, which costs a Spark job."""
+
+    delivery: Delivery
+    had: Callable[[], int]
+    allowed: bool = False
+
+    def refuse(self, split: DataFrame, verdict: Verdict) -> None:
+        """Raise QualityStop if no row replaces those that the interval has."""
+        if self.allowed or verdict.rows_accepted or self._is_declared(verdict):
+            return
+        if not (had := self.had()):
+            return
+        name = self.delivery.table.id
+        interval = self.delivery.interval.shown(self.delivery.timezone)
+        before = f"{name}: the interval {interval} has {had:,} {_rows(had)}"
+        if verdict.rows_read:
+            first = _first_reason(split)
+            what = f"none of {verdict.rows_read:,} now delivered can be used{first}"
+            hint = f"nothing was committed; {MENDING}; {ALLOWED}"
+        else:
+            what = f"{self._nothing()} was delivered now"
+            hint = f"nothing was committed; {MOUNTING}; {DECLARED}"
+        raise QualityStop(f"{before}, and {what}", hint=hint)
+
+    def _is_declared(self, verdict: Verdict) -> bool:
+        """True if the source, or a file without rows, declares that there are none."""
+        has_own_files = self.delivery.spec.has_pattern and bool(self.delivery.files)
+        is_said = has_own_files or self.delivery.spec.missing == "empty"
+        return not verdict.rows_read and is_said
+
+    def _nothing(self) -> str:
+        files = "no row" if self.delivery.files else "no file"
+        return f"{files} at {self.delivery.path}" if self.delivery.path else "no row"
+
+
+def _rows(count: int) -> str:
+    return "row" if count == 1 else "rows"
+
+
+def _first_reason(split: DataFrame) -> str:
+    found = split.where(F.col(REASON).isNotNull()).select(FILE, REASON).limit(1).toArrow()
+    return "".join(f"; e.g. in {row[FILE]}: {row[REASON]}" for row in found.to_pylist())
+
+
 KEY = (INTERVAL, ID)
-Arriving = Callable[[SparkSession], DataFrame]
+ReadRows = Callable[[SparkSession], DataFrame]
 Stamps = Mapping[str, object]
 
 
@@ -59,10 +132,10 @@ class Replacement:
     at: Head | None
     position: Position
     run: Run
-    arrived: Arriving | None = None
+    arrived: ReadRows | None = None
     clock: Clock = field(default_factory=Clock)
 
-    def made(self, spark: Spark) -> BatchReport:
+    def commit(self, spark: Spark) -> BatchReport:
         """Replace the rows on the engine that suits their size. Raises LostRace."""
         delivery, limits = self.delivery, self.context.limits
 
@@ -78,7 +151,7 @@ class Replacement:
 
     @property
     def engine(self) -> str:
-        """The engine that `made` would report, unless a value of the files needs Spark."""
+        """The engine that `commit` would report, unless a value of the files needs Spark."""
         return engine_of(self.context.settings, self._rehearsed, is_small=self._is_small)
 
     @property
@@ -95,9 +168,9 @@ class Replacement:
         return self._is_at_hand and delivery.bytes <= most
 
     def _rehearsed(self, session: SparkSession) -> None:
-        """Compute what `made` computes, of files without rows. Raises NotHere."""
+        """Compute what `commit` computes, of files without rows. Raises NotHere."""
         table, spec = self.delivery.table, self.delivery.spec
-        found = arriving(session, self.delivery, self.before, self.context.limits)
+        found = read_delivery(session, self.delivery, self.before, self.context.limits)
         self._compile(session, found.reading, found.delivery)
         gate = Gate(table.id, table.expect, spec.key)
         gate.check(gate.split(found.reading.rows))
@@ -121,9 +194,9 @@ class Replacement:
         stamps = landing.stamps(self.delivery.files)
         with self.clock.phase("read"):
             found = (
-                Arrived(self.delivery, Reading(self.arrived(session)))
+                ReadDelivery(self.delivery, Reading(self.arrived(session)))
                 if self.arrived
-                else arriving(session, self.delivery, self.before, self.context.limits)
+                else read_delivery(session, self.delivery, self.before, self.context.limits)
             )
         return replace(self, delivery=found.delivery).finish(session, found.reading, stamps)
 
@@ -167,7 +240,7 @@ class Replacement:
         new = stored_rows(passed.rows, delivery)
         before = self.before and add_columns(self.before, new.schema)
         old = self._old_rows(session, before)
-        old = _same(old, reading.rows) if delivery.is_added and old is not None else old
+        old = _rows_again(old, reading.rows) if delivery.is_added and old is not None else old
         keeps = old is not None or bool(verdict.rows_accepted or position.inputs or position.topic)
         is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = verdict.rows_accepted if is_counted else None
@@ -246,7 +319,7 @@ class Replacement:
         return 0 if old is None else old.count()
 
 
-def _same(old: DataFrame, rows: DataFrame) -> DataFrame:
+def _rows_again(old: DataFrame, rows: DataFrame) -> DataFrame:
     """Return the old rows of the messages that came again; their IDs begin with the message's."""
     place = F.substring_index(F.col(ID), "-", 2).alias("_place")
     again = rows.select(place).distinct()
@@ -256,3 +329,90 @@ def _same(old: DataFrame, rows: DataFrame) -> DataFrame:
 
 def _changelog(new: DataFrame, old: DataFrame | None) -> DataFrame:
     return inserted(new) if old is None else diff(old, new, KEY)
+
+
+def replace_interval(
+    spark: Spark,
+    project: Project,
+    delivery: Delivery,
+    run: Run,
+    *,
+    arrived: ReadRows | None = None,
+    inputs: Pins | None = None,
+    again: Callable[[], Delivery] | None = None,
+) -> BatchReport:
+    """Replace the interval's rows with those of the delivery.
+
+    `arrived` returns the delivery's rows, if they are not in its files; `inputs`: the versions that
+    they were read from. `again` returns the current delivery for a retry; without it, a retry
+    uses the same one.
+    """
+    context, first = Context.of(project), iter([delivery])
+
+    def work() -> BatchReport:
+        now = next(first, None) or (again() if again else delivery)
+        at = head(context.lake.uri(now.table.delivered_to))
+        _check_topic(now, at)
+        position = next_position(now, at, run, inputs or {})
+        made = Replacement(context, now, at, position, run, arrived)
+        try:
+            with naming_faults(now.table.id):
+                return made.commit(spark)
+        except DamagedFile:
+            if (files := with_faults(now.spec, now.files)) == now.files:
+                raise
+        with naming_faults(now.table.id):  # the other files are delivered
+            return replace(made, delivery=replace(now, files=files)).commit(spark)
+
+    return tried(work)
+
+
+def _check_topic(delivery: Delivery, at: Head | None) -> None:
+    """Raise LostRace if another run has read on since this delivery was planned."""
+    now = at.position.topic if at and at.position else {}
+    if delivery.topic and now != delivery.after:
+        raise LostRace(f"{delivery.table.id}: another run has delivered this")
+
+
+def next_position(delivery: Delivery, before: Head | None, run: Run, inputs: Pins) -> Position:
+    """Return the position after a delivery to a table whose head is `before`."""
+    return Position(
+        batch=before.next_batch if before else 1,
+        attempt=uuid.uuid4().hex,
+        kind="ingest",
+        definition=definition_of_deliveries(delivery.table),
+        meaning=meaning_of_deliveries(delivery.table),
+        inputs=inputs,
+        frontier={name: pin.version for name, pin in inputs.items()},
+        run=run.id,
+        topic=delivery.topic or (before.position.topic if before and before.position else {}),
+    )
+
+
+def or_unchanged(
+    project: Project,
+    table: Table,
+    reports: Iterator[BatchReport],
+    interval: Interval | None = None,
+    warnings: tuple[str, ...] = (),
+) -> Iterator[BatchReport]:
+    """Yield the reports, the first with those warnings; one of no change if there are none."""
+    first = next(reports, None)
+    if first is None:
+        at = head(layout(project).uri(table.delivered_to))
+        first = unchanged(table.delivered_to, at, interval) if at or warnings else None
+    if first:
+        yield replace(first, warnings=(*warnings, *first.warnings))
+    yield from reports
+
+
+def unchanged(table_id: str, before: Head | None, interval: Interval | None = None) -> BatchReport:
+    """Return the report of a delivery that the table holds already."""
+    return BatchReport(
+        table=table_id,
+        kind="source",
+        outcome="unchanged",
+        version=before.version if before else None,
+        batch=before.position.batch if before and before.position else None,
+        interval=(interval.start.isoformat(), interval.end.isoformat()) if interval else None,
+    )

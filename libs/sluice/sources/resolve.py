@@ -1,6 +1,6 @@
 """Resolution of sources."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from sluice.declare.resolution.delivered_columns import check_columns
 from sluice.declare.resolution.scope import Scope, TableMistakes
@@ -9,11 +9,10 @@ from sluice.declare.text.document import Where
 from sluice.extras import is_installed
 from sluice.language.hidden_columns import HIDDEN_TYPES, ID, INTERVAL
 from sluice.language.names import unknown
-from sluice.sources.spec import Source
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import Source, ValueFormat
 
 
-def resolve(spec: Source, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:  # noqa: ARG001
+def resolve(spec: Source, mistakes: TableMistakes) -> Table:
     """Return a source's table: its columns without the one with the row's operation."""
     for where, message in _useless(spec):
         mistakes.add(where, message)

@@ -1,125 +1,308 @@
-"""Declaration of a topic, and of the form of its messages."""
+"""Topics as sources: their messages up to the run's start, batch by batch, each exactly once.
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Literal, Self
+A batch is a separate interval, from the instant at which it was read. Its commit holds the place
+that it reached in the topic, and the next one continues there. A killed batch is in no commit, so
+it is read again. One killed before it was noted is also read again, without a change.
 
-from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+A backfill reads the messages of a time again, and they replace what they gave. What has arrived
+since is delivered first, as by any run: messages of that time may be among it. Timestamps need not
+follow the offsets, so each partition is read from its first message of that time on, up to the
+recorded place. Messages that the topic no longer has keep their rows.
 
-from sluice.language.beside import contents
-from sluice.language.interval import Duration
-from sluice.language.model import Model
+Messages that are judged again keep the moments of their batches. A replay takes them from
+quarantine.
+"""
 
-CONNECTION = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-MessageFormat = Literal["json", "debezium-json", "avro", "debezium-avro", "protobuf"]
-Encoding = Literal["binary", "single-object", "container"]
-SETTINGS: Mapping[MessageFormat, frozenset[str]] = {  # that a format takes
-    "json": frozenset(),
-    "debezium-json": frozenset(),
-    "avro": frozenset({"registry", "files", "encoding"}),
-    "debezium-avro": frozenset({"registry"}),
-    "protobuf": frozenset({"registry", "files", "message"}),
-}
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.declare.delivered_row import OP
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.position import head
+from sluice.delta.notes import intervals
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.notes.note_tables import delete_rows, read_rows
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.lake_layout import layout
+from sluice.engine.advance import Run
+from sluice.engine.batch_report import BatchReport
+from sluice.engine.judging.forgotten import REASON_GIVEN as FORGOTTEN
+from sluice.errors import HistoryLost
+from sluice.files.conversion import BLOCK, ROW
+from sluice.files.marks import POSITION
+from sluice.language.hidden_columns import INTERVAL
+from sluice.language.internal import QUARANTINE
+from sluice.language.interval import Interval
+from sluice.sources.delivery import Delivery, object_to_rows
+from sluice.sources.kafka.client import Brokers, PolledMessages
+from sluice.sources.kafka.decoding import message_of
+from sluice.sources.kafka.formats.records import FormatReader
+from sluice.sources.kafka.message import Message, arrange_messages, each_message
+from sluice.sources.kafka.offsets import (
+    INSTANT,
+    NOTHING,
+    Batches,
+    OffsetRange,
+    Offsets,
+    TopicDescription,
+    fingerprint,
+)
+from sluice.sources.kafka.rows import reader_of, rows_of
+from sluice.sources.origins import TopicOrigin, check_source
+from sluice.sources.replacement import or_unchanged, replace_interval
+from sluice.sources.spec import Source
+from sluice.spark.session import Spark
 
 
-def check_connection(name: str) -> str:
-    """Return the name of a connection. Raises ValueError if it can't be one."""
-    if not CONNECTION.fullmatch(name):
-        raise ValueError(
-            f"{name!r} is not the name of a connection (letters, digits, _): addresses and "
-            "settings belong in the connection"
+@dataclass(frozen=True)
+class TopicFeed(TopicOrigin):
+    """A topic that is read; `reader`: of its messages' format."""
+
+    reader: FormatReader
+
+    @classmethod
+    def of(cls, project: Project, table: Table) -> "TopicFeed":
+        """Return the feed with its reader. Raises UsageError without the registry's connection."""
+        spec = table.spec
+        assert isinstance(spec, Source)
+        assert spec.value
+        key = () if spec.change and not spec.value.is_debezium else spec.key
+        return cls(project, table, reader_of(spec.value, key, table.id))
+
+    def read(
+        self, spark: Spark, run: Run, interval: Interval | None = None
+    ) -> Iterator[BatchReport]:
+        """Deliver the messages that are there now, then read those of an interval again.
+
+        Without any, nothing is committed. Raises HistoryLost if the topic no longer has what
+        follows the recorded place, or any message of the interval, and DeliveriesLost if the notes
+        of an earlier release lack the offsets.
+        """
+        reports = _read_new(spark, self, run)
+        offsets = OffsetRange.of(head(self.kept_uri)) if interval else None
+        if interval is None or offsets is None:
+            return or_unchanged(self.project, self.table, reports)
+        reports = chain(reports, _read_span(spark, self, offsets, interval, run))
+        return or_unchanged(self.project, self.table, reports, interval)
+
+    def replay(
+        self, spark: Spark, run: Run, intervals: Iterable[Interval]
+    ) -> Iterator[BatchReport]:
+        """Judge the quarantined messages of those batches again, from the quarantine.
+
+        Brokers are asked only for messages that were too large and no longer are. Safe to repeat: a
+        message that was added already gives the same rows.
+        """
+        check_source(self.project, self.table, head(self.kept_uri))
+        moments = sorted(interval.start for interval in intervals)
+        return judge_again(spark, self, dict.fromkeys(moments, ()), run)
+
+    def rows(self, messages: pa.Table, at: Interval, session: SparkSession) -> DataFrame:
+        """Return the rows of messages that arrived at a moment, for the gate."""
+        rows = rows_of(session, self.spec, messages, self.reader)
+        known = object_to_rows(rows, self.spec, at)
+        known = known.withColumn(POSITION, F.col(ROW)).drop(BLOCK, ROW)
+        return known.drop(OP) if self.spec.change else known
+
+    def delivery(self, moment: datetime, read: str) -> Delivery:
+        """Return the delivery of a moment; `read`: the fingerprint of what its batch has read."""
+        return Delivery(
+            *(self.table, self.spec, Interval(moment, moment + INSTANT), self.topic.topic, ()),
+            fingerprint=read,
+            replaced=(),
         )
-    return name
 
 
-class Topic(Model):
-    """A topic, the connection to its brokers, and the bounds of one batch.
+def _read_new(spark: Spark, source: TopicFeed, run: Run) -> Iterator[BatchReport]:
+    """Deliver the messages that are there now, and yield a report of each batch."""
+    before = head(source.kept_uri)
+    check_source(source.project, source.table, before)
+    brokers = Brokers.of(source.table.id, source.topic)
+    found = brokers.describe()
+    offsets = OffsetRange.of(before)
+    if offsets:
+        offsets.check(found, source.table.id)
+        yield from _note_last(spark, source, brokers, offsets, found, run)
+    else:
+        offsets = OffsetRange.beginning(found, latest=source.topic.start == "latest")
+    offsets = offsets.with_new_partitions(found)
+    after = dict(before.position.topic) if before and before.position else {}
+    batches = fetch_ahead(brokers.read(offsets.following, found.following))
+    if not after and source.topic.start == "latest":
+        batches = chain(
+            [PolledMessages(dict(offsets.following))], batches
+        )  # notes where the topic ended
+    for nth, taken in enumerate(batches):
+        if not nth:
+            _clear_quarantine(source, offsets)
+        passing("read", source.table.id)
+        offsets = _move_on(offsets, taken)
+        plain = offsets.plain()
+        yield _commit_batch(spark, source, offsets, taken, after, run)
+        after = plain
 
-    `connection` names an Airflow connection, or the variable AIRFLOW_CONN_<ID>. `start`: where the
-    first batch begins. `max_wait`: the longest time that a batch waits for messages that are due,
-    and the longest silence of the brokers.
-    `max_message_bytes`: a message of more goes to quarantine without its bytes.
+
+def _note_last(
+    spark: Spark,
+    source: TopicFeed,
+    brokers: Brokers,
+    offsets: OffsetRange,
+    description: TopicDescription,
+    run: Run,
+) -> Iterator[BatchReport]:
+    """Read the last batch again if it has no note."""
+    if not offsets.at or offsets.start == offsets.following:
+        return
+    if read_rows(source.intervals_uri, [("interval_start", "=", offsets.at)]):
+        return
+    start = {p: max(offset, description.first[p]) for p, offset in offsets.start.items()}
+    taken = brokers.read(start, offsets.following)
+    again = [message for each in taken for message in each_message(each.messages)]
+    yield from judge_again(spark, source, {offsets.at: again}, run)
+
+
+def _move_on(offsets: OffsetRange, polled: PolledMessages) -> OffsetRange:
+    """Return the place after a batch; its moment is later than that of the batch before."""
+    earliest = offsets.at + INSTANT if offsets.at else datetime.min.replace(tzinfo=UTC)
+    at = max(datetime.now(UTC), earliest)
+    return replace(offsets, start=offsets.following, following=polled.following, at=at)
+
+
+def _commit_batch(
+    spark: Spark,
+    source: TopicFeed,
+    offsets: OffsetRange,
+    polled: PolledMessages,
+    after: dict[str, object],
+    run: Run,
+) -> BatchReport:
+    assert offsets.at
+    plain = offsets.plain()
+    delivery = source.delivery(offsets.at, fingerprint(plain))
+    delivery = replace(delivery, topic=plain, after=after, message_bytes=polled.bytes)
+    rows = partial(source.rows, polled.messages, delivery.interval)
+    return replace_interval(spark, source.project, delivery, run, arrived=rows)
+
+
+def _clear_quarantine(source: TopicFeed, offsets: OffsetRange) -> None:
+    """Delete what killed batches left in quarantine; their messages are read again."""
+    uri = layout(source.project).uri(source.table.id, QUARANTINE)
+    delete_rows(uri, f"{INTERVAL} > '{offsets.at.isoformat()}'" if offsets.at else "true")
+
+
+def fetch_ahead(batches: Generator[PolledMessages]) -> Iterator[PolledMessages]:
+    """Yield batches in order; one more is fetched meanwhile, and never a second.
+
+    What the brokers refuse is raised in the batch's turn, after the batches before it.
     """
-
-    topic: str = Field(min_length=1)
-    connection: str
-    start: Literal["earliest", "latest"] = "earliest"
-    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
-    max_rows: int = Field(default=50_000, ge=1)
-    max_bytes: int = Field(default=32_000_000, ge=1)
-    max_message_bytes: int = Field(default=10_000_000, ge=1)
-    max_wait: Duration = Duration("30 seconds")
-
-    @field_validator("connection")
-    @classmethod
-    def _is_name(cls, name: str) -> str:
-        return check_connection(name)
-
-    @field_validator("max_wait")
-    @classmethod
-    def _is_fixed(cls, length: Duration) -> Duration:
-        if length.months:
-            raise ValueError(f"{length.text!r} has no fixed length; write e.g. '30 seconds'")
-        return length
+    with closing(batches), ThreadPoolExecutor(1, "sluice-fetch") as pool:
+        following = pool.submit(next, batches, None)
+        while taken := following.result():
+            following = pool.submit(next, batches, None)
+            yield taken
 
 
-class ValueFormat(Model):
-    """Form of a topic's messages, and where their schema is: in a registry, or in files.
+def _read_span(
+    spark: Spark, source: TopicFeed, offsets: OffsetRange, span: Interval, run: Run
+) -> Iterator[BatchReport]:
+    """Read a time's messages before that place again; warnings are in the first report."""
+    brokers = Brokers.of(source.table.id, source.topic)
+    found = brokers.describe()
+    offsets.check(found, source.table.id)
+    since = brokers.since(span.start, found)
+    gone = tuple(_warn_of_lost(source, found, since))
+    first = True
+    for report in _judge_span(spark, source, brokers, offsets, since, span, run):
+        yield replace(report, warnings=(*gone, *report.warnings)) if first else report
+        first = False
+    if gone and first:
+        what = f"{source.topic.topic} has no delivered message of {span.shown()} any more"
+        raise HistoryLost(
+            f"{source.table.id}: {what}; {gone[0]}",
+            hint="newer messages were delivered; the rows of those messages stay",
+        )
 
-    `registry`: the connection to the schema registry. `files` are in the folder of the pipeline's
-    file: Avro schemas, or outputs of `protoc --descriptor_set_out`. `encoding`: how Avro's messages
-    without a registry are written. `message`: the full name of protobuf's message in the files.
+
+def _judge_span(
+    spark: Spark,
+    source: TopicFeed,
+    brokers: Brokers,
+    offsets: OffsetRange,
+    since: Offsets,
+    span: Interval,
+    run: Run,
+) -> Iterator[BatchReport]:
+    batches = Batches.of(deliveries(source.intervals_uri), offsets.topic_id, source.table.id)
+    end = {p: offset for p, offset in offsets.following.items() if p in since}
+    start = {p: min(since[p], offset) for p, offset in end.items()}
+    for taken in brokers.read(start, end):
+        chosen = [message for message in each_message(taken.messages) if message.moment in span]
+        yield from judge_again(spark, source, batches.by_moment(chosen), run)
+
+
+def _warn_of_lost(
+    source: TopicFeed, description: TopicDescription, since: Offsets
+) -> Iterator[str]:
+    """Yield a warning of each partition that may have lost messages of the time."""
+    for p, first in sorted(description.first.items()):
+        if first > 0 and since[p] <= first:
+            yield (
+                f"{source.table.id}: partition {p} begins at offset {first} now; the rows of "
+                f"older messages stay"
+            )
+
+
+def judge_again(
+    spark: Spark, source: TopicFeed, messages: Mapping[datetime, Sequence[Message]], run: Run
+) -> Iterator[BatchReport]:
+    """Judge messages of some moments, and those that these have in quarantine; yield the reports.
+
+    The rows that the messages gave before are replaced. Safe to repeat.
     """
+    noted = intervals.deliveries(source.intervals_uri)
+    offsets = OffsetRange.of(head(source.kept_uri))
+    read = {offsets.at: fingerprint(offsets.plain())} if offsets and offsets.at else {}
+    read |= {d.interval.start: d.files for d in noted}
+    for moment, given in messages.items():
+        every = {
+            m[:2]: m for m in (*_complete(source, _quarantined_messages(source, moment)), *given)
+        }
+        known = [every[at] for at in sorted(every)]
+        size = sum(len(m.key or b"") + len(m.value or b"") for m in known)
+        delivery = source.delivery(moment, read.get(moment, NOTHING))
+        delivery = replace(delivery, message_bytes=size, is_added=True)
+        arrived = partial(source.rows, arrange_messages(known), delivery.interval)
+        yield replace_interval(spark, source.project, delivery, run, arrived=arrived)
 
-    format: MessageFormat
-    registry: str = ""
-    files: tuple[str, ...] = ()
-    encoding: Encoding | None = None
-    message: str = ""
-    _contents: tuple[bytes, ...] = PrivateAttr(())
 
-    @field_validator("registry")
-    @classmethod
-    def _is_name(cls, name: str) -> str:
-        return check_connection(name) if name else name
+def _complete(source: TopicFeed, messages: Sequence[Message]) -> Iterator[Message]:
+    """Yield the messages; those without their bytes come from the topic, if it has them and may."""
+    limit, place = source.topic.max_message_bytes, OffsetRange.of(head(source.kept_uri))
+    if not place or not any(0 < m.left_out <= limit for m in messages):
+        yield from messages
+        return
+    brokers = Brokers.of(source.table.id, source.topic)
+    found = brokers.describe()
+    for message in messages:
+        p, offset = message.partition, message.offset
+        if 0 < message.left_out <= limit and place.can_read(found, p, offset):
+            taken = brokers.read({p: offset}, {p: offset + 1})
+            yield from (whole for each in taken for whole in each_message(each.messages))
+        else:
+            yield message
 
-    @model_validator(mode="after")
-    def _has_one_schema(self, info: ValidationInfo) -> Self:
-        for problem in self._problems():
-            raise ValueError(problem)
-        if info.context:
-            folder = info.context["folder"]
-            self._contents = tuple(contents(folder, name) for name in self.files)
-        return self
 
-    @property
-    def is_debezium(self) -> bool:
-        return self.format.startswith("debezium-")
-
-    @property
-    def is_avro(self) -> bool:
-        return self.format.endswith("avro")
-
-    @property
-    def schemas(self) -> tuple[tuple[str, bytes], ...]:
-        """Names of its files with what was in them when the declaration was loaded."""
-        return tuple(zip(self.files, self._contents, strict=True))
-
-    def _problems(self) -> Iterator[str]:
-        takes = SETTINGS[self.format]
-        for name in sorted(self.model_fields_set - {"format"}):
-            if name not in takes:
-                others = ", ".join(each for each in SETTINGS if name in SETTINGS[each])
-                yield f"`value.{name}` is for {others}, not for {self.format}"
-        if not takes:
-            return
-        if self.encoding == "container":
-            if self.registry or self.files:
-                yield "a container contains its schema: leave `registry` and `files` out of `value`"
-        elif not self.registry and not self.files:
-            other = ", or `value.files`: the schemas themselves" if "files" in takes else ""
-            yield f"`value.registry` is missing: the connection to the schema registry{other}"
-        elif self.registry and (also := sorted(self.model_fields_set - {"format", "registry"})):
-            yield f"the schemas are in the registry: leave `{also[0]}` out of `value`"
-        elif self.format == "protobuf" and self.files and not self.message:
-            yield "`value.message` is missing: the full name of the message, such as shop.Order"
+def _quarantined_messages(source: TopicFeed, moment: datetime) -> list[Message]:
+    uri = layout(source.project).uri(source.table.id, QUARANTINE)
+    rows = read_rows(uri, [(INTERVAL, "=", moment)])
+    return list(map(message_of, {row["raw"] for row in rows if row["reason"] != FORGOTTEN}))

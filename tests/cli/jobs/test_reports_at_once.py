@@ -10,7 +10,7 @@ from tests.cli.trips import Ended, Project, invoked
 
 from sluice.cli.jobs import ingest
 from sluice.errors import ExitCode, UsageError
-from sluice.sources import deliver
+from sluice.sources import feeds
 
 DECLARED = """
 pipeline: trips
@@ -49,12 +49,12 @@ class Halting(Project):
 
 
 def halted(arguments: list[str]) -> Ended:
-    deliver.follow = _follow  # type: ignore[assignment]
+    feeds.follow = _follow  # type: ignore[assignment]
     return invoked(arguments)
 
 
 def job_halted(arguments: list[str]) -> Ended:
-    deliver.follow = _follow  # type: ignore[assignment]
+    feeds.follow = _follow  # type: ignore[assignment]
     done = CliRunner().invoke(ingest.main, arguments)
     return Ended(done.exit_code, done.stdout, done.stderr)
 

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.errors import Retryable
 from sluice.sources.kafka.client import PolledMessages
-from sluice.sources.kafka.ingest import fetched_ahead
+from sluice.sources.topic import fetch_ahead
 
 
 def test_the_next_batch_is_fetched_meanwhile_and_never_a_second() -> None:
@@ -19,7 +19,7 @@ def test_the_next_batch_is_fetched_meanwhile_and_never_a_second() -> None:
             event.set()
             yield PolledMessages({0: n})
 
-    reading = fetched_ahead(batches())
+    reading = fetch_ahead(batches())
     assert next(reading).following == {0: 0}
     assert second.wait(120)
     assert not third.wait(0.2)
@@ -32,11 +32,11 @@ def test_a_fault_comes_after_the_batches_before_it_and_no_thread_is_left() -> No
         yield PolledMessages({0: 1})
         raise Retryable("the brokers were silent")
 
-    reading = fetched_ahead(batches())
+    reading = fetch_ahead(batches())
     assert next(reading).following == {0: 1}
     with pytest.raises(Retryable):
         next(reading)
-    abandoned = fetched_ahead(batches())
+    abandoned = fetch_ahead(batches())
     next(abandoned)
     abandoned.close()
     assert not any(t.name.startswith("sluice-fetch") for t in threading.enumerate())

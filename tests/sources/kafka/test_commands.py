@@ -15,7 +15,7 @@ from sluice.errors import ExitCode
 from sluice.operate.explain import explain
 from sluice.read.pending import Unread
 from sluice.read.status import status
-from sluice.sources.kafka import lag
+from sluice.sources import origins
 
 Made = Callable[..., Topical]
 
@@ -65,7 +65,7 @@ def test_brokers_that_are_silent_leave_the_lag_unknown(
     lake = topical()
     lake.send({"id": 1})
     lake.take()
-    monkeypatch.setattr(lag, "ANSWER_S", 0.5)
+    monkeypatch.setattr(origins, "ANSWER_S", 0.5)
     silent = json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:9"}})
     monkeypatch.setenv(CONNECTION, silent)
     said = called(lake, "status")[1]

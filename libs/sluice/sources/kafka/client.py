@@ -32,7 +32,7 @@ from sluice.sources.kafka.message import (
     each_message,
 )
 from sluice.sources.kafka.offsets import Offsets, TopicDescription
-from sluice.sources.topic import Topic
+from sluice.sources.spec import Topic
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError

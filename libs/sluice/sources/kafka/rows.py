@@ -27,17 +27,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sluice.declare.delivered_row import KEPT, OP
+from sluice.declare.delivered_row import KEPT
 from sluice.extras import require
-from sluice.files.conversion import BLOCK, ROW, ddl
+from sluice.files.conversion import ddl
 from sluice.files.here import as_texts
 from sluice.files.json_texts import MARK
-from sluice.files.marks import POSITION
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.interpreter.values.arrow_conversion import arrow_type
-from sluice.language.interval import Interval
-from sluice.sources.delivery import objected
 from sluice.sources.kafka.decoding import (
     AT,
     FAULT,
@@ -51,14 +48,13 @@ from sluice.sources.kafka.decoding import (
 )
 from sluice.sources.kafka.formats.debezium import debezium
 from sluice.sources.kafka.formats.records import FormatReader, plain
-from sluice.sources.spec import Source
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import Source, ValueFormat
 
 
 def rows_of(
-    session: SparkSession, spec: Source, messages: pa.Table, reader: FormatReader, at: Interval
+    session: SparkSession, spec: Source, messages: pa.Table, reader: FormatReader
 ) -> DataFrame:
-    """Return the rows of messages that arrived at a moment, for the gate."""
+    """Return the rows of messages, with BLOCK and ROW as their place."""
     declared = session.createDataFrame([], ddl(spec)).schema.fields
     columns = [DecodedColumn(f.name, f.dataType, as_texts(f.dataType, session)) for f in declared]
     topic = spec.kafka.topic if spec.kafka else ""
@@ -73,7 +69,7 @@ def rows_of(
     rows = session.createDataFrame(found, StructType(fields))
     rows = rows.withColumn(KEPT, F.expr(kept_as_sql(topic))).drop(AT, KEY, VALUE, LEFT_OUT)
     own = Texts({}, MARK)
-    return _judged(of_texts(rows, spec, own, reason=FAULT, values=values), spec, at)
+    return of_texts(rows, spec, own, reason=FAULT, values=values)
 
 
 def _convert_plain(found: pa.Array, column: DecodedColumn) -> tuple[pa.Array, bool]:
@@ -88,12 +84,6 @@ def _convert_plain(found: pa.Array, column: DecodedColumn) -> tuple[pa.Array, bo
     texts = found.cast(pa.string())
     values = plain_values(texts, column.type)
     return (texts, False) if values is None else (values, True)
-
-
-def _judged(rows: DataFrame, spec: Source, at: Interval) -> DataFrame:
-    """Add the source's own objections, and the place of each row."""
-    known = objected(rows, spec, at).withColumn(POSITION, F.col(ROW)).drop(BLOCK, ROW)
-    return known.drop(OP) if spec.change else known
 
 
 DAY = "[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"

@@ -14,7 +14,7 @@ from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Duration
 from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.message import each_message
-from sluice.sources.topic import Topic
+from sluice.sources.spec import Topic
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from sluice.interpreter.local_session import Session, interpreting
 from sluice.language.interval import Interval
 from sluice.sources.kafka.formats.records import FormatReader
 from sluice.sources.kafka.message import Message, arrange_messages
-from sluice.sources.kafka.messages import MessageSource
 from sluice.sources.kafka.rows import rows_of
+from sluice.sources.topic import TopicFeed
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'
 SOURCE = """
@@ -54,7 +54,7 @@ RECORD = {
 @pytest.fixture
 def read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[MessageSource]:
+) -> Iterator[TopicFeed]:
     """A source of the format that a test asks for, and its reader."""
     format_ = request.param
     with registry({"/schemas/ids/1": {"schema": json.dumps(RECORD)}}) as address:
@@ -66,12 +66,10 @@ def read(
         text = SOURCE.format(value=json.dumps(value))
         (tmp_path / "pipelines" / "shop.yaml").write_text(text)
         project = load(tmp_path)
-        yield MessageSource.of(project, project.graph.table("events"))
+        yield TopicFeed.of(project, project.graph.table("events"))
 
 
-def rows(
-    read: MessageSource, messages: list[Message], reader: FormatReader
-) -> list[dict[str, Any]]:
+def rows(read: TopicFeed, messages: list[Message], reader: FormatReader) -> list[dict[str, Any]]:
     session = Session()
     with interpreting(session):
         sent = arrange_messages(messages)
@@ -80,7 +78,7 @@ def rows(
 
 
 def check(
-    read: MessageSource, values: Sequence[bytes | None], keys: Sequence[bytes | None] = (b"k",)
+    read: TopicFeed, values: Sequence[bytes | None], keys: Sequence[bytes | None] = (b"k",)
 ) -> None:
     """Compare what each way to read makes of messages; their keys take turns."""
     places = enumerate(zip(values, cycle(keys), strict=False))

@@ -18,7 +18,7 @@ from tests.support.registry import registry
 
 from sluice.declare.project import load
 from sluice.sources.kafka import decoding
-from sluice.sources.kafka.messages import MessageSource
+from sluice.sources.topic import TopicFeed
 
 SOURCE = """
 pipeline: shop
@@ -77,7 +77,7 @@ CHANGE = record("Change", before=["null", ROW], after=["null", "Row"], source=OR
 @pytest.fixture
 def read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[MessageSource]:
+) -> Iterator[TopicFeed]:
     """A source of changes in the format that a test asks for, and its reader."""
     format_, _, keyed = request.param.partition(" ")
     with registry({"/schemas/ids/2": {"schema": json.dumps(CHANGE)}}) as address:
@@ -89,7 +89,7 @@ def read(
         text = SOURCE.format(value=json.dumps(value), key="key: [id]" if keyed else "")
         (tmp_path / "pipelines" / "shop.yaml").write_text(text)
         project = load(tmp_path)
-        yield MessageSource.of(project, project.graph.table("events"))
+        yield TopicFeed.of(project, project.graph.table("events"))
 
 
 def image(random: Random, odd: float) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def as_avro(random: Random, odd: float) -> bytes:
     return b"\0\0\0\0\2" + bytes(data)
 
 
-def changes(read: MessageSource, random: Random, odd: float, count: int) -> list[bytes]:
+def changes(read: TopicFeed, random: Random, odd: float, count: int) -> list[bytes]:
     assert read.spec.value
     made = as_avro if read.spec.value.is_avro else as_json
     return [made(random, odd) for _ in range(count)]
@@ -143,7 +143,7 @@ def changes(read: MessageSource, random: Random, odd: float, count: int) -> list
 
 @pytest.mark.parametrize("read", KINDS, indirect=True)
 @pytest.mark.parametrize("seed", range(12))
-def test_changes_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_by_chance(read: TopicFeed, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
     sent = changes(read, random, random.choice((0, 0.01, 0.05, 0.3)), 30)
@@ -153,7 +153,7 @@ def test_changes_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("read", KINDS, indirect=True)
-def test_plain_changes_are_read_by_columns(read: MessageSource) -> None:
+def test_plain_changes_are_read_by_columns(read: TopicFeed) -> None:
     types = {
         "id": LongType(),
         "m": DecimalType(8, 2),

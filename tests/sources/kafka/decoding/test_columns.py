@@ -18,7 +18,7 @@ from sluice.sources.kafka.decoding import AT, KEY, LEFT_OUT, VALUE, kept_as_sql,
 from sluice.sources.kafka.formats.avro_columns import columns_of_record, plain_record
 from sluice.sources.kafka.formats.json import columns_of_json
 from sluice.sources.kafka.message import Message, arrange_messages
-from sluice.sources.kafka.messages import MessageSource
+from sluice.sources.topic import TopicFeed
 
 __all__ = ["read"]
 
@@ -53,7 +53,7 @@ def as_json(random: Random, odd: float) -> bytes:
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_json_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_by_chance(read: TopicFeed, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.005, 0.02, 0.2))
@@ -61,13 +61,13 @@ def test_json_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
-def test_plain_json_is_read_by_columns(read: MessageSource) -> None:
+def test_plain_json_is_read_by_columns(read: TopicFeed) -> None:
     values = [as_json(Random(n), 0) for n in range(20)]
     types = {name: field.dataType for name, field in _types(read).items()}
     assert columns_of_json(values, types)
 
 
-def _types(read: MessageSource) -> dict[str, StructField]:
+def _types(read: TopicFeed) -> dict[str, StructField]:
     session = Session()
     with interpreting(session):
         schema = session.createDataFrame([], "id BIGINT, m DECIMAL(8,2), d DOUBLE, s STRING").schema
@@ -104,7 +104,7 @@ def as_avro(random: Random, odd: float) -> bytes:
 
 @pytest.mark.parametrize("read", ["avro"], indirect=True)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_avro_by_chance(read: MessageSource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_avro_by_chance(read: TopicFeed, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.05, 0.5))
@@ -153,7 +153,7 @@ def test_a_message_is_kept_whole() -> None:
 
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)
-def test_a_batch_leaves_memory_at_once(read: MessageSource) -> None:
+def test_a_batch_leaves_memory_at_once(read: TopicFeed) -> None:
     def held_after_a_batch() -> int:
         value = b'{"said": "%s"}' % (b"x" * 999)
         rows(read, [Message(0, n, 0, None, value) for n in range(999)], read.reader)

@@ -43,7 +43,7 @@ from sluice.sources.kafka.formats.records import (
 )
 from sluice.sources.kafka.formats.registry import Registry
 from sluice.sources.kafka.formats.schemas import parse_files
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import ValueFormat
 
 PREFIX = 5  # bytes before the value
 MARK = 16  # bytes after it, when many are decoded at once

@@ -25,7 +25,7 @@ from sluice.sources.kafka.formats.json import parse_text
 from sluice.sources.kafka.formats.records import FormatReader, Unusable, plain
 from sluice.sources.kafka.formats.registry import Registry
 from sluice.sources.kafka.formats.schemas import declared_type, nth_type, pool_of
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import ValueFormat
 
 SERIALIZED = "?format=serialized"
 NUMBERS = 5  # bytes before the numbers of the message

@@ -14,7 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from sluice.errors import Retryable, UsageError
 from sluice.sources.kafka.connection import registry_address
 from sluice.sources.kafka.formats.records import Unusable
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import ValueFormat
 
 ANSWER_S = 15.0
 ANY_ID = 1

@@ -24,7 +24,7 @@ from sluice.sources.kafka.decoding import FAULT, ID, DecodedColumn, decode_all
 from sluice.sources.kafka.formats.records import FormatReader, Unusable
 from sluice.sources.kafka.message import Message, arrange_messages
 from sluice.sources.kafka.rows import reader_of
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import ValueFormat
 
 Schema = dict[str, Any]
 MONEY = {"type": "record", "name": "shop.Money", "fields": [{"name": "cents", "type": "long"}]}

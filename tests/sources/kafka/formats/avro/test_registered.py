@@ -16,7 +16,7 @@ from sluice.sources.kafka.formats.records import Unusable
 from sluice.sources.kafka.formats.registry import check_registry
 from sluice.sources.kafka.message import Message
 from sluice.sources.kafka.rows import reader_of
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import ValueFormat
 
 Made = Callable[..., Topical]
 ROW = {

@@ -20,7 +20,7 @@ from sluice.sources.kafka.formats.records import Unusable
 from sluice.sources.kafka.formats.schemas import declared_type
 from sluice.sources.kafka.message import Message
 from sluice.sources.kafka.rows import reader_of
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import ValueFormat
 
 DECLARED = {"format": "protobuf", "files": ["order.desc"], "message": "shop.Order"}
 

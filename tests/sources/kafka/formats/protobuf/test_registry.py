@@ -12,7 +12,7 @@ from tests.support.registry import registry
 from sluice.sources.kafka.formats.records import FormatReader, Unusable
 from sluice.sources.kafka.message import Message
 from sluice.sources.kafka.rows import reader_of
-from sluice.sources.topic import ValueFormat
+from sluice.sources.spec import ValueFormat
 
 
 def sent(value: bytes | None, key: bytes | None = None) -> Message:

@@ -108,7 +108,7 @@ def check_files(found: Foreign, commits: CommitRange, table: str) -> None:
     paths = [path for part in commits.parts for path in part.paths]
     if missing := found.missing(paths):
         raise FeedVacuumed(
-            f"{table}: {shown(commits.after, commits.upto)} of {found.uri} can't be read: "
+            f"{table}: {show_versions(commits.after, commits.upto)} of {found.uri} can't be read: "
             f"{len(missing)} of their files were deleted ({missing[0]})",
             hint=_choice(table),
         )
@@ -135,7 +135,7 @@ def range_of(noted: str) -> tuple[str, int, int] | None:
         return None
 
 
-def shown(after: int, upto: int) -> str:
+def show_versions(after: int, upto: int) -> str:
     """Return versions in words."""
     is_one = after < 0 or upto - after == 1
     return f"version {upto}" if is_one else f"versions {after + 1} to {upto}"

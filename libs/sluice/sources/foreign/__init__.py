@@ -1,1 +1,0 @@
-"""Sources that follow a Delta table which somebody else writes."""
