@@ -3,10 +3,14 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on, union
-from sluice.kinds.union.resolve import NUMBER, keys_of
-from sluice.kinds.union.spec import Input, Union
+from sluice.kinds.union.spec import NUMBER, Input, Union, keys_of
 
 
 class UnionRows(Operator):
@@ -62,3 +66,9 @@ class UnionRows(Operator):
         if name == self.spec.tag:
             return F.lit(part.name)
         return F.expr(part.select[name].sql) if part.select else F.col(f"`{name}`")
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the view itself."""
+    tables = {source.id: source for source in graph.inputs(table.id)}
+    return (Node(table.id, table, UnionRows(table, tables), definition(table), Batch, Kept),)

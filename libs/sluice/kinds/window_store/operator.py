@@ -18,9 +18,9 @@ from sluice.changes.order import Direction, by, last_first
 from sluice.declare.graph import Table
 from sluice.engine.query import windows
 from sluice.engine.query.identity import hidden_columns
+from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import InputRows, Operator, Retention, names
-from sluice.kinds.window_store.cuts import Cuts
-from sluice.kinds.window_store.grain import Grain
+from sluice.kinds.window_store.slices import Cuts, Grain
 from sluice.kinds.window_store.spec import WindowStore
 
 PART = "_sluice_part"
@@ -120,3 +120,11 @@ class WindowStoreRows(Operator):
         if self.spec.select and name in self.spec.select:
             return F.expr(self.spec.select[name].sql).alias(name)
         return F.col(f"`{name}`")
+
+
+def trace_rows(operator: Operator, groups: Groups) -> InputRows:
+    """Return the input's row that represents each group."""
+    assert isinstance(operator, WindowStoreRows)
+    if operator.row_wise:
+        return groups.prepared
+    return {name: operator.last_of_each(found) for name, found in groups.prepared.items()}
