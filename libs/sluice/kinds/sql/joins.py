@@ -1,33 +1,42 @@
-"""Sources of a SELECT that are joined so far.
+"""Rows that a query may name, and those of a SELECT that are joined so far.
 
-Conditions are applied as soon as the tables that they name are joined.
+They are tables, common table expressions, queries in FROM, and rows that the query itself writes:
+VALUES, and a SELECT without FROM. Constants need a table: the single, empty group of a table that
+the query names. A join absorbs them without it. Conditions are applied as soon as the tables that
+they name are joined.
 """
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlglot import exp
 
-from sluice.kinds.sql.clauses.windows import as_ranked
-from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.reading.trees import (
+from sluice.kinds.sql.chain import Chain
+from sluice.kinds.sql.clauses import EVERY
+from sluice.kinds.sql.relations import (
+    AnyRows,
+    ExplodedRows,
+    Grouped,
+    Joined,
+    QueryRows,
+    StoredRows,
+    TableRows,
+    rename_columns,
+)
+from sluice.kinds.sql.trees import (
     Refused,
     columns_in,
     has_query,
     is_column,
     key_of,
     of_side,
+    sql,
     tables_of,
 )
-from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.sources import (
-    AnyRows,
-    ExplodedRows,
-    Joined,
-    QueryRows,
-    StoredRows,
-    TableRows,
-)
+from sluice.kinds.sql.windows import rank_rows
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
@@ -47,6 +56,9 @@ NULL_SAFE = (
 )
 
 
+NEVER: Tree = exp.Boolean(this=False)
+
+
 def no_equality(conditions: Iterable[Tree]) -> str:
     """Return the reason why a join on these conditions is not supported."""
     is_null_safe = any(c.find(exp.NullSafeEQ) for c in conditions)
@@ -62,7 +74,7 @@ class JoinedSources:
     name tables of later ones.
     """
 
-    planner: Planner
+    planner: "Planner"
     rows: AnyRows
     aliases: set[str]
     pending: list[Tree]
@@ -74,7 +86,7 @@ class JoinedSources:
         """Apply the conditions whose tables are all joined."""
         ready = [c for c in self.usable([]) if tables_of(c) <= self.aliases]
         self._take(ready)
-        self.rows = as_ranked(self.rows.kept(self.rows.resolved(c) for c in ready))
+        self.rows = rank_rows(self.rows.kept(self.rows.resolved(c) for c in ready))
 
     def usable(self, on: list[Tree]) -> list[Tree]:
         """Return the conditions that an inner join may use, with its own."""
@@ -197,7 +209,7 @@ class JoinedSources:
         columns = {**self.rows.columns, **constants.columns}
         self.rows = QueryRows(self.rows.source, columns, (*self.rows.where, *constants.where))
         self.aliases = self.aliases | aliases
-        self.rows = as_ranked(self.rows.kept(self.rows.resolved(c) for c in on))
+        self.rows = rank_rows(self.rows.kept(self.rows.resolved(c) for c in on))
 
     def _wanted(self, trees: Sequence[Tree]) -> set[str]:
         """Return the columns that are still to be evaluated, with those of `trees`."""
@@ -256,10 +268,123 @@ def _pair(condition: Tree, left: set[str], right: set[str]) -> tuple[Tree, Tree]
     return None
 
 
-def prefixed(rows: AnyRows, alias: str) -> AnyRows:
+def prefix_columns(rows: AnyRows, alias: str) -> AnyRows:
     """Return the rows with their columns as `alias.column`."""
     return QueryRows(rows.source, {f"{alias}.{n}": t for n, t in rows.columns.items()}, rows.where)
 
 
 def _of(rows: AnyRows, side: str) -> dict[str, Tree]:
     return {name: of_side(tree, side) for name, tree in rows.columns.items()}
+
+
+@dataclass
+class Planner(ABC):
+    """Plans the queries inside a query. `shared`: relations of common table expressions, by name.
+
+    A query may occur wherever rows or a value may, so every part's planner gets this.
+    """
+
+    chain: Chain
+    tables: Mapping[str, AnyRows]
+    shared: dict[str, AnyRows] = field(default_factory=dict)
+
+    @abstractmethod
+    def query(self, tree: Tree) -> AnyRows:
+        """Return the relation of a SELECT, a set operation or a list of VALUES."""
+
+    @abstractmethod
+    def value(self, joined: Any, subquery: exp.Subquery) -> Tree:
+        """Join a scalar subquery to the `joined` sources; return the expression of its value."""
+
+    def one_row(self) -> AnyRows:
+        """Return one row without columns."""
+        return one_row(self._any_table())
+
+    def _any_table(self) -> TableRows:
+        return next(t.source for t in self.tables.values() if isinstance(t.source, TableRows))
+
+    def values(self, tree: exp.Values) -> AnyRows:
+        """Return the rows of a list of VALUES."""
+        return values(self.chain, self._any_table(), tree, _column_list(tree))
+
+    @contextmanager
+    def sharing(self, tree: Tree) -> Iterator[None]:
+        """Plan the common table expressions of a query, whose names are valid only within it."""
+        outside = dict(self.shared)
+        with_ = tree.args.get("with_")
+        for cte in with_.expressions if with_ else ():
+            relation = self.query(cte.this)
+            uses = [t for t in tree.find_all(exp.Table) if not t.db and t.name == cte.alias]
+            stored = self.chain.stored(relation) if len(uses) > 1 else relation
+            self.shared[cte.alias] = rename_columns(stored, _column_list(cte))
+        try:
+            yield
+        finally:
+            self.shared = outside
+
+    def source(self, tree: Tree) -> tuple[str, AnyRows]:
+        """Return the alias of a table or subquery in FROM, and its rows."""
+        if tree.args.get("sample"):
+            raise Refused(tree, "TABLESAMPLE can't be maintained incrementally")
+        if isinstance(tree, exp.Table) and not tree.db and tree.name not in self.shared:
+            raise Refused(tree, f"{tree.name!r} of WITH is not known here; give it another name")
+        if isinstance(tree, exp.Table) and not tree.db:
+            return tree.alias_or_name, self.shared[tree.name]
+        if isinstance(tree, exp.Table):
+            return tree.alias_or_name, self.tables[f"{tree.db}.{tree.name}"]
+        if isinstance(tree, exp.Values):
+            return tree.alias, self.values(tree)
+        if isinstance(tree, exp.Subquery):
+            return tree.alias, rename_columns(self.query(tree), _column_list(tree))
+        raise Refused(
+            tree, f"{type(tree).__name__.upper()} in FROM can't be maintained incrementally yet"
+        )
+
+
+def _column_list(tree: Tree) -> list[str]:
+    """Return the column names of an alias, as in `AS t (a, b)`."""
+    alias = tree.args.get("alias") or exp.TableAlias()
+    return [column.name for column in alias.args.get("columns") or ()]
+
+
+def one_row(table: TableRows) -> AnyRows:
+    """Return one row without columns, even for an empty table."""
+    counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
+    every = {EVERY: exp.Literal.number(1)}
+    return QueryRows(Grouped(table, (NEVER,), every, counted, is_whole=True), {})
+
+
+def values(chain: Chain, table: TableRows, tree: exp.Values, names: Sequence[str]) -> AnyRows:
+    """Return the rows of VALUES; `names`: those of its columns, else col1, col2 and so on."""
+    rows = [list(e.expressions) if isinstance(e, exp.Tuple) else [e] for e in tree.expressions]
+    names = names or [f"col{i + 1}" for i in range(len(rows[0]))]
+    if any(len(row) != len(names) for row in rows):
+        raise Refused(tree, "each row of VALUES needs a value for each column")
+    for value in (value for row in rows for value in row):
+        if next(columns_in(value), None) is not None:
+            raise Refused(value, f"{sql(value)!r}: VALUES must be constants")
+    if len(rows) == 1:
+        return QueryRows(one_row(table).source, dict(zip(names, rows[0], strict=True)))
+    single = QueryRows(one_row(table).source, {"one": exp.Literal.number(1)})
+    number = chain.number()
+    stored = chain.stored(single)
+    source = ExplodedRows(
+        stored.source, (), _numbers(len(rows)), f"item_{number}", f"place_{number}"
+    )
+    return QueryRows(
+        source,
+        {name: _chosen(source.item, [row[i] for row in rows]) for i, name in enumerate(names)},
+    )
+
+
+def _numbers(count: int) -> Tree:
+    bounds = [exp.Literal.number(0), exp.Literal.number(count - 1)]
+    return exp.cast(exp.Anonymous(this="sequence", expressions=bounds), "array<int>")
+
+
+def _chosen(item: str, each: Sequence[Tree]) -> Tree:
+    """Return the expression of a column: the value of the row with that number."""
+    branches = [
+        exp.If(this=exp.Literal.number(i), true=value.copy()) for i, value in enumerate(each)
+    ]
+    return exp.Case(this=exp.column(item), ifs=branches)

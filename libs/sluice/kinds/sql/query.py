@@ -1,7 +1,10 @@
 """A query as written: its tree, and the tables that it names.
 
 The grammar is sqlglot's for Spark, with functions kept by the name written. sqlglot also resolves
-names: `*`, USING, positions in GROUP BY, aliases, QUALIFY.
+names: `*`, USING, positions in GROUP BY, aliases, QUALIFY. Tables of subqueries that hide tables of
+the queries around them are renamed: in `SELECT cid FROM custs WHERE cid IN (SELECT boss FROM
+custs)` the inner table becomes `custs_1`. So an alias means one table when conditions of a subquery
+and of its outer query are put together.
 """
 
 import re
@@ -14,10 +17,16 @@ from sqlglot import exp
 from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from sluice.kinds.sql.reading.formulas import with_formulas
-from sluice.kinds.sql.reading.shadows import with_own_aliases
-from sluice.kinds.sql.reading.spelling import respell
-from sluice.kinds.sql.reading.trees import Refused, free_name, line_of, shared_part
+from sluice.kinds.sql.spelling import respell, with_formulas
+from sluice.kinds.sql.trees import (
+    Refused,
+    columns_in,
+    free_name,
+    line_of,
+    own_sources,
+    own_tables,
+    shared_part,
+)
 from sluice.language import syntax
 from sluice.language.expression import UNREADABLE
 from sluice.language.functions import AGGREGATES, SCALAR
@@ -316,3 +325,50 @@ def _ambiguous(column: exp.Column) -> Refused:
     name = column.name
     why = f"column {name!r} is unknown, or more than one table has it: write table.{name}"
     return Refused(column, why)
+
+
+def with_own_aliases(tree: exp.Query) -> None:
+    """Rename tables of subqueries that hide outer ones; each column of `tree` has its table."""
+    taken = {t.alias_or_name for t in tree.find_all(exp.Table, exp.Subquery, exp.Lateral)}
+    for select in [*tree.find_all(exp.Select)]:  # outer ones first
+        for alias in sorted(own_tables(select) & _names_around(select)):
+            name = free_name(alias, taken)
+            taken.add(name)
+            _rename(select, alias, name)
+
+
+def _names_around(select: Tree) -> set[str]:
+    """Return the tables of outer queries that a query may read: none of those beside it in FROM."""
+    node, is_lateral, is_source = select, False, False
+    while node.parent is not None:
+        is_first = isinstance(node.parent, exp.From | exp.CTE)
+        is_joined = isinstance(node.parent, exp.Join) and node.arg_key == "this"
+        node = node.parent
+        is_lateral = is_lateral or isinstance(node, exp.Lateral)
+        is_source = is_source or ((is_first or is_joined) and not is_lateral)
+        if isinstance(node, exp.Select):
+            return _names_around(node) if is_source else _names_around(node) | own_tables(node)
+    return set()
+
+
+def _rename(select: exp.Select, alias: str, name: str) -> None:
+    columns = [c for c in columns_in(select) if c.table == alias and _owner(c, alias) is select]
+    for source in own_sources(select):
+        if source.alias_or_name == alias:
+            given = source.args.get("alias") or exp.TableAlias()
+            given.set("this", exp.to_identifier(name))
+            source.set("alias", given)
+    for column in columns:
+        column.set("table", exp.to_identifier(name))
+
+
+def _owner(column: exp.Column, alias: str) -> Tree | None:
+    """Return the innermost query around a column that has a table of that alias."""
+    found = column.parent_select
+    while isinstance(found, exp.Query) and not _has_table(found, alias):
+        found = found.parent_select
+    return found
+
+
+def _has_table(query: Tree, alias: str) -> bool:
+    return isinstance(query, exp.Select) and alias in own_tables(query)

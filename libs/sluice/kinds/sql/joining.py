@@ -7,22 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sluice.kinds.sql.planning.joined_sources import (
-    JoinedSources,
-    equalities,
-    no_equality,
-    prefixed,
-)
-from sluice.kinds.sql.planning.planner import Planner
-from sluice.kinds.sql.reading.trees import (
-    Refused,
-    columns_in,
-    conjuncts,
-    is_true,
-    line_of,
-)
-from sluice.kinds.sql.relations.sources import AnyRows, QueryRows, TableRows
-from sluice.kinds.sql.rewriting import correlated
+from sluice.kinds.sql import correlated
+from sluice.kinds.sql.joins import JoinedSources, Planner, equalities, no_equality, prefix_columns
+from sluice.kinds.sql.relations import AnyRows, QueryRows, TableRows
+from sluice.kinds.sql.trees import Refused, columns_in, conjuncts, is_true, line_of
 from sluice.language.syntax import Tree
 
 TYPES = {
@@ -37,7 +25,7 @@ TYPES = {
 }
 
 
-def unfiltered(
+def join_sources(
     planner: Planner, select: exp.Select, conditions: list[Tree], after: list[Tree]
 ) -> tuple[JoinedSources, list[Tree]]:
     """Return the joined sources, and the conditions that were not applied: those with queries."""
@@ -73,12 +61,12 @@ def _source(planner: Planner, tree: Tree) -> tuple[AnyRows, set[str]]:
         joins = inner.args["joins"]
         select = exp.Select(from_=exp.From(this=alone), joins=[j.copy() for j in joins])
         after: list[Tree] = [c.copy() for c in columns_in(tree.root())]
-        joined, rest = unfiltered(planner, select, [], after)
+        joined, rest = join_sources(planner, select, [], after)
         if rest:
             raise Refused(rest[0], "a subquery in ON is not supported; write it in WHERE")
         return joined.rows, joined.aliases
     alias, rows = planner.source(tree)
-    return prefixed(rows, alias), {alias}
+    return prefix_columns(rows, alias), {alias}
 
 
 def _joins(select: exp.Select) -> list[exp.Join]:
@@ -172,9 +160,11 @@ class _Join:
             raise Refused(view, "a LATERAL query must be one SELECT")
         if select.args.get("from_") is None or correlated.is_total(select):
             return cls({view.alias}, QueryRows(TableRows(""), {}), kind, [], view, (view.this,))
-        found = correlated.untied(select)
+        found = correlated.untie_query(select)
         rows = planner.query(found.select)
-        return cls({view.alias}, prefixed(rows, view.alias), kind, found.tie(view.alias), view)
+        return cls(
+            {view.alias}, prefix_columns(rows, view.alias), kind, found.tie(view.alias), view
+        )
 
     def explode(self, joined: JoinedSources, rest: list[Tree]) -> None:
         """Replace each row joined so far by a row for each element, or add columns."""

@@ -2,19 +2,18 @@
 
 from sqlglot import exp
 
-from sluice.kinds.sql.clauses.grouping import FROM_THE_START
-from sluice.kinds.sql.reading.trees import (
+from sluice.kinds.sql.chain import Chain
+from sluice.kinds.sql.clauses import FROM_THE_START
+from sluice.kinds.sql.relations import RANK, AnyRows, QueryRows, Ranked, WindowedRows
+from sluice.kinds.sql.trees import (
     Refused,
     columns_in,
     conjuncts,
     is_column,
     key_of,
     sql,
-    substituted,
+    substitute,
 )
-from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.ordered import RANK, Ranked, WindowedRows
-from sluice.kinds.sql.relations.sources import AnyRows, QueryRows
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
@@ -34,7 +33,7 @@ def with_windows_inlined(select: exp.Select) -> None:
             _inline(window, named)
 
 
-def windowed(chain: Chain, relation: AnyRows) -> AnyRows:
+def add_windows(chain: Chain, relation: AnyRows) -> AnyRows:
     """Return the relation with its window functions computed, a part for each window."""
     while windows := [w for tree in relation.columns.values() for w in tree.find_all(exp.Window)]:
         relation = _first_window(chain, relation, windows)
@@ -142,7 +141,7 @@ def _over(function: Tree, name: str, spec: Tree | None) -> Tree:
     return window
 
 
-def as_ranked(relation: AnyRows) -> AnyRows:
+def rank_rows(relation: AnyRows) -> AnyRows:
     """Return a top-k for the rows of one ranking function that conditions bound."""
     source = relation.source
     if not isinstance(source, WindowedRows) or len(source.calls) != 1 or not source.order:
@@ -176,8 +175,8 @@ def as_ranked(relation: AnyRows) -> AnyRows:
     rank = {place: exp.column(RANK)}
     return QueryRows(
         ranked,
-        {n: substituted(t, rank) for n, t in relation.columns.items()},
-        tuple(substituted(t, rank) for t in others),
+        {n: substitute(t, rank) for n, t in relation.columns.items()},
+        tuple(substitute(t, rank) for t in others),
     )
 
 

@@ -1,20 +1,28 @@
-"""Correlated queries whose groups, ranks or limits apply to each row of the outer query.
+"""Correlated queries, EXISTS and IN, rewritten as equivalent queries.
 
-Equalities to outer values become columns `K0`, `K1` and so on. The query is also grouped or
-partitioned by these. The remaining correlation is an equality with these.
+If groups, ranks or limits apply to each row of the outer query, equalities to outer values become
+columns `K0`, `K1` and so on. The query is also grouped or partitioned by these. The remaining
+correlation is an equality with these.
+
+EXISTS and IN as values, such as within OR, are counts of the subquery's rows, compared with 0. Both
+are true or false, as in Spark. `NOT IN` follows SQL's rule for nulls: it is false if x or one of
+the values is null and there are values. `(a, b) NOT IN S` is true if each row of S differs from it
+in a column that both have. So no row of S may be equal in some columns if all other columns are
+null in either row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 
 from sqlglot import exp
 
-from sluice.kinds.sql.reading.aggregates import has_aggregates
-from sluice.kinds.sql.reading.trees import (
+from sluice.kinds.sql.trees import (
     Refused,
     both,
     columns_in,
     conjuncts,
+    has_aggregates,
     has_query,
     own_tables,
     tables_of,
@@ -25,6 +33,9 @@ from sluice.language.syntax import Tree
 TIE = "a subquery with groups or LIMIT may be correlated with the outer query by equalities only"
 ROWS, PLACE = "R", "PLACE"
 ZERO, ONE = exp.Literal.number(0), exp.Literal.number(1)
+COUNTED_ROWS = "rows_of"  # alias of an unchanged subquery
+GROUPS = "groups_of"  # alias of one with groups that are correlated to the outer query
+NAMES = ("a", "b", "c", "d")  # of the subquery's columns
 
 
 def is_closed(select: exp.Select) -> bool:
@@ -76,7 +87,7 @@ class Untied:
         ]
 
 
-def untied(select: exp.Select) -> Untied:
+def untie_query(select: exp.Select) -> Untied:
     """Return a query that groups and ranks for all outer values at once."""
     inner, outer = outer_conditions(select)
     pairs = [_pair(condition, own_tables(select)) for condition in outer]
@@ -135,14 +146,14 @@ def select_from(
     return exp.Select(expressions=shown, from_=exp.From(this=rows), where=where)
 
 
-def opened(select: exp.Select, alias: str) -> exp.Select:
+def open_conditions(select: exp.Select, alias: str) -> exp.Select:
     """Return a correlated query as rows of an uncorrelated one, with the correlation in WHERE."""
-    found = untied(select)
+    found = untie_query(select)
     names = [item.alias_or_name for item in select.expressions]
     return select_from(found.select, alias, names, found.tie(alias))
 
 
-def loosened(select: exp.Select, alias: str, *, of_values: bool = True) -> exp.Select:
+def loosen_query(select: exp.Select, alias: str, *, of_values: bool = True) -> exp.Select:
     """Return a correlated query of EXISTS or, `of_values`, of IN as rows of its FROM and WHERE."""
     found = _with_inner_exists(select.copy())
     found.set("distinct", None)
@@ -150,7 +161,7 @@ def loosened(select: exp.Select, alias: str, *, of_values: bool = True) -> exp.S
         found.set("limit", None)
     if not of_values and found.args.get("group"):
         found.set("expressions", [])
-    return opened(found, alias) if is_closed(found) else found
+    return open_conditions(found, alias) if is_closed(found) else found
 
 
 def _with_inner_exists(select: exp.Select) -> exp.Select:
@@ -209,3 +220,138 @@ def _of_total(node: Tree, select: exp.Select) -> Tree:
         raise Refused(node, "IN over a correlated aggregate compares one value, without HAVING")
     total.set("expressions", [exp.alias_(shown, "total")])
     return exp.EQ(this=value, expression=exp.Subquery(this=total))
+
+
+def count_rows(tree: Tree) -> Tree:
+    """Return a copy of an expression with scalar subqueries instead of EXISTS and IN."""
+    holder = exp.Paren(this=tree.copy())
+    for negation in [n for n in holder.find_all(exp.Not) if _is_outermost(n)]:
+        _push_down(negation)
+    for node in [n for n in holder.find_all(exp.Exists, exp.In) if _is_outermost(n)]:
+        if isinstance(node, exp.Exists):
+            node.replace(exp.Paren(this=_is_any(_count(node.this, []))))
+        elif isinstance(node, exp.In) and node.args.get("query"):
+            negated = isinstance(node.parent, exp.Not)
+            node.replace(exp.Paren(this=_among(node, may_be_unknown=negated)))
+    found: Tree = holder.this
+    return found
+
+
+def _push_down(negation: Tree) -> None:
+    """Put a negation before each part of an AND or OR in which a query occurs."""
+    inner = negation.this.unnest()
+    if isinstance(inner, exp.In):
+        negation.set("this", inner)
+    elif not inner.find(exp.In):
+        return
+    elif isinstance(inner, exp.And | exp.Or):
+        parts = [exp.Not(this=exp.Paren(this=p.copy())) for p in (inner.this, inner.expression)]
+        turned = exp.Or if isinstance(inner, exp.And) else exp.And
+        negation.replace(exp.Paren(this=turned(this=parts[0], expression=parts[1])))
+        for part in parts:
+            _push_down(part)
+    elif isinstance(inner, exp.Not):
+        negation.replace(exp.Paren(this=inner.this.copy()))
+
+
+def _is_outermost(node: Tree) -> bool:
+    return node.find_ancestor(exp.Select, exp.SetOperation) is None
+
+
+def _is_any(count: Tree) -> Tree:
+    return exp.GT(this=count, expression=ZERO.copy())
+
+
+def _among(node: exp.In, *, may_be_unknown: bool) -> Tree:
+    """Return `x IN (query)`; where it is negated, true also if a null leaves it open."""
+    value, query = node.this, _open(node.args["query"])
+    select = query.this if isinstance(query, exp.Subquery) else query
+    if not isinstance(select, exp.Query) or len(select.selects) != 1 or has_aggregates([value]):
+        raise Refused(
+            node,
+            "IN inside another condition must compare one column, no aggregate, with one column",
+        )
+    (column,) = (item.unalias() for item in select.selects)
+    equal = exp.EQ(this=column.copy(), expression=value.copy())
+    found = _is_any(_count(query, [equal]))
+    if not may_be_unknown:
+        return found
+    null = exp.Is(this=column.copy(), expression=exp.Null())
+    both = exp.And(
+        this=exp.Is(this=value.copy(), expression=exp.Null()), expression=_is_any(_count(query, []))
+    )
+    unknown = exp.Or(this=both, expression=_is_any(_count(query, [null])))
+    return exp.Or(this=found, expression=unknown)
+
+
+def _count(query: Tree, more: list[Tree]) -> Tree:
+    """Return the number of a subquery's rows that meet further conditions, as a subquery."""
+    query = _open(query)
+    select = query.this if isinstance(query, exp.Subquery) else query
+    if not isinstance(select, exp.Select) or is_closed(select):
+        what = "EXISTS and IN over a query with groups, DISTINCT, LIMIT or a set operation"
+        raise Refused(
+            query, f"{what} are supported as conditions of WHERE, not inside other conditions"
+        )
+    found = select.copy()
+    found.set("expressions", [exp.Anonymous(this="count", expressions=[exp.Star()])])
+    found.set("order", None)
+    for condition in more:
+        where = found.args.get("where")
+        both = (
+            exp.And(this=exp.Paren(this=where.this), expression=condition) if where else condition
+        )
+        found.set("where", exp.Where(this=both))
+    return exp.Subquery(this=found)
+
+
+def _open(query: Tree) -> Tree:
+    """Return a query as a SELECT from it, to which conditions can be added."""
+    select = query.this if isinstance(query, exp.Subquery) else query
+    is_open = isinstance(select, exp.Select) and not is_closed(select)
+    if is_open or not isinstance(select, exp.Query):
+        return query
+    if not is_alone(select):
+        return loosen_query(select, GROUPS) if isinstance(select, exp.Select) else query
+    rows = exp.Subquery(
+        this=select.copy(), alias=exp.TableAlias(this=exp.to_identifier(COUNTED_ROWS))
+    )
+    shown = [exp.column(name, COUNTED_ROWS) for name in select.named_selects]
+    return exp.Select(expressions=shown, from_=exp.From(this=rows))
+
+
+def not_in_any(values: Sequence[Tree], rows: str) -> Iterator[Tree]:
+    """Yield the conditions that together are NOT IN. `rows`: name of a shared query."""
+    pairs = [(v, exp.column(n, rows)) for v, n in zip(values, NAMES, strict=False)]
+    for equal in _parts(pairs):
+        others = [pair for pair in pairs if pair not in equal]
+        if equal:
+            same = [exp.EQ(this=value.copy(), expression=mine.copy()) for value, mine in equal]
+            either = [_either_null(value, mine) for value, mine in others]
+            yield exp.Not(this=_exists(rows, [*same, *either]))
+            continue
+        for absent in _parts(pairs):
+            outer = [_null(value) for value, mine in pairs if (value, mine) not in absent]
+            some = _exists(rows, [_null(mine) for _, mine in absent])
+            yield exp.Not(this=exp.Paren(this=both([*outer, some])))
+
+
+def _parts(pairs: Sequence[tuple[Tree, Tree]]) -> Iterator[tuple[tuple[Tree, Tree], ...]]:
+    return chain.from_iterable(combinations(pairs, size) for size in range(len(pairs) + 1))
+
+
+def _exists(rows: str, conditions: list[Tree]) -> Tree:
+    table = exp.Table(
+        this=exp.to_identifier(rows), alias=exp.TableAlias(this=exp.to_identifier(rows))
+    )
+    where = exp.Where(this=both(conditions)) if conditions else None
+    shown = [exp.alias_(exp.Literal.number(1), "one")]
+    return exp.Exists(this=exp.Select(expressions=shown, from_=exp.From(this=table), where=where))
+
+
+def _null(tree: Tree) -> Tree:
+    return exp.Is(this=tree.copy(), expression=exp.Null())
+
+
+def _either_null(one: Tree, other: Tree) -> Tree:
+    return exp.Paren(this=exp.Or(this=_null(one), expression=_null(other)))

@@ -17,8 +17,7 @@ from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import InputRows, Operator, names
-from sluice.kinds.sql.resolve import NTH
-from sluice.kinds.sql.spec import Sql
+from sluice.kinds.sql.spec import NTH, Sql
 from sluice.language import syntax
 from sluice.limits import Limits
 

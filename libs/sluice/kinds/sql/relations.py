@@ -10,11 +10,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sqlglot import exp
 
-from sluice.kinds.sql.reading.trees import both, columns_in, free_name, is_column, sql, substituted
+from sluice.kinds.sql.trees import both, columns_in, free_name, is_column, sql, substitute
 from sluice.language.syntax import Tree
 
 ViewFields = dict[str, Any]
 ColumnTrees = Mapping[str, Tree]
+
+
+RANK = "_rank"
 
 
 class RowSource(Protocol):
@@ -66,7 +69,7 @@ class DistinctRows:
             return None
         for name in others:
             select[free_name(name, select)] = self.columns[name]
-        asked = (*self.where, *(substituted(w, self.columns) for w in where))
+        asked = (*self.where, *(substitute(w, self.columns) for w in where))
         return {
             "kind": "select",
             **self.source.read(asked),
@@ -139,7 +142,7 @@ class Grouped:
         used = {c.name for tree in (*shown.values(), *where) for c in columns_in(tree)}
         names = self._named_aggregates(shown, used, {*shown, *keys.values()})
         new = {old: exp.column(name) for old, name in {**keys, **names}.items()}
-        select = {n: substituted(tree, new) for n, tree in shown.items() if n not in keys.values()}
+        select = {n: substitute(tree, new) for n, tree in shown.items() if n not in keys.values()}
         counted = {name: self._every[old] for old, name in names.items()}
         first = {
             name: self.aggregates[old] for old, name in names.items() if old in self.aggregates
@@ -159,7 +162,7 @@ class Grouped:
                 },
                 **self._others(names),
             },
-            **({"having": sql(both([substituted(w, new) for w in where]))} if where else {}),
+            **({"having": sql(both([substitute(w, new) for w in where]))} if where else {}),
             **({} if is_plain and counted else {"select": texts(select) or {keyed: keyed}}),
         }
 
@@ -239,8 +242,8 @@ class Together:
     ) -> ViewFields | None:
         parts = []
         for source, asked, columns in self.branches:
-            conditions = (*asked, *(substituted(w, columns) for w in where))
-            select = {name: substituted(tree, columns) for name, tree in shown.items()}
+            conditions = (*asked, *(substitute(w, columns) for w in where))
+            select = {name: substitute(tree, columns) for name, tree in shown.items()}
             read = source.read(conditions)
             parts.append({"table": read.pop("from"), **read, "select": texts(select)})
         return {"kind": "union", "from": parts}
@@ -259,7 +262,7 @@ class QueryRows(Generic[S_co]):
 
     def resolved(self, tree: Tree) -> Tree:
         """Return an expression over the columns as one over the source's columns."""
-        return substituted(tree, self.columns)
+        return substitute(tree, self.columns)
 
     def kept(self, conditions: Iterable[Tree]) -> "QueryRows[S_co]":
         """Return the rows that meet conditions over the source's columns as well."""
@@ -282,10 +285,92 @@ AnyRows = QueryRows[RowSource]
 StoredRows = QueryRows[TableRows]
 
 
-def renamed(relation: AnyRows, names: list[str]) -> AnyRows:
+def rename_columns(relation: AnyRows, names: list[str]) -> AnyRows:
     """Return the rows under the names of a column list, if there is one."""
     if not names:
         return relation
     return QueryRows(
         relation.source, dict(zip(names, relation.columns.values(), strict=True)), relation.where
     )
+
+
+@dataclass(frozen=True)
+class WindowedRows:
+    """Rows of a table with window functions of one partition and order. `calls`: name -> call."""
+
+    source: TableRows
+    where: tuple[Tree, ...]
+    partition: tuple[Tree, ...]
+    order: tuple[Tree, ...]
+    calls: ColumnTrees
+
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
+        used = {c.name for tree in shown.values() for c in columns_in(tree)}
+        if where:
+            return None
+        if not used & {*self.calls}:
+            return self.source.fields(shown, self.where, exactly=exactly)
+        return {
+            "kind": "over",
+            **self.source.read(self.where),
+            **({"partition_by": [sql(tree) for tree in self.partition]} if self.partition else {}),
+            **({"order_by": [sql(tree) for tree in self.order]} if self.order else {}),
+            "select": texts({n: substitute(tree, self.calls) for n, tree in shown.items()}),
+        }
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The first rows of each group of a table. `rank`: the column of the rank, if any."""
+
+    source: TableRows
+    where: tuple[Tree, ...]
+    partition: tuple[Tree, ...]
+    order: tuple[Tree, ...]
+    limit: int
+    offset: int = 0
+    function: str = "row_number"
+    rank: str = RANK
+
+    def fields(
+        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
+    ) -> ViewFields | None:
+        ranks = [n for n, tree in shown.items() if is_column(tree) and tree.name == self.rank]
+        others = {n: tree for n, tree in shown.items() if n not in ranks}
+        if (
+            where
+            or len(ranks) > 1
+            or self.rank in {c.name for tree in others.values() for c in columns_in(tree)}
+        ):
+            return None
+        groups = self._named_groups(others)
+        if exactly and len(groups) < len(self.partition):
+            return None
+        for tree in self.partition:
+            groups.setdefault(sql(tree), free_name("g", {*shown, *groups.values()}))
+        select = {n: tree for n, tree in others.items() if n not in groups.values()}
+        chosen = texts(select) or {n: text for text, n in groups.items()}
+        if not chosen:
+            return None
+        return {
+            "kind": "topk",
+            **self.source.read(self.where),
+            "partition_by": [{name: text} for text, name in groups.items()],
+            "order_by": [sql(tree) for tree in self.order],
+            "limit": self.limit,
+            **({"offset": self.offset} if self.offset else {}),
+            "function": self.function,
+            "select": chosen,
+            "rank": ranks[0] if ranks else False,
+        }
+
+    def _named_groups(self, shown: ColumnTrees) -> dict[str, str]:
+        """Return the partition's expression -> the name under which it is shown."""
+        wanted = {sql(tree) for tree in self.partition}
+        found: dict[str, str] = {}
+        for name, tree in shown.items():
+            if sql(tree) in wanted:
+                found.setdefault(sql(tree), name)
+        return found

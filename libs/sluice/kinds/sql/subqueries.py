@@ -1,33 +1,43 @@
 """Queries inside conditions and expressions: EXISTS, IN, and scalar ones.
 
-Their values have aliases in upper case, such as S1, which no parsed query contains.
+Their values have aliases in upper case, such as S1, which no parsed query contains. A subquery may
+be tied to the outer query by more than equalities: `o.k = p.k AND p.v < o.v`. Its rows are joined
+to the distinct values that the outer rows have in these conditions. An outer row with a null among
+them matches none, which needs conditions that are never true of a null. Values of uncorrelated
+scalar subqueries are joined to groups once these are formed.
 """
 
 from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
-from sluice.kinds.sql.clauses.grouping import GroupedNames, groups_of
-from sluice.kinds.sql.planning import tied
-from sluice.kinds.sql.planning.joined_sources import JoinedSources, equalities, prefixed
-from sluice.kinds.sql.planning.joining import unfiltered
-from sluice.kinds.sql.reading.aggregates import has_aggregates, is_count
-from sluice.kinds.sql.reading.trees import (
+from sluice.kinds.sql import correlated
+from sluice.kinds.sql.clauses import LATER, GroupedNames, groups_of
+from sluice.kinds.sql.correlated import NAMES, is_alone, not_in_any
+from sluice.kinds.sql.joining import join_sources
+from sluice.kinds.sql.joins import JoinedSources, Planner, equalities, prefix_columns
+from sluice.kinds.sql.relations import AnyRows, DistinctRows, QueryRows
+from sluice.kinds.sql.trees import (
     Refused,
     columns_in,
+    has_aggregates,
     has_query,
+    is_aggregate,
+    is_count,
     key_of,
     own_tables,
     sql,
-    substituted,
+    substitute,
     tables_of,
 )
-from sluice.kinds.sql.relations.sources import AnyRows, QueryRows
-from sluice.kinds.sql.rewriting import correlated, exists
-from sluice.kinds.sql.rewriting.correlated import is_alone
-from sluice.kinds.sql.rewriting.not_in import NAMES, not_among
 from sluice.language import syntax
 from sluice.language.syntax import Tree
+
+STRICT = (
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Like),
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Neg),
+    *(exp.Interval, exp.Var),
+)
 
 
 def keep(joined: JoinedSources, condition: Tree) -> None:
@@ -100,7 +110,7 @@ def _none_of(joined: JoinedSources, values: list[Tree], select: Tree) -> None:
     rows = planner.chain.stored(planner.query(select.copy()))
     own = dict(zip(NAMES, rows.columns.values(), strict=False))
     planner.shared[name] = QueryRows(rows.source, own, rows.where)
-    for condition in not_among(values, name):
+    for condition in not_in_any(values, name):
         joined.after.append(condition)
         keep(joined, condition)
 
@@ -109,7 +119,7 @@ def _everywhere(joined: JoinedSources, whole: AnyRows, alias: str) -> dict[str, 
     """Join one row to every row; return its columns by name."""
     seen: dict[str, Tree] = {name: exp.column(name, alias) for name in whole.columns}
     joined.after += [*seen.values()]
-    joined.join(prefixed(whole, alias), {alias}, "inner", [], [])
+    joined.join(prefix_columns(whole, alias), {alias}, "inner", [], [])
     return seen
 
 
@@ -124,7 +134,7 @@ def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated:
     planner = joined.planner
     alias = f"S{planner.chain.number()}"
     if isinstance(select, exp.Select) and not is_alone(select):
-        select = correlated.loosened(select, f"G{alias}", of_values=bool(values))
+        select = correlated.loosen_query(select, f"G{alias}", of_values=bool(values))
     if not isinstance(select, exp.Select) or correlated.is_closed(select):
         rows = planner.query(select)
         on: list[Tree] = [
@@ -132,7 +142,7 @@ def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated:
             for value, name in zip(values, rows.columns, strict=True)
         ]
         if on:
-            joined.join(prefixed(rows, alias), {alias}, type_, on, [])
+            joined.join(prefix_columns(rows, alias), {alias}, type_, on, [])
         else:
             _if_any(joined, rows, alias, is_negated=is_negated)
         return
@@ -142,10 +152,10 @@ def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated:
         exp.EQ(this=v.copy(), expression=o.copy()) for v, o in zip(values, outputs, strict=True)
     ]
     names = _flat_names(inner)
-    on = [_moved(c, names, alias) for c in (*pairs, *outer_conditions)]
+    on = [_move_conditions(c, names, alias) for c in (*pairs, *outer_conditions)]
     if on:
         flat = QueryRows(inner.source, {names[n]: t for n, t in inner.columns.items()}, inner.where)
-        joined.join(prefixed(flat, alias), {alias}, type_, on, [])
+        joined.join(prefix_columns(flat, alias), {alias}, type_, on, [])
     else:
         _if_any(joined, inner, alias, is_negated=is_negated)
 
@@ -172,7 +182,7 @@ def tied_rows(outside: JoinedSources, select: exp.Select) -> tuple[AnyRows, list
     joins = [join for join in select.args.get("joins") or () if join.side and join.args.get("on")]
     _check_own([join.args["on"] for join in joins], outside, "in ON of an outer join")
     with outside.planner.sharing(select):
-        joined, rest = unfiltered(outside.planner, select, inner, after)
+        joined, rest = join_sources(outside.planner, select, inner, after)
         for condition in rest:
             keep(joined, condition)
     return joined.rows, outer
@@ -197,15 +207,15 @@ def _flat_names(rows: AnyRows) -> dict[str, str]:
     return names
 
 
-def _moved(tree: Tree, names: Mapping[str, str], alias: str) -> Tree:
+def _move_conditions(tree: Tree, names: Mapping[str, str], alias: str) -> Tree:
     """Return a condition with the subquery's columns as those of one table."""
     own = {name: exp.column(flat, alias) for name, flat in names.items()}
-    return substituted(tree, own)
+    return substitute(tree, own)
 
 
 def with_scalars(joined: JoinedSources, trees: dict[str, Tree]) -> dict[str, Tree]:
     """Join every scalar subquery; return the expressions with columns in their place."""
-    trees = {n: exists.counted(correlated.with_totals(tree)) for n, tree in trees.items()}
+    trees = {n: correlated.count_rows(correlated.with_totals(tree)) for n, tree in trees.items()}
     while found := next((n for n in trees if trees[n].find(exp.Subquery)), None):
         holder = exp.Paren(this=trees[found])
         subquery = next(s for s in holder.find_all(exp.Subquery, bfs=True))
@@ -227,7 +237,7 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     if is_first and is_alone(select):
         return _only(joined, select, alias)
     if is_first:
-        select = correlated.opened(select, f"G{alias}")
+        select = correlated.open_conditions(select, f"G{alias}")
         item = select.expressions[0].unalias()
     inner, outer = tied_rows(joined, select)
     _check_own([item], joined, "in the value of a subquery")
@@ -238,7 +248,7 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     if not has_aggregates([item]):
         item = exp.Anonymous(this="max", expressions=[item])
     if others:
-        inner, pairs = tied.matched(joined, item, inner, own, outer)
+        inner, pairs = match_tied(joined, item, inner, own, outer)
     wanted = {key_of(c) for tree in [item, *(b for _, b in pairs)] for c in columns_in(tree)}
     stored = joined.planner.chain.stored(inner, wanted)
     keys = {f"k{i}": stored.resolved(b) for i, (_, b) in enumerate(pairs)}
@@ -249,14 +259,14 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
         {n: exp.column(n) for n in (*keys, *places.aggregates)},
     )
     if not pairs:
-        return exp.Paren(this=substituted(value, _everywhere(joined, groups, alias)))
+        return exp.Paren(this=substitute(value, _everywhere(joined, groups, alias)))
     on = [
         exp.EQ(this=a.copy(), expression=exp.column(f"k{i}", alias))
         for i, (a, _) in enumerate(pairs)
     ]
     seen: dict[str, Tree] = {name: exp.column(name, alias) for name in places.aggregates}
     joined.after += [*seen.values()]
-    joined.join(prefixed(groups, alias), {alias}, "left", on, [])
+    joined.join(prefix_columns(groups, alias), {alias}, "left", on, [])
     is_grouped = bool(select.args.get("group"))  # then there is no row, not a count of 0
     counts = {n for n, t in places.aggregates.items() if is_count(t) and not is_grouped}
     zero = exp.Literal.number(0)
@@ -264,7 +274,7 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
         n: exp.Anonymous(this="coalesce", expressions=[c, zero]) if n in counts else c
         for n, c in seen.items()
     }
-    return exp.Paren(this=substituted(value, values))
+    return exp.Paren(this=substitute(value, values))
 
 
 def _check_single(
@@ -295,3 +305,78 @@ def _only(joined: JoinedSources, select: exp.Select, alias: str) -> Tree:
         groups_of(joined.planner.chain, stored, {}, {"v": value}), {"v": exp.column("v")}
     )
     return exp.Paren(this=_everywhere(joined, whole, alias)["v"])
+
+
+def match_tied(
+    joined: JoinedSources, item: Tree, inner: AnyRows, own: set[str], conditions: list[Tree]
+) -> tuple[AnyRows, list[tuple[Tree, Tree]]]:
+    """Return the subquery's rows with the outer values that they match, and pairs of these."""
+    _check_strict(joined, own, conditions)
+    outer = [
+        *{key_of(c): c for c in _tied_columns(conditions) if c.table in joined.aliases}.values()
+    ]
+    joined.after += [column.copy() for column in outer]
+    joined.rows = rows = joined.side()
+    values = {f"d{i}": rows.columns[key_of(column)] for i, column in enumerate(outer)}
+    seen = DistinctRows(rows.source, values, rows.where)
+    names = {key_of(column): exp.column(f"d{i}") for i, column in enumerate(outer)}
+    after: list[Tree] = [item, *outer]
+    inside = JoinedSources(joined.planner, QueryRows(seen, names), joined.aliases, [], after)
+    inside.join(inner, own, "inner", [c.copy() for c in conditions], [])
+    return inside.rows, [(column.copy(), column.copy()) for column in outer]
+
+
+def _check_strict(joined: JoinedSources, own: set[str], conditions: list[Tree]) -> None:
+    pairs, others = equalities(conditions, joined.aliases, own)
+    if not pairs:
+        raise Refused(others[0], "a scalar subquery needs an equality to the outer query")
+    for condition in conditions:
+        for node in condition.walk():
+            if not isinstance(node, STRICT):
+                what = "this condition on the outer query is not supported; compare plain values"
+                raise Refused(condition, what)
+        if not {c.table for c in _tied_columns([condition])} <= joined.aliases | own:
+            what = "a subquery's condition names a table that is neither its own nor just outside"
+            raise Refused(condition, what)
+
+
+def _tied_columns(trees: Iterable[Tree]) -> list[exp.Column]:
+    return [column for tree in trees for column in columns_in(tree)]
+
+
+def defer_queries(trees: dict[str, Tree]) -> tuple[dict[str, Tree], dict[str, exp.Subquery]]:
+    """Return expressions with columns instead of uncorrelated scalar subqueries.
+
+    Those in an aggregate are needed before, for each row.
+    """
+    found: dict[str, exp.Subquery] = {}
+
+    def outside(tree: Tree) -> Tree:
+        if isinstance(tree, exp.Subquery) and tree.arg_key != "query" and is_alone(tree.this):
+            name = f"q{len(found)}"
+            found[name] = tree.copy()
+            return exp.column(name, LATER)
+        for child in [] if is_aggregate(tree) else [*tree.iter_expressions()]:
+            if (other := outside(child)) is not child:
+                child.replace(other)
+        return tree
+
+    return {name: outside(tree.copy()) for name, tree in trees.items()}, found
+
+
+def with_later(planner: Planner, rows: AnyRows, subqueries: dict[str, exp.Subquery]) -> AnyRows:
+    """Join the values of deferred subqueries to rows."""
+    if not subqueries:
+        return rows
+    places = {c.name: c for t in rows.columns.values() for c in columns_in(t) if not c.table}
+    columns: dict[str, Tree] = {f"_.{name}": exp.column(name) for name in places}
+    after: list[Tree] = [exp.column(name, "_") for name in places]
+    joined = JoinedSources(planner, QueryRows(rows.source, columns, rows.where), {"_"}, [], after)
+    values = {
+        f"{LATER}.{name}": scalar(joined, subquery, f"S{planner.chain.number()}")
+        for name, subquery in subqueries.items()
+    }
+    seen = {name: joined.rows.resolved(value) for name, value in values.items()}
+    seen |= {name: joined.rows.columns[f"_.{name}"] for name in places}
+    shown = {name: substitute(tree, seen) for name, tree in rows.columns.items()}
+    return QueryRows(joined.rows.source, shown, joined.rows.where)

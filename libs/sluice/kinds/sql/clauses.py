@@ -1,4 +1,8 @@
-"""GROUP BY, aggregates and HAVING."""
+"""Clauses as relations: GROUP BY with aggregates and HAVING, and set operations.
+
+Sums and means of distinct values have a stream for each value, of its distinct rows. Set operations
+put rows of both sides together, and count them by the side that has them.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -6,18 +10,28 @@ from itertools import chain, combinations, product
 
 from sqlglot import exp
 
-from sluice.kinds.sql.clauses import distincts
-from sluice.kinds.sql.reading.aggregates import has_aggregates, is_aggregate, is_query
-from sluice.kinds.sql.reading.query import OF_SETS
-from sluice.kinds.sql.reading.trees import Refused, columns_in, key_of, sql
-from sluice.kinds.sql.relations.chain import Chain
-from sluice.kinds.sql.relations.sources import (
+from sluice.kinds.sql.chain import Chain
+from sluice.kinds.sql.query import OF_SETS
+from sluice.kinds.sql.relations import (
     AnyRows,
     Branch,
+    DistinctRows,
+    ExplodedRows,
     Grouped,
+    GroupStream,
     QueryRows,
     StoredRows,
     Together,
+    rename_columns,
+)
+from sluice.kinds.sql.trees import (
+    Refused,
+    columns_in,
+    has_aggregates,
+    is_aggregate,
+    is_query,
+    key_of,
+    sql,
 )
 from sluice.language import syntax
 from sluice.language.syntax import Tree
@@ -28,7 +42,12 @@ FROM_THE_START = ("first_value", "first", "any_value")
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 
 
-def grouped(parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str, Tree]) -> AnyRows:
+VALUE = "value"
+
+
+def group_rows(
+    parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str, Tree]
+) -> AnyRows:
     """Return the groups of a SELECT with its expressions over them."""
     keys, sets = _keys(select, trees), _sets(select)
     stored = parts.stored(scope, _used([*keys, *trees.values()]))
@@ -71,7 +90,7 @@ def groups_of(
 ) -> Grouped:
     """Return groups of rows; without keys, one of all rows, which is there even over none."""
     by = keys or {EVERY: exp.Literal.number(1)}
-    plain, streams = distincts.apart(parts, rows, by, aggregates)
+    plain, streams = split_distincts(parts, rows, by, aggregates)
     return Grouped(rows.source, rows.where, by, plain, not keys, streams)
 
 
@@ -217,3 +236,137 @@ def _whole_count(tree: Tree) -> Tree:
             inner.set("expressions", [exp.Star()])
             return copied
     return tree
+
+
+def split_distincts(
+    parts: Chain, rows: StoredRows, keys: Mapping[str, Tree], aggregates: Mapping[str, Tree]
+) -> tuple[dict[str, Tree], tuple[GroupStream, ...]]:
+    """Return the aggregates of all rows, and a stream for each value that is summed distinct."""
+    found = {name: _distinct_rows(tree) for name, tree in aggregates.items()}
+    values = {sql(value): value for value in found.values() if value is not None}
+    shown = {n: tree for n, tree in keys.items() if tree.find(exp.Column)}  # others are constants
+    streams = []
+    for text, value in values.items():
+        seen = DistinctRows(rows.source, {**shown, VALUE: value}, rows.where)
+        stored = parts.stored(QueryRows(seen, {n: exp.column(n) for n in (*shown, VALUE)}))
+        mine = {
+            name: exp.Anonymous(
+                this=_distinct_call(tree).name, expressions=[stored.columns[VALUE].copy()]
+            )
+            for name, tree in aggregates.items()
+            if (its := found[name]) is not None and sql(its) == text
+        }
+        by = {**keys, **{key: stored.columns[key] for key in shown}}
+        streams.append(GroupStream(stored.source, stored.where, by, mine))
+    return {n: tree for n, tree in aggregates.items() if found[n] is None}, tuple(streams)
+
+
+def _distinct_call(tree: Tree) -> Tree:
+    call: Tree = tree.this if isinstance(tree, exp.Filter) else tree
+    return call
+
+
+def _distinct_rows(tree: Tree) -> Tree | None:
+    """Return the value of a distinct sum or mean; None for other aggregates."""
+    call = _distinct_call(tree)
+    first = call.expressions[0] if call.expressions else None
+    if not isinstance(first, exp.Distinct) or call.name.lower() not in ("sum", "avg", "mean"):
+        return None
+    value: Tree = first.expressions[0].copy()
+    if isinstance(tree, exp.Filter):
+        return exp.Case(ifs=[exp.If(this=tree.expression.this.copy(), true=value)])
+    return value
+
+
+def set_of(chain: Chain, tree: exp.SetOperation, sides: list[AnyRows]) -> AnyRows:
+    """Return the rows of UNION, INTERSECT or EXCEPT of two sides."""
+    names = [*sides[0].columns]
+    if len(names) != len(sides[1].columns):
+        raise Refused(tree, "both sides of a set operation must have the same number of columns")
+    sides[1] = rename_columns(sides[1], names)
+    is_distinct = tree.args.get("distinct")
+    if isinstance(tree, exp.Union):
+        together = _unite(chain, sides)
+        return keep_distinct(chain, together) if is_distinct else together
+    return _compare(chain, tree, sides, is_distinct=bool(is_distinct))
+
+
+def _unite(chain: Chain, sides: list[AnyRows]) -> AnyRows:
+    branches: list[Branch] = []
+    for side in sides:
+        if isinstance(side.source, Together):
+            for source, asked, columns in side.source.branches:
+                flat = QueryRows(source, columns, asked)
+                conditions = (*asked, *(flat.resolved(w) for w in side.where))
+                branches.append(
+                    (source, conditions, {n: flat.resolved(t) for n, t in side.columns.items()})
+                )
+            continue
+        stored = chain.stored(side)
+        branches.append((stored.source, stored.where, stored.columns))
+    return QueryRows(Together(tuple(branches)), {n: exp.column(n) for n in sides[0].columns})
+
+
+def _compare(
+    chain: Chain, tree: exp.SetOperation, sides: list[AnyRows], *, is_distinct: bool
+) -> AnyRows:
+    """Return the rows of the left side that the right one has, or hasn't.
+
+    Distinct ones are there once, others as often as both have them, or as the left has more.
+    """
+    both_sides = []
+    for which, side in enumerate(sides):
+        marks = {
+            "in_left": exp.Literal.number(1 - which),
+            "in_right": exp.Literal.number(which),
+        }
+        both_sides.append(QueryRows(side.source, {**side.columns, **marks}, side.where))
+    together = chain.stored(_unite(chain, both_sides))
+    keys = {n: together.columns[n] for n in sides[0].columns}
+    counts = {
+        n: exp.Anonymous(this="sum", expressions=[together.columns[n]])
+        for n in ("in_left", "in_right")
+    }
+    source = Grouped(
+        together.source,
+        together.where,
+        {f"k{i}": t for i, t in enumerate(keys.values())},
+        counts,
+    )
+    shown = {n: exp.column(f"k{i}") for i, n in enumerate(keys)}
+    if not is_distinct:
+        return _repeat(chain, QueryRows(source, shown), isinstance(tree, exp.Intersect))
+    second = exp.GT if isinstance(tree, exp.Intersect) else exp.EQ
+    conditions = [
+        compared(this=exp.column(n), expression=exp.Literal.number(0))
+        for n, compared in (("in_left", exp.GT), ("in_right", second))
+    ]
+    return QueryRows(source, shown, tuple(conditions))
+
+
+def _repeat(chain: Chain, groups: QueryRows[Grouped], is_intersection: bool) -> AnyRows:
+    """Return each group as often as both sides have it, or as the left side has more."""
+    left, right = (exp.column(n) for n in ("in_left", "in_right"))
+    both = exp.Anonymous(this="least", expressions=[left, right])
+    times: Tree = both if is_intersection else exp.Sub(this=left, expression=right)
+    counted = QueryRows(groups.source, {**groups.columns, "times": times})
+    stored = chain.stored(counted)
+    one, many = exp.Literal.number(1), stored.columns["times"]
+    numbers = exp.Anonymous(this="sequence", expressions=[one, many.copy()])
+    number = chain.number()
+    where = exp.GT(this=many.copy(), expression=exp.Literal.number(0))
+    source = ExplodedRows(
+        stored.source,
+        (*stored.where, where),
+        exp.cast(numbers, "array<bigint>"),
+        f"item_{number}",
+        f"place_{number}",
+    )
+    return QueryRows(source, {n: stored.columns[n] for n in groups.columns})
+
+
+def keep_distinct(chain: Chain, relation: AnyRows) -> AnyRows:
+    """Return each row once."""
+    stored = chain.stored(relation)
+    source = DistinctRows(stored.source, stored.columns, stored.where)
+    return QueryRows(source, {name: exp.column(name) for name in stored.columns})

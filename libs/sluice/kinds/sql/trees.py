@@ -1,4 +1,4 @@
-"""Small steps on trees of expressions, and the refusal of one with its line."""
+"""Small steps on trees of expressions: columns, tables, conditions, aggregates; and refusals."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import reduce
@@ -6,10 +6,14 @@ from functools import reduce
 from sqlglot import exp
 
 from sluice.language import syntax
+from sluice.language.functions import AGGREGATES
 from sluice.language.names import NAME
 from sluice.language.syntax import Tree
 
 _ATOMS = (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Boolean, exp.Null)
+
+
+CALLED_WITH = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
 class Refused(ValueError):
@@ -51,7 +55,7 @@ def key_of(column: exp.Column) -> str:
     return f"{column.table}.{column.name}" if column.table else column.name
 
 
-def substituted(tree: Tree, columns: Mapping[str, Tree]) -> Tree:
+def substitute(tree: Tree, columns: Mapping[str, Tree]) -> Tree:
     """Return the tree with columns replaced, by `name` or `table.name`; others stay."""
 
     def step(node: Tree) -> Tree:
@@ -118,10 +122,10 @@ def conjuncts(tree: Tree | None) -> list[Tree]:
     inner = tree.unnest()
     if isinstance(inner, exp.And):
         return [*conjuncts(inner.this), *conjuncts(inner.expression)]
-    return _factored(inner) if isinstance(inner, exp.Or) else [inner]
+    return _factor(inner) if isinstance(inner, exp.Or) else [inner]
 
 
-def _factored(tree: exp.Or) -> list[Tree]:
+def _factor(tree: exp.Or) -> list[Tree]:
     """Return a disjunction as its parts' common conditions and the disjunction of the rest."""
     parts = [{sql(c): c for c in conjuncts(part)} for part in _disjuncts(tree)]
     common = [text for text in parts[0] if all(text in part for part in parts)]
@@ -159,3 +163,38 @@ def free_name(wanted: str, taken: Collection[str]) -> str:
     while (name := f"{base}_{number}" if number else base) in taken:
         number += 1
     return name
+
+
+def has_aggregates(trees: Iterable[Tree]) -> bool:
+    """True if any of the expressions has an aggregate outside windows and subqueries."""
+    return any(is_aggregate(node) for tree in trees for node in tree.walk(prune=is_query))
+
+
+def is_query(node: Tree) -> bool:
+    """True for a query inside an expression."""
+    return isinstance(node, exp.Query)
+
+
+def is_aggregate(node: Tree) -> bool:
+    """True for the call of an aggregate, with its FILTER."""
+    if isinstance(node, CALLED_WITH):
+        return not isinstance(node.parent, exp.Window) and is_aggregate(node.this)
+    if isinstance(_window_of(node), exp.Window):
+        return False
+    return (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES) or isinstance(
+        node, exp.Any
+    )
+
+
+def _window_of(node: Tree) -> Tree | None:
+    """Return the parent of a call, past its FILTER or IGNORE NULLS, if it is what that calls."""
+    parent = node.parent if node.arg_key == "this" else None
+    return parent.parent if isinstance(parent, CALLED_WITH) else parent
+
+
+def is_count(tree: Tree) -> bool:
+    """True for an aggregate that is 0 for no rows."""
+    call = tree.this if isinstance(tree, exp.Filter) else tree
+    return isinstance(call, exp.Anonymous) and call.name.lower().startswith(
+        ("count", "approx_count")
+    )
