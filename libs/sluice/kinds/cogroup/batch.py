@@ -80,7 +80,7 @@ class CogroupBatch(Batch[CogroupState]):
     def changed(self) -> BatchResult:
         if self.has_fallen or self.plan.strategy not in set(CogroupStrategy):
             return super().changed()
-        return self._merged()
+        return self._merge()
 
     def whole(self) -> WholeTable:
         """Compute all rows; those of a new table in the order of its files, if that pays."""
@@ -115,7 +115,7 @@ class CogroupBatch(Batch[CogroupState]):
         rows = sum(size.rows or 0 for size in sizes)
         return choose_ranges(self.operator, prepared, rows, self.context.limits)
 
-    def _merged(self) -> BatchResult:
+    def _merge(self) -> BatchResult:
         """Merge the change with the rows of the state."""
         local = GroupReads.of(self)
         prepared = {n: self.operator.prepare(n, c) for n, c in self._net(local).items()}
@@ -124,7 +124,7 @@ class CogroupBatch(Batch[CogroupState]):
         found = changed_groups(self.operator, merge_change(self.operator, old, change), self.alive)
         expired = self.count_late(prepared.values())
         groups = Here.of(found) if local else InSpark(self.hold(found))
-        whole, recomputed = self._mended(groups)
+        whole, recomputed = self._mend(groups)
         changed = whole.where(is_given(CHANGE))
         view = CogroupView(self.operator, self.plan.node.id)
         return BatchResult(
@@ -140,7 +140,7 @@ class CogroupBatch(Batch[CogroupState]):
             return self.changes()
         return {n: net(feed, self.operator.columns(n)) for n, feed in local.feeds.items()}
 
-    def _mended(self, groups: Held) -> tuple[Held, int | None]:
+    def _mend(self, groups: Held) -> tuple[Held, int | None]:
         """Return the groups with broken ones recomputed, and the number of those."""
         if not self.operator.breaking:
             return groups, None

@@ -140,23 +140,23 @@ class CogroupView(Operator):
         return rows
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
-        return self._shown(prepared[self.inputs[0]], is_whole=True)
+        return self._show(prepared[self.inputs[0]], is_whole=True)
 
     def changed(self, groups: DataFrame) -> DataFrame:
         """Return the view's changelog, from the changed groups of its state (see `changed_groups`).
 
         Not for a view with `having`, whose rows may appear and disappear while their groups stay.
         """
-        now = self._shown(groups, passing=(WAS, CHANGE))
+        now = self._show(groups, passing=(WAS, CHANGE))
         visible = now.drop(WAS, CHANGE)
         was = now.select(F.struct(*names(tuple(visible.columns))).alias(_SHOWN), f"{WAS}.*", CHANGE)
         is_update = F.col(CHANGE) == "update"
-        before = self._shown(was, passing=(_SHOWN, CHANGE), where=is_update)
+        before = self._show(was, passing=(_SHOWN, CHANGE), where=is_update)
         both = before.select(F.struct(*names(tuple(visible.columns))).alias(WAS), _SHOWN, CHANGE)
         stays = unchanged(visible.schema, visible.columns, (WAS, _SHOWN))
         return both.where(~(is_update & stays)).select(f"{_SHOWN}.*", CHANGE)
 
-    def _shown(
+    def _show(
         self,
         rows: DataFrame,
         passing: tuple[str, ...] = (),

@@ -277,9 +277,9 @@ def _of_stream(spec: Cogroup, stream: Stream, source: Table) -> Iterator[tuple[s
         time = changed(of_input(source, stream.time or spec.window.time))
         yield from ((name, time) for name in (START, END))
     for name, aggregate in stream.aggregates.items():
-        yield name, changed(sees.of(*_read(stream.in_order(aggregate))))
+        yield name, changed(sees.of(*_list_expressions(stream.in_order(aggregate))))
 
 
-def _read(aggregate: Aggregate) -> Iterator[Expression]:
+def _list_expressions(aggregate: Aggregate) -> Iterator[Expression]:
     order = (key.expression for key in aggregate.order_by)
     yield from filter(None, (aggregate.argument, aggregate.filter, *order))

@@ -59,18 +59,18 @@ class JoinBatch(Batch[JoinedRows]):
             return super().changed()
         changes = self.changes()
         ((changed, rows),) = changes.items()
-        other = self._matched(changed, self.touched(changes, {}))
-        new = self._joined(changed, arrivals(rows), other)
+        other = self._match(changed, self.touched(changes, {}))
+        new = self._join_changes(changed, arrivals(rows), other)
         if changed in self.plan.growing:
             return BatchResult(inserted(new))
-        old = self._joined(changed, departures(rows), other)
+        old = self._join_changes(changed, departures(rows), other)
         return BatchResult(diff(old, new, self.operator.key, ignore=self.plan.node.ignored))
 
-    def _joined(self, changed: str, rows: DataFrame, other: InputRows) -> DataFrame:
+    def _join_changes(self, changed: str, rows: DataFrame, other: InputRows) -> DataFrame:
         prepared = {changed: self.operator.prepare(changed, rows), **other}
         return self.stored(self.operator.combine(prepared, {}))
 
-    def _matched(self, changed: str, touched: DataFrame) -> InputRows:
+    def _match(self, changed: str, touched: DataFrame) -> InputRows:
         """Return the rows of the side that did not change, for the touched values."""
         join = self.operator
         (other,) = (i for i in join.inputs if i != changed)

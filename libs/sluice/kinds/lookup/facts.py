@@ -155,7 +155,7 @@ class ConcernedFacts:
             held = {join: to_arrow(rows.limit(most)) for join, rows in keys.items()}
             if found := self._found(held):
                 return found
-        return self._scanned(keys)
+        return self._scan(keys)
 
     def changed_keys(self) -> Mapping[Join, pa.Table] | None:
         """Read each join's changed dimension keys in this process; None if that is impossible."""
@@ -199,7 +199,7 @@ class ConcernedFacts:
         found = [name for name in plain_ones if name in self.searched.columns]
         return [str(name) for name in found] if len(found) == len(plain_ones) else None
 
-    def _scanned(self, keys: Mapping[Join, DataFrame]) -> Facts:
+    def _scan(self, keys: Mapping[Join, DataFrame]) -> Facts:
         rows = self.batch.snapshots()[self._id]
         bounds = self._bounds(keys) if self.searched.is_large else {}
         found = self.batch.hold(self.join.concerned(rows, keys, bounds))

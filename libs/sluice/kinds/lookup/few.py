@@ -59,16 +59,16 @@ class FewJoined:
             every = pa.concat_tables([every, removed], promote_options="default")
             gone = pa.array(np.zeros(removed.num_rows, bool))
             stands = pa.concat_arrays([stands, gone])
-        joined = self._joined(every.append_column(STANDS, stands))
+        joined = self._attach_dimensions(every.append_column(STANDS, stands))
         if joined is None:
             return None
         if are_new:
-            rows = self._handed(joined.filter(joined[STANDS])).where(self.operator.condition())
+            rows = self._hand_over(joined.filter(joined[STANDS])).where(self.operator.condition())
             shown = [column.alias(name) for name, column in self.operator.outputs().items()]
             return inserted(numbered(rows.select(*shown)))
-        return self._compared(to_arrow(numbered(self._guarded(self._handed(joined)))))
+        return self._compare(to_arrow(numbered(self._guard(self._hand_over(joined)))))
 
-    def _joined(self, facts: pa.Table) -> pa.Table | None:
+    def _attach_dimensions(self, facts: pa.Table) -> pa.Table | None:
         """Return each fact with a struct per dimension, null if the fact has no row there."""
         for join in self.operator.spec.join:
             searched, columns = self.dimensions[join]
@@ -89,7 +89,7 @@ class FewJoined:
                 facts = facts.drop_columns([STANDS]).append_column(STANDS, stands)
         return facts
 
-    def _handed(self, joined: pa.Table) -> DataFrame:
+    def _hand_over(self, joined: pa.Table) -> DataFrame:
         """Return the joined facts as Spark's rows, prepared."""
         own = self.facts.types.add(STANDS, BooleanType())
         for join, (searched, _) in self.dimensions.items():
@@ -99,7 +99,7 @@ class FewJoined:
         rows = self.session.createDataFrame(plain(joined), schema)
         return self.operator.prepare(self.operator.facts.id, rows)
 
-    def _guarded(self, prepared: DataFrame) -> DataFrame:
+    def _guard(self, prepared: DataFrame) -> DataFrame:
         """Return output rows, evaluated only if they stand, and the group that each fact names."""
         stands = F.coalesce(F.when(F.col(STANDS), self.operator.condition()), F.lit(False))
         outputs = self.operator.outputs().items()
@@ -107,7 +107,7 @@ class FewJoined:
         group = [F.col(f"`{c}`").alias(f"_group_{i}") for i, c in enumerate(self.operator.group)]
         return prepared.select(*shown, stands.alias(STANDS), *group)
 
-    def _compared(self, every: pa.Table) -> pa.Table | None:
+    def _compare(self, every: pa.Table) -> pa.Table | None:
         group = list(self.operator.group)
         own = [f"_group_{i}" for i in range(len(group))]
         touched = every.select(own).rename_columns(group).group_by(group).aggregate([])

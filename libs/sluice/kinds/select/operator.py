@@ -49,7 +49,7 @@ class SelectedRows(Operator):
         return [found] if found else ()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        every = self._exploded(rows)
+        every = self._explode(rows)
         met = every.where(self.spec.where.sql) if self.spec.where else every
         return met.select(*self._outputs(), *names(tuple(passed_on(rows, self.columns(name)))))
 
@@ -63,7 +63,7 @@ class SelectedRows(Operator):
         array = self.spec.explode
         return {array.as_, *filter(None, [array.position]), self.place} if array else set()
 
-    def _exploded(self, rows: DataFrame) -> DataFrame:
+    def _explode(self, rows: DataFrame) -> DataFrame:
         """Return a row for each element of the array, with its number."""
         array = self.spec.explode
         if array is None:

@@ -210,9 +210,9 @@ class Uniqueness:
         plain = {sql(tree): name for name, tree in reversed([*columns.items()])}
         rules = {(NONE, self._following(NONE, columns))}
         for ones, _ in {*self.rules, *((one, NONE) for one in self.unique)}:
-            if (renamed := self._renamed(ones, plain)) is not None:
+            if (renamed := self._rename(ones, plain)) is not None:
                 rules.add((renamed, self._following(ones, columns)))
-        unique = (self._renamed(one, plain) for one in self.unique)
+        unique = (self._rename(one, plain) for one in self.unique)
         found = frozenset(one for one in unique if one is not None)
         whole = {(one, frozenset(columns)) for one in found}
         types = {new: self.types[old] for old, new in plain.items() if old in self.types}
@@ -222,7 +222,7 @@ class Uniqueness:
         known = self.determined_by(names)
         return frozenset(n for n, tree in columns.items() if _is_known(tree, known))
 
-    def _renamed(self, names: Names, plain: Mapping[str, str]) -> Names | None:
+    def _rename(self, names: Names, plain: Mapping[str, str]) -> Names | None:
         """Return new names of columns, or of others that determine them; None if one is lost."""
         needed = names - self.determined_by(NONE)
         found = [plain.get(name) or self._instead(name, plain) for name in needed]

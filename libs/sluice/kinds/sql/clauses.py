@@ -119,7 +119,7 @@ def _sets(select: exp.Select) -> list[list[Tree]]:
 
 def _sets_of(tree: Tree) -> list[list[Tree]]:
     """Return the sets of keys of one item of GROUP BY."""
-    each = [_listed(e) for e in tree.expressions]
+    each = [_list_keys(e) for e in tree.expressions]
     if isinstance(tree, exp.GroupingSets):
         return each
     if isinstance(tree, exp.Rollup):
@@ -131,7 +131,7 @@ def _sets_of(tree: Tree) -> list[list[Tree]]:
     return [[*chain.from_iterable(one)] for one in chosen]
 
 
-def _listed(tree: Tree) -> list[Tree]:
+def _list_keys(tree: Tree) -> list[Tree]:
     inner = tree.unnest()
     return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
 

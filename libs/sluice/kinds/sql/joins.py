@@ -373,7 +373,10 @@ def values(chain: Chain, table: TableRows, tree: exp.Values, names: Sequence[str
     )
     return QueryRows(
         source,
-        {name: _chosen(source.item, [row[i] for row in rows]) for i, name in enumerate(names)},
+        {
+            name: _choose_columns(source.item, [row[i] for row in rows])
+            for i, name in enumerate(names)
+        },
     )
 
 
@@ -382,7 +385,7 @@ def _numbers(count: int) -> Tree:
     return exp.cast(exp.Anonymous(this="sequence", expressions=bounds), "array<int>")
 
 
-def _chosen(item: str, each: Sequence[Tree]) -> Tree:
+def _choose_columns(item: str, each: Sequence[Tree]) -> Tree:
     """Return the expression of a column: the value of the row with that number."""
     branches = [
         exp.If(this=exp.Literal.number(i), true=value.copy()) for i, value in enumerate(each)

@@ -105,7 +105,7 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
         known = spec.query.with_named({i: table.columns for i, table in tables.items()})
         tables = {i: replace(table, columns=known[i]) for i, table in tables.items()}
     try:
-        tree, names, problems = _qualified(spec, tables, is_certain=mistakes.is_certain)
+        tree, names, problems = _qualify(spec, tables, is_certain=mistakes.is_certain)
     except ValueError as error:
         for problem in messages_of(error):
             mistakes.add(("sql",), UnknownName(problem))
@@ -142,7 +142,7 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
     )
 
 
-def _qualified(
+def _qualify(
     spec: Sql, tables: Tables, *, is_certain: bool
 ) -> tuple[exp.Query, tuple[str, ...], tuple[str, ...]]:
     """Return the query with the tables of its columns, the names that it selects, its mistakes.
@@ -212,7 +212,7 @@ def _parts(spec: Sql, chain: Chain, tables: Tables, noted: _Noted) -> dict[str, 
     parts: dict[str, Table] = {}
     for name, fields in chain.views.items():
         declared = {**fields, **_of_view(spec)} if name == spec.name else fields
-        part = _resolved(spec, name, declared, {**tables, **parts}, noted)
+        part = _resolve_part(spec, name, declared, {**tables, **parts}, noted)
         if part is None:
             return {}
         parts[part.id] = part
@@ -251,7 +251,7 @@ def _of_view(spec: Sql) -> ViewFields:
     return {"description": spec.description, "expect": spec.expect}
 
 
-def _resolved(
+def _resolve_part(
     spec: Sql, name: str, fields: ViewFields, tables: Tables, noted: _Noted
 ) -> Table | None:
     """Return the table of one part of the chain."""
@@ -287,10 +287,10 @@ class Queries(Planner):
 
     def _query(self, inner: Tree) -> AnyRows:
         if isinstance(inner, exp.Select):
-            return self._ended(self._select(inner), inner)
+            return self._finish(self._select(inner), inner)
         if isinstance(inner, exp.SetOperation):
             sides = [self.query(side) for side in (inner.left, inner.right)]
-            return self._ended(set_of(self.chain, inner, sides), inner)
+            return self._finish(set_of(self.chain, inner, sides), inner)
         if isinstance(inner, exp.Subquery):
             return self.query(inner)
         if isinstance(inner, exp.Values):
@@ -332,7 +332,7 @@ class Queries(Planner):
         best = {f"best {i}": c for i, c in enumerate(conjuncts(qualify.this if qualify else None))}
         trees = {**trees, **asked, **best}
         if select.args.get("group") or has_aggregates(trees.values()):
-            relation = self._grouped(select, joined, trees)
+            relation = self._group(select, joined, trees)
         else:
             trees = subqueries.with_scalars(joined, trees)
             shown = {name: joined.rows.resolved(tree) for name, tree in trees.items()}
@@ -347,9 +347,7 @@ class Queries(Planner):
             return self._first(select, relation, [*items], keys)
         return relation
 
-    def _grouped(
-        self, select: exp.Select, joined: JoinedSources, trees: dict[str, Tree]
-    ) -> AnyRows:
+    def _group(self, select: exp.Select, joined: JoinedSources, trees: dict[str, Tree]) -> AnyRows:
         trees, later = defer_queries(trees)
         trees = subqueries.with_scalars(joined, trees)
         relation = group_rows(self.chain, select, joined.rows, trees)
@@ -395,7 +393,7 @@ class Queries(Planner):
         source = Ranked(stored.source, stored.where, (), tuple(order), limit, offset or 0)
         return QueryRows(source, {name: stored.columns[name] for name in shown})
 
-    def _ended(self, relation: AnyRows, tree: Tree) -> AnyRows:
+    def _finish(self, relation: AnyRows, tree: Tree) -> AnyRows:
         """Return a set operation after its ORDER BY and LIMIT; a SELECT has done that itself."""
         if isinstance(tree, exp.Select) or not _is_limited(tree):
             return relation

@@ -146,7 +146,7 @@ class Query:
                 )
                 break
             except OptimizeError as error:
-                wrong = _unresolved(str(error), tree)
+                wrong = _find_unresolved(str(error), tree)
                 if wrong is None:
                     first = str(error).splitlines()[0]
                     raise Mistaken([*map(str, problems), first]) from None
@@ -223,7 +223,7 @@ def _name_columns(tree: exp.Query) -> None:
     for item in list(first.expressions):
         is_named = isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Dot)
         if not is_named or (id(item) in again and isinstance(item, exp.Column)):
-            name = free_name(item.name if is_named else _said(item), taken)
+            name = free_name(item.name if is_named else _describe(item), taken)
             taken.add(name)
             item.replace(exp.alias_(item.copy(), name))
 
@@ -232,7 +232,7 @@ def _names_of(items: Iterable[Tree]) -> set[str]:
     return {item.alias_or_name for item in items}
 
 
-def _said(item: Tree) -> str:
+def _describe(item: Tree) -> str:
     """Return a name derived from an expression."""
     words = re.findall(r"[a-z0-9]+", syntax.render(item).lower())
     name = "_".join(words) if words and words[0][0].isalpha() else "c"
@@ -310,7 +310,7 @@ def are_shown(tree: exp.Query) -> bool:
     return not any(null.find_ancestor(*PLANNED) for null in wrong)
 
 
-def _unresolved(message: str, tree: exp.Query) -> exp.Column | None:
+def _find_unresolved(message: str, tree: exp.Query) -> exp.Column | None:
     """Return the column that sqlglot's message is about, if it is about one."""
     first = message.splitlines()[0]
     is_plain = "could not be resolved" in first

@@ -62,7 +62,7 @@ def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) ->
         tuple(order.expressions if order else ()),
         calls,
     )
-    columns = {n: stored.resolved(_placed(t, places)) for n, t in relation.columns.items()}
+    columns = {n: stored.resolved(_place(t, places)) for n, t in relation.columns.items()}
     return QueryRows(source, columns)
 
 
@@ -70,7 +70,7 @@ def _columns_of(trees: list[Tree]) -> dict[str, Tree]:
     return {key_of(c): exp.column(c.name, c.table or None) for t in trees for c in columns_in(t)}
 
 
-def _placed(tree: Tree, places: dict[str, str]) -> Tree:
+def _place(tree: Tree, places: dict[str, str]) -> Tree:
     def step(node: Tree) -> Tree:
         if isinstance(node, exp.Window) and sql(node) in places:
             return exp.column(places[sql(node)])

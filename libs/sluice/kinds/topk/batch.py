@@ -59,7 +59,7 @@ class TopKBatch(Batch[TopKState]):
         if self.plan.strategy == Strategy.BUILD or self.has_fallen:
             return replace(super().result(), warnings=self._without_limit(self.snapshots()))
         is_full = self.plan.strategy == TopKStrategy.FULL
-        return self._anew() if is_full else self._moved()
+        return self._recompute() if is_full else self._move()
 
     @property
     def is_whole(self) -> bool:
@@ -69,10 +69,10 @@ class TopKBatch(Batch[TopKState]):
         """Return the expected rows; the state may keep more than it must, depending on its past."""
         return self.living(self.operator.acceptable(self.snapshots(), rows))
 
-    def _moved(self) -> BatchResult:
+    def _move(self) -> BatchResult:
         """Compute the moves from the change and the kept rows."""
         local = LocalReads.of(self)
-        came = self._prepared(local.feed if local else self._feed())
+        came = self._prepare(local.feed if local else self._feed())
         changes = self._changes(came)
         if not local:
             changes = self.hold(changes)
@@ -82,17 +82,17 @@ class TopKBatch(Batch[TopKState]):
         strategy = self._strategy(moves)
         short = moves.where(is_true(SHORT)).distinct(self.operator.group or (SHORT,))
         if refills := short.count():
-            moves = moves.where(~is_true(SHORT)).beside(self._refilled(short.rows))
+            moves = moves.where(~is_true(SHORT)).beside(self._refill(short.rows))
         warnings = (*self._contradiction(strategy), *warn_without_limit(self.operator, changes))
         return self._result(moves, strategy, warnings, self._late(came), refills)
 
-    def _anew(self) -> BatchResult:
+    def _recompute(self) -> BatchResult:
         """Compute the moves from the whole input and all kept rows."""
         inputs = self.snapshots()
         found = refill_groups(
             self.operator, self.current(), self.living(self.operator.query(inputs, {}))
         )
-        moves, late = self._few_or_many(found), self._late(self._prepared(self._feed()))
+        moves, late = self._few_or_many(found), self._late(self._prepare(self._feed()))
         return self._result(moves, TopKStrategy.FULL, self._without_limit(inputs), late)
 
     def _result(
@@ -105,17 +105,17 @@ class TopKBatch(Batch[TopKState]):
             refills=refills,
             expired=late,
             warnings=warnings,
-            shown=self._shown(moves),
+            shown=self._view_changelog(moves),
         )
 
-    def _shown(self, moves: Held) -> ChangelogRows | None:
+    def _view_changelog(self, moves: Held) -> ChangelogRows | None:
         """Return the view's changelog, if its rows show whenever their rank does."""
         if self.operator.ranking.spec.having:
             return None
         view, seen = TopKView(self.operator, self.plan.node.id), moves.where(is_given(SHOWN_CHANGE))
         return seen.changelog({**view.places, CHANGE: SHOWN_CHANGE})
 
-    def _prepared(self, feed: DataFrame) -> DataFrame:
+    def _prepare(self, feed: DataFrame) -> DataFrame:
         """Return the feed's prepared rows, with WEIGHT."""
         (input_id,) = self.plan.ranges
         return self.operator.prepare(input_id, weighted(feed, self.operator.columns(input_id)))
@@ -156,7 +156,7 @@ class TopKBatch(Batch[TopKState]):
         is_small = kept.count() <= self.context.settings.small_changelog
         return Here.of(kept) if is_small else InSpark(kept)
 
-    def _refilled(self, groups: DataFrame) -> DataFrame:
+    def _refill(self, groups: DataFrame) -> DataFrame:
         """Return the moves of groups that are refilled from the current input."""
         operator = self.operator
         bounds = self.bounds(groups)

@@ -84,7 +84,7 @@ def move_rows(
         "*",
         f"max_by({OLD}, {OLD_RANK}) {over} AS {LAST}",
         f"coalesce(max(_old_complete) {over}, true) AS _was_whole",
-        *_needed(state),
+        *_greatest_limit(state),
     )
     stands = f"_alive AND (_was_whole OR {at_or_before(order, '_arrived', LAST)})"
     standing = known.selectExpr("*", f"IF({stands}, _arrived, NULL) AS _standing")
@@ -180,7 +180,7 @@ def _trim(state: TopKState, standing: DataFrame) -> DataFrame:
     )
 
 
-def _needed(state: TopKState) -> list[str]:
+def _greatest_limit(state: TopKState) -> list[str]:
     """Return SQL for the greatest limit that the group is known to have had."""
     greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {state.ranking.over()}"
     is_column = state.ranking.limit_is_column

@@ -48,7 +48,7 @@ class TopKKind(Kind):
         rest = {k: v for k, v in _rest(spec, source, scope).items() if k not in head}
         columns = {**head, **rest}
         _check_rank(spec, columns, mistakes)
-        keys = carried(source, _unchanged(spec, columns))
+        keys = carried(source, _unchanged_columns(spec, columns))
         key = tuple(dict.fromkeys((*list(window)[:1], *partition, *keys)))
         visible = {**columns, spec.rank: "INT"} if spec.rank else columns
         Scope(visible).check_condition(spec.having, mistakes, "having")
@@ -195,7 +195,7 @@ def _is_old_rank(name: str, spec: TopK, source: Table) -> bool:
     return isinstance(source.spec, TopK) and name == source.spec.rank == spec.rank
 
 
-def _unchanged(spec: TopK, columns: dict[str, str]) -> set[str]:
+def _unchanged_columns(spec: TopK, columns: dict[str, str]) -> set[str]:
     partition = {named.name: named.is_plain for named in spec.partition_by}
     selected = set(columns) if spec.select is None else plain_columns(spec.select)
     window = set(WINDOW) if spec.window else set()

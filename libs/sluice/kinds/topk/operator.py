@@ -226,7 +226,7 @@ class RankRule:
         self.limit_is_column = isinstance(self.spec.limit, str)
         numbered = enumerate(self.spec.order_by)
         self._own = {f"_own{i}": key for i, key in numbered if key.function}
-        self._places = self._placed()
+        self._places = self._place_columns()
         self.prepared = (*self.group, *self._places, *((LIMIT,) if self.limit_is_column else ()))
         self.shown = self._shown()
 
@@ -287,7 +287,7 @@ class RankRule:
         last = self.last_wanted(field(row, LIMIT))
         return f"coalesce({rank} > {self.spec.offset} AND {rank} <= {last}, false)"
 
-    def _placed(self) -> dict[str, str]:
+    def _place_columns(self) -> dict[str, str]:
         """Return columns of a prepared row -> the SQL over the input that fills them."""
         by = enumerate(self.spec.order_by)
         places = {f"_o{i}": f"`_own{i}`" if k.function else _sql(k.expression) for i, k in by}

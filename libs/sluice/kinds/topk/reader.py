@@ -104,7 +104,7 @@ class Ranking:
         rows = self._rows(given)
         names = self.partition_columns
         for key, group in groupby(rows, lambda row: tuple(row[name] for name in names)):
-            yield key, self._ranked(list(group))
+            yield key, self._rank(list(group))
 
     def _rows(self, given: Mapping[str, Any]) -> Iterable[Row]:
         names = self.partition_columns
@@ -123,7 +123,7 @@ class Ranking:
             if column not in names:
                 raise UsageError(f"{self.table.name}: {unknown('partition column', column, names)}")
 
-    def _ranked(self, rows: list[Row]) -> Ranks:
+    def _rank(self, rows: list[Row]) -> Ranks:
         rank = self.spec.rank
         ranked = [(row[rank], row) for row in rows] if rank else self._by_order(rows)
         if self.spec.function == "row_number":
@@ -133,13 +133,13 @@ class Ranking:
     def _by_order(self, rows: list[Row]) -> list[tuple[int, Row]]:
         if self.spec.function == "rank" and self.spec.offset:
             raise self._refuse("ranks with ties can't be looked up after an offset")
-        keys = [(self._stored(key), key) for key in self.spec.order_by]
+        keys = [(self._find_column(key), key) for key in self.spec.order_by]
         for column, key in reversed(keys):
             rows = _sort_rows(rows, column, key)
         values = [tuple(row[column] for column, _ in keys) for row in rows]
         return list(zip(_ranks(values, self.spec), rows, strict=True))
 
-    def _stored(self, key: SortKey) -> str:
+    def _find_column(self, key: SortKey) -> str:
         """Return the visible column that holds a sort key's value."""
         column = key.expression.plain_column
         if self.spec.select is not None:

@@ -56,13 +56,13 @@ class UnionRows(Operator):
     def _outputs(self, i: int) -> list[Column]:
         part = self.spec.from_[i]
         types = {**self.view.columns, **self.view.hidden}
-        shown = {c: self._shown(i, part, c) for c in self.view.columns}
+        shown = {c: self._show(i, part, c) for c in self.view.columns}
         own = {out: F.col(f"`{name}`") for out, name in self._keys[i].items()}
         keys = {name: own.get(name, F.lit(None)) for name in self.key if name != NUMBER}
         every = {NUMBER: F.lit(i), **keys, **shown}
         return [column.cast(types[name]).alias(name) for name, column in every.items()]
 
-    def _shown(self, i: int, part: Input, name: str) -> Column:
+    def _show(self, i: int, part: Input, name: str) -> Column:
         if name == self.spec.tag:
             return F.lit(part.name)
         return F.expr(part.select[name].sql) if part.select else F.col(f"`{name}`")

@@ -55,7 +55,7 @@ class WindowStoreKind(Kind):
         rest = _rest(spec, source, scope)
         _check_rest(spec, rest, mistakes)
         columns = {**first, **{name: type_ for name, type_ in rest.items() if name not in first}}
-        keys = carried(source, _unchanged(spec, columns)) if spec.duplicates else {}
+        keys = carried(source, _unchanged_columns(spec, columns)) if spec.duplicates else {}
         key = tuple(dict.fromkeys((*spec.key, "window_start", *keys)))
         hidden = hidden_of(keys)
         return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, (source.id,), hidden)
@@ -151,7 +151,7 @@ def _rest(spec: WindowStore, source: Table, scope: Scope) -> dict[str, str]:
     return {name: type_ for name, type_ in source.columns.items() if name != spec.time}
 
 
-def _unchanged(spec: WindowStore, columns: dict[str, str]) -> set[str]:
+def _unchanged_columns(spec: WindowStore, columns: dict[str, str]) -> set[str]:
     kept = set(columns) if spec.select is None else plain_columns(spec.select)
     start = {"window_start"} if spec.time == "window_start" else set()
     return (kept - {"window_start", "window_end"}) | set(spec.key) | start

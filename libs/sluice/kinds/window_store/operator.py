@@ -75,7 +75,7 @@ class WindowStoreRows(Operator):
         rows = prepared[self.source.id]
         if not self.row_wise:
             rows = self.last_of_each(rows)
-        shown = [self._shown(c) for c in self.view.columns]
+        shown = [self._show(c) for c in self.view.columns]
         hidden = tuple(c for c in self.view.key if c not in self.view.columns)
         return rows.select(*shown, *names(hidden), self._slice().alias(PART))
 
@@ -114,7 +114,7 @@ class WindowStoreRows(Operator):
         )
         return rows.withColumn("_last", F.row_number().over(over)).where("_last = 1").drop("_last")
 
-    def _shown(self, name: str) -> Column:
+    def _show(self, name: str) -> Column:
         if name == windows.END and self.spec.window:
             return windows.plus(F.col(windows.START), self.spec.window).alias(name)
         if self.spec.select and name in self.spec.select:
