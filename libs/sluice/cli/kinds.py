@@ -1,4 +1,4 @@
-"""What a kind offers that has its own commands."""
+"""Commands that a kind adds."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable

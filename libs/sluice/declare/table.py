@@ -131,6 +131,11 @@ def carried(source: Table, unchanged: Iterable[str]) -> dict[str, str]:
     return {carried_name(column, unchanged): source.type_of(column) for column in source.key}
 
 
+def carried_columns(view: Table, source: Table) -> dict[str, str]:
+    """Return output column -> input column, for the input's key columns that the view carries."""
+    return {carried_name(name, view.key): name for name in source.key}
+
+
 def hidden_of(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that readers do not see."""
     return {name: type_ for name, type_ in columns.items() if name.startswith(RESERVED_PREFIX)}

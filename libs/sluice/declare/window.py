@@ -7,8 +7,8 @@ from pydantic import field_validator, model_validator
 from sluice.language.interval import Duration, zone
 from sluice.language.model import Model
 
-START = "window_start"
-WINDOW = {START: "TIMESTAMP", "window_end": "TIMESTAMP"}  # columns, with their types
+START, END = "window_start", "window_end"
+WINDOW = {START: "TIMESTAMP", END: "TIMESTAMP"}  # columns, with their types
 NEEDS = {"tumbling": ("size",), "hopping": ("size", "advance"), "session": ("gap",)}
 
 

@@ -5,18 +5,22 @@ with a history takes part with its current rows. Expressions are accepted only i
 in that engine as in Spark; other views are read through a lookup.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import sqlglot
 from deltalake import DeltaTable, QueryBuilder
+from sqlglot import exp
 
 from sluice.declare.table import Table
-from sluice.dimension_views.engine_sql import translated, where_sql
 from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
+from sluice.language.expression import Expression
 from sluice.language.row import Row
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.cursor import Cursors, behind
@@ -28,6 +32,13 @@ from sluice.read.ordered.key_values import KeyValues
 from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import open_delta, refuse_unreadable
+
+SAME = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg),
+    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is),
+    *(exp.In, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Upper, exp.Lower, exp.DPipe),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Nullif),
+)
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ class JoinedTable(KeyValues):
         way = "DESC NULLS LAST" if reverse else "ASC NULLS FIRST"
         order = ", ".join(f'"{column}" {way}' for column in self.key_names)
         reader = self._query(f"{where_sql(ranges)} ORDER BY {order}")
-        found = _filtered(reader, self.schema, ranges, condition, limit)
+        found = _filter(reader, self.schema, ranges, condition, limit)
         schema = pa.schema([self.schema.field(column) for column in shown])
         return Rows(found, schema, self.version, Touched(), Cursors(keys, after=after))
 
@@ -137,14 +148,14 @@ class JoinedTable(KeyValues):
 
     def sql(self, within: str = "") -> str:
         """Return the query over `tables`."""
-        selected = [f'{translated(e, self.name)} AS "{n}"' for n, e in self.spec.select.items()]
+        selected = [f'{translate(e, self.name)} AS "{n}"' for n, e in self.spec.select.items()]
         first, *others = self._qualifiers
         joins = [f"{self._rows(first, within)} AS {first}"]
         for qualifier, join in zip(others, self.spec.join[1:], strict=True):
-            condition = translated(join.on, self.name) if join.on else "TRUE"
+            condition = translate(join.on, self.name) if join.on else "TRUE"
             rows = self._rows(qualifier, within)
             joins.append(f"LEFT JOIN {rows} AS {qualifier} ON {condition}")
-        where = f" WHERE {translated(self.spec.where, self.name)}" if self.spec.where else ""
+        where = f" WHERE {translate(self.spec.where, self.name)}" if self.spec.where else ""
         return f"SELECT {', '.join(selected)} FROM {' '.join(joins)}{where}"
 
     def _rows(self, qualifier: str, within: str) -> str:
@@ -155,7 +166,7 @@ class JoinedTable(KeyValues):
         return f"(SELECT * FROM dimension_{name}{current})"
 
 
-def _filtered(
+def _filter(
     reader: pa.RecordBatchReader,
     schema: pa.Schema,
     ranges: tuple[KeyRange, ...],
@@ -181,7 +192,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
 
 
-def opened(
+def open_table(
     lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
 ) -> JoinedTable:
     """Open the view over the current versions of its dimensions."""
@@ -190,28 +201,64 @@ def opened(
             f"{table.name!r} is a view over dimensions and has no versions of its own",
             hint=f"read its dimensions at a version: {', '.join(table.inputs)}",
         )
-    return replace(_resolved(lake, table, {}), backward_iteration=backward_iteration)
+    return replace(_resolve(lake, table, {}), backward_iteration=backward_iteration)
 
 
-def _resolved(lake: Lake, table: Table, known: dict[str, DeltaTable]) -> JoinedTable:
+def _resolve(lake: Lake, table: Table, known: dict[str, DeltaTable]) -> JoinedTable:
     """Resolve the view; each dimension is opened once, however many views join it."""
     assert isinstance(table.spec, DimensionView)
     found: dict[str, DeltaTable | JoinedTable] = {}
     inputs = lake.project.graph.inputs(table.id)
     for t in inputs:
         if t.is_stored:
-            found[t.name] = known[t.id] = known.get(t.id) or _dimension(lake, t)
+            found[t.name] = known[t.id] = known.get(t.id) or _open_dimension(lake, t)
         else:
-            found[t.name] = _resolved(lake, t, known)
+            found[t.name] = _resolve(lake, t, known)
     history = frozenset(t.name for t in inputs if t.spec.has_history)
     return JoinedTable(table.spec, found, history, table.key)
 
 
-def _dimension(lake: Lake, table: Table) -> DeltaTable:
+def _open_dimension(lake: Lake, table: Table) -> DeltaTable:
     version = lake.version_of(table.id)
     delta = open_delta(table.name, lake.uri(table), version, build=build_command(table))
     refuse_unreadable(table.name, delta)
     return delta
 
 
-VERBS: Mapping[str, Callable[..., Any]] = {}
+def translate(expression: Expression, view: str) -> str:
+    """Return the expression in the query engine's SQL."""
+    tree = sqlglot.parse_one(expression.sql, dialect="spark")
+    for node in tree.walk():
+        if not isinstance(node, SAME):
+            raise UsageError(
+                f"dimension view {view!r} can't be read without Spark: {expression.text!r}",
+                hint="select plain columns here, and compute in the lookup that joins it",
+            )
+    return tree.sql(dialect="postgres", identify=True)
+
+
+def where_sql(ranges: tuple[KeyRange, ...]) -> str:
+    """Return the ranges' first columns as SQL for pruning; exact filtering comes later."""
+    tests = []
+    for key_range in ranges:
+        for sign, bound in ((">=", key_range.low), ("<=", key_range.high)):
+            literal = _literal(bound[0][-1]) if bound and len(bound[0]) == 2 else None
+            or_null = f' OR "{key_range.columns[0]}" IS NULL' if sign == "<=" else ""
+            if literal:
+                tests.append(f'("{key_range.columns[0]}" {sign} {literal}{or_null})')
+    return f"WHERE {' AND '.join(tests)}" if tests else ""
+
+
+def _literal(value: Any) -> str | None:
+    """Return a value as SQL; None for values left to the filter after the join."""
+    match value:
+        case bool() | datetime():
+            return None
+        case int() | Decimal():
+            return str(value)
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            return None

@@ -11,9 +11,8 @@ from tests.support.lake import Lake
 from sluice.delta.writing.filing import is_in_order, slices_of
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.query.operator import union
-from sluice.kinds.cogroup.narrow import STREAM, packed
-from sluice.kinds.cogroup.operator import CogroupState
-from sluice.kinds.cogroup.spreading import groups_behind
+from sluice.kinds.cogroup.batch import groups_behind
+from sluice.kinds.cogroup.operator import STREAM, CogroupState, pack_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +100,7 @@ def test_what_is_shuffled_is_narrow(lake: Lake) -> None:
     inputs = {i: lake.session.read.format("delta").load(lake.uri(i[5:])) for i in state.inputs}
     used = {i: rows.select(*state.columns(i)) for i, rows in inputs.items()}
     prepared = {i: state.prepare(i, rows) for i, rows in used.items()}
-    rows, arguments = packed(union(list(prepared.values())), state.accumulators)
+    rows, arguments = pack_rows(union(list(prepared.values())), state.accumulators)
     assert arguments.keys() == {a.name for a in state.accumulators}
     assert sorted(set(rows.columns) - {"k", STREAM}) == [
         "_struct<o0:int,k0:int,v:int>_0",

@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sluice.kinds.lookup.matching import matching
+from sluice.kinds.lookup.few import match_rows
 
 INTS = pa.array([3, 1, None, 9], pa.int32())
 
 
 def found(facts: Any, rows: Any) -> list[int | None] | None:
-    index = matching(pa.table({"f": facts}), pa.table({"d": rows}), {"d": "f"})
+    index = match_rows(pa.table({"f": facts}), pa.table({"d": rows}), {"d": "f"})
     return None if index is None else index.to_pylist()
 
 
@@ -26,7 +26,7 @@ def test_each_fact_finds_its_row_and_a_null_finds_none() -> None:
 def test_all_columns_have_to_be_equal() -> None:
     facts = pa.table({"a": [1, 1, 2], "b": ["x", "y", "x"]})
     rows = pa.table({"p": ["y", "x"], "q": [1, 2]})
-    index = matching(facts, rows, {"q": "a", "p": "b"})
+    index = match_rows(facts, rows, {"q": "a", "p": "b"})
     assert index is not None
     assert index.to_pylist() == [None, 0, 1]
 

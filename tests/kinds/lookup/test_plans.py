@@ -18,9 +18,9 @@ from sluice.engine.computing import held
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_rebuild
-from sluice.kinds.lookup import many as lookup_many
+from sluice.kinds.lookup import batch as lookup_batch
 from sluice.kinds.lookup import operator as lookup
-from sluice.kinds.lookup.broadcast import memory_bytes
+from sluice.kinds.lookup.references import memory_bytes
 from sluice.limits import Limits
 from sluice.operate.explain import explain
 from sluice.operate.upkeep import maintain as upkeep
@@ -133,7 +133,7 @@ def test_few_facts_meet_only_the_rows_that_they_match(
         return hand(session, rows, types)
 
     lake.advance()
-    monkeypatch.setattr(lookup_many, "handed_over", noting)
+    monkeypatch.setattr(lookup_batch, "handed_over", noting)
     monkeypatch.setattr(held, "hand", noting_facts)
     lake.put("sales", {"id": 1000, "product": 7, "buyer": -3}, {"id": 1001, "product": None})
     (report,) = lake.advance()

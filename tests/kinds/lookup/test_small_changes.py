@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.net import CHANGE_TYPE, WEIGHT
-from sluice.kinds.lookup.small_changes import arrow_diff, arrow_net
+from sluice.kinds.lookup.few import arrow_diff, arrow_net
 
 SCHEMA = pa.schema(
     [

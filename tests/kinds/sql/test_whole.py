@@ -9,7 +9,7 @@ from tests.kinds.sql.shop import SOURCES, change, wrong
 from tests.support.lake import HEAD, Lake, counted
 
 from sluice.declare.project import load
-from sluice.kinds.sql.nodes import WholeQuery
+from sluice.kinds.sql.operator import WholeQuery
 from sluice.operate.explain import explain
 from sluice.operate.lineage.why import why
 from sluice.operate.lineage.why_not import why_not

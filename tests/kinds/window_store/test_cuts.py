@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 from tests.support.lake import Lake, NewLake, Row, counted, folded
 
 from sluice.delta.writing.filing import slices_of
-from sluice.kinds.window_store.cuts import Cuts, in_time
+from sluice.kinds.window_store.slices import Cuts, in_time
 from sluice.operate.upkeep.maintain import maintain
 from sluice.read.lake import Lake as Reads
 

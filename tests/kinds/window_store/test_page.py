@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.kinds.window_store.tables import visits
 from tests.read.tables import day, position, project_at, write_table
 
-from sluice.kinds.window_store.page import NEWEST, chapters
+from sluice.kinds.window_store.reader import NEWEST, chapters
 from sluice.read.lake import Lake
 
 

@@ -1,4 +1,4 @@
-"""What a kind shows of its newest rows on the page of a table."""
+"""Block of a kind's newest rows on the page of a table."""
 
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable

@@ -1,6 +1,6 @@
 """Columns of the inputs that a table's columns are made from.
 
-Each kind's module `columns` returns it for its own tables. Columns that only select rows, as in
+Each kind returns it for its own tables. Columns that only select rows, as in
 `where`, are not among them.
 """
 

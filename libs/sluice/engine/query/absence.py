@@ -2,7 +2,7 @@
 
 So the table can be computed with only some of them, and the first condition that a row fails is the
 reason for its absence. `where` and `having` are found at any place in a declaration; a column of
-such a name is none. A kind's module `absence` names further conditions, and rows without a match.
+such a name is none. A kind may name further conditions, and rows without a match.
 """
 
 from collections.abc import Callable, Iterator, Sequence

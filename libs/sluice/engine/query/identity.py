@@ -9,17 +9,12 @@ from collections.abc import Collection
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from sluice.declare.table import Table, carried_name
-
-
-def carried(view: Table, source: Table) -> dict[str, str]:
-    """Return output column -> input column, for the input's key columns that the view carries."""
-    return {carried_name(name, view.key): name for name in source.key}
+from sluice.declare.table import Table, carried_columns
 
 
 def hidden_columns(view: Table, source: Table, present: Collection[str]) -> list[Column]:
     """Return the carried columns that are neither in the view nor in `present`."""
-    pairs = carried(view, source).items()
+    pairs = carried_columns(view, source).items()
     return [
         F.col(f"`{name}`").alias(out)
         for out, name in pairs

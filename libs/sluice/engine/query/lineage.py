@@ -1,4 +1,4 @@
-"""Input rows of output rows, narrowed down by a kind's module `lineage`.
+"""Input rows of output rows, narrowed down by its kind.
 
 A row comes from the prepared rows of its group, unless its kind says which of them. Input rows are
 numbered by NTH, which `prepare` passes on.

@@ -5,30 +5,46 @@ affected streams are recomputed, from their inputs only. The same pass produces 
 view over the state. Sessions are recomputed from the inputs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType
 
 from sluice.changes.diff import CHANGE
-from sluice.changes.net import net
+from sluice.changes.net import WEIGHT, net
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
+from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.places.lake_layout import LakeLayout
+from sluice.delta.writing.filing import files_for
+from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch, Extension, count_of
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.batch_result import BatchResult, WholeTable
 from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given
+from sluice.engine.planning.node import Node
+from sluice.engine.query import windows
+from sluice.engine.query.lateness import LATE, late_of_change
 from sluice.engine.query.maintained import Maintained
-from sluice.engine.query.operator import InputRows, names, within
+from sluice.engine.query.operator import InputRows, names, union, within
 from sluice.interpreter.presence import is_here
-from sluice.kinds.cogroup.change import BROKEN, changed_groups, contributed, mended, merged
+from sluice.kinds.cogroup.change import (
+    BROKEN,
+    CogroupView,
+    changed_groups,
+    gather_contributions,
+    mend_groups,
+    merge_change,
+)
 from sluice.kinds.cogroup.extension import extension_of
-from sluice.kinds.cogroup.lateness import late_in_sessions, late_of_all
 from sluice.kinds.cogroup.operator import CogroupState
 from sluice.kinds.cogroup.reads import GroupReads, few_rows
-from sluice.kinds.cogroup.spreading import ranges_for
-from sluice.kinds.cogroup.view import CogroupView
+from sluice.kinds.cogroup.spec import Cogroup, definition_by_part
+from sluice.language.internal import STATE, internal
 from sluice.limits import Limits
 
 
@@ -64,7 +80,7 @@ class CogroupBatch(Batch[CogroupState]):
     def changed(self) -> BatchResult:
         if self.has_fallen or self.plan.strategy not in set(CogroupStrategy):
             return super().changed()
-        return self._merged()
+        return self._merge()
 
     def whole(self) -> WholeTable:
         """Compute all rows; those of a new table in the order of its files, if that pays."""
@@ -77,7 +93,7 @@ class CogroupBatch(Batch[CogroupState]):
         if self.alive is None:
             return WholeTable(rows, is_filed=bool(ranges))
         held = self.hold(rows)
-        late = count_of(late_of_all(self.operator, held, self.alive))
+        late = count_of(count_late(self.operator, held, self.alive))
         return WholeTable(self.living(held), late, is_filed=bool(ranges))
 
     def late(
@@ -88,7 +104,7 @@ class CogroupBatch(Batch[CogroupState]):
         came = [self.operator.prepare(n, c) for n, c in changes.items()]
         rows = [self.operator.prepare(n, r) for n, r in snapshots.items()]
         current = [within(r, touched, self.operator.group) for r in rows]
-        return late_in_sessions(self.operator, came, current, alive)
+        return count_late_in_sessions(self.operator, came, current, alive)
 
     def _ranges(self, prepared: InputRows) -> int:
         lake, pins = self.context.lake, self.plan.pins
@@ -97,18 +113,18 @@ class CogroupBatch(Batch[CogroupState]):
         if is_small or is_here(self.session):
             return 0
         rows = sum(size.rows or 0 for size in sizes)
-        return ranges_for(self.operator, prepared, rows, self.context.limits)
+        return choose_ranges(self.operator, prepared, rows, self.context.limits)
 
-    def _merged(self) -> BatchResult:
+    def _merge(self) -> BatchResult:
         """Merge the change with the rows of the state."""
         local = GroupReads.of(self)
         prepared = {n: self.operator.prepare(n, c) for n, c in self._net(local).items()}
-        change = contributed(self.operator, prepared)
+        change = gather_contributions(self.operator, prepared)
         old = local.state if local else self.current_of(change.select(*names(self.operator.group)))
-        found = changed_groups(self.operator, merged(self.operator, old, change), self.alive)
+        found = changed_groups(self.operator, merge_change(self.operator, old, change), self.alive)
         expired = self.count_late(prepared.values())
         groups = Here.of(found) if local else InSpark(self.hold(found))
-        whole, recomputed = self._mended(groups)
+        whole, recomputed = self._mend(groups)
         changed = whole.where(is_given(CHANGE))
         view = CogroupView(self.operator, self.plan.node.id)
         return BatchResult(
@@ -124,7 +140,7 @@ class CogroupBatch(Batch[CogroupState]):
             return self.changes()
         return {n: net(feed, self.operator.columns(n)) for n, feed in local.feeds.items()}
 
-    def _mended(self, groups: Held) -> tuple[Held, int | None]:
+    def _mend(self, groups: Held) -> tuple[Held, int | None]:
         """Return the groups with broken ones recomputed, and the number of those."""
         if not self.operator.breaking:
             return groups, None
@@ -135,7 +151,7 @@ class CogroupBatch(Batch[CogroupState]):
         rows = broken.rows
         again = self._recomputed_streams(streams, rows, broken.table)
         whole = changed_groups(
-            self.operator, mended(self.operator, rows, streams, again), self.alive
+            self.operator, mend_groups(self.operator, rows, streams, again), self.alive
         )
         return groups.where(~has_elements(BROKEN)).beside(whole), count
 
@@ -148,3 +164,78 @@ class CogroupBatch(Batch[CogroupState]):
         if here is not None and (rows := few_rows(self, part, here)):
             return part.recompute(rows, {}, touched)
         return part.recompute(self.snapshots(part), {}, touched, self.bounds(touched, part))
+
+
+def choose_ranges(state: CogroupState, prepared: InputRows, rows: int, limits: Limits) -> int:
+    """Return the number of ranges for the prepared rows; 0 if they are aggregated first.
+
+    Aggregating before a shuffle pays off if groups have many rows. If most groups have few, rows
+    get wider and hardly fewer. Such rows are better shuffled unaggregated and in ranges: this
+    shuffle then also distributes them to the table's files. A sample decides between the two.
+
+    One Spark job over the columns of the groups. Sessions need no ranges: their windows are columns
+    of the group, and are found only when all rows of a key are together.
+    """
+    if state.is_session:
+        return 0
+    keys = union([one.select(*names(state.by)) for one in prepared.values()])
+    if not all(_is_exact(f.dataType) for f in keys.schema.fields):
+        return 0
+    share = min(1.0, limits.spread_sample_rows / max(rows, 1))
+    hashed = F.count_distinct(F.xxhash64(*names(state.by)))
+    sampled, distinct = keys.sample(share, seed=1).agg(F.count(F.lit(1)), hashed).collect()[0]
+    ranges = files_for(groups_behind(sampled, distinct, most=int(sampled / share)), limits)
+    return ranges if ranges >= limits.least_ranges and distinct > sampled / 2 else 0
+
+
+def groups_behind(sampled: int, distinct: int, most: int) -> int:
+    """Estimate the number of groups from a sample's rows and distinct groups: at most `most`.
+
+    A sample of n from N groups of equal size is expected to meet N (1 - (1 - 1/N)^n) of them.
+    """
+    low, high = distinct, max(distinct, most)
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        met = middle * (1 - (1 - 1 / middle) ** sampled)
+        low, high = (middle, high) if met < distinct else (low, middle)
+    return high
+
+
+def _is_exact(type_: DataType) -> bool:
+    """True if equal values are identical; Spark would shuffle others once more."""
+    return isinstance(type_, AtomicType) and not isinstance(type_, (FloatType, DoubleType))
+
+
+def count_late(state: CogroupState, groups: DataFrame, alive: Column) -> DataFrame:
+    """Count late rows among those that form the groups of a whole query: one row, with LATE."""
+    rows = sum(names(state.row_counts), F.lit(0))
+    return groups.where(~alive).agg(F.sum(rows).alias(LATE))
+
+
+def count_late_in_sessions(
+    state: CogroupState,
+    prepared: Iterable[DataFrame],
+    current: Iterable[DataFrame],
+    alive: Column,
+) -> DataFrame:
+    """Count late rows of a change to sessions; their bounds depend on the rows now (`current`)."""
+    columns = names((*state.spec.key, windows.TIME, windows.END))
+    stays = [rows.select(*columns, F.lit(0).alias(WEIGHT)) for rows in current]
+    comes = [rows.where(F.col(WEIGHT) > 0).select(*columns, WEIGHT) for rows in prepared]
+    rows = windows.sessions(union([*stays, *comes]), state.spec.key, state.spec.window)
+    return late_of_change([rows], alive)
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the cogroup's stored tables, the state first."""
+    spec = table.spec
+    assert isinstance(spec, Cogroup)
+    inputs = {input_.id: input_ for input_ in graph.inputs(table.id)}
+    streams = {name: table.reference(stream.from_) for name, stream in spec.streams.items()}
+    state, state_id = CogroupState(table, inputs, streams), internal(table.id, STATE)
+    made = definition(table)
+    parts = definition_by_part(table, spec, {i: t.key for i, t in inputs.items()})
+    return (
+        Node(state_id, table, state, made, CogroupBatch, Kept, parts=parts),
+        Node(table.id, table, CogroupView(state, state_id), made, Batch, Kept),
+    )

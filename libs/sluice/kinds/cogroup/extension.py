@@ -26,7 +26,7 @@ from sluice.engine.query.maintained import Maintained
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import HistoryLost
 from sluice.kinds.cogroup.operator import CogroupState, rows_column
-from sluice.kinds.cogroup.parts import SHAPE
+from sluice.kinds.cogroup.spec import SHAPE
 
 EXTEND = "extend"  # the strategy: compute a definition's new parts, keep the rest
 AddedAggregates = Mapping[str, tuple[str, ...]]  # stream -> aggregates

@@ -17,6 +17,7 @@ from pyspark.sql.types import DataType, StructType
 from sluice.changes.net import WEIGHT
 from sluice.declare.graph import Table
 from sluice.engine.query import windows
+from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import (
     ColumnEquality,
     InputRows,
@@ -24,12 +25,15 @@ from sluice.engine.query.operator import (
     Retention,
     names,
     passed_on,
+    same,
     union,
+    within,
 )
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.kinds.cogroup.aggregates.by_name import accumulator_of
-from sluice.kinds.cogroup.narrow import STREAM, packed
 from sluice.kinds.cogroup.spec import Cogroup, Stream
+
+STREAM = "_stream"
 
 
 class CogroupState(Operator):
@@ -123,20 +127,20 @@ class CogroupState(Operator):
         return union([self._prepare(s, rows, extra) for s, _ in self.streams_of(name)])
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
-        rows = self._together(prepared)
+        rows = self._merge_streams(prepared)
         if self.is_session:
             rows = windows.sessions(rows, self.spec.key, self.spec.window)
-        return self._settled(rows)
+        return self._settle(rows)
 
     def combine_in_ranges(self, prepared: InputRows, ranges: int) -> DataFrame:
         """Combine in ranges of the key, each in its order. One shuffle; not for sessions."""
-        rows, arguments = packed(self._together(prepared), self.accumulators)
+        rows, arguments = pack_rows(self._merge_streams(prepared), self.accumulators)
         spread = rows.repartitionByRange(ranges, *names(self.key))
-        return self._settled(spread.withColumns(dict(arguments))).sortWithinPartitions(
+        return self._settle(spread.withColumns(dict(arguments))).sortWithinPartitions(
             *names(self.key)
         )
 
-    def _together(self, prepared: InputRows) -> DataFrame:
+    def _merge_streams(self, prepared: InputRows) -> DataFrame:
         """Return the rows of all streams; where all are one group, with a row of no stream."""
         rows = union(list(prepared.values()))
         if not self.spec.is_of_all:
@@ -146,7 +150,7 @@ class CogroupState(Operator):
         of_none = F.lit(None).cast("string").alias(STREAM)
         return union([rows, rows.sparkSession.range(1).select(*keys, of_none)])
 
-    def _settled(self, rows: DataFrame) -> DataFrame:
+    def _settle(self, rows: DataFrame) -> DataFrame:
         gathered = self.gather(rows, F.lit(1))
         types = {f.name: f.dataType for f in gathered.schema.fields}
         settled = [
@@ -173,9 +177,9 @@ class CogroupState(Operator):
         keys = [F.expr(e.sql).alias(k) for k, e in zip(self.spec.key, stream.key, strict=True)]
         arguments = [a.argument() for a in self.accumulators if a.stream == name]
         taken = kept.select(*timed, *keys, F.lit(name).alias(STREAM), *arguments, *extra)
-        return self._windowed(taken)
+        return self._assign_windows(taken)
 
-    def _windowed(self, rows: DataFrame) -> DataFrame:
+    def _assign_windows(self, rows: DataFrame) -> DataFrame:
         """Put rows with TIME into windows; a session's are found once all rows are together."""
         if self.spec.window is None:
             return rows
@@ -250,3 +254,52 @@ def delta_name(accumulator: Accumulator) -> str:
 def delta(accumulator: Accumulator) -> Column:
     """Return that column."""
     return F.col(f"`{delta_name(accumulator)}`")
+
+
+def pack_rows(
+    rows: DataFrame, accumulators: tuple[Accumulator, ...]
+) -> tuple[DataFrame, Mapping[str, Column]]:
+    """Return `rows` with shared columns for their arguments, and the new arguments.
+
+    Prepared rows have a column for the argument of every aggregate, null except for those of their
+    own stream. For the shuffle they become as narrow as possible: equal arguments of one stream
+    become one, and arguments of different streams share a column if they have the same type.
+    """
+    places = {a.name: _place(a, accumulators, rows) for a in accumulators}
+    shared: dict[str, list[str]] = {}
+    for name, place in places.items():
+        shared.setdefault(place, []).append(name)
+    others = [f"`{c}`" for c in rows.columns if c not in places]
+    columns = [F.coalesce(*[F.col(f"`{n}`") for n in names]) for names in shared.values()]
+    found = rows.select(*others, *[c.alias(p) for c, p in zip(columns, shared, strict=True)])
+    of_stream = {a.name: a.stream for a in accumulators}
+    return found, {
+        name: F.when(F.col(STREAM) == of_stream[name], F.col(f"`{place}`")).alias(name)
+        for name, place in places.items()
+    }
+
+
+def _place(accumulator: Accumulator, every: tuple[Accumulator, ...], rows: DataFrame) -> str:
+    """Return the name of the column that it shares: its type, and its number within its stream."""
+    types = {a.name: rows.schema[a.name].dataType.simpleString() for a in every}
+    type_ = types[accumulator.name]
+    own = (a for a in every if a.stream == accumulator.stream and types[a.name] == type_)
+    meanings = dict.fromkeys(a.meaning for a in own)
+    return f"_{type_}_{list(meanings).index(accumulator.meaning)}"
+
+
+def trace_rows(operator: Operator, groups: Groups) -> InputRows:
+    """Return the streams' rows of each group, or the state's row of each row."""
+    if not isinstance(operator, CogroupState):
+        prepared, key = groups.prepared.items(), operator.key
+        return {name: within(found, groups.rows, key) for name, found in prepared}
+    if not operator.is_session:
+        return groups.prepared
+    in_session = partial(_in_session, rows=groups.rows, group=operator.group)
+    return {name: in_session(found) for name, found in groups.prepared.items()}
+
+
+def _in_session(found: DataFrame, *, rows: DataFrame, group: tuple[str, ...]) -> DataFrame:
+    time, start, end = (f"_in.{windows.TIME}", f"_of.{windows.START}", f"_of.{windows.END}")
+    met = same("_in", "_of", group) & F.col(time).between(F.col(start), F.col(end))
+    return found.alias("_in").join(rows.alias("_of"), met, "left_semi")

@@ -55,7 +55,7 @@ class GroupReads:
         ):
             return None
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
-        wanted = _touched(batch.operator, feeds, arrow_schema(plan.uri, plan.before.version))
+        wanted = _is_touched(batch.operator, feeds, arrow_schema(plan.uri, plan.before.version))
         count = sum(feed.num_rows for feed in feeds.values())
         most = limits.handed_rows
         if count > most or (wanted is None and searched.is_large):
@@ -106,7 +106,7 @@ def _rows(
         return None
     where, bounds = _among(wanted)
     if horizon and now is not None:
-        expired = _expired(horizon, now, arrow_schema(searched.uri, searched.version))
+        expired = _is_expired(horizon, now, arrow_schema(searched.uri, searched.version))
         where, bounds = where | expired, None if bounds is None else bounds | expired
     return read_few(searched.uri, searched.version, most, where=where, bounds=bounds)
 
@@ -161,7 +161,7 @@ def _has_bounds(type_: pa.DataType) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_date(type_))
 
 
-def _touched(
+def _is_touched(
     state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema
 ) -> WantedValues | None:
     """Return the values that rows of touched groups have; None if not known."""
@@ -169,7 +169,7 @@ def _touched(
     return {name: values for name, values in named.items() if values is not None} or None
 
 
-def _expired(horizon: Horizon, now: datetime, stored: pa.Schema) -> pc.Expression:
+def _is_expired(horizon: Horizon, now: datetime, stored: pa.Schema) -> pc.Expression:
     """Return the condition that rows of expiring groups meet."""
     slack = MONTHS_DIFFER if horizon.retention.keep.months else timedelta(0)
     last = pa.scalar(horizon.retention.keep.before(now) + slack, stored.field(windows.END).type)

@@ -1,10 +1,12 @@
 """Declaration of `kind: cogroup`: one row per key over several streams and their aggregates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from sluice.declare.meaning.definition import SILENT, canonical, fingerprint, meant
+from sluice.declare.table import Table
 from sluice.declare.table_spec import Reference
 from sluice.declare.text.document import Where
 from sluice.declare.view import View
@@ -13,6 +15,9 @@ from sluice.language.expression import Aggregate, Expression, SortKey
 from sluice.language.model import Model
 from sluice.language.named import Select
 from sluice.language.names import Name
+
+SHAPE = ""  # everything but its streams
+OF_VIEW = frozenset({"streams", "having", "select"})  # the state does not depend on these
 
 
 def _key_is_the_views(schema: dict[str, Any]) -> None:
@@ -98,3 +103,24 @@ class Cogroup(View):
             for name, aggregate in stream.aggregates.items():
                 if aggregate.is_python:
                     yield ("streams", stream_name, "aggregates", name), aggregate.function
+
+
+def definition_by_part(
+    table: Table, spec: Cogroup, keys: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Return the fingerprints of a state's parts: SHAPE, `stream`, `stream.aggregate`.
+
+    A part that is the same in two definitions holds the same data in both. `keys`: keys of the
+    inputs.
+    """
+    shape = {"key": list(spec.key), "types": [table.type_of(c) for c in table.key]}
+    found = {SHAPE: {**shape, "declared": meant(spec, SILENT | spec.SILENT | OF_VIEW)}}
+    for name, stream in spec.streams.items():
+        silent = frozenset({"aggregates", "initial", "sequence"})
+        input_id = table.reference(stream.from_)
+        input_ = {"input": input_id, "key": list(keys[input_id])}
+        found[name] = {**input_, "declared": meant(stream, silent)}
+        for column, aggregate in stream.aggregates.items():
+            ordered = stream.in_order(aggregate)
+            found[f"{name}.{column}"] = {"aggregate": canonical(ordered)}
+    return {name: fingerprint(part) for name, part in found.items()}

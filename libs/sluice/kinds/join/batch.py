@@ -12,18 +12,24 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import diff, inserted
 from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.changes.net import arrivals, departures
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
+from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.writing.fence import Committed
+from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.batch_result import BatchResult
 from sluice.engine.computing.input_snapshots import snapshot_at
 from sluice.engine.computing.picking import picked_of
 from sluice.engine.context import Context
+from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import InputRows, names, within
 from sluice.kinds.join.operator import JoinedRows
+from sluice.kinds.join.spec import EquiJoin
 from sluice.limits import Limits
 
 COUNT = "_count"
@@ -53,18 +59,18 @@ class JoinBatch(Batch[JoinedRows]):
             return super().changed()
         changes = self.changes()
         ((changed, rows),) = changes.items()
-        other = self._matched(changed, self.touched(changes, {}))
-        new = self._joined(changed, arrivals(rows), other)
+        other = self._match(changed, self.touched(changes, {}))
+        new = self._join_changes(changed, arrivals(rows), other)
         if changed in self.plan.growing:
             return BatchResult(inserted(new))
-        old = self._joined(changed, departures(rows), other)
+        old = self._join_changes(changed, departures(rows), other)
         return BatchResult(diff(old, new, self.operator.key, ignore=self.plan.node.ignored))
 
-    def _joined(self, changed: str, rows: DataFrame, other: InputRows) -> DataFrame:
+    def _join_changes(self, changed: str, rows: DataFrame, other: InputRows) -> DataFrame:
         prepared = {changed: self.operator.prepare(changed, rows), **other}
         return self.stored(self.operator.combine(prepared, {}))
 
-    def _matched(self, changed: str, touched: DataFrame) -> InputRows:
+    def _match(self, changed: str, touched: DataFrame) -> InputRows:
         """Return the rows of the side that did not change, for the touched values."""
         join = self.operator
         (other,) = (i for i in join.inputs if i != changed)
@@ -89,7 +95,7 @@ class JoinBatch(Batch[JoinedRows]):
         sizes = {i: table_size(context.lake.uri(i), plan.pins[i].version) for i in read}
         is_large = max(size.bytes for size in sizes.values()) > context.limits.read_here_bytes
         return tuple(
-            _read(i, size, join.searched(i), is_large=is_large) for i, size in sizes.items()
+            _describe(i, size, join.searched(i), is_large=is_large) for i, size in sizes.items()
         )
 
     def warnings_of(self, done: Committed) -> tuple[str, ...]:
@@ -118,7 +124,7 @@ class JoinBatch(Batch[JoinedRows]):
         return self.operator.living(snapshots, self.horizon.now if self.horizon else None)
 
 
-def _read(name: str, size: FeedSize, searched: Sequence[str], *, is_large: bool) -> str:
+def _describe(name: str, size: FeedSize, searched: Sequence[str], *, is_large: bool) -> str:
     """Return the part of an input that is read, as text."""
     whole = f"{size.bytes / 1e6:,.1f} MB in {size.files:,} file(s)"
     if not is_large:
@@ -129,3 +135,13 @@ def _read(name: str, size: FeedSize, searched: Sequence[str], *, is_large: bool)
         )
     columns = " and ".join(searched)
     return f"of {name} ({whole}), only files that may contain touched {columns} are read"
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the view itself."""
+    spec = table.spec
+    assert isinstance(spec, EquiJoin)
+    left, right = (graph.tables[table.reference(s.table)] for s in (spec.left, spec.right))
+    return (
+        Node(table.id, table, JoinedRows(table, left, right), definition(table), JoinBatch, Kept),
+    )

@@ -16,9 +16,18 @@ from pyspark.sql import functions as F
 from sluice.declare.table import Table
 from sluice.engine.computing.pruning import has_bounds
 from sluice.engine.query import windows
-from sluice.engine.query.operator import InputRows, Operator, Retention, names, passed_on, union
-from sluice.kinds.join.resolved_join import END, OWN_END, PRESENT, ResolvedJoin
-from sluice.kinds.join.spec import EquiJoin, Side
+from sluice.engine.query.absence import Condition, Unmatched
+from sluice.engine.query.lineage import Groups
+from sluice.engine.query.operator import (
+    InputRows,
+    Operator,
+    Retention,
+    names,
+    passed_on,
+    same,
+    union,
+)
+from sluice.kinds.join.spec import END, OWN_END, PRESENT, EquiJoin, ResolvedJoin, Side
 
 SIDE = "_sluice_side"
 FIRST = datetime(1, 1, 1, tzinfo=UTC)
@@ -188,3 +197,82 @@ class JoinedRows(Operator):
 def _time(side: Side) -> Column:
     """Return the event time of a row of that side, from the struct of its columns."""
     return F.col(f"`{side.as_}`").getField(str(side.time)).cast("timestamp")
+
+
+def trace_rows(operator: Operator, groups: Groups) -> InputRows:
+    """Return the row of each visible side, and the rows that make a semi join keep it."""
+    assert isinstance(operator, JoinedRows)
+    found = dict[str, list[DataFrame]]()
+    for which, side, table in operator.shape.both:
+        own = groups.prepared[table.id].where(F.col(SIDE) == which)
+        if (which, side, table) in operator.shape.sides:
+            kept = _rows_of_side(operator, own, which, side, groups.rows)
+        elif operator.spec.type == "semi":
+            left = _rows_of_left(operator, groups)
+            kept = operator.opposite(own).join(left, operator.met(), "left_semi")
+        else:
+            continue
+        found.setdefault(table.id, []).append(kept)
+    return {name: union(some) for name, some in found.items()}
+
+
+def _rows_of_left(operator: JoinedRows, groups: Groups) -> DataFrame:
+    which, side, table = operator.shape.both[0]
+    own = groups.prepared[table.id].where(F.col(SIDE) == which)
+    return _rows_of_side(operator, own, which, side, groups.rows).select(side.as_, *operator.group)
+
+
+def _rows_of_side(
+    operator: JoinedRows, own: DataFrame, which: str, side: Side, rows: DataFrame
+) -> DataFrame:
+    """Return a side's rows that have the keys of `rows`; rows without that side have only nulls."""
+    keys = {c: out for out, (of, c) in operator.shape.keys.items() if of == which}
+    given = [F.col(f"`{out}`").isNotNull() for out in keys.values()]
+    present = rows.where(reduce(Column.__or__, given)) if keys else rows
+    met = same("_in", "_of", operator.group)
+    for column, out in keys.items():
+        value = F.col(f"_in.`{side.as_}`").getField(column)
+        met &= value.eqNullSafe(F.col(f"_of.`{out}`"))
+    return own.alias("_in").join(present.alias("_of"), met, "left_semi")
+
+
+def list_conditions(spec: EquiJoin, found: Sequence[Condition]) -> Sequence[Condition]:
+    """Return `where`, unless pairs that meet it remove rows."""
+    return () if spec.type == "anti" else found
+
+
+def find_unmatched(
+    operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
+) -> Iterator[Unmatched]:
+    """Yield the rows of one side that the other side's wanted rows need, or must not match."""
+    assert isinstance(operator, JoinedRows)
+    spec, (left, right) = operator.spec, operator.shape.both
+    for nth, ((which, side, table), (other, _, there)) in enumerate(((left, right), (right, left))):
+        if table.id not in wanted:
+            continue
+        own = wanted[table.id].where(F.col(SIDE) == which)
+        if spec.type == "anti" and which == "left":
+            theirs = operator.opposite(prepared[there.id].where(F.col(SIDE) == other))
+            mine = own.select(side.as_, *operator.group)
+            met = theirs.join(mine, operator.met(), "left_semi").select(f"{spec.right.as_}.*")
+            yield Unmatched(there.id, _equality_text(operator), met, is_excluded=True)
+        else:
+            yield Unmatched(
+                there.id, _equality_text(operator), _shared_values(operator, own, there.id, nth)
+            )
+
+
+def _shared_values(operator: JoinedRows, own: DataFrame, there: str, nth: int) -> DataFrame:
+    """Return the shared values of rows, as the other side calls its columns."""
+    known = operator.named(there)
+    columns = known[-1 if nth == 0 else 0] if known else {}
+    names = {on: column for column, on in columns.items()}
+    return own.select(*[F.col(on).alias(names.get(on, on)) for on in operator.group]).distinct()
+
+
+def _equality_text(operator: JoinedRows) -> str:
+    pairs = zip(operator.shape.on_as_written, operator.shape.pairs, strict=True)
+    found = " and ".join(
+        text if text == pair[1].text else f"{text} = {pair[1].text}" for text, pair in pairs
+    )
+    return f"on {found}"

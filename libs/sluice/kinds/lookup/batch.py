@@ -4,27 +4,38 @@ Few facts look up their dimension rows in this process, and few dimension rows t
 left to Spark, which skips files by literal bounds and broadcasts what fits.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff
+from sluice.changes.diff import diff, inserted
+from sluice.changes.trees import balanced
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
+from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.position import REBUILD, Pin, Position, positions
+from sluice.delta.reading.found import WantedValues
+from sluice.delta.reading.local import handed_over, plain, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.computing.batch_result import BatchResult, ChangelogRows
+from sluice.engine.computing.pruning import bounds_of, few_of
 from sluice.engine.context import Context
-from sluice.engine.query.operator import InputRows
-from sluice.kinds.lookup.broadcast import Broadcast, broadcast_of
-from sluice.kinds.lookup.facts import ConcernedFacts
-from sluice.kinds.lookup.few import Facts, FewJoined, together
-from sluice.kinds.lookup.many import ManyJoined
-from sluice.kinds.lookup.operator import LookupJoin
-from sluice.kinds.lookup.proof import batch_by_batch
-from sluice.kinds.lookup.references import references_at
-from sluice.kinds.lookup.spec import Join
+from sluice.engine.planning.node import Node
+from sluice.engine.query.operator import InputRows, names, same, union, within
+from sluice.kinds.lookup.facts import ConcernedFacts, Facts, merge_facts
+from sluice.kinds.lookup.few import FewJoined
+from sluice.kinds.lookup.operator import BUCKET, LookupJoin
+from sluice.kinds.lookup.references import Broadcast, broadcast_of, references_at
+from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.hidden_columns import BATCH
 
 
@@ -51,14 +62,14 @@ class LookupBatch(Batch[LookupJoin]):
         are_few = all(part.are_few for part in parts)
         if are_few and (found := self._here(facts, parts)) is not None:
             return BatchResult(found)
-        rows = sum(part.came.count() for part in parts) if concerned else None
+        rows = sum(part.added.count() for part in parts) if concerned else None
         many = ManyJoined(self, self.operator, facts.searched)
         return BatchResult(many.changelog(parts), rows=rows)
 
     def expected(self, rows: DataFrame) -> DataFrame:
         if self.operator.follows_references:
             return self.query()
-        return batch_by_batch(self, self.operator, rows)
+        return recompute_by_batch(self, self.operator, rows)
 
     def references(self) -> InputRows:
         return references_at(self.session, self.context, self.operator, self.plan.looked_up)
@@ -79,13 +90,13 @@ class LookupBatch(Batch[LookupJoin]):
         """Compute the changelog in this process; return None if that is impossible."""
         before, dimensions = self.plan.before, self._dimensions(facts)
         assert before is not None
-        came, went = together(few, self.operator.facts.key)
-        if dimensions is None or came.num_rows > self.context.settings.small_changelog:
+        added, removed = merge_facts(few, self.operator.facts.key)
+        if dimensions is None or added.num_rows > self.context.settings.small_changelog:
             return None
         view = SearchedVersion(self.plan.uri, before.version, self.context.limits)
         joined = FewJoined(self.session, self.operator, facts.searched, view, dimensions)
-        are_new = went is None and not any(part.are_there for part in few)
-        return joined.changelog(came, went, self.stored, are_new=are_new)
+        are_new = removed is None and not any(part.are_there for part in few)
+        return joined.changelog(added, removed, self.stored, are_new=are_new)
 
     def _dimensions(
         self, facts: ConcernedFacts
@@ -107,3 +118,169 @@ class LookupBatch(Batch[LookupJoin]):
 def _broadcasts(context: Context, plan: BatchPlan) -> dict[str, Broadcast]:
     pins = plan.looked_up
     return {i: broadcast_of(context, i, pins) for i in plan.node.operator.references}
+
+
+@dataclass(frozen=True)
+class ManyJoined:
+    """Join of many facts into a view. `facts`: their current table."""
+
+    batch: Batch[LookupJoin]
+    operator: LookupJoin
+    facts: SearchedVersion
+
+    def changelog(self, parts: list[Facts]) -> DataFrame:
+        """Compute the view's changelog; old rows are not read if facts were only added."""
+        operator, fact_id = self.operator, self.operator.facts.id
+        added = union([operator.prepare(fact_id, part.added.rows) for part in parts])
+        rows = added if len(parts) == 1 else added.dropDuplicates(list(operator.group))
+        held = [part.added.table for part in parts if part.are_few]
+        few = pa.concat_tables(held, promote_options="default") if len(held) == len(parts) else None
+        new = self.batch.stored(operator.combine({fact_id: rows}, self._references(rows, few)))
+        shown = [operator.prepare(fact_id, part.shown.rows) for part in parts if part.shown]
+        if not shown:
+            return inserted(new)
+        touched = union([rows.select(*names(operator.group)) for rows in shown]).distinct()
+        return diff(self._old(touched, are_few=few is not None), new, operator.key)
+
+    def _references(self, rows: DataFrame, few: pa.Table | None) -> Mapping[str, DataFrame]:
+        """Return the dimensions' rows; of large ones, only those that few facts may match."""
+        found = {}
+        large = self._large_dimensions() if few is not None else {}
+        wanted = self._looked_up(rows, few) if large and few is not None else {}
+        for join, searched in large.items():
+            some = searched.rows([wanted[join]])
+            if some is not None:
+                matched = handed_over(self.batch.session, searched.uri, searched.version, some)
+                found[self.operator.dimension(join).id] = F.broadcast(matched)
+        known = found.keys()
+        context, pins = self.batch.context, self.batch.plan.looked_up
+        others = references_at(self.batch.session, context, self.operator, pins, known)
+        return {**others, **found}
+
+    def _large_dimensions(self) -> dict[Join, SearchedVersion]:
+        lake, pins = self.batch.context.lake, self.batch.plan.looked_up
+        stored = {
+            join: SearchedVersion(
+                lake.uri(table.id),
+                pins[table.id].version,
+                self.batch.context.limits,
+                self.operator.columns(table.id),
+            )
+            for join in self.operator.spec.join
+            if (table := self.operator.dimension(join)).is_stored
+        }
+        return {join: searched for join, searched in stored.items() if searched.is_large}
+
+    def _looked_up(self, rows: DataFrame, few: pa.Table) -> dict[Join, WantedValues]:
+        """Return the values that facts look up in each dimension.
+
+        Values that are no plain columns take a small Spark job.
+        """
+        every = {fact for join in self.operator.spec.join for fact, _ in join.on}
+        values = {e: few[e.plain_column] for e in every if e.plain_column in few.column_names}
+        others = {f"_{n}": e for n, e in enumerate(every - values.keys())}
+        if others:
+            found = to_arrow(rows.select(*[F.expr(e.sql).alias(n) for n, e in others.items()]))
+            values |= {e: found[name] for name, e in others.items()}
+        return {
+            join: {column: values[fact] for fact, column in join.on}
+            for join in self.operator.spec.join
+        }
+
+    def _old(self, touched: DataFrame, *, are_few: bool) -> DataFrame:
+        """Return the view's rows of the touched groups."""
+        before, group = self.batch.plan.before, self.operator.group
+        assert before is not None
+        searched = SearchedVersion(self.batch.plan.uri, before.version, self.batch.context.limits)
+        if are_few and searched.is_large:
+            held = plain(to_arrow(touched))
+            touched = self.batch.session.createDataFrame(held, touched.schema)
+            found = searched.rows([{name: held[name] for name in group}])
+            if found is not None:
+                rows = handed_over(self.batch.session, searched.uri, searched.version, found)
+                return within(rows, touched, group)
+        rows = self.batch.current()
+        if searched.is_large:
+            rows = rows.where(self._lies_in(touched))
+        return within(rows, touched, group)
+
+    def _lies_in(self, touched: DataFrame) -> Column:
+        """Return a condition that the view's rows of the touched groups meet."""
+        limits = self.batch.context.limits
+        group = tuple(c for c in self.operator.group if c != BUCKET)
+        bounds = [bounds_of(touched, group, limits)]
+        if BUCKET in self.operator.group:
+            bounds.append(few_of(touched, {BUCKET: F.col(BUCKET)}, limits.named_values))
+        known = [condition for condition in bounds if condition is not None]
+        return reduce(Column.__and__, known, F.expr("true"))
+
+
+def recompute_by_batch(
+    batch: Batch[LookupJoin], operator: LookupJoin, rows: DataFrame
+) -> DataFrame:
+    """Join each fact to the dimensions of its batch.
+
+    The batch of a fact without a row is recorded nowhere. Such a fact is missing only if it finds
+    its dimension rows at the versions of every batch.
+    """
+    facts = batch.snapshots()[operator.facts.id]
+    prepared = operator.prepare(operator.facts.id, facts)
+    joined = names(operator.key)
+    absent = prepared.alias("p").join(
+        rows.select(*joined).alias("r"), same("p", "r", operator.key), "left_anti"
+    )
+    present, missing = [], []
+    for references, batches in _batches_by_references(batch.plan.uri).items():
+        at = replace(batch.plan, references=dict(references)).looked_up
+        dimensions = references_at(batch.session, batch.context, operator, at)
+        mine = rows.where(balanced(Column.__or__, [*map(_is_of_batch, batches)])).select(*joined)
+        found = within(prepared, mine, operator.key)
+        present.append(operator.combine({operator.facts.id: found}, dimensions))
+        missing.append(operator.combine({operator.facts.id: absent}, dimensions))
+    always = _keys_in_each(missing, operator.key)
+    expected = balanced(DataFrame.unionByName, [*present, within(missing[0], always, operator.key)])
+    return expected.withColumn(BATCH, F.lit(None).cast("bigint"))
+
+
+def _keys_in_each(parts: list[DataFrame], key: tuple[str, ...]) -> DataFrame:
+    """Return the keys that all of the parts have."""
+    every = balanced(DataFrame.unionByName, [part.select(*names(key)) for part in parts])
+    counted = every.groupBy(*names(key)).agg(F.count(F.lit(1)).alias("_n"))
+    return counted.where(F.col("_n") == len(parts))
+
+
+def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[Position]]:
+    """Group the batches from the last rebuild on by their references.
+
+    A rebuild has joined all rows of earlier batches again.
+    """
+    found: dict[tuple[tuple[str, Pin], ...], list[Position]] = defaultdict(list)
+    for _, position in positions(uri):
+        if position.references:
+            found[tuple(sorted(position.references.items(), key=lambda i: i[0]))].append(position)
+        if position.kind == REBUILD:
+            break
+    return found
+
+
+def _is_of_batch(position: Position) -> Column:
+    """Return a condition for the rows that a batch joined.
+
+    For a rebuild, it includes the rows that were already right.
+    """
+    number = F.col(BATCH)
+    return number <= position.batch if position.kind == REBUILD else number == position.batch
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the view itself, in buckets by its join columns if dimensions' changes correct it."""
+    spec, tables = table.spec, graph.tables
+    assert isinstance(spec, Lookup)
+    dimensions = {j.dimension: tables[table.reference(j.dimension)] for j in spec.join}
+    join = LookupJoin(table, tables[table.reference(spec.from_)], dimensions)
+    ignored = () if join.follows_references else (BATCH,)
+    filed = (BUCKET,) if join.follows_references else ()
+    made = definition(table)
+    return (
+        Node(table.id, table, join, made, LookupBatch, Kept, partition_by=filed, ignored=ignored),
+    )

@@ -3,10 +3,11 @@
 A fact is concerned if a changed dimension row is joined to it, or was.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -18,13 +19,44 @@ from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arro
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.reading.spark_reads import feed
 from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.held import Here, InSpark
+from sluice.engine.computing.held import Held, Here, InSpark
 from sluice.engine.computing.pruning import few_of
-from sluice.kinds.lookup.few import Facts
+from sluice.kinds.lookup.few import arrow_net
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import dimension_at
-from sluice.kinds.lookup.small_changes import arrow_net
 from sluice.kinds.lookup.spec import Join
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts in a batch: those added and those removed, all of them few or many.
+
+    `are_there`: whether the view may have rows of the added facts.
+    """
+
+    added: Held
+    removed: Held | None = None
+    are_there: bool = False
+
+    @property
+    def are_few(self) -> bool:
+        """True if they are in this process."""
+        return self.added.table is not None
+
+    @property
+    def shown(self) -> Held | None:
+        """Those whose rows may be in the view; None if surely none of them is."""
+        return self.added if self.are_there else self.removed
+
+
+def merge_facts(parts: Sequence[Facts], key: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
+    """Return the added facts of all parts, few of them, each once; and the removed ones."""
+    added = pa.concat_tables([part.added.table for part in parts], promote_options="default")
+    if len(parts) > 1:
+        numbers = added.select(list(key)).append_column("_n", pa.array(np.arange(added.num_rows)))
+        added = added.take(numbers.group_by(list(key)).aggregate([("_n", "min")])["_n_min"])
+    gone = [part.removed.table for part in parts if part.removed is not None]
+    return added, pa.concat_tables(gone, promote_options="default") if gone else None
 
 
 @dataclass(frozen=True)
@@ -86,11 +118,11 @@ class ConcernedFacts:
 
     def _split(self, changes: pa.Table) -> Facts:
         """Split a net change, with its WEIGHT, into added and removed facts."""
-        came, went = (
+        added, removed = (
             self._here(changes.filter(sign).drop_columns([WEIGHT]))
             for sign in (pc.field(WEIGHT) > 0, pc.field(WEIGHT) < 0)
         )
-        return Facts(came, went)
+        return Facts(added, removed)
 
     def _here(self, rows: pa.Table) -> Here:
         return Here(rows, self.batch.session, self.searched.types)
@@ -123,7 +155,7 @@ class ConcernedFacts:
             held = {join: to_arrow(rows.limit(most)) for join, rows in keys.items()}
             if found := self._found(held):
                 return found
-        return self._scanned(keys)
+        return self._scan(keys)
 
     def changed_keys(self) -> Mapping[Join, pa.Table] | None:
         """Read each join's changed dimension keys in this process; None if that is impossible."""
@@ -167,7 +199,7 @@ class ConcernedFacts:
         found = [name for name in plain_ones if name in self.searched.columns]
         return [str(name) for name in found] if len(found) == len(plain_ones) else None
 
-    def _scanned(self, keys: Mapping[Join, DataFrame]) -> Facts:
+    def _scan(self, keys: Mapping[Join, DataFrame]) -> Facts:
         rows = self.batch.snapshots()[self._id]
         bounds = self._bounds(keys) if self.searched.is_large else {}
         found = self.batch.hold(self.join.concerned(rows, keys, bounds))

@@ -7,13 +7,16 @@ of event time, a dimension's change corrects the facts that it concerns. The row
 filed in buckets by their join values, so a correction rewrites few of them.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.graph import Table
-from sluice.engine.query.identity import carried
+from sluice.declare.table import carried_columns
+from sluice.engine.query.absence import Condition, Unmatched
+from sluice.engine.query.lineage import NTH, Groups
 from sluice.engine.query.operator import InputRows, Operator, names, union, within
 from sluice.engine.query.validity import COLUMNS, CURRENT
 from sluice.kinds.lookup.spec import Join, Lookup
@@ -38,7 +41,7 @@ class LookupJoin(Operator):
         self.follows_references = self.spec.refresh or self.spec.as_of == "event_time"
         self.inputs = (facts.id,)
         self.references = ids
-        self._carried = carried(view, facts)
+        self._carried = carried_columns(view, facts)
         bucket = (BUCKET,) if self.follows_references else ()
         self.group = self.key = (*self._carried, *bucket)
 
@@ -193,3 +196,41 @@ class LookupJoin(Operator):
 
 def _on(join: Join) -> list[tuple[int, tuple[Expression, str]]]:
     return list(enumerate(join.on))
+
+
+def trace_rows(operator: Operator, groups: Groups) -> InputRows:
+    """Return the fact of each row, and what each join finds for it."""
+    assert isinstance(operator, LookupJoin)
+    facts, found = groups.prepared[operator.facts.id], defaultdict[str, list[DataFrame]](list)
+    for join in operator.spec.join:
+        dimension = operator.dimension(join).id
+        joined = operator.joined(facts, join, groups.references[dimension])
+        nth = joined.select(F.col(join.row).getField(NTH).alias(NTH))
+        found[dimension].append(nth.where(F.col(NTH).isNotNull()))
+    return {operator.facts.id: facts} | {name: union(some) for name, some in found.items()}
+
+
+def list_conditions(spec: Lookup, found: Sequence[Condition]) -> Sequence[Condition]:
+    """Return `where` alone: joins are looked at where no fact gets past them."""
+    return found
+
+
+def find_unmatched(
+    operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
+) -> Iterator[Unmatched]:
+    """Yield, for each inner join, the keys of facts that find nothing."""
+    assert isinstance(operator, LookupJoin)
+    facts = wanted.get(operator.facts.id)
+    for join in operator.spec.join:
+        if facts is not None and join.type == "inner":
+            dimension = operator.dimension(join)
+            kept = join.model_copy(update={"type": "left"})
+            joined = operator.joined(facts, kept, references[dimension.id])
+            keys = [F.expr(fact.sql).alias(column) for fact, column in join.on]
+            missed = joined.where(F.col(join.row).isNull()).select(*keys)
+            yield Unmatched(dimension.id, _join_text(join), missed.distinct())
+
+
+def _join_text(join: Join) -> str:
+    pairs = (f"{fact.text} = {join.qualifier}.{column}" for fact, column in join.on)
+    return f"join {join.qualifier} on {' and '.join(pairs)}"

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.table import Table
-from sluice.engine.query.identity import carried
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
+from sluice.declare.table import Table, carried_columns
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on
-from sluice.kinds.over.functions import ROWS_OF_FRAME, SUMS
-from sluice.kinds.over.resolve import BY
-from sluice.kinds.over.spec import Over
-from sluice.kinds.over.windowed import SO_FAR, WHOLE, WindowCall
+from sluice.kinds.over.spec import BY, Over
+from sluice.kinds.over.windowed import ROWS_OF_FRAME, SO_FAR, SUMS, WHOLE, WindowCall
 
 ALL = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
@@ -30,7 +32,7 @@ class OverRows(Operator):
         self.inputs = (source.id,)
         self.group = tuple(f"{BY}{i}" for i in range(len(self.spec.partition_by)))
         self.key = view.key
-        self._carried = carried(view, source)
+        self._carried = carried_columns(view, source)
 
     @property
     def totals(self) -> tuple[str, ...]:
@@ -78,3 +80,9 @@ class OverRows(Operator):
         default = SO_FAR if call.function in ROWS_OF_FRAME else ""
         frame = ALL if call.window == WHOLE else call.frame or default
         return f"{by}ORDER BY {', '.join(order)} {frame}"
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the view itself."""
+    (source,) = graph.inputs(table.id)
+    return (Node(table.id, table, OverRows(table, source), definition(table), Batch, Kept),)

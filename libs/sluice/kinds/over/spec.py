@@ -11,6 +11,8 @@ from sluice.kinds.over.windowed import ORDERED, WindowedExpression
 from sluice.language.expression import WRITTEN, Expression, SortKey
 from sluice.language.names import WRITTEN_NAME, Name
 
+BY = "_sluice_by_"  # with a number: a value that the rows of a partition share
+
 OBJECT = {"type": "object", "patternProperties": {WRITTEN_NAME["pattern"]: WRITTEN}}
 
 

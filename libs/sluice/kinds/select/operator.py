@@ -10,10 +10,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on
-from sluice.kinds.select.resolve import keys_of, place_of
-from sluice.kinds.select.spec import Selection
+from sluice.kinds.select.spec import Selection, keys_of, place_of
 
 PLACE_READ = "_sluice_place_read"
 
@@ -45,7 +49,7 @@ class SelectedRows(Operator):
         return [found] if found else ()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        every = self._exploded(rows)
+        every = self._explode(rows)
         met = every.where(self.spec.where.sql) if self.spec.where else every
         return met.select(*self._outputs(), *names(tuple(passed_on(rows, self.columns(name)))))
 
@@ -59,7 +63,7 @@ class SelectedRows(Operator):
         array = self.spec.explode
         return {array.as_, *filter(None, [array.position]), self.place} if array else set()
 
-    def _exploded(self, rows: DataFrame) -> DataFrame:
+    def _explode(self, rows: DataFrame) -> DataFrame:
         """Return a row for each element of the array, with its number."""
         array = self.spec.explode
         if array is None:
@@ -84,3 +88,9 @@ class SelectedRows(Operator):
         if self.spec.explode and not self.spec.distinct:
             hidden[self.place] = F.col(self.place)
         return [column.alias(name) for name, column in {**shown, **hidden}.items()]
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the view itself."""
+    (source,) = graph.inputs(table.id)
+    return (Node(table.id, table, SelectedRows(table, source), definition(table), Batch, Kept),)

@@ -5,12 +5,15 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from sluice.declare.table import Table, carried_name
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.language.expression import Expression
 from sluice.language.model import Model
 from sluice.language.named import Select
 from sluice.language.names import Name
+
+PLACE = "_sluice_place"
 
 
 class Exploded(Model):
@@ -48,3 +51,18 @@ class Selection(View):
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)
+
+
+def place_of(source: Table) -> str:
+    """Return the hidden column with the number of a row's element, -1 for no element."""
+    taken = sum(column.startswith(PLACE) for column in source.key)
+    return f"{PLACE}_{taken}" if taken else PLACE
+
+
+def keys_of(spec: Selection, source: Table) -> dict[str, str]:
+    """Return key column of the view -> key column of the input."""
+    if spec.select is None:
+        return {carried_name(column, source.columns): column for column in source.key}
+    plain = {expression.plain_column: name for name, expression in spec.select.items()}
+    plain |= {name: name for name in spec.select if spec.select[name].plain_column == name}
+    return {plain.get(column) or carried_name(column, ()): column for column in source.key}

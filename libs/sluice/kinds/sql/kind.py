@@ -1,4 +1,4 @@
-"""All that others ask of a view in SQL."""
+"""`kind: sql` for the code that works on tables of any kind."""
 
 from __future__ import annotations
 
@@ -6,35 +6,54 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sluice.declare.kind import Kind
+from sluice.declare.meaning.column_lineage import InputColumn, MadeFrom
+from sluice.declare.table import Table
 from sluice.kinds.sql.spec import Sql
 
 if TYPE_CHECKING:
     from sluice.declare.graph import Graph
-    from sluice.declare.meaning.column_lineage import MadeFrom
     from sluice.declare.resolution.scope import TableMistakes
-    from sluice.declare.table import Table
     from sluice.declare.text.document import Where
     from sluice.engine.planning.node import Node
 
 
 class SqlKind(Kind):
-    """`Sql` as a kind of table."""
+    """Kind of views written as a query."""
 
     model = Sql
 
     def resolve(
         self, spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes
     ) -> Table | None:
-        from sluice.kinds.sql.resolve import resolve
+        from sluice.kinds.sql.planning import resolve
 
         return resolve(spec, inputs, mistakes)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.sql.nodes import nodes
+        from sluice.kinds.sql.operator import nodes
 
         return nodes(table, graph)
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        from sluice.kinds.sql.columns import columns
+        """Return the columns of stored tables that each column of the query reads."""
+        from sqlglot import exp
+        from sqlglot.lineage import lineage
+        from sqlglot.optimizer.scope import build_scope
 
-        return columns(table, inputs)
+        from sluice.language.syntax import Verbatim
+
+        spec = table.spec
+        assert isinstance(spec, Sql)
+        tree, _ = spec.query.qualified({name: inputs[name].columns for name in table.inputs})
+        scope = build_scope(tree)
+        found = {}
+        for name in table.columns:
+            nodes = lineage(name, tree, {}, scope=scope, dialect=Verbatim).walk()
+            found[name] = frozenset(
+                InputColumn(
+                    f"{n.source.db}.{n.source.name}", n.name.rpartition(".")[2], is_same=False
+                )
+                for n in nodes
+                if not n.downstream and isinstance(n.source, exp.Table) and n.source.db
+            )
+        return found

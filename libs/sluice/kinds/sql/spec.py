@@ -9,10 +9,12 @@ from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, mod
 
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
-from sluice.kinds.sql.reading.query import Query
+from sluice.kinds.sql.query import Query
 from sluice.language.beside import beside
 from sluice.language.model import Mistaken, is_draft
 from sluice.language.names import Name
+
+NTH = "_sluice_nth"  # number of a row among equal ones
 
 TEXT_OR_FILE = {
     "anyOf": [

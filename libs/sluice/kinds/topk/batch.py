@@ -7,25 +7,38 @@ the changelog of the view over the state.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from enum import StrEnum
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.net import WEIGHT, summed, weighted
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
+from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
+from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.batch_result import BatchResult, ChangelogRows
 from sluice.engine.computing.held import Held, Here, InSpark, is_given, is_true
+from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import names, within
-from sluice.kinds.topk.change import FELL, SHORT, SHOWN_CHANGE, competing, foremost, moved, refilled
-from sluice.kinds.topk.operator import TopKState, TopKView
-from sluice.kinds.topk.ranks import LIMIT
-from sluice.kinds.topk.reads import LocalReads
-from sluice.kinds.topk.strategy import TopKStrategy, chosen
+from sluice.kinds.topk.change import (
+    FELL,
+    SHORT,
+    SHOWN_CHANGE,
+    LocalReads,
+    best_per_group,
+    move_rows,
+    rank_candidates,
+    refill_groups,
+)
+from sluice.kinds.topk.operator import LIMIT, TopKState, TopKView
+from sluice.language.internal import STATE, internal
 from sluice.limits import Limits
 
 GROUPS_NAMED = 5
@@ -40,13 +53,13 @@ class TopKBatch(Batch[TopKState]):
         assert isinstance(state, TopKState)
         whole = sum((table_size(lake.uri(i), upto) for i, (_, upto) in ranges), FeedSize())
         grows = plan.growing == plan.ranges.keys()
-        return chosen(state, plan.size, whole, limits, only_inserts=grows)
+        return choose_strategy(state, plan.size, whole, limits, only_inserts=grows)
 
     def result(self) -> BatchResult:
         if self.plan.strategy == Strategy.BUILD or self.has_fallen:
             return replace(super().result(), warnings=self._without_limit(self.snapshots()))
         is_full = self.plan.strategy == TopKStrategy.FULL
-        return self._anew() if is_full else self._moved()
+        return self._recompute() if is_full else self._move()
 
     @property
     def is_whole(self) -> bool:
@@ -56,30 +69,30 @@ class TopKBatch(Batch[TopKState]):
         """Return the expected rows; the state may keep more than it must, depending on its past."""
         return self.living(self.operator.acceptable(self.snapshots(), rows))
 
-    def _moved(self) -> BatchResult:
+    def _move(self) -> BatchResult:
         """Compute the moves from the change and the kept rows."""
         local = LocalReads.of(self)
-        came = self._prepared(local.feed if local else self._feed())
+        came = self._prepare(local.feed if local else self._feed())
         changes = self._changes(came)
         if not local:
             changes = self.hold(changes)
         rows = local.state if local else self.current_of(self._groups(changes))
-        found = moved(self.operator, rows, changes, self.alive)
+        found = move_rows(self.operator, rows, changes, self.alive)
         moves = Here.of(found) if local else self._few_or_many(found)
         strategy = self._strategy(moves)
         short = moves.where(is_true(SHORT)).distinct(self.operator.group or (SHORT,))
         if refills := short.count():
-            moves = moves.where(~is_true(SHORT)).beside(self._refilled(short.rows))
-        warnings = (*self._contradiction(strategy), *without_limit(self.operator, changes))
+            moves = moves.where(~is_true(SHORT)).beside(self._refill(short.rows))
+        warnings = (*self._contradiction(strategy), *warn_without_limit(self.operator, changes))
         return self._result(moves, strategy, warnings, self._late(came), refills)
 
-    def _anew(self) -> BatchResult:
+    def _recompute(self) -> BatchResult:
         """Compute the moves from the whole input and all kept rows."""
         inputs = self.snapshots()
-        found = refilled(
+        found = refill_groups(
             self.operator, self.current(), self.living(self.operator.query(inputs, {}))
         )
-        moves, late = self._few_or_many(found), self._late(self._prepared(self._feed()))
+        moves, late = self._few_or_many(found), self._late(self._prepare(self._feed()))
         return self._result(moves, TopKStrategy.FULL, self._without_limit(inputs), late)
 
     def _result(
@@ -92,17 +105,17 @@ class TopKBatch(Batch[TopKState]):
             refills=refills,
             expired=late,
             warnings=warnings,
-            shown=self._shown(moves),
+            shown=self._view_changelog(moves),
         )
 
-    def _shown(self, moves: Held) -> ChangelogRows | None:
+    def _view_changelog(self, moves: Held) -> ChangelogRows | None:
         """Return the view's changelog, if its rows show whenever their rank does."""
         if self.operator.ranking.spec.having:
             return None
         view, seen = TopKView(self.operator, self.plan.node.id), moves.where(is_given(SHOWN_CHANGE))
         return seen.changelog({**view.places, CHANGE: SHOWN_CHANGE})
 
-    def _prepared(self, feed: DataFrame) -> DataFrame:
+    def _prepare(self, feed: DataFrame) -> DataFrame:
         """Return the feed's prepared rows, with WEIGHT."""
         (input_id,) = self.plan.ranges
         return self.operator.prepare(input_id, weighted(feed, self.operator.columns(input_id)))
@@ -117,9 +130,9 @@ class TopKBatch(Batch[TopKState]):
         """Return the prepared net change, with WEIGHT, of rows that can matter."""
         changes = self.living(came)
         if self.plan.size.bytes > self.context.limits.read_here_bytes:
-            changes = competing(self.operator, changes, self._last_rows())
+            changes = rank_candidates(self.operator, changes, self._last_rows())
         if self.plan.strategy == TopKStrategy.APPEND:
-            return foremost(self.operator, changes)
+            return best_per_group(self.operator, changes)
         return summed(changes, self.operator.ranking.prepared)
 
     def _last_rows(self) -> DataFrame:
@@ -143,12 +156,12 @@ class TopKBatch(Batch[TopKState]):
         is_small = kept.count() <= self.context.settings.small_changelog
         return Here.of(kept) if is_small else InSpark(kept)
 
-    def _refilled(self, groups: DataFrame) -> DataFrame:
+    def _refill(self, groups: DataFrame) -> DataFrame:
         """Return the moves of groups that are refilled from the current input."""
         operator = self.operator
         bounds = self.bounds(groups)
         fresh = self.living(operator.recompute(self.snapshots(), {}, groups, bounds))
-        return refilled(operator, within(self.current(), groups, operator.group), fresh)
+        return refill_groups(operator, within(self.current(), groups, operator.group), fresh)
 
     def _strategy(self, moves: Held) -> str:
         """Return the strategy that the net change turned out to need, if none is declared."""
@@ -168,10 +181,12 @@ class TopKBatch(Batch[TopKState]):
 
     def _without_limit(self, inputs: dict[str, DataFrame]) -> tuple[str, ...]:
         prepared = (self.operator.prepare(name, rows) for name, rows in inputs.items())
-        return tuple(warning for rows in prepared for warning in without_limit(self.operator, rows))
+        return tuple(
+            warning for rows in prepared for warning in warn_without_limit(self.operator, rows)
+        )
 
 
-def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
+def warn_without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
     """Yield a warning naming groups with rows whose own limit is null. Takes one Spark job."""
     if not state.ranking.limit_is_column:
         return
@@ -186,3 +201,45 @@ def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
             f"{state.ranking.view.id}: {column} is null in rows of {', '.join(named)}{more}: they "
             "are ranked but not shown"
         )
+
+
+class TopKStrategy(StrEnum):
+    """Strategies by which a batch computes the rows of the state, chosen by the feed's log.
+
+    Only netting shows whether rows fall, so `retract` may turn out to be `update`. The work is the
+    same up to there.
+    """
+
+    APPEND = "append"  # kept rows and rows that are only added
+    UPDATE = "update"  # the same, with rows that change and don't fall
+    RETRACT = "retract"  # the same, with any change: groups that run short are refilled
+    FULL = "full"  # the whole query, compared with all rows
+
+
+def choose_strategy(
+    state: TopKState, feed: FeedSize, table: FeedSize, limits: Limits, *, only_inserts: bool
+) -> Way:
+    """Return the strategy and its reason. `feed`: size of the change; `table`: of the input."""
+    declared: str | None = state.ranking.spec.strategy
+    if declared == TopKStrategy.FULL:
+        return TopKStrategy.FULL, "declared"
+    share = feed.bytes / max(table.bytes, 1)
+    is_most = feed.bytes > limits.ranked_full_bytes and share > limits.ranked_full_share
+    if not declared and is_most:
+        because = f"the feed is {share:.0%} of the input: reading all of it is cheaper"
+        return TopKStrategy.FULL, because
+    if only_inserts and declared in (None, TopKStrategy.APPEND):
+        return TopKStrategy.APPEND, "rows were only added: the best are ranked with the kept rows"
+    why = "" if only_inserts else "rows were changed: kept rows replace those that leave"
+    because = f"declared {declared}" if declared else ""
+    return TopKStrategy.RETRACT, "; ".join(filter(None, (because, why)))
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the top-k's stored tables, the state first."""
+    (source,) = graph.inputs(table.id)
+    state, state_id, made = TopKState(table, source), internal(table.id, STATE), definition(table)
+    return (
+        Node(state_id, table, state, made, TopKBatch, Kept),
+        Node(table.id, table, TopKView(state, state_id), made, Batch, Kept),
+    )

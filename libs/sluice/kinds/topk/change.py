@@ -6,26 +6,46 @@ were not read. If too few rows remain and others may exist, the group is SHORT: 
 from the input. One pass computes both changelogs.
 
 It is written as SQL, because Python builds a tree of columns call by call, which takes longer than
-a small batch.
+a small batch. Of a small change, only rows that can matter are handed to Spark: the feed's
+shortlist, and the kept rows of its groups.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from sluice.changes.diff import CHANGE, unchanged
 from sluice.changes.net import WEIGHT
-from sluice.changes.order import at_or_before
+from sluice.changes.order import Direction, at_or_before
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.reading.local import handed_over, has_local_feed, read_feed, read_rows
+from sluice.delta.reading.searched_version import is_exact
+from sluice.engine.computing.batch import Batch
 from sluice.engine.query.operator import names, same
-from sluice.kinds.topk.operator import COMPLETE, LAST, NEEDED, RANK, TopKState
-from sluice.kinds.topk.ranks import LIMIT, listed
+from sluice.kinds.topk.operator import (
+    COMPLETE,
+    LAST,
+    LIMIT,
+    NEEDED,
+    RANK,
+    RankRule,
+    TopKState,
+    listed,
+)
 
 SHOWN_CHANGE, SHORT, FELL = "_sluice_shown_change", "_short", "_fell"
 OLD, NEW, OLD_RANK = "_old", "_new", "_old_rank"
 OLD_FLAGS = {COMPLETE: "_old_complete", NEEDED: "_old_needed"}
 
 
-def competing(state: TopKState, changes: DataFrame, last: DataFrame) -> DataFrame:
+def rank_candidates(state: TopKState, changes: DataFrame, last: DataFrame) -> DataFrame:
     """Return the prepared changes that can matter, according to the `last_rows` of a state.
 
     A change after the last kept row of an incomplete group alters nothing, except by its limit. No
@@ -39,7 +59,7 @@ def competing(state: TopKState, changes: DataFrame, last: DataFrame) -> DataFram
     return joined.where(matters).select("_all.*")
 
 
-def foremost(state: TopKState, arrivals: DataFrame) -> DataFrame:
+def best_per_group(state: TopKState, arrivals: DataFrame) -> DataFrame:
     """Return the added rows that can be kept: one more in each group than find a place.
 
     Only for changes that remove nothing.
@@ -50,7 +70,7 @@ def foremost(state: TopKState, arrivals: DataFrame) -> DataFrame:
     return ranked.where(f"{RANK} <= {state.last_kept()} + 1").drop(RANK)
 
 
-def moved(
+def move_rows(
     state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column | None = None
 ) -> DataFrame:
     """Return the kept rows after the prepared changes (with WEIGHT), in the form of `as_changes`.
@@ -59,29 +79,29 @@ def moved(
     remain if windows expire.
     """
     over, order = state.ranking.over(), state.ranking.order
-    paired = _paired(state, rows, changes, F.expr("true") if alive is None else alive)
-    known = _with_old_rank(state, paired).selectExpr(
+    paired = _pair_rows(state, rows, changes, F.expr("true") if alive is None else alive)
+    known = _add_old_rank(state, paired).selectExpr(
         "*",
         f"max_by({OLD}, {OLD_RANK}) {over} AS {LAST}",
         f"coalesce(max(_old_complete) {over}, true) AS _was_whole",
-        *_needed(state),
+        *_greatest_limit(state),
     )
     stands = f"_alive AND (_was_whole OR {at_or_before(order, '_arrived', LAST)})"
     standing = known.selectExpr("*", f"IF({stands}, _arrived, NULL) AS _standing")
     holds = f"_standing IS NOT NULL AND {at_or_before(order, '_standing', OLD)}"
     fell = f"_gone AND {OLD} IS NOT NULL AND NOT ({holds}) AS {FELL}"
-    return as_changes(state, _trimmed(state, standing.selectExpr("*", fell)), rows.schema)
+    return as_changes(state, _trim(state, standing.selectExpr("*", fell)), rows.schema)
 
 
-def refilled(state: TopKState, rows: DataFrame, fresh: DataFrame) -> DataFrame:
+def refill_groups(state: TopKState, rows: DataFrame, fresh: DataFrame) -> DataFrame:
     """Return the changes from groups' kept `rows` to `fresh` ones, as `as_changes` does."""
     key = [f"`{c}`" for c in state.key]
     old = rows.selectExpr(*key, *_kept_as_old(state))
     new = fresh.selectExpr(*key, f"{_struct(state)} AS {NEW}", *state.flags)
     columns = (OLD, NEW, *state.flags, *_old_flags(state))
-    paired = _together(state, old, new, *(f"first({c}, true) AS {c}" for c in columns))
+    paired = _merge_sides(state, old, new, *(f"first({c}, true) AS {c}" for c in columns))
     rank = f"IF({NEW} IS NULL, NULL, {state.ranking.rank(NEW, f'{NEW} IS NULL')}) AS {RANK}"
-    ranked = _with_old_rank(state, paired).selectExpr("*", rank)
+    ranked = _add_old_rank(state, paired).selectExpr("*", rank)
     found = ranked.selectExpr("*", f"false AS {SHORT}", f"false AS {FELL}")
     return as_changes(state, found, rows.schema)
 
@@ -116,7 +136,7 @@ def as_changes(state: TopKState, moves: DataFrame, schema: StructType) -> DataFr
     return changed.selectExpr("_row.*", *changed.columns[1:])
 
 
-def _paired(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column) -> DataFrame:
+def _pair_rows(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column) -> DataFrame:
     """Return one row for each row of touched groups: OLD as kept, `_arrived` as now."""
     key = [f"`{c}`" for c in state.key]
     old = rows.selectExpr(*key, *_kept_as_old(state))
@@ -124,7 +144,7 @@ def _paired(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column
     new = changes.selectExpr(*key, come, f"{WEIGHT} < 0 AS _gone")
     firsts = (f"first({c}, true) AS {c}" for c in (OLD, "_come", *_old_flags(state)))
     gone = "coalesce(bool_or(_gone), false) AS _gone"
-    pairs = _together(state, old, new, *firsts, gone).withColumn("_alive", alive)
+    pairs = _merge_sides(state, old, new, *firsts, gone).withColumn("_alive", alive)
     touches = "_come IS NOT NULL OR _gone OR NOT _alive"
     found = pairs.selectExpr(
         "*",
@@ -134,18 +154,18 @@ def _paired(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column
     return found.where(f"_is_touched AND ({OLD} IS NOT NULL OR _arrived IS NOT NULL)")
 
 
-def _together(state: TopKState, old: DataFrame, new: DataFrame, *found: str) -> DataFrame:
+def _merge_sides(state: TopKState, old: DataFrame, new: DataFrame, *found: str) -> DataFrame:
     """Return both sides, one row for each key."""
     both = old.unionByName(new, allowMissingColumns=True)
     return both.groupBy(*names(state.key)).agg(*map(F.expr, found))
 
 
-def _with_old_rank(state: TopKState, paired: DataFrame) -> DataFrame:
+def _add_old_rank(state: TopKState, paired: DataFrame) -> DataFrame:
     rank = state.ranking.rank(OLD, f"{OLD} IS NULL")
     return paired.selectExpr("*", f"IF({OLD} IS NULL, NULL, {rank}) AS {OLD_RANK}")
 
 
-def _trimmed(state: TopKState, standing: DataFrame) -> DataFrame:
+def _trim(state: TopKState, standing: DataFrame) -> DataFrame:
     """Add RANK, flags and SHORT; NEW is the kept row."""
     over = state.ranking.over()
     rank = state.ranking.rank("_standing", "_standing IS NULL")
@@ -160,7 +180,7 @@ def _trimmed(state: TopKState, standing: DataFrame) -> DataFrame:
     )
 
 
-def _needed(state: TopKState) -> list[str]:
+def _greatest_limit(state: TopKState) -> list[str]:
     """Return SQL for the greatest limit that the group is known to have had."""
     greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {state.ranking.over()}"
     is_column = state.ranking.limit_is_column
@@ -185,3 +205,105 @@ def _kept_as_old(state: TopKState) -> list[str]:
 
 def _old_flags(state: TopKState) -> list[str]:
     return [OLD_FLAGS[flag] for flag in state.flags]
+
+
+@dataclass(frozen=True)
+class LocalReads:
+    """Rows of the input's feed, and the kept rows of at least their groups."""
+
+    feed: DataFrame
+    state: DataFrame
+
+    @classmethod
+    def of(cls, batch: Batch[TopKState]) -> "LocalReads | None":
+        """Read the rows; return None if there is too much to read."""
+        plan, session = batch.plan, batch.session
+        assert plan.before is not None
+        ((input_id, (after, upto)),) = plan.ranges.items()
+        uri = batch.context.lake.uri(input_id)
+        kept = table_size(plan.uri, plan.before.version).bytes
+        limits, size = batch.context.limits, plan.size.bytes
+        if size > limits.ranked_feed_bytes or kept > limits.ranked_state_bytes:
+            return None
+        if not has_local_feed(uri, upto):
+            return None
+        is_small = max(size, kept) <= limits.read_here_bytes
+        feed = read_feed(uri, after, upto)
+        short = Shortlist.of(batch.operator.ranking, feed.schema)
+        where = None
+        if short:
+            touched = short.groups(feed)
+            kept_rows = read_rows(plan.uri, plan.before.version, short.of_state, touched)
+            feed = short.keep_candidates(feed, kept_rows)
+            where = short.groups(feed)
+        if not is_small and (short is None or feed.num_rows > limits.handed_rows):
+            return None
+        rows = read_rows(plan.uri, plan.before.version, where=where)
+        return cls(
+            handed_over(session, uri, upto, feed).coalesce(1),
+            handed_over(session, plan.uri, plan.before.version, rows).coalesce(1),
+        )
+
+
+_ROW, _WORST, _MISSING = "_row", "_worst", "_missing"
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """Columns that decide which rows of a small change can matter, before Spark sees a row.
+
+    Like file statistics, it leaves out only what surely can't matter: a row whose first sort key
+    comes after those of all rows that its group keeps. If the group or that key is not a plain
+    column of an exact type, everything is passed on. Spark decides on the rest.
+
+    `group`: columns of the state -> columns of the input. `column` holds the first sort key.
+    """
+
+    group: Mapping[str, str]
+    column: str
+    first: Direction
+
+    @classmethod
+    def of(cls, ranking: RankRule, feed: pa.Schema) -> "Shortlist | None":
+        """Return the shortlist of a declaration; None if it can't have one."""
+        spec = ranking.spec
+        group = {p.name: p.expression.plain_column for p in spec.partition_by}
+        columns = [*group.values(), spec.order_by[0].expression.plain_column]
+        plain = [c for c in columns if c in feed.names and is_exact(feed.field(c).type)]
+        if spec.window or ranking.limit_is_column or not group or len(plain) < len(columns):
+            return None
+        *by, column = [str(name) for name in plain]
+        return cls(dict(zip(group, by, strict=True)), column, ranking.order[0])
+
+    @property
+    def of_state(self) -> tuple[str, ...]:
+        """Columns of the state that are needed of all its rows."""
+        return (*self.group, self.first.column, COMPLETE)
+
+    def keep_candidates(self, feed: pa.Table, state: pa.Table) -> pa.Table:
+        """Return the feed's rows that can matter, given `of_state` of all rows of the state."""
+        numbered = feed.select(list(dict.fromkeys([*self.group.values(), self.column])))
+        numbered = numbered.append_column(_ROW, pa.array(np.arange(feed.num_rows)))
+        left, right = list(self.group.values()), list(self.group)
+        joined = numbered.join(self._worst(state), left, right, "left outer")
+        key, worst = joined[self.column], joined[_WORST]
+        is_behind = pc.less(key, worst) if self.first.descending else pc.greater(key, worst)
+        stays = pc.invert(pc.fill_null(is_behind, False))
+        return feed.take(joined.filter(stays)[_ROW])
+
+    def groups(self, feed: pa.Table) -> pc.Expression:
+        """Return a condition on the state that the groups of the feed's rows meet."""
+        each = [pc.field(name).isin(pc.unique(feed[column])) for name, column in self.group.items()]
+        return reduce(lambda a, b: a & b, each)
+
+    def _worst(self, state: pa.Table) -> pa.Table:
+        """Return the last first key of each group that is incomplete and has no null key."""
+        rows = state.filter(pc.invert(state[COMPLETE])).select([*self.group, self.first.column])
+        function = "min" if self.first.descending else "max"
+        column = self.first.column
+        nulls = rows.append_column(_MISSING, pc.is_null(rows[column]))
+        found = nulls.group_by(list(self.group)).aggregate([(column, function), (_MISSING, "any")])
+        sure = found.filter(pc.invert(found[f"{_MISSING}_any"]))
+        return sure.select([*self.group, f"{column}_{function}"]).rename_columns(
+            [*self.group, _WORST]
+        )

@@ -16,7 +16,7 @@ from sluice.terminal.options import (
 from sluice.terminal.output import Format, write_json
 
 if TYPE_CHECKING:
-    from sluice.kinds.topk.ranking import Ranking
+    from sluice.kinds.topk.reader import Ranking
     from sluice.read.lake import Lake
 
 
@@ -38,7 +38,7 @@ def top(
     lake: "Lake",
 ) -> None:
     """Show the rankings of the top-k VIEW, partition by partition."""
-    from sluice.kinds.topk.ranking import Ranking
+    from sluice.kinds.topk.reader import Ranking
     from sluice.read.conditions.values import check_columns
 
     ranking = Ranking.open(lake, view, version)

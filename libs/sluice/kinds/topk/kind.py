@@ -1,4 +1,4 @@
-"""All that others ask of a top-k."""
+"""`kind: topk` for the code that works on tables of any kind."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.kind import Kind
+from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, changed, of_input
+from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
+from sluice.declare.table import Table, carried, carried_columns, hidden_of
+from sluice.declare.text.document import Where
+from sluice.declare.window import END, START, WINDOW
 from sluice.kinds.topk.spec import TopK
+from sluice.language.typed.types import INTEGERS
 
 if TYPE_CHECKING:
     import click
 
     from sluice.declare.graph import Graph
-    from sluice.declare.meaning.column_lineage import MadeFrom
-    from sluice.declare.resolution.scope import TableMistakes
-    from sluice.declare.table import Table
-    from sluice.declare.text.document import Where
     from sluice.engine.planning.node import Node
     from sluice.engine.query.absence import Condition, Unmatched
     from sluice.engine.query.lineage import Groups
@@ -30,48 +32,76 @@ if TYPE_CHECKING:
 
 
 class TopKKind(Kind):
-    """`TopK` as a kind of table."""
+    """Kind of rankings: the first rows of each group, by an order."""
 
     model = TopK
 
     def resolve(self, spec: TopK, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
-        from sluice.kinds.topk.resolve import resolve
-
-        return resolve(spec, inputs, mistakes)
+        """Return the table: window, partition, selected or all other input columns, rank."""
+        source = inputs["from",]
+        scope = Scope(source.columns)
+        _check(spec, scope, mistakes)
+        _check_window(spec, source, mistakes)
+        window = WINDOW if spec.window else {}
+        partition = {named.name: scope.type_of(named.expression) for named in spec.partition_by}
+        head = {**window, **partition}
+        rest = {k: v for k, v in _rest(spec, source, scope).items() if k not in head}
+        columns = {**head, **rest}
+        _check_rank(spec, columns, mistakes)
+        keys = carried(source, _unchanged_columns(spec, columns))
+        key = tuple(dict.fromkeys((*list(window)[:1], *partition, *keys)))
+        visible = {**columns, spec.rank: "INT"} if spec.rank else columns
+        Scope(visible).check_condition(spec.having, mistakes, "having")
+        hidden = hidden_of(keys)
+        return Table(spec.name, spec.pipeline, spec.KIND, visible, key, spec, (source.id,), hidden)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.topk.nodes import nodes
+        from sluice.kinds.topk.batch import nodes
 
         return nodes(table, graph)
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        from sluice.kinds.topk.columns import columns
+        """Return the input's columns; a rank is made from those of the order."""
+        spec, source = table.spec, inputs[table.inputs[0]]
+        assert isinstance(spec, TopK)
+        sees, groups = Seen(source), {named.name: named.expression for named in spec.partition_by}
+        if spec.window:
+            time = changed(of_input(source, spec.window.time))
+            sees = Seen(source, made={START: time, END: time})
+        order = changed(sees.of(*(key.expression for key in spec.order_by)))
 
-        return columns(table, inputs)
+        def shown(name: str) -> InputColumns:
+            if name == spec.rank:
+                return order
+            expression = groups.get(name) or (spec.select or {}).get(name)
+            return sees.of(expression) if expression else sees.named(name)
+
+        hidden = {
+            out: of_input(source, column) for out, column in carried_columns(table, source).items()
+        }
+        return {**hidden, **{name: shown(name) for name in table.columns}}
 
     def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
-        from sluice.kinds.topk.lineage import contributing
+        from sluice.kinds.topk.operator import trace_rows
 
-        return contributing(operator, groups)
+        return trace_rows(operator, groups)
 
     def list_conditions(self, spec: TopK, found: Sequence[Condition]) -> Sequence[Condition]:
-        from sluice.kinds.topk.absence import conditions
+        from sluice.kinds.topk.operator import list_conditions
 
-        return conditions(spec, found)
+        return list_conditions(spec, found)
 
     def find_unmatched(
         self, operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
     ) -> Iterator[Unmatched]:
-        from sluice.kinds.topk.absence import unmatched
-
-        return unmatched(operator, wanted, prepared, references)
+        return iter(())
 
     def open_table(
         self, lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
     ) -> KeyValues:
-        from sluice.kinds.topk.reader import opened
+        from sluice.kinds.topk.reader import open_table
 
-        return opened(lake, table, version, backward_iteration=backward_iteration)
+        return open_table(lake, table, version, backward_iteration=backward_iteration)
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
         from sluice.kinds.topk.reader import VERBS
@@ -81,19 +111,19 @@ class TopKKind(Kind):
     def read_maps(
         self, changelog: Changelog, *, from_version: int | None, run: str | None
     ) -> TouchedGroups:
-        from sluice.kinds.topk.maps import maps
+        from sluice.kinds.topk.reader import read_maps
 
-        return maps(changelog, from_version=from_version, run=run)
+        return read_maps(changelog, from_version=from_version, run=run)
 
     def naming_options(self) -> Mapping[str, NamingOption]:
-        from sluice.kinds.topk.naming import OPTIONS
+        from sluice.kinds.topk.reader import NAMING_OPTIONS
 
-        return OPTIONS
+        return NAMING_OPTIONS
 
     def find_ranges(self, table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, ...]:
-        from sluice.kinds.topk.naming import ranges
+        from sluice.kinds.topk.reader import find_ranges
 
-        return ranges(table, spec, given)
+        return find_ranges(table, spec, given)
 
     def commands(self) -> Sequence[click.Command]:
         from sluice.kinds.topk.commands import COMMANDS
@@ -104,3 +134,81 @@ class TopKKind(Kind):
         from sluice.kinds.topk.page import chapters
 
         return chapters(lake, table, why)
+
+
+def _check(spec: TopK, scope: Scope, mistakes: TableMistakes) -> None:
+    partition = [named.expression for named in spec.partition_by]
+    at = ("sql",) if spec.sql else ("partition_by",)
+    scope.check_groups(partition, mistakes, *at)
+    scope.check_order(spec.order_by, mistakes, "sql" if spec.sql else "order_by")
+    scope.check_select(spec.select, mistakes)
+    scope.check_condition(spec.where, mistakes, "where")
+    _check_taken(spec, mistakes)
+    names = [named.name for named in spec.partition_by]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        mistakes.add(at, f"{name!r} is named twice")
+    if isinstance(spec.limit, str):
+        scope.check_names([spec.limit], mistakes, "limit")
+        type_ = scope.columns.get(spec.limit, "")
+        if type_ and type_ not in INTEGERS:
+            mistakes.add(("limit",), f"{spec.limit} is {type_}; a limit is a whole number")
+
+
+def _check_taken(spec: TopK, mistakes: TableMistakes) -> None:
+    """Note selected columns named like a window or partition column but with another meaning."""
+    taken = dict.fromkeys(WINDOW, "the window's") if spec.window else {}
+    groups = {named.name: named.expression.sql for named in spec.partition_by}
+    taken |= {name: f"the partition's {sql}" for name, sql in groups.items()}
+    for name, expression in (spec.select or {}).items():
+        if name in taken and groups.get(name) != expression.sql:
+            at = ("sql",) if spec.sql else ("select", name)
+            mistakes.add(at, f"{name!r} is {taken[name]} already; select it under another name")
+
+
+def _check_window(spec: TopK, source: Table, mistakes: TableMistakes) -> None:
+    if spec.window:
+        Scope(source.columns).check_time(spec.window.time, mistakes, "window", "time")
+        if "window_start" in source.columns:
+            mistakes.add(
+                ("window",),
+                f"{source.name} has windows already; put window_start into `partition_by` instead",
+            )
+        if spec.window.type == "session":
+            mistakes.add(("window", "type"), "a top-k's window is tumbling or hopping")
+    elif spec.retention:
+        hint = "is inherited from the input" if source.spec.windows else "needs a `window`"
+        mistakes.add(("retention",), f"`retention` is how long a window is kept: it {hint}")
+
+
+def _rest(spec: TopK, source: Table, scope: Scope) -> dict[str, str]:
+    if spec.select is not None:
+        return scope.types_of(spec.select)
+    return {
+        name: type_
+        for name, type_ in source.columns.items()
+        if not _is_old_rank(name, spec, source)
+    }
+
+
+def _is_old_rank(name: str, spec: TopK, source: Table) -> bool:
+    """Return whether the column is the input top-k's rank, which the new ranking replaces."""
+    return isinstance(source.spec, TopK) and name == source.spec.rank == spec.rank
+
+
+def _unchanged_columns(spec: TopK, columns: dict[str, str]) -> set[str]:
+    partition = {named.name: named.is_plain for named in spec.partition_by}
+    selected = set(columns) if spec.select is None else plain_columns(spec.select)
+    window = set(WINDOW) if spec.window else set()
+    return {
+        name for name in columns if partition.get(name, name in selected) and name not in window
+    }
+
+
+def _check_rank(spec: TopK, columns: dict[str, str], mistakes: TableMistakes) -> None:
+    if spec.rank in columns:
+        at = ("rank",) if "rank" in spec.model_fields_set and not spec.sql else ()
+        mistakes.add(
+            at,
+            f"the rank column {spec.rank!r} has the name of another column; "
+            "set `rank:` to a new name, or to false for none",
+        )

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from sluice.declare.table import Table
-from sluice.kinds.topk.ranking import Ranking
+from sluice.kinds.topk.reader import Ranking
 from sluice.kinds.topk.spec import TopK
 from sluice.language.row import Row
 from sluice.pages.elements import Address, Bar, Bars, Cards, Chapter, Text

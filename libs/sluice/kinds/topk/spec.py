@@ -16,14 +16,19 @@ from sluice.declare.table_spec import Reference
 from sluice.declare.text.document import Where
 from sluice.declare.view import View
 from sluice.declare.window import Window
-from sluice.kinds.topk.rank_key import RankKey
-from sluice.kinds.topk.sql import read_topk
+from sluice.kinds.topk.sql import RankKey, read_topk
 from sluice.language.expression import Expression
 from sluice.language.named import Named, Select
 from sluice.language.names import WRITTEN_NAME, Name, check_name
 
 RankFunction = Literal["row_number", "rank", "dense_rank"]
 StrategyName = Literal["append", "update", "retract", "full"]
+
+
+DIGITS = {"type": "string", "pattern": r"^0*[1-9]\d*$"}
+SAID_BY_SQL = frozenset(
+    {"from", "where", "partition_by", "order_by", "limit", "offset", "select", "rank", "function"}
+)
 
 
 def read_limit(data: Any) -> int | str:
@@ -37,15 +42,11 @@ def read_limit(data: Any) -> int | str:
     return int(data)
 
 
-DIGITS = {"type": "string", "pattern": r"^0*[1-9]\d*$"}
 Limit = Annotated[
     int | str,
     PlainValidator(read_limit),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, WRITTEN_NAME, DIGITS]}),
 ]
-SAID_BY_SQL = frozenset(
-    {"from", "where", "partition_by", "order_by", "limit", "offset", "select", "rank", "function"}
-)
 
 
 def _sql_says_all(schema: dict[str, Any]) -> None:

@@ -3,10 +3,14 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.node import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on, union
-from sluice.kinds.union.resolve import NUMBER, keys_of
-from sluice.kinds.union.spec import Input, Union
+from sluice.kinds.union.spec import NUMBER, Input, Union, keys_of
 
 
 class UnionRows(Operator):
@@ -52,13 +56,19 @@ class UnionRows(Operator):
     def _outputs(self, i: int) -> list[Column]:
         part = self.spec.from_[i]
         types = {**self.view.columns, **self.view.hidden}
-        shown = {c: self._shown(i, part, c) for c in self.view.columns}
+        shown = {c: self._show(i, part, c) for c in self.view.columns}
         own = {out: F.col(f"`{name}`") for out, name in self._keys[i].items()}
         keys = {name: own.get(name, F.lit(None)) for name in self.key if name != NUMBER}
         every = {NUMBER: F.lit(i), **keys, **shown}
         return [column.cast(types[name]).alias(name) for name, column in every.items()]
 
-    def _shown(self, i: int, part: Input, name: str) -> Column:
+    def _show(self, i: int, part: Input, name: str) -> Column:
         if name == self.spec.tag:
             return F.lit(part.name)
         return F.expr(part.select[name].sql) if part.select else F.col(f"`{name}`")
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the view itself."""
+    tables = {source.id: source for source in graph.inputs(table.id)}
+    return (Node(table.id, table, UnionRows(table, tables), definition(table), Batch, Kept),)

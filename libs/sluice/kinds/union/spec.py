@@ -5,12 +5,16 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from sluice.declare.resolution.scope import plain_columns
+from sluice.declare.table import Table, carried_name
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.language.expression import Expression
 from sluice.language.model import Model
 from sluice.language.named import Select
 from sluice.language.names import Name
+
+NUMBER = "_sluice_from"  # which of the inputs a row comes from
 
 
 class Input(Model):
@@ -62,3 +66,21 @@ class Union(View):
     def references(self) -> Iterator[Reference]:
         for i, part in enumerate(self.from_):
             yield Reference(("from", i), part.table)
+
+
+def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
+    """Return output column -> key column of each input.
+
+    Keys of the same names and types share columns; all others have separate columns.
+    """
+    keys = [{name: source.type_of(name) for name in source.key} for source in sources]
+    if any(key != keys[0] for key in keys) or NUMBER in keys[0]:
+        return [{f"{NUMBER}_{i}_{name}": name for name in key} for i, key in enumerate(keys)]
+    everywhere = set.intersection(
+        *(_unchanged_columns(*p) for p in zip(spec.from_, sources, strict=True))
+    )
+    return [{carried_name(name, everywhere - {spec.tag}): name for name in key} for key in keys]
+
+
+def _unchanged_columns(part: Input, source: Table) -> set[str]:
+    return set(source.columns) if part.select is None else plain_columns(part.select)

@@ -1,8 +1,9 @@
-"""Batches of a window store.
+"""Batches of a window store, and the upkeep of its files.
 
-Without a retention, they file new rows in slices by what the store holds already. With one, a batch
-also deletes the rows that its horizon has passed, and brings back those that a fallen horizon shows
-again. Cost: files with such rows, which scans find by their times.
+Without a retention, batches file new rows in slices by what the store holds already. With one, a
+batch also deletes the rows that its horizon has passed, and brings back those that a fallen horizon
+shows again. Cost: files with such rows, which scans find by their times. Upkeep seals closed
+slices, and keeps the files of open ones few.
 """
 
 from datetime import datetime
@@ -14,18 +15,23 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import deleted, diff, inserted
 from sluice.changes.net import arrivals, departures
+from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
+from sluice.declare.table import Table
 from sluice.delta.log.opened import opened
 from sluice.delta.reading.local import few_rows
-from sluice.delta.writing.filing import slices_of
+from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.writing.filing import Slice, is_in_order, slices_of
+from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import Strategy
 from sluice.engine.computing.batch_result import BatchResult
+from sluice.engine.planning.node import Node
 from sluice.engine.query import windows
 from sluice.engine.query.operator import InputRows, union
 from sluice.engine.query.retention import Horizon
-from sluice.kinds.window_store.cuts import Cuts
-from sluice.kinds.window_store.grain import Grain
-from sluice.kinds.window_store.operator import WindowStoreRows
+from sluice.kinds.window_store.operator import PART, WindowStoreRows
+from sluice.kinds.window_store.slices import Cuts, Grain, in_time
 
 
 class StoreBatch(Batch[WindowStoreRows]):
@@ -120,3 +126,38 @@ class StoreBatch(Batch[WindowStoreRows]):
         month = store.number(Grain.MONTH).alias("month")
         counted = store.prepare(source, new).groupBy(month).agg(F.count(F.lit(1)).alias("rows"))
         return {row["month"]: row["rows"] for row in counted.collect()}
+
+
+class StoreKept(Kept):
+    """Table of a window store."""
+
+    is_tidied = True
+
+    def crowded(self, filing: Filing) -> list[Slice]:
+        return [s for s in filing.slices if self._is_crowded(s)]
+
+    def unsealed(self, filing: Filing) -> list[Slice]:
+        """Return older slices that are not one or a few sorted files, because rows came late."""
+        by_time = sorted(filing.slices, key=lambda s: in_time(s.number or 0))
+        return [s for s in by_time[:-1] if self._is_unsealed(s)]
+
+    def _is_crowded(self, slice_: Slice) -> bool:
+        most = slice_.usual_files(self.limits) - 1 + self.limits.slice_files
+        return len(slice_.paths) >= most or slice_.is_worn
+
+    def _is_unsealed(self, slice_: Slice) -> bool:
+        if len(slice_.paths) > slice_.usual_files(self.limits):
+            return True
+        if slice_.is_small(self.limits):
+            return False
+        return not is_in_order(self.uri, slice_.paths, self.order[0].column)
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the view itself."""
+    (source,) = graph.inputs(table.id)
+    rows = WindowStoreRows(table, source)
+    made, filed = definition(table), (PART,)
+    return (
+        Node(table.id, table, rows, made, StoreBatch, StoreKept, partition_by=filed, ignored=filed),
+    )

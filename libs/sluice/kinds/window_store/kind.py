@@ -1,4 +1,4 @@
-"""All that others ask of a window store."""
+"""`kind: window_store` for the code that works on tables of any kind."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.kind import Kind
+from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, changed, of_input
+from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
+from sluice.declare.table import Table, carried, carried_columns, hidden_of
+from sluice.declare.text.document import Where
+from sluice.declare.window import END, START
 from sluice.kinds.window_store.spec import WindowStore
+from sluice.language.typed.types import base_name
 
 if TYPE_CHECKING:
     import click
 
     from sluice.declare.graph import Graph
-    from sluice.declare.meaning.column_lineage import MadeFrom
-    from sluice.declare.resolution.scope import TableMistakes
-    from sluice.declare.table import Table
-    from sluice.declare.text.document import Where
     from sluice.engine.planning.node import Node
     from sluice.engine.query.lineage import Groups
     from sluice.engine.query.operator import InputRows, Operator
@@ -27,39 +29,70 @@ if TYPE_CHECKING:
     from sluice.read.ordered.keyed import KeyedTable
 
 
+NESTED = ("ARRAY", "STRUCT")
+USELESS = "`sequence` chooses one of two rows; with `duplicates` both are kept: drop one"
+
+
 class WindowStoreKind(Kind):
-    """`WindowStore` as a kind of table."""
+    """Kind of rows by key and event time, read newest first."""
 
     model = WindowStore
 
     def resolve(
         self, spec: WindowStore, inputs: Mapping[Where, Table], mistakes: TableMistakes
     ) -> Table:
-        from sluice.kinds.window_store.resolve import resolve
-
-        return resolve(spec, inputs, mistakes)
+        """Return the table: key, window start (and end), selected or all other input columns."""
+        source = inputs["from",]
+        scope = Scope(source.columns)
+        _check(spec, scope, mistakes)
+        if spec.duplicates and spec.sequence:
+            mistakes.add(("sequence",), USELESS)
+        window = {
+            "window_start": "TIMESTAMP",
+            **({"window_end": "TIMESTAMP"} if spec.window else {}),
+        }
+        first = {**{name: source.type_of(name) for name in spec.key}, **window}
+        rest = _rest(spec, source, scope)
+        _check_rest(spec, rest, mistakes)
+        columns = {**first, **{name: type_ for name, type_ in rest.items() if name not in first}}
+        keys = carried(source, _unchanged_columns(spec, columns)) if spec.duplicates else {}
+        key = tuple(dict.fromkeys((*spec.key, "window_start", *keys)))
+        hidden = hidden_of(keys)
+        return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, (source.id,), hidden)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.window_store.nodes import nodes
+        from sluice.kinds.window_store.batch import nodes
 
         return nodes(table, graph)
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        from sluice.kinds.window_store.columns import columns
+        """Return the input's columns; a window begins at the event time."""
+        spec, source = table.spec, inputs[table.inputs[0]]
+        assert isinstance(spec, WindowStore)
+        sees, time, select = Seen(source), of_input(source, spec.time), spec.select or {}
+        start = time if source.type_of(spec.time) == "TIMESTAMP" else changed(time)
 
-        return columns(table, inputs)
+        def shown(name: str) -> InputColumns:
+            if name in (START, END):
+                return start if name == START else changed(time)
+            return sees.of(select[name]) if name in select else sees.named(name)
+
+        hidden = {
+            out: of_input(source, column) for out, column in carried_columns(table, source).items()
+        }
+        return {**hidden, **{name: shown(name) for name in table.columns}}
 
     def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
-        from sluice.kinds.window_store.lineage import contributing
+        from sluice.kinds.window_store.operator import trace_rows
 
-        return contributing(operator, groups)
+        return trace_rows(operator, groups)
 
     def open_table(
         self, lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
     ) -> KeyValues:
-        from sluice.kinds.window_store.reader import opened
+        from sluice.kinds.window_store.reader import open_table
 
-        return opened(lake, table, version, backward_iteration=backward_iteration)
+        return open_table(lake, table, version, backward_iteration=backward_iteration)
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
         from sluice.kinds.window_store.reader import VERBS
@@ -67,16 +100,16 @@ class WindowStoreKind(Kind):
         return VERBS
 
     def naming_options(self) -> Mapping[str, NamingOption]:
-        from sluice.kinds.window_store.naming import OPTIONS
+        from sluice.kinds.window_store.reader import NAMING_OPTIONS
 
-        return OPTIONS
+        return NAMING_OPTIONS
 
     def find_ranges(
         self, table: KeyedTable, spec: WindowStore, given: Given
     ) -> tuple[KeyRange, ...]:
-        from sluice.kinds.window_store.naming import ranges
+        from sluice.kinds.window_store.reader import find_ranges
 
-        return ranges(table, spec, given)
+        return find_ranges(table, spec, given)
 
     def commands(self) -> Sequence[click.Command]:
         from sluice.kinds.window_store.commands import COMMANDS
@@ -84,6 +117,41 @@ class WindowStoreKind(Kind):
         return COMMANDS
 
     def chapters(self, lake: Lake, table: Table, why: Address) -> Iterable[Chapter]:
-        from sluice.kinds.window_store.page import chapters
+        from sluice.kinds.window_store.reader import chapters
 
         return chapters(lake, table, why)
+
+
+def _check(spec: WindowStore, scope: Scope, mistakes: TableMistakes) -> None:
+    scope.check_key(spec.key, mistakes, "key")
+    scope.check_time(spec.time, mistakes, "time")
+    scope.check_order(spec.sequence, mistakes, "sequence")
+    scope.check_select(spec.select, mistakes)
+    scope.check_condition(spec.where, mistakes, "where")
+    for name in spec.key:
+        if (nested := base_name(scope.columns.get(name, ""))) in NESTED:
+            mistakes.add(("key",), f"{name} is {nested}; reads sort by plain values: select those")
+    if spec.time in spec.key:
+        mistakes.add(("key",), f"{spec.time} is already the event time: drop it from the key")
+
+
+def _check_rest(spec: WindowStore, rest: dict[str, str], mistakes: TableMistakes) -> None:
+    selected = spec.select or {}
+    for name in sorted({*spec.key} & selected.keys() - plain_columns(selected)):
+        mistakes.add(("select", name), f"{name} is the store's key as it is; use another name")
+    own = {"window_start"} | ({"window_end"} if spec.window else set())
+    for name in sorted(own & rest.keys()):
+        at = ("select", name) if spec.select else ()
+        mistakes.add(at, f"{name} is the store's own column; `select` the others, or rename it")
+
+
+def _rest(spec: WindowStore, source: Table, scope: Scope) -> dict[str, str]:
+    if spec.select is not None:
+        return scope.types_of(spec.select)
+    return {name: type_ for name, type_ in source.columns.items() if name != spec.time}
+
+
+def _unchanged_columns(spec: WindowStore, columns: dict[str, str]) -> set[str]:
+    kept = set(columns) if spec.select is None else plain_columns(spec.select)
+    start = {"window_start"} if spec.time == "window_start" else set()
+    return (kept - {"window_start", "window_end"}) | set(spec.key) | start

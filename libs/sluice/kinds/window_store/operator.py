@@ -18,9 +18,9 @@ from sluice.changes.order import Direction, by, last_first
 from sluice.declare.graph import Table
 from sluice.engine.query import windows
 from sluice.engine.query.identity import hidden_columns
+from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import InputRows, Operator, Retention, names
-from sluice.kinds.window_store.cuts import Cuts
-from sluice.kinds.window_store.grain import Grain
+from sluice.kinds.window_store.slices import Cuts, Grain
 from sluice.kinds.window_store.spec import WindowStore
 
 PART = "_sluice_part"
@@ -75,7 +75,7 @@ class WindowStoreRows(Operator):
         rows = prepared[self.source.id]
         if not self.row_wise:
             rows = self.last_of_each(rows)
-        shown = [self._shown(c) for c in self.view.columns]
+        shown = [self._show(c) for c in self.view.columns]
         hidden = tuple(c for c in self.view.key if c not in self.view.columns)
         return rows.select(*shown, *names(hidden), self._slice().alias(PART))
 
@@ -114,9 +114,17 @@ class WindowStoreRows(Operator):
         )
         return rows.withColumn("_last", F.row_number().over(over)).where("_last = 1").drop("_last")
 
-    def _shown(self, name: str) -> Column:
+    def _show(self, name: str) -> Column:
         if name == windows.END and self.spec.window:
             return windows.plus(F.col(windows.START), self.spec.window).alias(name)
         if self.spec.select and name in self.spec.select:
             return F.expr(self.spec.select[name].sql).alias(name)
         return F.col(f"`{name}`")
+
+
+def trace_rows(operator: Operator, groups: Groups) -> InputRows:
+    """Return the input's row that represents each group."""
+    assert isinstance(operator, WindowStoreRows)
+    if operator.row_wise:
+        return groups.prepared
+    return {name: operator.last_of_each(found) for name, found in groups.prepared.items()}

@@ -4,7 +4,7 @@ Rows are ordered by window start, and within one start by key; reverse is the ex
 are inclusive.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -17,16 +17,23 @@ from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.names import unknown
 from sluice.language.row import Row
-from sluice.read.conditions.key_order import KeyOrder, KeyRange, Places, places
+from sluice.pages.elements import Address, Chapter
+from sluice.pages.wording import data
+from sluice.read.conditions.key_order import KeyOrder, KeyRange, Places, only, places
 from sluice.read.conditions.keys import Key, KeyColumns
 from sluice.read.conditions.values import check
 from sluice.read.lake import Lake
+from sluice.read.naming import TIME, Given, key_values, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.ordered.rows import Rows, check_limit
 
-TIME, END = "window_start", "window_end"
+EVENT_TIME, END = "window_start", "window_end"
 KEYS = ("key", "key_from", "key_to")
 Time = datetime | str
+
+
+NAMING_OPTIONS = {"time": TIME}
+NEWEST = 12
 
 
 class FetchOptions(TypedDict, total=False):
@@ -87,7 +94,7 @@ class ReadOnlyWindowStore:
     @property
     def order(self) -> tuple[str, ...]:
         """Window start, key, then the columns that distinguish duplicates."""
-        return tuple(dict.fromkeys((TIME, *self.key_names, *self.table.identity)))
+        return tuple(dict.fromkeys((EVENT_TIME, *self.key_names, *self.table.identity)))
 
     def fetch(
         self,
@@ -153,22 +160,22 @@ class ReadOnlyWindowStore:
     ) -> tuple[KeyRange, ...]:
         """Return the ranges of windows that begin between two times, or overlap them."""
         if not overlapping:
-            return (KeyRange((TIME,), start, end),) if start or end else ()
+            return (KeyRange((EVENT_TIME,), start, end),) if start or end else ()
         if END not in self.schema.names:
             raise UsageError(
                 f"the windows of {self.table.name!r} have no end: they can't overlap a time",
                 hint="declare `window`, or select window_end from an input that has it",
             )
         ends = (KeyRange((END,), low=start, is_open=True),) if start else ()
-        return (*ends, *((KeyRange((TIME,), high=end),) if end else ()))
+        return (*ends, *((KeyRange((EVENT_TIME,), high=end),) if end else ()))
 
     def _time(self, time: Time | None) -> Places | None:
         if time is None:
             return None
-        return places((check(time, self.table.snapshot.type_of(TIME), TIME),))
+        return places((check(time, self.table.snapshot.type_of(EVENT_TIME), EVENT_TIME),))
 
 
-def opened(
+def open_table(
     lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
 ) -> KeyedTable:
     """Open the store as a key-value store."""
@@ -178,10 +185,26 @@ def opened(
 def window(lake: Lake, name: str, *, version: int | None = None) -> ReadOnlyWindowStore:
     """Open a window store for reading by key and time."""
     table, spec = lake.of_kind(name, WindowStore, "fetch")
-    stored = opened(lake, table, version, backward_iteration=False)
+    stored = open_table(lake, table, version, backward_iteration=False)
     return ReadOnlyWindowStore(
         stored, spec.key, spec.backward_iteration, partial(window, lake, name)
     )
 
 
 VERBS: Mapping[str, Callable[..., Any]] = {"window": window}
+
+
+def find_ranges(table: KeyedTable, spec: WindowStore, given: Given) -> tuple[KeyRange, ...]:
+    """Return the range of that key and time. Raises UsageError unless both are given."""
+    if given.partition or {*given.others} != {*NAMING_OPTIONS} or not given.has_key:
+        raise not_so(table, f"{' '.join(f'--key {name}=VALUE' for name in spec.key)} --time TIME")
+    key = key_values(table, table.key.first(len(spec.key)), given)
+    time = values_of(table, (EVENT_TIME,), (given.others["time"],))
+    return (only((*spec.key, EVENT_TIME), (*key, *time)),)
+
+
+def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:
+    """Yield the newest rows."""
+    rows = list(window(lake, table.id).all(reverse=True, limit=NEWEST))
+    if rows:
+        yield Chapter("Newest windows", [data(rows, list(rows[0]))])

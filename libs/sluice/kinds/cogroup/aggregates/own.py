@@ -59,27 +59,27 @@ class Own(Accumulator):
             self.aggregate.function, f"{self.stream}.{self.name}: {self.aggregate.text}"
         )
         if not isinstance(named, type):
-            raise self._refused("is not a class")
+            raise self._refusal("is not a class")
         self._check(named, _METHODS)  # before the call, because the name may refer to anything
         try:
             made: Aggregator = named(*self.aggregate.parameters)
         except Exception as error:
-            raise self._refused(f"can't be made: {_said(error)}") from error
+            raise self._refusal(f"can't be made: {_describe(error)}") from error
         self._check(made, _TYPES)
         return made
 
     def _check(self, found: object, needed: Sequence[str]) -> None:
         if lacking := [name for name in needed if not hasattr(found, name)]:
-            raise self._refused(f"lacks {', '.join(lacking)}")
+            raise self._refusal(f"lacks {', '.join(lacking)}")
 
     def _type(self, name: str) -> str:
         """Return the Spark SQL type that `state` or `type` names."""
         try:
             return canonical(str(getattr(self.aggregator, name)))
         except ValueError as error:
-            raise self._refused(f"has a `{name}` that is none: {error}") from None
+            raise self._refusal(f"has a `{name}` that is none: {error}") from None
 
-    def _refused(self, why: str) -> ConfigError:
+    def _refusal(self, why: str) -> ConfigError:
         return ConfigError([f"{self.stream}.{self.name}: {self.aggregate.function} {why}"])
 
     @property
@@ -152,10 +152,10 @@ def _naming(text: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever a user's code raises
-        raise RuntimeError(f"{text} failed: {_said(error)}") from None
+        raise RuntimeError(f"{text} failed: {_describe(error)}") from None
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 

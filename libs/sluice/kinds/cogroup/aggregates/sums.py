@@ -50,7 +50,7 @@ class Sum(Accumulator):
 
     def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
         summed = sum_type(type_)
-        times = _signed if self.takes_one_by_one(type_) else _times
+        times = _sign if self.takes_one_by_one(type_) else _times
 
         def total(number: Column) -> Column:
             wide = number if isinstance(type_, DecimalType) else number.cast(summed)
@@ -159,7 +159,7 @@ def _total(values: Column, type_: DataType) -> Column:
     return F.coalesce(F.sum(values).cast(type_), F.lit(0).cast(type_))
 
 
-def _signed(value: Column, weight: Column) -> Column:
+def _sign(value: Column, weight: Column) -> Column:
     """Return the value times a weight of 1 or -1."""
     return F.when(weight > 0, value).otherwise(-value)
 

@@ -1,0 +1,372 @@
+"""Clauses as relations: GROUP BY with aggregates and HAVING, and set operations.
+
+Sums and means of distinct values have a stream for each value, of its distinct rows. Set operations
+put rows of both sides together, and count them by the side that has them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import chain, combinations, product
+
+from sqlglot import exp
+
+from sluice.kinds.sql.chain import Chain
+from sluice.kinds.sql.query import OF_SETS
+from sluice.kinds.sql.relations import (
+    AnyRows,
+    Branch,
+    DistinctRows,
+    ExplodedRows,
+    Grouped,
+    GroupStream,
+    QueryRows,
+    StoredRows,
+    Together,
+    rename_columns,
+)
+from sluice.kinds.sql.trees import (
+    Refused,
+    columns_in,
+    has_aggregates,
+    is_aggregate,
+    is_query,
+    key_of,
+    sql,
+)
+from sluice.language import syntax
+from sluice.language.syntax import Tree
+
+EVERY = "every"
+LATER = "_later"  # placeholder for values that are joined to groups
+FROM_THE_START = ("first_value", "first", "any_value")
+SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
+
+
+VALUE = "value"
+
+
+def group_rows(
+    parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str, Tree]
+) -> AnyRows:
+    """Return the groups of a SELECT with its expressions over them."""
+    keys, sets = _keys(select, trees), _sets(select)
+    stored = parts.stored(scope, _used([*keys, *trees.values()]))
+    plain = [key_of(key) for key in keys if isinstance(key, exp.Column)]
+    same = parts.known_of(stored).determined_by([] if sets else plain)
+    trees = {name: _of_same(tree, same) for name, tree in trees.items()}
+    if sets:
+        return _in_sets(parts, stored, keys, sets, trees)
+    named = {f"k{i}": stored.resolved(key) for i, key in enumerate(keys)}
+    places = GroupedNames({sql(tree): name for name, tree in named.items()}, stored)
+    columns = {name: places.placed(tree) for name, tree in trees.items()}
+    return QueryRows(groups_of(parts, stored, named, places.aggregates), columns)
+
+
+def _of_same(tree: Tree, same: Collection[str]) -> Tree:
+    """Return an expression with `max` for aggregates that take any of values that are the same."""
+    found = tree.copy()
+    for call in [n for n in found.walk(prune=is_query) if _takes_any(n)]:
+        if {key_of(column) for column in columns_in(call)} <= {*same}:
+            call.set("this", "max")
+            if isinstance(call.parent, exp.IgnoreNulls):
+                call.parent.replace(call)
+        elif call.name.lower() == "any_value":
+            what = f"{sql(call)} returns an arbitrary one of several values"
+            raise Refused(call, f"{what}: write min(x), or group by its columns as well")
+    return found
+
+
+def _takes_any(node: Tree) -> bool:
+    return (
+        isinstance(node, exp.Anonymous)
+        and node.name.lower() in FROM_THE_START
+        and is_aggregate(node)
+        and len(node.expressions) == 1
+    )
+
+
+def groups_of(
+    parts: Chain, rows: StoredRows, keys: Mapping[str, Tree], aggregates: Mapping[str, Tree]
+) -> Grouped:
+    """Return groups of rows; without keys, one of all rows, which is there even over none."""
+    by = keys or {EVERY: exp.Literal.number(1)}
+    plain, streams = split_distincts(parts, rows, by, aggregates)
+    return Grouped(rows.source, rows.where, by, plain, not keys, streams)
+
+
+def _keys(select: exp.Select, trees: Mapping[str, Tree]) -> list[Tree]:
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if group.args.get("all"):
+        shown = [t for n, t in trees.items() if not n.startswith(("order ", "having "))]
+        return [tree for tree in shown if not has_aggregates([tree])]
+    listed = [key for one in _sets(select) for key in one] or group.expressions
+    return [*{sql(key): key for key in listed}.values()]
+
+
+def _sets(select: exp.Select) -> list[list[Tree]]:
+    """Return the keys of each of the GROUPING SETS; none for a plain GROUP BY."""
+    group = select.args.get("group")
+    trees = list(group.expressions) if group else []
+    if group and (group.args.get("rollup") or group.args.get("cube")):  # WITH ROLLUP
+        whole = exp.Rollup if group.args.get("rollup") else exp.Cube
+        trees = [whole(expressions=trees)]
+    if not any(isinstance(tree, SETS) for tree in trees):
+        return []
+    return [[*chain.from_iterable(one)] for one in product(*map(_sets_of, trees))]
+
+
+def _sets_of(tree: Tree) -> list[list[Tree]]:
+    """Return the sets of keys of one item of GROUP BY."""
+    each = [_list_keys(e) for e in tree.expressions]
+    if isinstance(tree, exp.GroupingSets):
+        return each
+    if isinstance(tree, exp.Rollup):
+        chosen = [each[:n] for n in range(len(each), -1, -1)]
+    elif isinstance(tree, exp.Cube):
+        chosen = [[*c] for n in range(len(each), -1, -1) for c in combinations(each, n)]
+    else:
+        return [[tree]]
+    return [[*chain.from_iterable(one)] for one in chosen]
+
+
+def _list_keys(tree: Tree) -> list[Tree]:
+    inner = tree.unnest()
+    return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
+
+
+def _in_sets(
+    parts: Chain,
+    stored: StoredRows,
+    keys: list[Tree],
+    sets: list[list[Tree]],
+    trees: Mapping[str, Tree],
+) -> AnyRows:
+    """Return the groups of each set together; keys that a set lacks are null."""
+    branches: list[Branch] = []
+    for one in sets:
+        named = {sql(stored.resolved(key)): f"k{i}" for i, key in enumerate(one)}
+        lacking = [sql(stored.resolved(k)) for k in keys if sql(stored.resolved(k)) not in named]
+        places = GroupedNames(named, stored, frozenset(lacking))
+        columns = {name: places.placed(tree) for name, tree in trees.items()}
+        by = {f"k{i}": stored.resolved(key) for i, key in enumerate(one)}
+        groups = groups_of(parts, stored, by, places.aggregates)
+        source = replace(groups, is_whole=False)
+        part = parts.stored(QueryRows(source, columns))
+        branches.append((part.source, part.where, part.columns))
+    return QueryRows(Together(tuple(branches)), {name: exp.column(name) for name in trees})
+
+
+def _used(trees: Iterable[Tree]) -> set[str]:
+    return {key_of(column) for tree in trees for column in columns_in(tree)}
+
+
+class GroupedNames:
+    """Expressions over groups: keys and aggregates by the names of their places."""
+
+    def __init__(
+        self, keys: Mapping[str, str], rows: StoredRows, lacking: frozenset[str] = frozenset()
+    ) -> None:
+        """`lacking`: keys of other sets, which are null here."""
+        self.keys, self.rows, self.lacking = keys, rows, lacking
+        self.aggregates: dict[str, Tree] = {}
+        self._by_text: dict[str, str] = {}
+
+    def placed(self, tree: Tree) -> Tree:
+        """Return an expression of a SELECT as one over keys and aggregates."""
+        if place := self.keys.get(sql(self.rows.resolved(tree))):
+            return exp.column(place)
+        if sql(self.rows.resolved(tree)) in self.lacking:
+            return exp.column(self._aggregate(_null_like(tree)))
+        if isinstance(tree, exp.Anonymous) and tree.name.lower() in OF_SETS:
+            return self._number_of_sets(tree)
+        if is_aggregate(tree):
+            return exp.column(self._aggregate(tree))
+        if isinstance(tree, exp.Column):
+            return self._column(tree)
+        copied = tree.copy()
+        inside = [*copied.iter_expressions()]
+        for child, copy in zip(tree.iter_expressions(), inside, strict=True):
+            copy.replace(self.placed(child))
+        return copied
+
+    def _column(self, column: exp.Column) -> Tree:
+        """Return a column that is not a key: a value joined to groups, or the same in all rows."""
+        if column.table == LATER:
+            return column.copy()
+        if column.table.isupper() and not self.lacking:
+            return exp.column(
+                self._aggregate(exp.Anonymous(this="max", expressions=[column.copy()]))
+            )
+        raise Refused(column, f"{syntax.render(column)} is neither in GROUP BY nor in an aggregate")
+
+    def _number_of_sets(self, tree: exp.Anonymous) -> Tree:
+        """Return grouping(x): 1 where a set lacks the key x, else 0; grouping_id: bits of these."""
+        is_one = tree.name.lower() == "grouping"
+        if not tree.expressions or (is_one and len(tree.expressions) != 1):
+            raise Refused(tree, f"{syntax.render(tree)!r}: name the keys")
+        texts = [sql(self.rows.resolved(key)) for key in tree.expressions]
+        bits = "".join(str(int(text in self.lacking)) for text in texts)
+        return exp.cast(exp.Literal.number(int(bits, 2)), "tinyint" if is_one else "bigint")
+
+    def _aggregate(self, tree: Tree) -> str:
+        resolved = self.rows.resolved(_whole_count(tree))
+        text = sql(resolved)
+        if text not in self._by_text:
+            self._by_text[text] = f"a{len(self.aggregates)}"
+            self.aggregates[self._by_text[text]] = resolved
+        return self._by_text[text]
+
+
+def _null_like(tree: Tree) -> Tree:
+    """Return an aggregate that is null, of the type of an expression."""
+    never = exp.Where(this=exp.Boolean(this=False))
+    return exp.Filter(this=exp.Anonymous(this="max", expressions=[tree.copy()]), expression=never)
+
+
+def _whole_count(tree: Tree) -> Tree:
+    """Return count(*) for count(1), which is the same."""
+    call = tree.this if isinstance(tree, exp.Filter) else tree
+    if isinstance(call, exp.Anonymous) and call.name.lower() == "count":
+        only = call.expressions
+        if len(only) == 1 and isinstance(only[0], exp.Literal):
+            copied = tree.copy()
+            inner = copied.this if isinstance(copied, exp.Filter) else copied
+            inner.set("expressions", [exp.Star()])
+            return copied
+    return tree
+
+
+def split_distincts(
+    parts: Chain, rows: StoredRows, keys: Mapping[str, Tree], aggregates: Mapping[str, Tree]
+) -> tuple[dict[str, Tree], tuple[GroupStream, ...]]:
+    """Return the aggregates of all rows, and a stream for each value that is summed distinct."""
+    found = {name: _distinct_rows(tree) for name, tree in aggregates.items()}
+    values = {sql(value): value for value in found.values() if value is not None}
+    shown = {n: tree for n, tree in keys.items() if tree.find(exp.Column)}  # others are constants
+    streams = []
+    for text, value in values.items():
+        seen = DistinctRows(rows.source, {**shown, VALUE: value}, rows.where)
+        stored = parts.stored(QueryRows(seen, {n: exp.column(n) for n in (*shown, VALUE)}))
+        mine = {
+            name: exp.Anonymous(
+                this=_distinct_call(tree).name, expressions=[stored.columns[VALUE].copy()]
+            )
+            for name, tree in aggregates.items()
+            if (its := found[name]) is not None and sql(its) == text
+        }
+        by = {**keys, **{key: stored.columns[key] for key in shown}}
+        streams.append(GroupStream(stored.source, stored.where, by, mine))
+    return {n: tree for n, tree in aggregates.items() if found[n] is None}, tuple(streams)
+
+
+def _distinct_call(tree: Tree) -> Tree:
+    call: Tree = tree.this if isinstance(tree, exp.Filter) else tree
+    return call
+
+
+def _distinct_rows(tree: Tree) -> Tree | None:
+    """Return the value of a distinct sum or mean; None for other aggregates."""
+    call = _distinct_call(tree)
+    first = call.expressions[0] if call.expressions else None
+    if not isinstance(first, exp.Distinct) or call.name.lower() not in ("sum", "avg", "mean"):
+        return None
+    value: Tree = first.expressions[0].copy()
+    if isinstance(tree, exp.Filter):
+        return exp.Case(ifs=[exp.If(this=tree.expression.this.copy(), true=value)])
+    return value
+
+
+def set_of(chain: Chain, tree: exp.SetOperation, sides: list[AnyRows]) -> AnyRows:
+    """Return the rows of UNION, INTERSECT or EXCEPT of two sides."""
+    names = [*sides[0].columns]
+    if len(names) != len(sides[1].columns):
+        raise Refused(tree, "both sides of a set operation must have the same number of columns")
+    sides[1] = rename_columns(sides[1], names)
+    is_distinct = tree.args.get("distinct")
+    if isinstance(tree, exp.Union):
+        together = _unite(chain, sides)
+        return keep_distinct(chain, together) if is_distinct else together
+    return _compare(chain, tree, sides, is_distinct=bool(is_distinct))
+
+
+def _unite(chain: Chain, sides: list[AnyRows]) -> AnyRows:
+    branches: list[Branch] = []
+    for side in sides:
+        if isinstance(side.source, Together):
+            for source, asked, columns in side.source.branches:
+                flat = QueryRows(source, columns, asked)
+                conditions = (*asked, *(flat.resolved(w) for w in side.where))
+                branches.append(
+                    (source, conditions, {n: flat.resolved(t) for n, t in side.columns.items()})
+                )
+            continue
+        stored = chain.stored(side)
+        branches.append((stored.source, stored.where, stored.columns))
+    return QueryRows(Together(tuple(branches)), {n: exp.column(n) for n in sides[0].columns})
+
+
+def _compare(
+    chain: Chain, tree: exp.SetOperation, sides: list[AnyRows], *, is_distinct: bool
+) -> AnyRows:
+    """Return the rows of the left side that the right one has, or hasn't.
+
+    Distinct ones are there once, others as often as both have them, or as the left has more.
+    """
+    both_sides = []
+    for which, side in enumerate(sides):
+        marks = {
+            "in_left": exp.Literal.number(1 - which),
+            "in_right": exp.Literal.number(which),
+        }
+        both_sides.append(QueryRows(side.source, {**side.columns, **marks}, side.where))
+    together = chain.stored(_unite(chain, both_sides))
+    keys = {n: together.columns[n] for n in sides[0].columns}
+    counts = {
+        n: exp.Anonymous(this="sum", expressions=[together.columns[n]])
+        for n in ("in_left", "in_right")
+    }
+    source = Grouped(
+        together.source,
+        together.where,
+        {f"k{i}": t for i, t in enumerate(keys.values())},
+        counts,
+    )
+    shown = {n: exp.column(f"k{i}") for i, n in enumerate(keys)}
+    if not is_distinct:
+        return _repeat(chain, QueryRows(source, shown), isinstance(tree, exp.Intersect))
+    second = exp.GT if isinstance(tree, exp.Intersect) else exp.EQ
+    conditions = [
+        compared(this=exp.column(n), expression=exp.Literal.number(0))
+        for n, compared in (("in_left", exp.GT), ("in_right", second))
+    ]
+    return QueryRows(source, shown, tuple(conditions))
+
+
+def _repeat(chain: Chain, groups: QueryRows[Grouped], is_intersection: bool) -> AnyRows:
+    """Return each group as often as both sides have it, or as the left side has more."""
+    left, right = (exp.column(n) for n in ("in_left", "in_right"))
+    both = exp.Anonymous(this="least", expressions=[left, right])
+    times: Tree = both if is_intersection else exp.Sub(this=left, expression=right)
+    counted = QueryRows(groups.source, {**groups.columns, "times": times})
+    stored = chain.stored(counted)
+    one, many = exp.Literal.number(1), stored.columns["times"]
+    numbers = exp.Anonymous(this="sequence", expressions=[one, many.copy()])
+    number = chain.number()
+    where = exp.GT(this=many.copy(), expression=exp.Literal.number(0))
+    source = ExplodedRows(
+        stored.source,
+        (*stored.where, where),
+        exp.cast(numbers, "array<bigint>"),
+        f"item_{number}",
+        f"place_{number}",
+    )
+    return QueryRows(source, {n: stored.columns[n] for n in groups.columns})
+
+
+def keep_distinct(chain: Chain, relation: AnyRows) -> AnyRows:
+    """Return each row once."""
+    stored = chain.stored(relation)
+    source = DistinctRows(stored.source, stored.columns, stored.where)
+    return QueryRows(source, {name: exp.column(name) for name in stored.columns})

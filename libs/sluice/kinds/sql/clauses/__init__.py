@@ -1,1 +1,0 @@
-"""Clauses as relations: groups, windows, set operations, constants."""

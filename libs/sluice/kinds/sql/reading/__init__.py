@@ -1,1 +1,0 @@
-"""Query as written: its tree, and small steps on trees."""

@@ -1,1 +1,0 @@
-"""Parts of a query rewritten as equivalent ones: trees in, trees out."""
