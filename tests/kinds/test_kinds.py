@@ -5,13 +5,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import click
 import pytest
 
 from sluice.airflow.page.block import Block
-from sluice.cli.kinds import Commands
+from sluice.cli.main import main
 from sluice.declare.kind import Kind
 from sluice.declare.meaning.column_lineage import Columns
-from sluice.declare.registry import BUILT_IN, kind, kinds
+from sluice.declare.registry import BUILT_IN, commands_of_kinds, kind, kinds
 from sluice.declare.table_spec import TableSpec
 from sluice.engine.planning.nodes import Maker
 from sluice.engine.query.absence import Absence
@@ -26,7 +27,7 @@ from sluice.read.pending import Lagging, Landed
 
 PROTOCOLS = (
     *(Columns, Maker, Unstored, Lineage, Absence, Reader, Mapped, Naming, Landed, Lagging),
-    *(Planned, Delivering, Resuming, Commands, Block),
+    *(Planned, Delivering, Resuming, Block),
 )
 IMPORTED = """
 import sys
@@ -107,6 +108,18 @@ def test_a_class_is_imported_without_those_of_other_kinds() -> None:
 
 
 def test_commands_have_a_line_of_help_and_names_of_their_own() -> None:
-    commands = [one for each in kinds() if isinstance(each, Commands) for one in each.commands()]
-    assert all(command.short_help for command in commands)
-    assert sorted(str(command.name) for command in commands) == ["fetch", "top"]
+    assert sorted(commands_of_kinds()) == ["fetch", "top"]
+    context = click.Context(main)
+    assert isinstance(main, click.Group)
+    names = main.list_commands(context)
+    assert len(names) == len({*names})
+    found = {name: main.get_command(context, name) for name in commands_of_kinds()}
+    assert all(c and c.name == name and c.short_help for name, c in found.items())
+
+
+def test_a_list_of_commands_imports_no_kind() -> None:
+    code = "from sluice.cli.main import main; main(['--help'], standalone_mode=False)"
+    unwanted = [path.rpartition(".")[0] for path in BUILT_IN.values()]
+    code += f"; import sys; sys.exit(str([name for name in {unwanted} if name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
+    assert done.stderr.strip() == "[]", done.stderr

@@ -39,7 +39,8 @@ VISIT = Visit(
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_added", {})
-    register(AboveKind)
+    monkeypatch.setattr(registry, "_added_commands", {})
+    register(AboveKind, highest="tests.kinds.throwaway.kind:show_highest")
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from sluice.cli.kinds import Commands
-from sluice.declare.registry import kinds
+from sluice.declare.registry import commands_of_kinds
 from sluice.delta.places.faults import store_fault
 from sluice.errors import ExitCode, SluiceError
 from sluice.terminal.options import debug_option, env_option, wants_trace
@@ -70,14 +69,14 @@ class LazyGroup(click.Group):
     """A group that imports its commands when they are called, and prints readable errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return [*COMMANDS, *_of_kinds()]
+        return [*COMMANDS, *commands_of_kinds()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name in READING or cmd_name in _of_kinds():
+        if cmd_name in READING or cmd_name in commands_of_kinds():
             from sluice.cli.lean import without_pandas
 
             without_pandas()
-        command = _own(cmd_name) or _of_kinds().get(cmd_name)
+        command = _imported(cmd_name)
         if command is None or any(parameter.name == "debug" for parameter in command.params):
             return command
         return debug_option(command)
@@ -85,7 +84,8 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             own = [(name, about) for name, (_, about) in COMMANDS.items()]
-            of_kinds = [(name, str(c.short_help)) for name, c in _of_kinds().items()]
+            found = {name: _imported(name) for name in commands_of_kinds()}
+            of_kinds = [(name, str(c.short_help)) for name, c in found.items() if c]
             formatter.write_dl([*own, *of_kinds])
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -112,18 +112,15 @@ def main() -> None:
     """Views on Delta Lake that are kept equal to their queries, batch by batch."""
 
 
-def _own(name: str) -> click.Command | None:
-    if name not in COMMANDS:
+def _imported(name: str) -> click.Command | None:
+    """Import a command, of Sluice or of a kind; None if there is none of that name."""
+    of_kinds = commands_of_kinds()
+    place = COMMANDS[name][0] if name in COMMANDS else of_kinds.get(name)
+    if place is None:
         return None
-    module, _, attribute = COMMANDS[name][0].partition(":")
+    module, _, attribute = place.partition(":")
     command: click.Command = getattr(import_module(module), attribute)
     return command
-
-
-def _of_kinds() -> dict[str, click.Command]:
-    """Return the commands that read one kind of view."""
-    commands = (c for of in kinds() if isinstance(of, Commands) for c in of.commands())
-    return {str(command.name): command for command in commands}
 
 
 def _fail(context: click.Context, error: Exception) -> NoReturn:

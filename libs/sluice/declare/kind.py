@@ -16,7 +16,6 @@ protocol: `isinstance(kind(table.kind), Maker)`. Each of these describes one par
     Planned     its next deliveries, for `sluice plan`      operate.explain
     Delivering  deliveries, replays and rebuilds            operate.delivering
     Resuming    reads that continue elsewhere               operate.delivering
-    Commands    commands that read it                       cli.kinds
     Block       its block on Airflow's page                 airflow.page.block
 """
 

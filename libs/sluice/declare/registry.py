@@ -1,6 +1,7 @@
 """Kinds of tables: a class each, by name.
 
-This is the one place that lists them. A class is imported when its kind is first used.
+This is the one place that lists them. A class is imported when its kind is first used. Commands of
+kinds are listed apart from the classes, so `sluice --help` imports no kind.
 """
 
 from collections.abc import Mapping
@@ -30,13 +31,21 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "sql": "sluice.kinds.sql.kind.SqlKind",
     }
 )
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "top": "sluice.kinds.topk.commands:top",
+        "fetch": "sluice.kinds.window_store.commands:fetch",
+    }
+)
 _added: dict[str, Kind] = {}
+_added_commands: dict[str, str] = {}
 
 
-def register(added: type[Kind]) -> None:
-    """Add a kind. Safe to repeat."""
+def register(added: type[Kind], **commands: str) -> None:
+    """Add a kind, and its commands as `module:function` by their names. Safe to repeat."""
     new = added()
     _added.setdefault(new.name, new)
+    _added_commands.update(commands)
 
 
 def has_added() -> bool:
@@ -53,6 +62,11 @@ def kinds(section: "Section | None" = None) -> tuple[Kind, ...]:
 def kind(name: str) -> Kind:
     """Return the kind of that name."""
     return _built_in(name) if name in BUILT_IN else _added[name]
+
+
+def commands_of_kinds() -> Mapping[str, str]:
+    """Return the commands that read one kind of table: name -> `module:function`."""
+    return {**COMMANDS, **_added_commands}
 
 
 @cache

@@ -55,9 +55,6 @@ class AboveKind(Kind):
         ids = (tuple(sorted(row["id"] for row in table.read())) for table in tables)
         return Maps(tuple(map(Ids, versions, ids)))
 
-    def commands(self) -> Sequence[click.Command]:
-        return (show_highest,)
-
     def chapters(self, lake: Lake, table: Table, why: Address) -> list[Chapter]:
         from sluice.pages.elements import Chapter, Text
 

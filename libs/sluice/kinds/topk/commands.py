@@ -60,6 +60,3 @@ def _partition(ranking: "Ranking", texts: Iterable[str]) -> dict[str, Any]:
         column, value = column_value("--partition", text)
         given[column] = ranking.value(column, value)
     return given
-
-
-COMMANDS = (top,)

@@ -15,8 +15,6 @@ from sluice.kinds.topk.spec import TopK
 from sluice.language.typed.types import INTEGERS
 
 if TYPE_CHECKING:
-    import click
-
     from sluice.declare.graph import Graph
     from sluice.engine.planning.node import Node
     from sluice.engine.query.absence import Condition, Unmatched
@@ -124,11 +122,6 @@ class TopKKind(Kind):
         from sluice.kinds.topk.reader import find_ranges
 
         return find_ranges(table, spec, given)
-
-    def commands(self) -> Sequence[click.Command]:
-        from sluice.kinds.topk.commands import COMMANDS
-
-        return COMMANDS
 
     def chapters(self, lake: Lake, table: Table, why: Address) -> Iterable[Chapter]:
         from sluice.kinds.topk.page import chapters

@@ -38,6 +38,3 @@ def fetch(
     one, low, high = (store.key.parse(texts) for texts in (key, key_from, key_to))
     rows = store.fetch(key=one, key_from=low, key_to=high, columns=columns, **how)
     write_page(rows, how["limit"], format_, store.table.leading, columns)
-
-
-COMMANDS = (fetch,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.kind import Kind
@@ -15,8 +15,6 @@ from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.typed.types import base_name
 
 if TYPE_CHECKING:
-    import click
-
     from sluice.declare.graph import Graph
     from sluice.engine.planning.node import Node
     from sluice.engine.query.lineage import Groups
@@ -110,11 +108,6 @@ class WindowStoreKind(Kind):
         from sluice.kinds.window_store.reader import find_ranges
 
         return find_ranges(table, spec, given)
-
-    def commands(self) -> Sequence[click.Command]:
-        from sluice.kinds.window_store.commands import COMMANDS
-
-        return COMMANDS
 
     def chapters(self, lake: Lake, table: Table, why: Address) -> Iterable[Chapter]:
         from sluice.kinds.window_store.reader import chapters
