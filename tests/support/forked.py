@@ -26,12 +26,12 @@ def forked(target: Callable[..., object], *arguments: Any) -> ForkServerProcess:
     here = (name for name in sys.modules if name.startswith(_PARTS))
     wanted = [name for name in here if not name.startswith("sluice.airflow")]
     _CONTEXT.set_forkserver_preload([*_ALWAYS, *wanted])
-    process = _CONTEXT.Process(target=_called, args=(target, *arguments))
+    process = _CONTEXT.Process(target=call, args=(target, *arguments))
     process.start()
     return process
 
 
-def _called(target: Callable[..., object], *arguments: Any) -> None:
+def call(target: Callable[..., object], *arguments: Any) -> None:
     """Call `target`; the server ends with the tests, and this process with the server."""
     server: Any = forkserver._forkserver
     os.close(server._forkserver_alive_fd)  # a server waits for the last process that holds it

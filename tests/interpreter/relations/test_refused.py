@@ -12,6 +12,7 @@ from tests.interpreter.refusing import refused
 
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.relations import joining
 
 MAP = "map(CAST(id AS STRING), id)"
 MOST, LEAST = (f"CAST('{sign}{'9' * 38}' AS DECIMAL(38, 0))" for sign in ("", "-"))
@@ -98,6 +99,17 @@ def test_keys_of_maps_and_numbers_of_columns(
 ) -> None:
     with pytest.raises(NotHere):
         query(rows).toArrow()
+
+
+def test_pairs_are_limited_in_joins_without_equalities(
+    rows: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "MOST_PAIRS", 9)
+    others = rows.withColumnRenamed("id", "other")
+    assert rows.crossJoin(others).count() == 9
+    assert rows.union(rows).join(others, F.expr("id = other")).count() == 6
+    with pytest.raises(NotHere):
+        rows.union(rows).crossJoin(others).count()
 
 
 def test_a_column_is_named_as_it_is_asked_for(rows: DataFrame) -> None:

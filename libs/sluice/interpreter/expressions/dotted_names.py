@@ -10,7 +10,7 @@ _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 def split_name(text: str) -> tuple[str, ...]:
     """Return the parts of a name such as `a.`b c`.d`."""
     parts, at = [], 0
-    while at < len(text):
+    while at <= len(text):
         found = _PART.match(text, at)
         if not found or (found.end() < len(text) and text[found.end()] != "."):
             raise NotHere(f"the name {text!r}")

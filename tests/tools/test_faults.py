@@ -1,0 +1,161 @@
+"""Faults inserted into a copy: what they change, and that the copy is whole again after each."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from coverage import CoverageData
+
+from fault_map import Reach
+from fault_sites import Fault, faults_of
+from faults import ROOT, Tree, draw
+
+MODULE = '''"""A module."""
+
+
+def least(rows, most=3, *, up=True):
+    """Return the first rows."""
+    if not rows:
+        return []
+    ranked = sorted(rows)
+    ranked.reverse()
+    shown = f"{len(rows) - 1} rows"
+    if len(ranked) < most and up:
+        raise ValueError("a text" + str(most - 1))
+    return cut(ranked, most)[: most - 1]
+'''
+FAULTS = {
+    "bound": "def least(rows, most=(3 + 1), *, up=True):",
+    "default": "def least(rows, most=3, *, up=False):",
+    "not": "    if (rows):",
+    "missing line": "    pass",
+    "order": "    ranked = sorted(rows)[::-1]",
+    "comparison": "    if ((len(ranked)) <= (most)) and up:",
+    "logic": "    if ((len(ranked) < most) or (up)):",
+    "arguments": "    return cut(most, ranked)[: most - 1]",
+    "sign": "    return cut(ranked, most)[: ((most) + (1))]",
+}
+
+
+def change(fault: Fault) -> str:
+    """The line that a fault writes."""
+    return fault.insert(MODULE).splitlines()[fault.line - 1]
+
+
+def test_each_kind_of_fault_changes_one_place_and_leaves_python() -> None:
+    found = faults_of("kinds/least.py", MODULE)
+    assert {kind: next(change(f) for f in found if f.kind == kind) for kind in FAULTS} == FAULTS
+    for fault in found:
+        compile(fault.insert(MODULE), fault.file, "exec")
+
+
+def test_texts_messages_and_annotations_have_no_fault() -> None:
+    idle = '''class A:
+    """Not 3."""
+    def __repr__(self):
+        return str(self.n + 1)
+    def f(self, n: Literal[1, True]) -> Literal[2]:
+        assert n > 1
+        raise ValueError(f"{n + 1}", not n)
+        log.info("read", n - 1)
+'''
+    assert faults_of("kinds/a.py", idle) == []
+
+
+def test_a_fault_is_reached_by_the_lines_of_its_statement_and_a_default_by_its_function() -> None:
+    lines = {f.kind: f.lines for f in faults_of("kinds/least.py", MODULE)}
+    assert lines["not"] == (6, 6)
+    assert lines["default"] == (5, 13)
+    assert [f.lines for f in faults_of("kinds/a.py", "MOST = 3\n")] == [None]
+
+
+def test_a_seed_draws_each_kind_equally_often_and_more_of_it_begin_alike() -> None:
+    faults = faults_of("kinds/least.py", MODULE)
+    assert sorted(fault.kind for fault in draw(faults, 7, 9)) == sorted(FAULTS)
+    assert draw(faults, 7, 9)[:5] == draw(faults, 7, 5)
+    assert draw(faults, 7, 9) != draw(faults, 8, 9)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of one module and one test, with the programs."""
+    texts = {
+        "libs/sluice/__init__.py": "",
+        "libs/sluice/kinds/__init__.py": "",
+        "libs/sluice/kinds/least.py": "def least(rows):\n    rows.sort()\n    return rows[0]\n",
+        "tests/support/forked.py": "def call(target, *arguments): ...\n",
+        "tests/conftest.py": "def pytest_addoption(parser): parser.addoption('--tier')\n",
+        "tests/kinds/test_least.py": "from sluice.kinds.least import least\n\n"
+        "def test_the_least_comes_first():\n    assert least([2, 1]) == 1\n",
+        "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['.']\n",
+        ".gitignore": ".cache\n.venv\n",
+    }
+    for name, text in texts.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    for program in ("faults.py", "fault_map.py", "fault_sites.py"):
+        file = tmp_path / "tools" / program
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes((ROOT / "tools" / program).read_bytes())
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", [None, KeyboardInterrupt, signal.SIGTERM])
+def test_the_copy_is_whole_again_after_a_fault_and_after_a_stop(
+    project: Path, ending: type[BaseException] | signal.Signals | None
+) -> None:
+    tree = Tree(project / ".cache" / "tree", project)
+    tree.refresh()
+    module = tree.libs / "sluice/kinds/least.py"
+    before, stat = module.read_text("utf-8"), module.stat()
+    fault = next(f for f in faults_of("kinds/least.py", before) if f.kind == "missing line")
+    usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with tree.faulty(fault):
+            assert module.read_text("utf-8") == "def least(rows):\n    pass\n    return rows[0]\n"
+            assert module.stat().st_mtime_ns != stat.st_mtime_ns
+            if isinstance(ending, signal.Signals):
+                os.kill(os.getpid(), ending)
+            elif ending:
+                raise ending
+    except KeyboardInterrupt:
+        assert ending is not None
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+    assert (module.read_text("utf-8"), module.stat().st_mtime_ns) == (before, stat.st_mtime_ns)
+    assert (project / "libs/sluice/kinds/least.py").read_text("utf-8") == before
+
+
+def test_a_map_of_more_tests_is_added_to_the_one_there_is(tmp_path: Path) -> None:
+    fault = next(f for f in faults_of("kinds/least.py", MODULE) if f.kind == "not")
+    module = str(tmp_path / "libs/sluice" / fault.file)
+    reached = []
+    for test in ("tests/read/test_a.py::test_b", "tests/kinds/test_least.py::test_c"):
+        data = CoverageData(str(tmp_path / "coverage"), suffix=True)
+        data.set_context(test)
+        data.add_lines({module: {fault.line, 12}})
+        data.write()
+        seconds = dict.fromkeys((*reached, test), 1.0)
+        (tmp_path / "seconds.json").write_text(json.dumps(seconds), "utf-8")
+        reached.insert(0, test)  # those beside the module come first
+        assert Reach(tmp_path, tmp_path / "libs").tests_of(fault) == reached
+
+
+def test_the_tests_that_reach_a_fault_find_it(project: Path) -> None:
+    def faults(*words: str) -> str:
+        command = [sys.executable, "tools/faults.py", *words]
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    faults("map")
+    said = faults("run", "--count", "2")
+    assert "found       bound        kinds/least.py:3: '0' -> '(0 + 1)'" in said
+    assert "tests/kinds/test_least.py::test_the_least_comes_first" in said
+    assert "2 faults: `make test` finds 2, any test 2" in said
