@@ -28,7 +28,7 @@ from airflow_client import AirflowClient, Reprocess, RunOfTask
 from board import Board
 from gauge import Gauge
 from room import make_room
-from sluice.airflow.task_graph import task_graph
+from sluice.airflow.blueprint import task_graph
 from sluice.errors import SluiceError
 from sluice.read.lake import Lake
 from stack import HOME, Ports, Stack

@@ -17,7 +17,7 @@ from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import SluiceError
-from sluice.operate.replay import replay, to_replay
+from sluice.operate.delivering import replay, to_replay
 from sluice.operate.verify import Verification, verify
 from sluice.read.changelog import CHANGE_TYPE, COMMIT_VERSION, Changelog
 from sluice.read.lake import Lake

@@ -11,8 +11,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowException
 
 from sluice.airflow.alerts import KILLED, of_delay, of_failure
-from sluice.airflow.outcome import JobFailed, JobOutcome, JobRefused
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.jobs import JobFailed, JobOutcome, JobRefused
 from sluice.airflow.tasks import SeparateJob
 from sluice.cli.main import main
 from sluice.language.interval import parse_time

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sluice.airflow.assets import event_fields
+from sluice.airflow.scheduling import event_fields
 
 
 def report(table: str, **counts: int) -> dict[str, Any]:

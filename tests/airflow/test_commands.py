@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sluice.airflow.commands import Command, PipelineRun, job, script_of
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.jobs import Command, PipelineRun, job, script_of
 from sluice.language.interval import Interval
 
 CONFIG, REPORT = Path("/project/config"), Path("/tmp/report.json")

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from sluice.airflow.request import asked, form
+from sluice.airflow.request import form, requested_run
 
 
 def test_only_a_pipeline_with_intervals_may_empty_one_or_deliver_what_changed() -> None:
@@ -19,5 +19,5 @@ def test_what_was_allowed_is_asked_of_the_job() -> None:
         "run_id": "r1",
         "dag": SimpleNamespace(dag_id="shop"),
     }
-    assert not asked(context, "UTC").allow_empty
-    assert asked({**context, "params": {"allow_empty": True}}, "UTC").allow_empty
+    assert not requested_run(context, "UTC").allow_empty
+    assert requested_run({**context, "params": {"allow_empty": True}}, "UTC").allow_empty

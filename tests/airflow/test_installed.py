@@ -7,7 +7,7 @@ import pytest
 from tests.support.tasks import context
 from tests.support.wheel import run, virtualenv
 
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.blueprint import Task, TaskKind
 from sluice.airflow.tasks import SeparateJob
 from sluice.language.interval import Interval
 from sluice.read.lake import open_lake

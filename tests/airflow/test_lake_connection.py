@@ -12,10 +12,9 @@ from tests.support.stores import Store, running, using
 from tests.support.tasks import context
 
 from sluice.airflow.blueprint import site
-from sluice.airflow.connections import environ, lent
-from sluice.airflow.outcome import JobRefused
-from sluice.airflow.quality_task import QualityTask
-from sluice.airflow.store import variables
+from sluice.airflow.connections import environ, lent, variables
+from sluice.airflow.dag_factory import QualityTask
+from sluice.airflow.jobs import JobRefused
 from sluice.airflow.tasks import SeparateJob
 from sluice.declare.project import load
 from sluice.delta.places.environments import create

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.airflow.commands import Command
-from sluice.airflow.launch import Launch
-from sluice.airflow.outcome import JobFailed, check
+from sluice.airflow.jobs import Command, JobFailed, check
+from sluice.airflow.tasks import Launch
 
 KILLS = "import os, signal; os.kill(os.getpid(), signal.{signal})"
 

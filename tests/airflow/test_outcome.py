@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from sluice.airflow.outcome import JobOutcome, check, sentence
+from sluice.airflow.jobs import JobOutcome, check, sentence
 
 REPORT = {
     "table": "shop.sums",

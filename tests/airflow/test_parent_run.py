@@ -5,7 +5,7 @@ import os
 import pytest
 from tests.support.tasks import context
 
-from sluice.airflow.parent_run import PARENT, name_parent
+from sluice.airflow.tasks import PARENT, name_parent
 from sluice.language.interval import Interval
 
 DAY = Interval.parse("2024-01-01", "2024-01-02", "UTC")

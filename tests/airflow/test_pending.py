@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from sluice.airflow.commands import PipelineRun
+from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.jobs import PipelineRun
 from sluice.airflow.pending import Pending, pending_of
-from sluice.airflow.task_graph import Task, TaskKind
-from sluice.declare.meaning.definition import definition
+from sluice.declare.meaning import definition
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import Position
 from sluice.delta.notes import intervals

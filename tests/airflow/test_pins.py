@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from tests.read.tables import position, project_at, write_table
 
-from sluice.airflow.pins import at_start, left_by
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.pending import at_start, left_by
 from sluice.declare.project import Project
 
 LOAD = Task("load.brands", TaskKind.LOAD, "shop", ("shop.brands",))

@@ -9,9 +9,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from tests.support.java import LEAN
 from tests.support.tasks import context
 
-from sluice.airflow.alerts import failed
+from sluice.airflow.alerts import alert_of_failure
 from sluice.airflow.blueprint import site
-from sluice.airflow.quality_task import QualityTask
+from sluice.airflow.dag_factory import QualityTask
 from sluice.airflow.tasks import SeparateJob
 from sluice.language.interval import Interval
 from sluice.read.lake import open_lake
@@ -101,7 +101,7 @@ def test_what_would_fail_fails_the_preview_and_alerts_nobody(
         delivered.execute(asked(preview=True))
     assert "__preview" not in capsys.readouterr().out + str(refused.value)
     caplog.clear()
-    failed({**asked(preview=True), "exception": refused.value, "task": delivered})
+    alert_of_failure({**asked(preview=True), "exception": refused.value, "task": delivered})
     assert not caplog.records
 
 

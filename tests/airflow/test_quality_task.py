@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from sluice.airflow.dag_factory import dags
-from sluice.airflow.quality_task import QualityTask
+from sluice.airflow.dag_factory import QualityTask, dags
 
 from .conftest import Configured
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice.airflow.request import asked
+from sluice.airflow.request import requested_run
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
 
@@ -17,7 +17,7 @@ def test_bounds_without_a_zone_are_of_the_pipelines() -> None:
         "params": answers,
         "dag": SimpleNamespace(dag_id="p"),
     }
-    found = asked(context, "America/New_York").interval
+    found = requested_run(context, "America/New_York").interval
     assert str(found) == "[2024-01-01T05:00:00+00:00, 2024-01-02)"
     assert found.shown("America/New_York") == (
         "[2024-01-01T00:00:00-05:00, 2024-01-01T19:00:00-05:00)"
@@ -34,7 +34,7 @@ def test_a_backfill_and_a_time_of_ones_own_read_messages_again() -> None:
         ("manual", {"start": "2024-01-01", "end": "2024-01-02"}, True),
     ):
         given = SimpleNamespace(run_type=kind, **run)
-        found = asked({**context, "dag_run": given, "params": answers}, "UTC")
+        found = requested_run({**context, "dag_run": given, "params": answers}, "UTC")
         assert found.is_backfill == is_backfill
 
 
@@ -44,10 +44,10 @@ def test_a_run_that_delivers_what_changed_has_no_interval_of_its_own() -> None:
         run_type="manual", data_interval_start=day.start, data_interval_end=day.end
     )
     context = {"run_id": "r", "dag": SimpleNamespace(dag_id="p"), "dag_run": run}
-    found = asked({**context, "params": {"changed": True}}, "UTC")
+    found = requested_run({**context, "params": {"changed": True}}, "UTC")
     assert found.is_about_news
     assert found.interval is None
-    assert asked({**context, "params": {"changed": False}}, "UTC").interval == day
+    assert requested_run({**context, "params": {"changed": False}}, "UTC").interval == day
     for bound in ("start", "end"):
         with pytest.raises(UsageError, match="finds its intervals itself"):
-            asked({**context, "params": {"changed": True, bound: "2024-01-01"}}, "UTC")
+            requested_run({**context, "params": {"changed": True, bound: "2024-01-01"}}, "UTC")

@@ -8,8 +8,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from tests.support.java import LEAN
 from tests.support.tasks import context
 
-from sluice.airflow.assets import asset
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.scheduling import asset
 from sluice.airflow.tasks import SeparateJob
 from sluice.language.interval import Interval, parse_time
 from sluice.read.lake import open_lake

@@ -1,6 +1,6 @@
 """A pipeline as tasks: what runs, and after what."""
 
-from sluice.airflow.task_graph import TaskGraph, TaskKind, task_graph
+from sluice.airflow.blueprint import TaskGraph, TaskKind, task_graph
 from sluice.declare.project import load
 
 from .conftest import Configured

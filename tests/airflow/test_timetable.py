@@ -13,7 +13,7 @@ from airflow.timetables.interval import CronDataIntervalTimetable
 from pendulum import instance
 
 from sluice.airflow.dag_factory import dags
-from sluice.airflow.timetable import Grid
+from sluice.airflow.scheduling import Grid
 from sluice.declare.project import load
 from sluice.language.interval import Schedule
 

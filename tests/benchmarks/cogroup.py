@@ -38,9 +38,9 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 from tests.benchmarks.repeated import measure
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.by_spark import SparkCommit
+from sluice.delta.writing.merge import SparkCommit
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of

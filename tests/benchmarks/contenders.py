@@ -18,12 +18,12 @@ from tests.benchmarks.traces import Traces
 
 from sluice.kinds.window_store.reader import ReadOnlyWindowStore
 from sluice.read.lake import Lake
-from sluice.read.stored import parquet
+from sluice.read.stored import snapshot
 from sluice.read.stored.scan import Touched
 
 LATEST = 2**63 - 1
 VISIBLE = "service, window_start, trace, duration, status, bytes"
-KEPT = (parquet.footer, parquet.leaves, parquet.group_bounds, parquet.group_places)
+KEPT = (snapshot.footer, snapshot.leaves, snapshot.group_bounds, snapshot.group_places)
 Rows = list[Any]
 
 

@@ -15,9 +15,9 @@ from tests.benchmarks.bare_tables import position
 from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.by_spark import SparkCommit
+from sluice.delta.writing.merge import SparkCommit
 from sluice.engine.advance import Run, advance
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from tests.benchmarks.kafka_messages import COLUMNS
 
 from sluice.cache import cache_folder
-from sluice.spark import ivy
+from sluice.spark import jars
 from sluice.spark.jars import classpath
 from sluice.spark.java import java_home
 
@@ -39,7 +39,7 @@ def connector() -> list[Path]:
     paths = [folder / f"{name}-{version}.jar" for _, name, version in CONNECTOR]
     missing = [each for each, path in zip(CONNECTOR, paths, strict=True) if not path.exists()]
     if missing:
-        ivy.fetch(missing, folder)
+        jars.retrieve(missing, folder)
     return paths
 
 

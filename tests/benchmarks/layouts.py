@@ -33,8 +33,8 @@ from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_u
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.settings import SparkSettings
-from sluice.delta.writing.by_spark import SparkCommit
 from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.merge import SparkCommit
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 

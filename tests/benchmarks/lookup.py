@@ -30,14 +30,14 @@ from rich.table import Table as Shown
 from tests.benchmarks.bench_lake import timed as cpu_of
 from tests.benchmarks.bench_lake import written_bytes
 
-from sluice.declare.meaning.definition import definition
+from sluice.declare.meaning import definition
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import Position, head
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.by_spark import SparkCommit
+from sluice.delta.writing.merge import SparkCommit
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run, advance
 from sluice.spark.session import Spark

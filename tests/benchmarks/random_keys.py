@@ -42,12 +42,12 @@ from tests.benchmarks.bench_lake import BenchLake, declared, timed, written_byte
 from tests.benchmarks.lookup import Baseline, Shop, dimension_changes
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
-from sluice.engine.committing.upkeep import refile
+from sluice.engine.committing import refile
 from sluice.limits import Limits
-from sluice.operate.upkeep.maintain import kept_in
+from sluice.operate.maintain import kept_in
 from sluice.read.lake import Lake
 
 STREAMS, FILE_ROWS, STEP = ("s0", "s1", "s2"), 1_000_000, 7_368_787  # a prime

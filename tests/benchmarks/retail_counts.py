@@ -26,9 +26,9 @@ from landing import split
 from shopping import FIRST_DAY
 from sluice.declare.project import load
 from sluice.engine.batch_report import BatchReport
-from sluice.interpreter.service import Service
-from sluice.language.internal import declared
+from sluice.interpreter.local_session import Service
 from sluice.language.interval import Interval, parse_time
+from sluice.language.names import declared_id
 from sluice.operate import workers
 from sluice.operate.run import run
 from sluice.spark.session import Spark, with_spark
@@ -61,7 +61,7 @@ class Counts:
         versions = self._versions()
         self.now["commits"] += versions - self.versions
         self.versions = versions
-        self.by_table.setdefault(declared(report.table), Counter()).update(self.now)
+        self.by_table.setdefault(declared_id(report.table), Counter()).update(self.now)
         self.now.clear()
 
     def _versions(self) -> int:

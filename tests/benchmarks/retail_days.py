@@ -17,8 +17,8 @@ from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval, parse_time
-from sluice.operate.processes import Process, forked
 from sluice.operate.run import run
+from sluice.operate.workers import Process, forked
 from sluice.spark.session import Spark, with_spark
 
 DAY = timedelta(days=1)

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from sluice.declare.project import load
-from sluice.delta.log.active import active_files
+from sluice.delta.log.files import active_files
 from sluice.delta.log.opened import CHECKPOINTS
 
 PIPELINE = """\

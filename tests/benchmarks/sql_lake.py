@@ -17,7 +17,7 @@ from tests.kinds.sql.shop import view, written
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.by_spark import SparkCommit
+from sluice.delta.writing.merge import SparkCommit
 from sluice.engine.advance import Run, advance
 
 CHOSEN = ("q1", "q3", "q4", "q5", "q6", "q10", "q12", "q13", "q14", "q18")

@@ -22,8 +22,8 @@ from sluice.delta.log.position import head
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import to_arrow
 from sluice.delta.reading.spark_reads import create, snapshot
-from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.engine.advance import Run, advance
 from sluice.limits import Limits
 

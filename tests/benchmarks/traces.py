@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from sluice.declare.project import Project, load
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
+from sluice.operate.maintain import Upkeep, maintain
 from sluice.operate.run import intervals_to_run, run
-from sluice.operate.upkeep.maintain import Upkeep, maintain
 from sluice.spark.session import Spark
 
 START = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)

@@ -5,7 +5,7 @@ from math import ceil, log2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.changes.trees import balanced
+from sluice.changes.diff import balance
 
 
 @given(st.lists(st.integers(), min_size=1, max_size=70))
@@ -13,7 +13,7 @@ def test_parts_stay_in_order_in_a_tree_that_is_as_low_as_it_can_be(parts: list[i
     def joined(a: tuple[list[int], int], b: tuple[list[int], int]) -> tuple[list[int], int]:
         return a[0] + b[0], max(a[1], b[1]) + 1
 
-    found, height = balanced(joined, [([part], 0) for part in parts])
+    found, height = balance(joined, [([part], 0) for part in parts])
     assert (found, height) == (parts, ceil(log2(len(parts))))
 
 
@@ -25,6 +25,6 @@ def test_a_relation_of_hundreds_of_parts_is_no_deeper_than_spark_connect_allows(
 
     with interpreting(Session()) as session:
         rows = session.createDataFrame([(7,)], "a bigint")
-        met = rows.where(balanced(Column.__or__, [F.col("a") == n for n in range(300)]))
-        together = balanced(lambda a, b: a.unionByName(b), [met] * 300)
+        met = rows.where(balance(Column.__or__, [F.col("a") == n for n in range(300)]))
+        together = balance(lambda a, b: a.unionByName(b), [met] * 300)
         assert len(together.collect()) == 300

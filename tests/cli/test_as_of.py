@@ -16,7 +16,7 @@ from tests.support.games import seeds
 
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.upkeep.maintenance import unfenced, upkeep
+from sluice.delta.upkeep.maintenance import unfenced_properties, upkeep
 from sluice.read.lake import Lake, open_lake
 from sluice.terminal.output import to_json
 
@@ -307,7 +307,9 @@ def vacuum(uri: str) -> None:
 
 def test_vacuumed_rows_are_named(project: Here) -> None:
     before, uri = changed(project), uri_of(project, "late")
-    DeltaTable(uri).optimize.compact(commit_properties=unfenced(upkeep(head(uri), "compact")))
+    DeltaTable(uri).optimize.compact(
+        commit_properties=unfenced_properties(upkeep(head(uri), "compact"))
+    )
     vacuum(uri)
     ended = project.sluice("read", "late", "--as-of", before)
     assert (ended.code, "were vacuumed" in ended.err) == (5, True), ended.err
@@ -318,7 +320,9 @@ def test_rows_whose_files_upkeep_has_replaced_are_read_from_the_new_files(projec
     changed(project)
     then, uri = now(), uri_of(project, "late")
     was = every(lake_of(project))
-    DeltaTable(uri).optimize.compact(commit_properties=unfenced(upkeep(head(uri), "compact")))
+    DeltaTable(uri).optimize.compact(
+        commit_properties=unfenced_properties(upkeep(head(uri), "compact"))
+    )
     vacuum(uri)
     assert every(lake_of(project).at(then)) == was
 

@@ -25,7 +25,7 @@ from sluice.declare.project import load
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.places.environments import read
+from sluice.delta.places.environments import read_environment
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.planning.nodes import nodes_of
 from sluice.terminal.output import to_json
@@ -191,7 +191,7 @@ def test_a_vacuum_of_the_lake_takes_nothing_from_an_environment_until_it_expires
     project.complete("env", "create", "dev")
     project.complete("env", "create", "brief", "--expires", "1 second")
     was, lake = rows(project, "dev"), project.folder / "lake"
-    began = read(str(lake / "__env" / "dev"))
+    began = read_environment(str(lake / "__env" / "dev"))
     assert began is not None
     files = {*(lake / "trips" / "named").rglob("*.parquet")}
     for seed in range(2):

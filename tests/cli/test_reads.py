@@ -251,7 +251,7 @@ def test_a_command_that_reads_imports_no_more_than_reading_takes(tmp_path, asked
 def test_pandas_is_there_for_whoever_converts_rows_to_it():
     code = (
         "import sys\n"
-        "from sluice.cli.lean import without_pandas\n"
+        "from sluice.cli.main import without_pandas\n"
         "without_pandas()\n"
         "import pyarrow as pa, pyarrow.dataset\n"
         "assert 'pandas' not in sys.modules\n"

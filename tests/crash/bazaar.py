@@ -31,7 +31,7 @@ from sluice.delta.upkeep.table_invariants import digest
 from sluice.delta.writing import statistics
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.language.interval import Interval
-from sluice.operate.upkeep.invariants import digests, faults, versions
+from sluice.operate.verify import digests, faults, versions
 
 PIPELINE = """
 pipeline: shop

@@ -19,14 +19,13 @@ from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
 from sluice.delta.notes.intervals import notes
 from sluice.delta.places.delta_rs import is_table, located, open_table
-from sluice.delta.places.folders import remove
+from sluice.delta.places.folders import remove, replace_file
 from sluice.delta.places.lake_layout import LakeLayout, layout
-from sluice.delta.places.small_files import replace_file
 from sluice.engine.advance import Run
 from sluice.errors import SluiceError
 from sluice.language.interval import Interval
 from sluice.operate.run import run
-from sluice.operate.upkeep.invariants import faults
+from sluice.operate.verify import faults
 from sluice.spark.session import Spark
 
 PIPELINE = """

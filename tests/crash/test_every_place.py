@@ -16,7 +16,7 @@ from tests.crash.shop import CORRECTED, FIRST, PIPELINE, POSITIONED, Shop, day
 from tests.support.forked import forked
 
 from sluice.declare.project import Project
-from sluice.delta.log.vectors import has_vectors
+from sluice.delta.log.files import has_vectors
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.limits import Limits

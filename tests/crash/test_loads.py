@@ -10,7 +10,7 @@ from tests.crash.shop import Shop, day
 from tests.support.lake import counted
 
 from sluice.engine.advance import Run, advance
-from sluice.operate.upkeep.invariants import faults
+from sluice.operate.verify import faults
 from sluice.spark.session import Spark
 
 if TYPE_CHECKING:

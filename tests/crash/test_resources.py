@@ -15,7 +15,7 @@ from tests.crash.conftest import Worker
 from tests.crash.shop import Shop, day
 
 from sluice.errors import SluiceError
-from sluice.operate.upkeep.invariants import faults
+from sluice.operate.verify import faults
 
 DISK = 24_000_000
 LEFT = (0, 4_000, 16_000, 40_000, 96_000)  # bytes, as far as each run gets

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tests.crash.bazaar import loaded
 from tests.support.tasks import context
 
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.blueprint import Task, TaskKind
 from sluice.cli.jobs import advance
 from sluice.cli.jobs.ingest import deliver
 from sluice.declare.settings import SparkSettings
@@ -26,8 +26,8 @@ from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.maintain import maintain
 from sluice.operate.run import run
-from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.verify import verify
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting

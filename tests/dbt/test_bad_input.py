@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.dbt.warehouse import MANIFEST, NODES, changed, refused
 
-from sluice.dbt.artifacts import read
+from sluice.dbt.artifacts import read_artifacts
 
 
 def test_a_missing_manifest_is_named_with_the_command_that_writes_it(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ def test_an_older_manifest_without_the_projects_name_has_that_of_its_models(tmp_
     data = json.loads(manifest.read_text())
     del data["metadata"]["project_name"]
     manifest.write_text(json.dumps(data))
-    assert read(manifest, None).name == "bakery"
+    assert read_artifacts(manifest, None).name == "bakery"

@@ -6,9 +6,9 @@ from pathlib import Path
 from tests.dbt.warehouse import LANDED, MANIFEST, Warehouse, bag, done
 
 import sluice
-from sluice.dbt.artifacts import read
+from sluice.dbt.artifacts import read_artifacts
+from sluice.dbt.importing import text_of, write
 from sluice.dbt.pipeline import Imported
-from sluice.dbt.pipeline_file import text_of, write
 
 DAY, NEXT = "2026-11-24", "2026-11-25"
 IDIOMS = {
@@ -51,7 +51,7 @@ IDIOMS = {
 
 
 def test_idioms_give_what_the_warehouse_gives(tmp_path: Path) -> None:
-    project = read(MANIFEST, MANIFEST.with_name("catalog.json"))
+    project = read_artifacts(MANIFEST, MANIFEST.with_name("catalog.json"))
     orders = project.nodes["model.bakery.orders"]
     models = {
         name: replace(orders, id=name, name=name, relation=name, sql=sql, raw="", parents=())

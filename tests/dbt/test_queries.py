@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 from tests.dbt.warehouse import MANIFEST
 
-from sluice.dbt.artifacts import DbtNode, read
-from sluice.dbt.queries import READS_ITSELF, TranslatedQuery, translated, translated_condition
-from sluice.dbt.table_names import Relations, named
-from sluice.dbt.warehouse_types import declared
+from sluice.dbt.artifacts import DbtNode, read_artifacts
+from sluice.dbt.names import Relations, free_names, type_in_spark
+from sluice.dbt.queries import READS_ITSELF, TranslatedQuery, translate, translated_condition
 
-PROJECT = read(MANIFEST, None)
-NAMES = named(PROJECT.nodes)
+PROJECT = read_artifacts(MANIFEST, None)
+NAMES = free_names(PROJECT.nodes)
 CUT = "UNIX_SECONDS(DATE_TRUNC('HOUR', {}))"
 ORDERS = PROJECT.nodes["model.bakery.orders"]
 
@@ -19,7 +18,7 @@ ORDERS = PROJECT.nodes["model.bakery.orders"]
 def query(sql: str, dialect: str = "duckdb", node: DbtNode = ORDERS) -> TranslatedQuery:
     relations = Relations(replace(PROJECT, dialect=dialect))
     columns = {"_actionts": "actionts"}
-    return translated(replace(node, sql=sql), dialect, relations, NAMES, "bakery", columns)
+    return translate(replace(node, sql=sql), dialect, relations, NAMES, "bakery", columns)
 
 
 def text(sql: str, dialect: str = "duckdb") -> str:
@@ -198,11 +197,11 @@ def test_a_condition_of_a_test_is_translated() -> None:
 def test_a_type_of_a_warehouse_is_one_of_spark_or_a_gap(
     dialect: str, type_: str, spark: str
 ) -> None:
-    assert declared(type_, dialect) == spark
+    assert type_in_spark(type_, dialect) == spark
 
 
 def test_clashing_and_reserved_names_become_free_ones() -> None:
-    names = named(
+    names = free_names(
         {
             i: replace(ORDERS, id=i, type=type_, name=name, group=group)
             for i, type_, name, group in (

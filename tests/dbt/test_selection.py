@@ -3,10 +3,10 @@
 import pytest
 from tests.dbt.warehouse import MANIFEST
 
-from sluice.dbt.artifacts import read
-from sluice.dbt.selection import selected
+from sluice.dbt.artifacts import read_artifacts
+from sluice.dbt.importing import select_nodes
 
-NODES = read(MANIFEST, None).nodes
+NODES = read_artifacts(MANIFEST, None).nodes
 STAGING = {"stg_bakery__customers", "stg_bakery__orders", "stg_payments"}
 
 
@@ -33,11 +33,11 @@ STAGING = {"stg_bakery__customers", "stg_bakery__orders", "stg_payments"}
     ],
 )
 def test_a_selector_chooses(selectors: list[str], names: set[str]) -> None:
-    assert {NODES[i].name for i in selected(NODES, selectors)} == names
+    assert {NODES[i].name for i in select_nodes(NODES, selectors)} == names
 
 
 def test_parents_come_before_their_children() -> None:
-    order = selected(NODES, [])
+    order = select_nodes(NODES, [])
     places = {node: nth for nth, node in enumerate(order)}
     edges = [(p, i) for i in order for p in NODES[i].parents if p in places]
     assert len(edges) > 10

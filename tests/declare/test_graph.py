@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.declare.graph import UnknownTable
 from sluice.declare.project import Project, load
+from sluice.declare.table import UnknownTable
 
 Shop = Callable[..., Project]
 Mistakes = Callable[..., list[str]]

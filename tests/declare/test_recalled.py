@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.declare import project as projects
-from sluice.declare import recalled
+from sluice.declare import project_cache
 from sluice.declare.project import Project, load
 from sluice.errors import ConfigError, UsageError
 
@@ -289,7 +289,7 @@ def test_kinds_from_elsewhere_are_loaded_each_time(
     config: Path, environ: Environ, read: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(config, environ=environ)
-    monkeypatch.setattr(recalled, "has_added", lambda: True)
+    monkeypatch.setattr(project_cache, "has_added", lambda: True)
     load(config, environ=environ)
     assert len(read) == 2
 
@@ -297,7 +297,7 @@ def test_kinds_from_elsewhere_are_loaded_each_time(
 def test_only_the_newest_projects_stay(
     config: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(recalled, "MOST_KEPT", 2)
+    monkeypatch.setattr(project_cache, "MOST_KEPT", 2)
     for name in "abc":
         shutil.copytree(config, tmp_path / name / "config")
         load(tmp_path / name / "config", environ=environ)

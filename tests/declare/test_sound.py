@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.declare.sound import load_sound
+from sluice.declare.project import load_sound
 from sluice.errors import ConfigError
 
 GOOD = """pipeline: {0}

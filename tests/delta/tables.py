@@ -14,16 +14,16 @@ from pyspark.sql.types import StructType
 from tests.support.lake import stored_rows
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.opened import opened
+from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Pin, Position, head
 from sluice.delta.reading.local import spark_schema
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.commit import (
     Committed,
     commit_arrow,
     commit_position,
 )
+from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.limits import Limits
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Small:
         return commit_position(before, a_position(before.next_batch, **position))
 
     def changelog(self, changes: Sequence[Change]) -> pa.Table:
-        schema = pa.schema(opened(self.uri).schema().to_arrow())
+        schema = pa.schema(open_version(self.uri).schema().to_arrow())
         rows = [{**row, CHANGE: change} for change, row in changes]
         return pa.Table.from_pylist(rows, schema.append(pa.field(CHANGE, pa.string())))
 

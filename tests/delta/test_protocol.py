@@ -28,7 +28,7 @@ from sluice.delta.log.position import REBUILD, Head, Pin, Position, head_as_foun
 from sluice.delta.reading.local import read_feed
 from sluice.delta.reading.spark_reads import check_feed
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.merging import may_merge, merge
+from sluice.delta.upkeep.rewriting import may_merge, merge
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, commit_position

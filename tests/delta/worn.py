@@ -18,9 +18,9 @@ from sluice.changes.diff import CHANGE
 from sluice.changes.order import Direction
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.reading.local import read_rows
-from sluice.delta.upkeep import laid, rewriting
+from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.merging import may_merge, merge
+from sluice.delta.upkeep.rewriting import may_merge, merge
 from sluice.delta.writing.commit import commit_arrow
 from sluice.delta.writing.statistics import writer_properties
 from sluice.limits import Limits
@@ -169,5 +169,5 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
     monkeypatch.setattr(rewriting, "passing", piece)
-    monkeypatch.setattr(laid, "_width", lambda *_: 0)  # a sample, before the pieces
+    monkeypatch.setattr(pieces, "_width", lambda *_: 0)  # a sample, before the pieces
     return read

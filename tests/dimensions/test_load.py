@@ -14,7 +14,7 @@ from tests.support.landed import Landed, NewLanded, write
 
 from sluice.dimensions import load as loading
 from sluice.errors import ConfigError, QualityStop, UsageError
-from sluice.files.reading import read
+from sluice.files.reading import read_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -217,10 +217,10 @@ def test_a_delta_table_is_read_as_it_was_when_the_load_began(
 
     def late(*given: Any) -> Any:
         frame.mode("append").save(path)
-        return read(*given)
+        return read_files(*given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(loading, "read", late)
+        patched.setattr(loading, "read_files", late)
         report = lake.load()
     assert (report.rows_in, lake.rows("things")) == (1, [{"id": 1, "v": 1}])
     assert lake.load().quarantined == 1

@@ -20,7 +20,7 @@ from sluice.delta.upkeep.maintenance import upkeep
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.errors import InputRewritten, LostRace
 from sluice.limits import Limits
-from sluice.operate.upkeep.guard import oldest_named
+from sluice.operate.maintain import oldest_named
 
 DAYS = choice((1, 2, 3))
 ROWS = [*product("abc", (1, 2, 3))]

@@ -12,7 +12,7 @@ from sluice.dimensions import load as loading
 from sluice.engine import retries
 from sluice.errors import QualityStop, Retryable
 from sluice.files.filehead import head_of
-from sluice.files.reading import read
+from sluice.files.reading import read_files
 
 
 def test_transient_faults_are_tried_again_and_reported(
@@ -25,9 +25,9 @@ def test_transient_faults_are_tried_again_and_reported(
     def failing(*given: Any) -> Any:
         if faults:
             raise faults.pop()
-        return read(*given)
+        return read_files(*given)
 
-    monkeypatch.setattr(loading, "read", failing)
+    monkeypatch.setattr(loading, "read_files", failing)
     report = landed(lake, {"id": 1})
     assert [w.partition(": ")[0] for w in report.warnings] == ["tried again after 0 s"] * 2
     assert len(lake.rows("things")) == 1
@@ -95,7 +95,7 @@ def test_a_fault_that_stays_is_worth_a_retry_of_the_task_and_a_lasting_one_is_no
     def failing(*_: Any) -> Any:
         raise raised[0]
 
-    monkeypatch.setattr(loading, "read", failing)
+    monkeypatch.setattr(loading, "read_files", failing)
     with pytest.raises(Retryable, match="Connection refused"):
         landed(lake, {"id": 1})
     raised[0] = ValueError("no such table")

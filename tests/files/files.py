@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.landed import Content, write
 
 from sluice.delta.reading.landing import list_files
-from sluice.files.reading import Reading, read
+from sluice.files.reading import Reading, read_files
 from sluice.limits import Limits
 from sluice.sources.spec import Source
 
@@ -26,7 +26,7 @@ class Files:
     def read(self, format_: str, schema: str = SCHEMA, **declared: Any) -> Reading:
         self.spark.conf.set("spark.sql.ansi.enabled", "true")
         spec, files = source(format_, schema, **declared), list_files(str(self.folder))
-        return read(self.spark, spec, files, Limits())
+        return read_files(self.spark, spec, files, Limits())
 
     def put(self, **files: Content) -> "Files":
         for name, content in files.items():

@@ -16,7 +16,7 @@ from tests.support.lake import HEAD
 from tests.support.landed import Landed, NewLanded, day, folder_of
 from tests.support.places import as_nobody, open_folder, put_socket
 
-from sluice.delta.places.landed_files import LandedFile
+from sluice.delta.places.folders import LandedFile
 from sluice.delta.reading import landing
 from sluice.dimensions import load
 from sluice.errors import ExitCode, QualityStop, Retryable, UsageError

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from sluice.files import csv_quotes
-from sluice.files.csv_quotes import Faults, Quotes
+from sluice.files import filehead
+from sluice.files.filehead import Faults, Quotes
 
 WHOLE = (
     *('2,"abc"', '2,a"b', '2,""', '2,"a\nb"', '2,5" pipe\n', '2,"a ""b"""\n', "", '""'),
@@ -29,7 +29,7 @@ COMMENTED = ('# a,"b\n1,2\n', '1,"#"\n#"', '1,"a\n#b"\n', '1,a# "b\n#,"', '"a"\n
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
 def test_faults_are_found_wherever_a_chunk_ends(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(csv_quotes, "CHUNK", size)
+    monkeypatch.setattr(filehead, "CHUNK", size)
     assert {w: faults(w) for w in WHOLE} == dict.fromkeys(WHOLE, Faults())
     assert [c for c in CUT if not faults(c).is_cut] == []
     assert {o: faults(o) for o in ODD} == dict.fromkeys(ODD, Faults(has_odd=True))

@@ -14,7 +14,7 @@ from tests.files.files import Files, source
 from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
-from sluice.files.reading import look, read
+from sluice.files.reading import look, read_files
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.limits import Limits
 from sluice.sources.delivery import choose_columns
@@ -71,10 +71,10 @@ def test_without_spark_the_same_rows_reasons_and_texts_are_read(files: Files, fo
         shape = [row(3, tags="no list"), row(4, tags=[1]), row(5, miles_per_gallon=1.50)]
         files.put(b_json=content("json", shape) + b'{"ID": 1, "ID": 2}\n')
     spec = source(format_, schema, names=names_of(schema))
-    by_spark = read(files.spark, spec, list_files(str(files.folder)), Limits())
+    by_spark = read_files(files.spark, spec, list_files(str(files.folder)), Limits())
     with interpreting(Session()) as session, naming_faults("shop.events"):
         landed = list_files(str(files.folder))
-        here = read(session, spec, landed, Limits())  # type: ignore[arg-type]
+        here = read_files(session, spec, landed, Limits())  # type: ignore[arg-type]
         rows = here.rows.toArrow().to_pylist()
     assert shown(rows) == shown(by_spark.rows.toArrow().to_pylist())
     assert here.warnings == by_spark.warnings

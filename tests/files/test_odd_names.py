@@ -15,7 +15,7 @@ from tests.support.landed import RUN, NewLanded, folder_of
 from tests.support.places import ODD_NAMES
 
 from sluice.cli.jobs.ingest import deliver
-from sluice.delta.places.landed_files import local_path
+from sluice.delta.places.folders import local_path
 from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop

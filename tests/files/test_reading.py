@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.files.files import Files, source
 
-from sluice.delta.places.landed_files import LandedFile
+from sluice.delta.places.folders import LandedFile
 from sluice.engine.retries import naming_faults
 from sluice.errors import ConfigError, QualityStop, Retryable
-from sluice.files.reading import read
+from sluice.files.reading import read_files
 from sluice.limits import Limits
 
 # CSV
@@ -258,7 +258,7 @@ def test_a_file_that_breaks_off_later_refuses_the_delivery_by_name(
 def test_a_file_that_went_away_is_worth_a_retry(files: Files) -> None:
     gone = [LandedFile(str(files.folder / "gone.parquet"), 1, 1)]
     with pytest.raises(Retryable, match=r"gone\.parquet: it disappeared"):
-        read(files.spark, source("parquet"), gone, Limits())
+        read_files(files.spark, source("parquet"), gone, Limits())
 
 
 def test_a_null_key_is_a_reason(files: Files) -> None:

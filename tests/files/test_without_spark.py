@@ -19,7 +19,7 @@ from tests.files.mutants import SCHEMA, Mutant, mutants
 from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
-from sluice.files.reading import read
+from sluice.files.reading import read_files
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
 from sluice.limits import Limits
@@ -299,7 +299,7 @@ def _left_to_spark(spec: Source, part: list[Path]) -> Iterator[Path]:
     landed = [file for path in part for file in list_files(str(path))]
     with interpreting(Session()) as session:
         try:
-            read(session, spec, landed, Limits()).rows.toArrow()  # type: ignore[arg-type]
+            read_files(session, spec, landed, Limits()).rows.toArrow()  # type: ignore[arg-type]
             return
         except NotHere:
             if len(part) == 1:

@@ -20,6 +20,6 @@ def test_an_unusual_batch_is_named_in_its_report_and_kept(shop: Shop) -> None:
     interval = "[2017-03-02, 2017-03-03)"
     said = f"shop.sales {interval}: 5 rows arrived, usually 5,000"
     assert [w.partition(" (")[0] for w in warnings] == [said]
-    kept = batch_counts.read(layout(shop.project), "shop.sales")[-1]
+    kept = batch_counts.read_counts(layout(shop.project), "shop.sales")[-1]
     assert [f"shop.sales {interval}: {text[12:]}" for text in kept.unusual] == [*warnings]
     assert kept.counts == batch_counts.BatchCounts(5, 5, {"id": 0, "item": 0, "price": 0})

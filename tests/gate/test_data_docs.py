@@ -6,11 +6,10 @@ from typing import Any
 
 from tests.gate.rows import expect
 
-from sluice.gate import data_docs
+from sluice.gate import engine
 from sluice.gate.counting.counts import RowCounts
 from sluice.gate.outcomes import history
-from sluice.gate.outcomes.results import ExpectationOutcome, measure_outcome, row_outcome
-from sluice.gate.outcomes.verdict import Verdict
+from sluice.gate.outcomes.results import ExpectationOutcome, Verdict, measure_outcome, row_outcome
 from sluice.gate.rules.suite import build_suite
 
 NOW = dt.datetime(2017, 3, 9, tzinfo=dt.UTC)
@@ -30,7 +29,7 @@ def test_the_newest_results_are_rendered_by_great_expectations() -> None:
     failed = row_outcome(suite.rows[0], RowCounts(10, 10, 2, ('{"price":-1}', '{"price":-7}')))
     counted = measure_outcome(suite.measures[0], 10)
     old = kept([failed], NOW - dt.timedelta(days=1))
-    made = data_docs.pages({"shop.sales": [*old, *kept([failed, counted], NOW)], "shop.empty": []})
+    made = engine.pages({"shop.sales": [*old, *kept([failed, counted], NOW)], "shop.empty": []})
     (name, html) = next(iter(made.items()))
     assert (len(made), name) == (1, "data_docs.shop.sales.html")
     for part in ("shop.sales", "price", "-7", "run-1"):
@@ -38,4 +37,4 @@ def test_the_newest_results_are_rendered_by_great_expectations() -> None:
 
 
 def test_nothing_kept_makes_no_page() -> None:
-    assert data_docs.pages({"shop.sales": []}) == {}
+    assert engine.pages({"shop.sales": []}) == {}

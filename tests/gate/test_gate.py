@@ -9,7 +9,7 @@ from tests.gate.verdicts import COLUMNS, rules, verdict_on
 
 from sluice.declare.expectation import Expectation
 from sluice.errors import ConfigError, ExitCode, QualityStop
-from sluice.gate.gate import accepted
+from sluice.gate.gate import accepted_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,9 +64,9 @@ def test_read_is_accepted_plus_quarantined(spark: "SparkSession") -> None:
     split = gate.split(spark.createDataFrame(random_rows(400, seed=7), SCHEMA)).cache()
     verdict = gate.check(split)
     assert verdict.rows_read == 400
-    assert verdict.rows_accepted == accepted(split).count()
+    assert verdict.rows_accepted == accepted_rows(split).count()
     assert 0 < verdict.rows_quarantined < 400
-    assert accepted(split).columns == COLUMNS
+    assert accepted_rows(split).columns == COLUMNS
 
 
 def test_a_null_or_a_row_out_of_the_condition_is_never_quarantined(spark: "SparkSession") -> None:

@@ -11,7 +11,7 @@ from sluice.interpreter.local_session import Session, interpreting
 
 REHEARSED = """
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.presence import rehearse
+from sluice.interpreter.refusals import rehearse
 from sluice.interpreter.refusals import NotHere
 
 with interpreting(Session()) as session:

@@ -7,8 +7,7 @@ import pytest
 from tests.kinds.pushed.kind import PushedKind
 
 from sluice.declare import registry
-from sluice.declare.meaning.definition import meaning
-from sluice.declare.meaning.differences import differences
+from sluice.declare.meaning import differences, meaning
 from sluice.declare.project import load
 from sluice.declare.registry import register
 from sluice.declare.table import Table

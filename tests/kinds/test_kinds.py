@@ -8,16 +8,15 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from sluice.airflow.page.block import Block
+from sluice.airflow.page.table_page import Block
 from sluice.cli.main import main
+from sluice.declare.column_lineage import Columns
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import Columns
 from sluice.declare.registry import BUILT_IN, commands_of_kinds, kind, kinds
 from sluice.declare.table_spec import TableSpec
 from sluice.engine.planning.nodes import Maker
 from sluice.engine.query.absence import Absence
-from sluice.engine.query.lineage import Lineage
-from sluice.engine.query.unstored import Unstored
+from sluice.engine.query.operator import Lineage, Unstored
 from sluice.operate.delivering import Delivering, Resuming
 from sluice.operate.explain import Planned
 from sluice.read.changelog import Mapped

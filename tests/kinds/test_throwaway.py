@@ -8,16 +8,16 @@ from click.testing import CliRunner
 from tests.kinds.throwaway.kind import AboveKind
 from tests.support.lake import Lake, NewLake
 
+from sluice.airflow.blueprint import task_graph
 from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
-from sluice.airflow.task_graph import task_graph
 from sluice.cli.main import main
 from sluice.declare import registry
 from sluice.declare.registry import register
 from sluice.declare.schema import json_schema
 from sluice.errors import ConfigError
 from sluice.operate.explain import explain
-from sluice.pages.html import html
+from sluice.pages.elements import html
 from sluice.read.lake import open_lake
 from sluice.read.status import status
 

@@ -3,9 +3,8 @@
 import pytest
 from tests.language.examples import COLUMNS, EXAMPLES
 
-from sluice.language.expression import Expression, SortKey
-from sluice.language.functions import SCALAR
-from sluice.language.named import Named
+from sluice.language.expression import Expression, Named, SortKey
+from sluice.language.syntax import SCALAR
 from sluice.language.typed.inference import infer
 
 

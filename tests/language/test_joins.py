@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.support.wording import Wording, each
 
-from sluice.language.join_syntax import read_pairs
+from sluice.language.expression import read_pairs
 
 Refusal = Callable[..., str]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.language.syntax import requalified
+from sluice.language.syntax import requalify
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from sluice.language.syntax import requalified
     ],
 )
 def test_only_a_table_that_a_column_names_gets_the_other_name(sql: str, other: str) -> None:
-    assert requalified(sql, {"p": "row"}) == other
+    assert requalify(sql, {"p": "row"}) == other

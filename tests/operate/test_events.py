@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from tests.cli.previewed import PIPELINE
 from tests.cli.trips import Here
 
-from sluice.declare.meaning.column_lineage import InputColumn, made_from
+from sluice.declare.column_lineage import InputColumn, made_from
 from sluice.operate.delivering import delivering
 from sluice.read.lake import open_lake
 

@@ -29,7 +29,7 @@ from sluice.errors import (
     LogCleaned,
     TableAltered,
 )
-from sluice.operate.upkeep.doctor import Finding, examine
+from sluice.operate.doctor import Finding, examine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ import pytest
 from tests.support.ageing import age
 from tests.support.lake import Lake, NewLake, Row
 
-from sluice.operate.upkeep.maintain import Upkeep, maintain
+from sluice.operate.maintain import Upkeep, maintain
 
 DECLARED = """
 sources:

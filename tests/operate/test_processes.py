@@ -19,8 +19,7 @@ from sluice.declare.settings import SparkSettings
 from sluice.declare.table import Table
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import QualityStop, Retryable
-from sluice.operate.processes import Process, forked
-from sluice.operate.workers import Worker
+from sluice.operate.workers import Process, Worker, forked
 from sluice.spark.session import Spark
 
 DECLARED = """
@@ -37,7 +36,7 @@ TWO_CORES = "import os; os.cpu_count = lambda: 2; from sluice.cli.main import pr
 PARENT = """
 import os, signal
 from sluice.declare.project import load
-from sluice.operate.processes import Process
+from sluice.operate.workers import Process
 print(Process(load("config"), ()).pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

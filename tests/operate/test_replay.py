@@ -8,7 +8,7 @@ from tests.gate.conftest import SALES, Shop
 from sluice.delta.notes.note_tables import read_rows
 from sluice.engine.advance import Run
 from sluice.errors import UsageError
-from sluice.operate.replay import replay, to_replay
+from sluice.operate.delivering import replay, to_replay
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,9 +5,9 @@ import shutil
 import pytest
 from tests.support.landed import RUN, Landed, NewLanded, day, folder_of
 
-from sluice.delta.notes.failures import kept
+from sluice.delta.notes.failures import stored_failures
+from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading.landing import list_files
 from sluice.dimensions.load import load
 from sluice.engine.batch_report import BatchReport
@@ -122,4 +122,4 @@ def test_a_missing_folder_is_reported_by_the_plan_and_without_spark(lake: Landed
     with pytest.raises(UsageError, match="there are no files at"):
         running.run(lake.spark, lake.project, pipeline, [day(0)])
     assert [row["id"] for row in lake.rows("sales")] == [0]
-    assert list(kept(layout(lake.project))) == ["shop.items"]
+    assert list(stored_failures(layout(lake.project))) == ["shop.items"]

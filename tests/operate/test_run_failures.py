@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 from tests.support.landed import Landed, NewLanded, day, folder_of
 
-from sluice.delta.notes.failures import kept
+from sluice.delta.notes.failures import stored_failures
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable, SeveralFailed, Unforeseen
 from sluice.operate import run as running
+from sluice.operate.doctor import examine
 from sluice.operate.explain import explain
-from sluice.operate.upkeep.doctor import examine
 from sluice.read.status import status
 from sluice.sources.kind import SourceKind
 
@@ -58,7 +58,7 @@ def test_rounds_go_on_for_sources_that_are_well(lake: Landed) -> None:
     (failed,) = (r for r in reports if r.outcome == "failed")
     lacking = [day(nth) for nth in (1, 2)]
     assert failed.undelivered == tuple((d.start.isoformat(), d.end.isoformat()) for d in lacking)
-    assert list(kept(layout(lake.project))) == ["shop.weather"]
+    assert list(stored_failures(layout(lake.project))) == ["shop.weather"]
 
 
 def test_views_follow_the_days_before_the_failure_of_a_source_that_has_a_key(
@@ -104,7 +104,7 @@ def test_what_nobody_foresaw_in_one_table_harms_no_other(
     assert Counter(r.outcome for r in reports) == {"committed": 3, "failed": 1, "skipped": 1}
     monkeypatch.undo()
     assert ran(lake, 0)[1] is None
-    assert kept(layout(lake.project)) == {}
+    assert stored_failures(layout(lake.project)) == {}
 
 
 def test_several_failures_are_one_error_with_the_exit_code_of_the_worst(lake: Landed) -> None:

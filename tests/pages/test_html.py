@@ -25,8 +25,8 @@ from sluice.pages.elements import (
     Picture,
     Properties,
     Text,
+    html,
 )
-from sluice.pages.html import html
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

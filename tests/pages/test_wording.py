@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from sluice.pages.elements import Text
-from sluice.pages.wording import ago, cell, counted, data, moment
+from sluice.pages.elements import Text, ago, cell, counted, data, moment
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 

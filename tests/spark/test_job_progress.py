@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.spark import job_progress
-from sluice.spark.job_progress import Progress, say_where, watch
+from sluice.spark import session
+from sluice.spark.session import Progress, say_where, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def test_only_an_operation_that_lasts_is_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     times = iter((0.0, 29.0, 31.0, 60.0, 62.0, 63.0))
-    monkeypatch.setattr(job_progress, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: next(times)))
     hear = Progress()
     for operation in "aabb":
         hear([stage(1)], 2, operation, False)
@@ -46,7 +46,7 @@ def test_only_an_operation_that_lasts_is_reported(
 def test_a_spark_of_ones_own_is_asked_how_far_it_is(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(job_progress, "EVERY", 0.1)
+    monkeypatch.setattr(session, "EVERY", 0.1)
     ended = watch(spark.sparkContext)
     spark.range(3, numPartitions=3).foreach(lambda _: time.sleep(0.6))
     ended.set()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import MissingDependency
-from sluice.spark.log_store import SOURCE, log_store
+from sluice.spark.jars import SOURCE, log_store
 
 DELTA = [Path("/jars/delta-storage-4.4.0.jar")]
 Environ = dict[str, str]

@@ -8,7 +8,7 @@ from tests.support.stores import using
 from sluice.declare.settings import SparkSettings
 from sluice.declare.stores import S3
 from sluice.spark import session
-from sluice.spark.s3a_jars import S3A
+from sluice.spark.jars import S3A
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "the-key",

@@ -20,9 +20,9 @@ from sluice.declare.project import Project, load
 from sluice.interpreter.local_session import interpreting
 from sluice.language.interval import Interval
 from sluice.limits import Limits
+from sluice.operate.doctor import examine
+from sluice.operate.maintain import maintain
 from sluice.operate.run import run
-from sluice.operate.upkeep.doctor import examine
-from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.verify import verify
 from sluice.spark import session
 from sluice.spark.session import Spark

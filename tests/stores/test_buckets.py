@@ -13,11 +13,10 @@ from tests.support import buckets
 from tests.support.proxy import Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
-from sluice.delta.log.opened import opened
+from sluice.delta.log.opened import open_version
 from sluice.delta.places import folders
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.upkeep.log_cleaning import clean_log
-from sluice.delta.upkeep.vacuum import vacuum
+from sluice.delta.upkeep.vacuum import clean_log, vacuum
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import ExitCode
 
@@ -58,7 +57,7 @@ def test_checkpoints_are_replaced_and_files_are_deleted_where_versions_are_kept(
     in_two_months = datetime.now(UTC) + timedelta(days=60)
     assert vacuum(table.head, table.head.version, datetime.now(UTC), timedelta(0)) > 20
     assert clean_log(table.uri, 20, in_two_months) == 20
-    rows = opened(table.uri).to_pyarrow_table()
+    rows = open_version(table.uri).to_pyarrow_table()
     assert rows["v"].to_pylist() == ["20"]
     assert len([f for f in store.names(bucket) if f.endswith(".parquet")]) < 5
     after = buckets.versions(store, bucket)

@@ -13,8 +13,8 @@ from tests.support.s3a import reach
 from tests.support.stores import Store
 
 from sluice.declare.environment_folders import names
-from sluice.delta.places import copied, environments
-from sluice.delta.places.claims import unfinished
+from sluice.delta.places import environments, overlay
+from sluice.delta.places.environments import remove_unfinished
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import UsageError
@@ -96,13 +96,13 @@ def test_what_a_kill_has_left_is_no_environment_and_goes_a_day_later(
     for edge, words in (("sharing:dev", ("create", "dev")), ("dropping:dev", ("drop", "dev"))):
         assert lake.sluice("env", *words, **{VARIABLE: edge}).code == -9
         assert names(root.root) == []
-        assert len(unfinished(root)) == 1 + (words[0] == "drop")
+        assert len(remove_unfinished(root)) == 1 + (words[0] == "drop")
         refused = lake.sluice("forget", "sales", "--where", "item = 'tea'")
         assert (refused.code, "__env/dev/" in refused.err) == (3, True), refused.err
         done(lake.sluice("env", "create", "dev"))
     assert names(root.root) == ["dev"]
-    monkeypatch.setattr(copied, "LEFT_AFTER", timedelta())
-    assert unfinished(root) == []
+    monkeypatch.setattr(overlay, "LEFT_AFTER", timedelta())
+    assert remove_unfinished(root) == []
     assert {*outcomes(lake).values()} == {"untouched"}
     done(lake.sluice("env", "drop", "dev"))
     assert objects(lake) == before
@@ -127,7 +127,7 @@ def test_of_several_that_make_one_of_a_name_at_once_one_wins(lake: StoredShop) -
         one.join()
     lost = "there is an environment 'dev' already"
     assert sorted(ended) == sorted(["made", *[lost] * (RIVALS - 1)])
-    assert unfinished(root) == []
+    assert remove_unfinished(root) == []
     assert {*outcomes(lake).values()} == {"untouched"}
 
 

@@ -14,7 +14,7 @@ from tests.stores.stored_shop import StoredShop
 from tests.support.stores import Store
 
 from sluice.declare.stores import S3, SCHEMES
-from sluice.delta.places.spark_commits import check_spark_may_commit
+from sluice.delta.reading.spark_reads import check_spark_may_commit
 from sluice.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from deltalake.exceptions import DeltaError
 from tests.delta.tables import ID_AND_V, Small, a_position
 from tests.support.stores import Store
 
-from sluice.delta.log.opened import opened
+from sluice.delta.log.opened import open_version
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.upkeep.log_cleaning import clean_log
+from sluice.delta.upkeep.vacuum import clean_log
 from sluice.delta.writing.commit import commit_arrow
 
 
@@ -20,8 +20,8 @@ def test_commits_before_the_checkpoint_of_what_is_needed_go(store: Store) -> Non
         table.commit(("insert", {"id": number, "v": "x"}))
     in_two_months = datetime.now(UTC) + timedelta(days=60)
     assert clean_log(table.uri, 20, in_two_months) == 20  # 19 commits and a checkpoint
-    assert opened(table.uri, 19).version() == 19
+    assert open_version(table.uri, 19).version() == 19
     with pytest.raises(DeltaError):
-        opened(table.uri, 18)
+        open_version(table.uri, 18)
     assert table.commit(("delete", {"id": 3, "v": "x"})).deleted == 1
-    assert opened(table.uri).to_pyarrow_table().num_rows == 20
+    assert open_version(table.uri).to_pyarrow_table().num_rows == 20

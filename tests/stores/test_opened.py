@@ -11,7 +11,7 @@ from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 
 from sluice.delta.log import opened as tables
-from sluice.delta.log.opened import FAR, opened
+from sluice.delta.log.opened import FAR, open_version
 from sluice.delta.places.delta_rs import located, options
 
 IDLE, LISTED = 230, 30  # requests of a run with nothing new, and those of them that list
@@ -30,17 +30,17 @@ def append(uri: str, n: int) -> None:
 
 
 def numbers(uri: str) -> list[int]:
-    return sorted(opened(uri).to_pyarrow_table()["n"].to_pylist())
+    return sorted(open_version(uri).to_pyarrow_table()["n"].to_pylist())
 
 
 def test_commits_of_others_are_seen(table: str) -> None:
     assert numbers(table) == [1]
-    first = opened(table)
-    assert opened(table) is first
+    first = open_version(table)
+    assert open_version(table) is first
     append(table, 2)
     append(table, 3)
     assert numbers(table) == [1, 2, 3]
-    assert opened(table, version=0) is first
+    assert open_version(table, version=0) is first
 
 
 def test_a_log_that_is_far_ahead_is_opened_again(
@@ -52,7 +52,7 @@ def test_a_log_that_is_far_ahead_is_opened_again(
     for n in (2, 3, 4):
         append(table, n)
     assert numbers(table) == [1, 2, 3, 4]
-    assert opened(table) is opened(table)
+    assert open_version(table) is open_version(table)
 
 
 def test_another_table_in_its_place_is_noticed(table: str, store: Store) -> None:
@@ -60,7 +60,7 @@ def test_another_table_in_its_place_is_noticed(table: str, store: Store) -> None
     store.files.delete_dir_contents(located(table)[1])
     append(table, 7)
     assert numbers(table) == [7]
-    assert opened(table).version() == 0
+    assert open_version(table).version() == 0
 
 
 def test_a_run_with_nothing_new_asks_little(

@@ -7,7 +7,7 @@ import pytest
 from tests.crash.shop import CORRECTED, FIRST, day
 from tests.stores.stored_shop import RUN, StoredShop, objects
 
-from sluice.delta.places import copied
+from sluice.delta.places import overlay
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.overlay import previews
@@ -57,7 +57,7 @@ def test_what_a_kill_has_left_goes_a_day_later_and_stops_an_erasure(
     assert (refused.code, "a preview is running" in refused.err) == (3, True), refused.err
     assert shop.sluice(*RUN, "--preview").code == 0
     assert len(previews(lake)) == 1
-    monkeypatch.setattr(copied, "LEFT_AFTER", timedelta())
+    monkeypatch.setattr(overlay, "LEFT_AFTER", timedelta())
     assert previews(lake) == []
     assert not [path for path in objects(shop) if "__preview" in path]
     assert shop.sluice(*RUN).code == 0

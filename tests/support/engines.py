@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 
 from ports import free_port
 from sluice.declare.settings import Driver
-from sluice.spark import s3a
+from sluice.spark import session
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment
-from sluice.spark.looked_up import keep_classes
-from sluice.spark.session import CODE_CACHE, LOOPBACK, OPTIMISED_LATER, SMALL, STATIC_CONF
+from sluice.spark.session import (
+    CODE_CACHE,
+    LOOPBACK,
+    OPTIMISED_LATER,
+    SMALL,
+    STATIC_CONF,
+    keep_classes,
+)
 from sluice.spark.starting import hush
 
 if TYPE_CHECKING:
@@ -22,7 +28,7 @@ PORT = "spark.connect.grpc.binding.port"
 DRIVERS: tuple[Driver, ...] = ("postgresql", "s3")
 CONF = {
     **STATIC_CONF,
-    **s3a.conf(),
+    **session.conf(),
     **LOOPBACK,
     **SMALL,
     "spark.sql.shuffle.partitions": "2",

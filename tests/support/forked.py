@@ -13,7 +13,7 @@ from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
-from sluice.operate.processes import PR_SET_PDEATHSIG
+from sluice.operate.workers import PR_SET_PDEATHSIG
 
 _CONTEXT = get_context("forkserver")
 _PARTS = ("sluice.", "tests.cli.trips", "tests.crash.", "tests.support.", "pyspark.sql.connect.")

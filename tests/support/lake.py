@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.lake_layout import layout
@@ -29,8 +29,8 @@ from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
-from sluice.files.marks import OP, POSITION
-from sluice.language.hidden_columns import ID, INTERVAL
+from sluice.files.reading import OP, POSITION
+from sluice.language.names import ID, INTERVAL
 from sluice.limits import Limits
 from sluice.operate.verify import Verification, verify
 from sluice.spark.session import Spark

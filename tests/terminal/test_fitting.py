@@ -6,8 +6,7 @@ from decimal import Decimal
 import click
 import pytest
 
-from sluice.terminal.fitting import print_fitted, write_found
-from sluice.terminal.output import PAGE, Format
+from sluice.terminal.output import PAGE, Format, print_fitted, write_found
 
 NAMES = [f"amount_{i:02}" for i in range(12)]
 WIDE = [dict.fromkeys(NAMES, Decimal("123456789.25"))]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.language.row import Row
-from sluice.terminal import unstyled
+from sluice.language.names import Row
+from sluice.terminal import output
 from sluice.terminal.output import Format, draw, table_of, write_rows
 
 EARLY = datetime(1900, 1, 1)  # noqa: DTZ001 - Hypothesis wants it without a zone
@@ -71,4 +71,4 @@ def test_ordinary_rows_cost_no_drawing_by_rich(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\tb", "\x1b[31mred", "\u200b"])
 def test_texts_of_several_lines_or_without_a_width_are_left_to_rich(text: str) -> None:
-    assert unstyled.lines(["name"], [[text]], [False]) is None
+    assert output.lines(["name"], [[text]], [False]) is None

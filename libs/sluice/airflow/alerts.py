@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from sluice.airflow.outcome import JobOutcome
+from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.jobs import JobOutcome
 from sluice.airflow.projects import airflows_config, base
-from sluice.airflow.request import BOUNDS, TaskContext, asked, is_preview
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.request import BOUNDS, TaskContext, is_preview, requested_run
 from sluice.errors import ExitCode, SluiceError
 
 PATIENCE = 10.0
@@ -51,7 +51,7 @@ class Alert:
                 log.info("sent to the webhook")
 
 
-def failed(context: TaskContext) -> None:
+def alert_of_failure(context: TaskContext) -> None:
     """Alert that a task has failed for good, except in a preview, whose user sees the failure."""
     if is_preview(context):
         return
@@ -113,7 +113,7 @@ def _command(task: Task, tables: tuple[str, ...], context: TaskContext) -> str:
     if task.kind is not TaskKind.INGEST:
         return f"sluice {task.kind.value} {' '.join(tables)}"
     with suppress(SluiceError):
-        run = asked(context, task.timezone)
+        run = requested_run(context, task.timezone)
         if run.is_about_news:
             return f"sluice run {task.pipeline} --changed"
         if run.interval:

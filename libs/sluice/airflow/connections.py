@@ -4,7 +4,7 @@ They are never arguments or settings: those are logged, an environment is not.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -12,10 +12,68 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from sluice.airflow.store import variables
+from sluice.errors import UsageError
 
 if TYPE_CHECKING:
     from sluice.declare.project import Project
+
+# By type of connection: fields and extras, and the variable for each.
+AWS = {
+    "login": "AWS_ACCESS_KEY_ID",
+    "password": "AWS_SECRET_ACCESS_KEY",
+    "aws_session_token": "AWS_SESSION_TOKEN",
+    "region_name": "AWS_REGION",
+    "endpoint_url": "AWS_ENDPOINT_URL",
+    "profile_name": "AWS_PROFILE",
+}
+AZURE = {
+    "login": "AZURE_STORAGE_ACCOUNT_NAME",
+    "password": "AZURE_STORAGE_ACCOUNT_KEY",
+    "sas_token": "AZURE_STORAGE_SAS_TOKEN",
+}
+PRINCIPAL = {
+    "login": "AZURE_CLIENT_ID",
+    "password": "AZURE_CLIENT_SECRET",
+    "tenant_id": "AZURE_TENANT_ID",
+}
+GOOGLE = {"key_path": "GOOGLE_APPLICATION_CREDENTIALS"}
+UNKNOWN = (  # extras
+    *("role_arn", "connection_string", "managed_identity_client_id", "keyfile_dict"),
+    *("key_secret_name", "credential_config_file", "impersonation_chain"),
+)
+
+
+def variables(connection: Connection) -> dict[str, str]:
+    """Return the variables for a connection to a store, as its providers fill it in.
+
+    Raises UsageError for another type, and for a login that no variable can express.
+    """
+    extra = connection.extra_dejson
+    if named := [name for name in UNKNOWN if extra.get(name)]:
+        raise UsageError(
+            f"lake_connection: {connection.conn_id} has `{named[0]}`, which Sluice does not follow",
+            hint="write keys, a token or `key_path` there, or give the role to Airflow's workers",
+        )
+    given = {**extra, "login": connection.login, "password": connection.password}
+    return {
+        to: str(given[name])
+        for name, to in _translate_known(connection, extra).items()
+        if given.get(name)
+    }
+
+
+def _translate_known(connection: Connection, extra: Mapping[str, object]) -> Mapping[str, str]:
+    if connection.conn_type == "aws":
+        return AWS
+    if connection.conn_type in ("wasb", "adls"):
+        return PRINCIPAL if extra.get("tenant_id") else AZURE
+    if connection.conn_type == "google_cloud_platform":
+        return GOOGLE
+    raise UsageError(
+        f"lake_connection: {connection.conn_id} is of type {connection.conn_type!r}",
+        hint="its type is aws for S3, wasb for Azure, or google_cloud_platform for Google",
+    )
+
 
 VARIABLE = "AIRFLOW_CONN_"
 LENDING = Lock()
@@ -47,7 +105,7 @@ def lent(project: "Project", tables: Iterable[str]) -> Iterator[None]:
     caller has them at a time.
     """
     names = set(tables)
-    if not _named(project, names) and not project.lake_connection:
+    if not _connection_names(project, names) and not project.lake_connection:
         yield
         return
     with LENDING:
@@ -68,7 +126,7 @@ def _of_lake(project: "Project") -> dict[str, str]:
 
 
 def _of_tables(project: "Project", tables: Iterable[str]) -> dict[str, str]:
-    found = {name: _connection(name) for name in _named(project, tables)}
+    found = {name: _connection(name) for name in _connection_names(project, tables)}
     return {f"{VARIABLE}{n.upper()}": one.as_json() for n, one in found.items() if one}
 
 
@@ -79,6 +137,6 @@ def _connection(name: str) -> Connection | None:
         return None
 
 
-def _named(project: "Project", tables: Iterable[str]) -> set[str]:
+def _connection_names(project: "Project", tables: Iterable[str]) -> set[str]:
     found = (project.graph.tables[name].spec.connections for name in tables)
     return {name for names in found for name in names}

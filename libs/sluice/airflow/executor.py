@@ -13,7 +13,7 @@ from pathlib import Path
 
 from airflow.executors.local_executor import LocalExecutor
 
-from sluice.airflow.commands import PACKAGED, script_of
+from sluice.airflow.jobs import PACKAGED, script_of
 from sluice.airflow.projects import airflows_config, base
 from sluice.errors import SluiceError
 

@@ -8,9 +8,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from sluice.airflow.address import PREFIX, address
-from sluice.airflow.deadlines import Due
-from sluice.airflow.timetable import Grid
+from sluice.airflow.scheduling import PREFIX, Due, Grid, address
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' "

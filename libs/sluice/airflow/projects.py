@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.declare.environment_folders import VARIABLE, of_base
-from sluice.declare.kept import Stamp, stamps
+from sluice.declare.project_cache import Stamp, stamps
 from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
     from sluice.declare.project import Project
-
 
 PIPELINE = re.compile(r"^pipeline:[ \t]*[\"']?(?P<name>\w+)", re.MULTILINE)
 
@@ -60,23 +59,25 @@ def pipeline_files(config: Path) -> dict[str, str]:
 
     Files that can't be read as YAML count, too.
     """
-    from sluice.declare.declaration_file import find_files
+    from sluice.declare.building import find_files
 
     texts = {p.as_posix(): p.read_text("utf-8", "replace") for p in find_files(config)[1:]}
     named = {file: PIPELINE.search(text) for file, text in texts.items()}
     return {file: found["name"] if found else "" for file, found in named.items()}
 
 
-def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigError | None]:
+def load_for_airflow(
+    config: Path, environ: Mapping[str, str]
+) -> tuple["Project", ConfigError | None]:
     """Return the project with these variables, and the mistakes in what was left out."""
-    from sluice.declare.sound import load_sound
+    from sluice.declare.project import load_sound
 
     return load_sound(config, environ=environ)
 
 
 @lru_cache(maxsize=4)
 def _loaded(config: Path, state: tuple[Stamp, ...]) -> tuple["Project", ConfigError | None]:  # noqa: ARG001
-    return loaded(config, of_base())
+    return load_for_airflow(config, of_base())
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
-from sluice.airflow.commands import PipelineRun
+from sluice.airflow.jobs import PipelineRun
 from sluice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ PREVIEW = {
 }
 
 
-def asked(context: TaskContext, timezone: str) -> PipelineRun:
+def requested_run(context: TaskContext, timezone: str) -> PipelineRun:
     """Return the run of that context, as requested. Raises UsageError for impossible bounds.
 
     `timezone` is the pipeline's, for bounds without a zone.

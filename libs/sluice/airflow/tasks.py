@@ -3,34 +3,140 @@
 Two engines run the same jobs. With `submit` a job is a separate process, which starts a driver for
 YARN, Kubernetes or a standalone cluster if it needs one. With `connect` it runs in the task's own
 process, as a client of a warm Spark Connect server.
+
+A task as the parent of its batches' lineage events, as OpenLineage names it.
+
+With Airflow's own provider for OpenLineage, it is the run of that provider's events. Without it,
+each try of a task has a separate id.
+
+Jobs as separate processes, with a Python that need not be Airflow's.
+
+A job computes small batches without Spark, and starts its own Spark driver for larger ones, with
+the configured master. So a run of a few rows starts no JVM.
 """
 
 import logging
 import os
 import runpy
 import shlex
+import signal
+import subprocess
 import sys
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from logging import Logger
 from pathlib import Path
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from sluice.airflow.assets import asset, event_fields, has_changed
-from sluice.airflow.commands import Command, PipelineRun, job
+from sluice.airflow.blueprint import Task, TaskKind
 from sluice.airflow.connections import export, export_lake
-from sluice.airflow.launch import Launch
-from sluice.airflow.outcome import JobOutcome, ReportFields, check, foreseen, refusing, sentence
-from sluice.airflow.parent_run import name_parent
+from sluice.airflow.jobs import (
+    PACKAGED,
+    Command,
+    JobFailed,
+    JobOutcome,
+    PipelineRun,
+    ReportFields,
+    check,
+    foreseen,
+    job,
+    refusing,
+    sentence,
+)
 from sluice.airflow.projects import project
-from sluice.airflow.request import TaskContext, asked
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.request import TaskContext, requested_run
+from sluice.airflow.scheduling import asset, event_fields, has_changed
 from sluice.delta.places.failpoint import passing
+from sluice.errors import ExitCode
 from sluice.terminal.program import as_guest
+
+PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run
+
+
+def name_parent(context: Mapping[str, Any]) -> None:
+    """Name the task's try in the environment, for its job; only where events are set up at all."""
+    if any(name.startswith("OPENLINEAGE_") for name in os.environ):
+        os.environ[PARENT] = _parent_of(context["ti"])
+
+
+def _parent_of(task: Any) -> str:
+    with suppress(Exception):  # without a provider, or one that can't name the task, it is left out
+        from airflow.providers.openlineage.plugins.macros import lineage_parent_id
+
+        return str(lineage_parent_id(task))
+    namespace = os.environ.get("OPENLINEAGE_NAMESPACE", "default")
+    place = f"{task.dag_id}.{task.task_id}"
+    return f"{namespace}/{place}/{uuid5(NAMESPACE_URL, f'{place}/{task.run_id}/{task.try_number}')}"
+
+
+@dataclass
+class Launch:
+    """One job's process. `environ` is added to this process's environment."""
+
+    python: str
+    environ: Mapping[str, str] = field(default_factory=dict)
+    _process: "subprocess.Popen[str] | None" = None
+
+    def run(self, command: Command, log: Logger) -> None:
+        """Run the job to its end, and log its lines. Raises AirflowException if it failed."""
+        words = [self.python, *_program(command.script), *command.arguments]
+        log.info(shlex.join(words))
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env={**os.environ, **self.environ},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise AirflowFailException(
+                f"{self.python} can't be started: {error.strerror}\nhint: `airflow.python` names "
+                "the Python of an environment that Sluice is installed in"
+            ) from None
+        with self._process as process:
+            for line in process.stdout or ():
+                log.info(line.rstrip())
+        if process.returncode < 0:
+            raise JobFailed(
+                _outcome_of_kill(command.script.name, signal.Signals(-process.returncode))
+            )
+        if process.returncode:
+            raise AirflowException(f"{command.script.name} exited with {process.returncode}")
+
+    def stop(self) -> None:
+        """End the job, and the driver that it may have started."""
+        if self._process:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+
+
+def _outcome_of_kill(what: str, by: signal.Signals) -> JobOutcome:
+    """Return the outcome of a job that had no chance to report its own."""
+    if by is not signal.SIGKILL:
+        return JobOutcome(error=f"{what} was ended by {by.name}", exit_code=ExitCode.RETRY)
+    return JobOutcome(
+        error=f"{what} was killed by the system, often for want of memory",
+        hint="give the machine more memory, or run fewer tasks at the same time",
+        exit_code=ExitCode.RETRY,
+    )
+
+
+def _program(script: Path) -> list[str]:
+    """Return the command: a job of the package runs from the other Python's own package."""
+    if script.parent == PACKAGED:
+        return ["-m", f"sluice.cli.jobs.{script.stem}"]
+    return [str(script)]
+
 
 APP_NAME = "SLUICE_APP_NAME"  # a job's name in Spark's own pages
 LOADING = (f"{TaskKind.LOAD}.", f"{TaskKind.INGEST}")
@@ -51,7 +157,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         from sluice.airflow.pending import pending_of  # needs Arrow; DAG files do not
 
         with refusing():
-            run = asked(context, self.work.timezone)
+            run = requested_run(context, self.work.timezone)
             export_lake(project(self.config))
         if run.is_preview:
             return self._preview(run, context)
@@ -108,14 +214,14 @@ class JobTask(BaseOperator):  # type: ignore[misc]
                 self.log.warning(warning)
 
     def _hand_on_versions(self, context: TaskContext, reports: Iterable[ReportFields] = ()) -> None:
-        from sluice.airflow.pins import VERSIONS, left_by
+        from sluice.airflow.pending import VERSIONS, left_by
 
         if versions := left_by(project(self.config), self.work, reports):
             context["ti"].xcom_push(VERSIONS, versions)
 
     def _pins(self, context: TaskContext) -> dict[str, int]:
         """Return the versions that the whole run looks up."""
-        from sluice.airflow.pins import VERSIONS, at_start
+        from sluice.airflow.pending import VERSIONS, at_start
 
         started = context["dag_run"].start_date
         pins = at_start(project(self.config), self.work, started)

@@ -1,13 +1,86 @@
 """The difference between old and new rows: the minimal changelog.
 
 Every batch ends here, so a rerun emits nothing and rows with unchanged values are left out.
+
+Many conditions or relations joined as a balanced tree.
+
+Spark Connect's messages may be nested a hundred levels deep, and a chain takes two for each part.
+
+The net change between two versions of a table, as a weighted set of rows.
+
+A row has weight +1 for each copy that was added and -1 for each that was removed. Copies added and
+removed in between cancel out, and so do changes of columns that the reader does not use. This is
+the Z-set of Budiu et al., "DBSP: Automatic Incremental View Maintenance", VLDB 2023.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from sluice.changes.feed_columns import CHANGE_TYPE, COMES
+
+T = TypeVar("T")
+
+
+def balance(joined: Callable[[T, T], T], parts: Sequence[T]) -> T:
+    """Return all parts joined two by two, in their order; there must be at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return joined(balance(joined, parts[:middle]), balance(joined, parts[middle:]))
+
+
+WEIGHT = "_sluice_weight"
+
+
+def net(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return `columns` and WEIGHT (never 0) of the changed rows. One shuffle of the feed.
+
+    `feed` is Delta's change feed of the versions to consume. A row's old image has negative weight,
+    its new image positive weight.
+    """
+    return sum_weights(weigh(feed, columns), columns)
+
+
+def weigh(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return `columns` and WEIGHT (1 or -1) of each row of a feed, not summed."""
+    comes = F.col(CHANGE_TYPE).isin(*COMES)
+    return feed.select(*_quote_all(columns), F.when(comes, 1).otherwise(-1).alias(WEIGHT))
+
+
+def between(old: DataFrame, new: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return the net change from one state of a table to another. One shuffle of both."""
+    gone = as_inserts(old, columns).withColumn(WEIGHT, -F.col(WEIGHT))
+    return sum_weights(as_inserts(new, columns).unionByName(gone), columns)
+
+
+def as_inserts(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return a whole table as the change from nothing."""
+    return rows.select(*_quote_all(columns), F.lit(1).cast("bigint").alias(WEIGHT))
+
+
+def arrivals(changes: DataFrame) -> DataFrame:
+    """Return the new images, without weights. Only for changes whose rows are unique."""
+    return changes.where(F.col(WEIGHT) > 0).drop(WEIGHT)
+
+
+def departures(changes: DataFrame) -> DataFrame:
+    """Return the old images, without weights. Only for changes whose rows are unique."""
+    return changes.where(F.col(WEIGHT) < 0).drop(WEIGHT)
+
+
+def sum_weights(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Sum the weights of equal rows and drop those that cancel out. One shuffle."""
+    sums = rows.groupBy(*_quote_all(columns)).agg(F.sum(WEIGHT).alias(WEIGHT))
+    return sums.where(F.col(WEIGHT) != 0)
+
+
+def _quote_all(columns: Sequence[str]) -> list[str]:
+    return [f"`{c}`" for c in columns]
+
 
 CHANGE = "_sluice_change"
 _SIDES = ("old", "new")
@@ -22,7 +95,7 @@ def diff(
     `ignore` don't make a row different. Cost: one shuffle of both sides together.
     """
     columns = new.columns
-    sides = _side(old.select(*_named(columns)), "old").unionByName(_side(new, "new"))
+    sides = _side(old.select(*_columns_by_name(columns)), "old").unionByName(_side(new, "new"))
     pairs = sides.groupBy(*[F.col(f"`{c}`") for c in key]).agg(
         *[F.first(F.when(F.col("_side") == s, F.col("_row")), True).alias(s) for s in _SIDES]
     )
@@ -40,31 +113,31 @@ def _is_same(schema: StructType, key: Sequence[str], ignore: Collection[str]) ->
     """True if the rows of one key agree. Rows are compared whole if all of them counts."""
     if not ignore and not _has_map(schema):
         return F.col("old").eqNullSafe(F.col("new"))
-    return unchanged(schema, [c for c in schema.names if c not in ignore and c not in key])
+    return agree_in(schema, [c for c in schema.names if c not in ignore and c not in key])
 
 
-def inserted(rows: DataFrame) -> DataFrame:
+def insertions(rows: DataFrame) -> DataFrame:
     """Return the changelog of rows that are all new."""
     return rows.withColumn(CHANGE, F.lit("insert"))
 
 
-def deleted(rows: DataFrame) -> DataFrame:
+def deletions(rows: DataFrame) -> DataFrame:
     """Return the changelog of rows that all leave the table."""
     return rows.withColumn(CHANGE, F.lit("delete"))
 
 
 def _side(rows: DataFrame, side: str) -> DataFrame:
     columns = rows.columns
-    return rows.select("*", F.struct(*_named(columns)).alias("_row"), F.lit(side).alias("_side"))
+    return rows.select(
+        "*", F.struct(*_columns_by_name(columns)).alias("_row"), F.lit(side).alias("_side")
+    )
 
 
-def _named(columns: Sequence[str]) -> list[Column]:
+def _columns_by_name(columns: Sequence[str]) -> list[Column]:
     return [F.col(f"`{c}`") for c in columns]
 
 
-def unchanged(
-    schema: StructType, columns: Sequence[str], sides: tuple[str, str] = _SIDES
-) -> Column:
+def agree_in(schema: StructType, columns: Sequence[str], sides: tuple[str, str] = _SIDES) -> Column:
     """True if two struct columns, rows of that schema, agree in `columns`. Never null."""
     old, new = sides
     plain = [c for c in columns if not _has_map(schema[c].dataType)]
@@ -72,20 +145,20 @@ def unchanged(
     same = F.expr(" AND ".join(["true", *pairs]))
     for name in set(columns).difference(plain):
         type_ = schema[name].dataType
-        before, after = (_ordered(F.col(side).getField(name), type_) for side in sides)
+        before, after = (_order_maps(F.col(side).getField(name), type_) for side in sides)
         same = same & before.eqNullSafe(after)
     return same
 
 
-def _ordered(value: Column, type_: DataType) -> Column:
+def _order_maps(value: Column, type_: DataType) -> Column:
     """Return `value` with its maps, which Spark can't compare, as sorted arrays of entries."""
     match type_:
         case MapType():
-            return F.array_sort(_ordered(F.map_entries(value), _entries(type_)))
+            return F.array_sort(_order_maps(F.map_entries(value), _entries(type_)))
         case ArrayType() if _has_map(type_):
-            return F.transform(value, lambda item: _ordered(item, type_.elementType))
+            return F.transform(value, lambda item: _order_maps(item, type_.elementType))
         case StructType() if _has_map(type_):
-            fields = [_ordered(value.getField(f.name), f.dataType).alias(f.name) for f in type_]
+            fields = [_order_maps(value.getField(f.name), f.dataType).alias(f.name) for f in type_]
             return F.when(value.isNotNull(), F.struct(*fields))
         case _:
             return value

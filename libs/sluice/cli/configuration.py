@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from sluice.dbt.importing import import_project
+from sluice.dbt.pipeline import lines
 from sluice.declare.environment_folders import of_base
 from sluice.declare.project import load
 from sluice.declare.schema import json_schema
@@ -12,8 +14,8 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import UsageError
 from sluice.extras import is_installed
 from sluice.language.names import listing
-from sluice.starter.example import EXAMPLES, NEXT
-from sluice.terminal.options import config_option
+from sluice.starter.new_project import EXAMPLES, NEXT
+from sluice.terminal.options import config_option, debug_option
 from sluice.terminal.output import counted
 
 
@@ -101,3 +103,50 @@ def init(
 def schema(kind: str) -> None:
     """Print the JSON Schema of a pipeline's file, or of sluice.yaml (`project`)."""
     click.echo(json.dumps(json_schema("project" if kind == "project" else "pipeline"), indent=2))
+
+
+@click.group(name="import")
+def import_() -> None:
+    """Write a pipeline from a project of another tool, and report the result for each part."""
+
+
+@import_.command()
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option(
+    "--select",
+    "selectors",
+    multiple=True,
+    metavar="MODELS",
+    help="Only these: name, +name, name+, tag:x, path:x; may be given again. All, if left out.",
+)
+@click.option(
+    "--catalog",
+    type=click.Path(path_type=Path),
+    help="Columns' types, from `dbt docs generate`. [default: catalog.json beside the manifest]",
+)
+@click.option("--pipeline", default="", help="The pipeline's name. [default: the dbt project's]")
+@click.option("--force", is_flag=True, help="Replace the pipeline's file.")
+@config_option
+@debug_option
+def dbt(
+    manifest: Path,
+    selectors: tuple[str, ...],
+    catalog: Path | None,
+    pipeline: str,
+    force: bool,
+    config: str,
+) -> None:
+    """Write a pipeline with a view for each model of a dbt project.
+
+    MANIFEST is target/manifest.json, as `dbt compile --full-refresh` writes it. The dbt project is
+    not changed.
+    """
+    from sluice.gate.review import mistakes
+
+    target = (Path(config), pipeline)
+    file, imported = import_project(manifest, catalog, selectors, target, mistakes, force=force)
+    tables = (counted(len(t), name[:-1]) for name, t in imported.sections.items() if t)
+    click.echo(f"wrote {file}: {', '.join(tables)}")
+    for line in lines(imported.report):
+        click.echo(line)
+    click.echo(f"next: {imported.next_steps}")

@@ -9,7 +9,13 @@ from uuid import uuid4
 
 import click
 
-from sluice.cli.preview import SAMPLE, PreviewOptions, changes_options, preview_option, show_changes
+from sluice.cli.progress import (
+    SAMPLE,
+    PreviewOptions,
+    changes_options,
+    preview_option,
+    show_changes,
+)
 from sluice.cli.runs import do
 from sluice.declare.environment_folders import of_base
 from sluice.declare.project import Project, load
@@ -18,10 +24,10 @@ from sluice.delta.places import environments
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.errors import Differs, UsageError
-from sluice.language.duration import Duration
-from sluice.language.internal import declared
+from sluice.language.names import declared_id
+from sluice.language.wall_clock import Duration
 from sluice.operate.bring import bring, to_bring
-from sluice.operate.definitions.computed import Computed
+from sluice.operate.definitions.rebuild import Computed
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
 from sluice.report.preview_page import Heading
 from sluice.spark.session import with_spark
@@ -74,7 +80,7 @@ def create(name: str, expires: datetime, config: str) -> None:
     """Make the environment NAME, with all tables of the lake as they are now."""
     project = _base(config)
     made = environments.create(layout(project), name, _now(), expires)
-    shared = counted(len({*map(declared, made.tables)}), "table")
+    shared = counted(len({*map(declared_id, made.tables)}), "table")
     click.echo(f"environment {name}: {shared}, expires {show_time(made.expires)}")
     if differ := to_bring(project.within(name)):
         names = ", ".join(table.id for table in differ)
@@ -87,7 +93,7 @@ def create(name: str, expires: datetime, config: str) -> None:
 def list_(format_: Format, config: str) -> None:
     """Show every environment: its times, its own tables, and those that moved on in the lake."""
     project = _base(config)
-    found = [_listed(project, one) for one in environments.listed(layout(project))]
+    found = [_summarize(project, one) for one in environments.list_environments(layout(project))]
     if found or format_ is not Format.TABLE:
         write_rows(
             [asdict(one) for one in found], [f.name for f in fields(EnvironmentSummary)], format_
@@ -194,9 +200,9 @@ def _moment(length: str) -> datetime:
         raise UsageError(f"--expires: {error}") from None
 
 
-def _listed(project: Project, one: environments.Environment) -> EnvironmentSummary:
+def _summarize(project: Project, one: environments.Environment) -> EnvironmentSummary:
     beside = Beside.of(project, one.name)
-    visible = [name for name in one.tables if declared(name) == name]
+    visible = [name for name in one.tables if declared_id(name) == name]
     moved = [name for name in visible if beside.moved_on(name)]
     return EnvironmentSummary(
         one.name, one.created, one.expires, len(visible), len(beside.own()), len(moved)

@@ -27,22 +27,19 @@ from sluice.cli.work_options import (
     read_pins,
     start_option,
 )
-from sluice.declare.project import Project
-from sluice.declare.sound import load_sound
+from sluice.declare.project import Project, load_sound
 from sluice.declare.table import Table
+from sluice.delta.places.delta_rs import store_fault
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.faults import store_fault
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, SluiceError
 from sluice.language.interval import Interval
+from sluice.operate.maintain import Swept, Upkeep
 from sluice.operate.preview import Previewed
 from sluice.operate.run import requested_intervals
-from sluice.operate.run_failures import Failures
-from sluice.operate.upkeep.full_check import Swept
-from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.verify import Verification
-from sluice.operate.workers import Worker, Workers
+from sluice.operate.workers import Failures, Worker, Workers
 from sluice.read.pending import news_of
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
@@ -96,9 +93,9 @@ class Job:
     def asked(self) -> Mapping[str, list[Interval]]:
         """The intervals to deliver, by table; empty lists if nothing was requested."""
         tables = map(self.project.graph.table, self.names)
-        return {table.id: self._asked(table) for table in tables}
+        return {table.id: self._intervals_of(table) for table in tables}
 
-    def _asked(self, table: Table) -> list[Interval]:
+    def _intervals_of(self, table: Table) -> list[Interval]:
         if self.is_about_news:
             return sorted(news_of(self.project, table, datetime.now(UTC)))
         if not self.start or not self.end:
@@ -159,7 +156,7 @@ def command_of(work: JobBody, about: str | None, *, keeps_failures: bool = True)
     @click.option("--report", type=Path, metavar="FILE", help="Also write the report to this file.")
     def main(names: Sequence[str], report: Path | None, **asked: Any) -> None:
         _hear()
-        done = _done(work, partial(_job, names, keeps_failures=keeps_failures, **asked))
+        done = _report_work(work, partial(_job, names, keeps_failures=keeps_failures, **asked))
         for name in names:
             passing("reporting", name)
         line = json.dumps(done, default=str)
@@ -179,7 +176,7 @@ def _hear() -> None:
         log.setLevel(logging.INFO)
 
 
-def _done(work: JobBody, begin: Callable[[], Job]) -> dict[str, Any]:
+def _report_work(work: JobBody, begin: Callable[[], Job]) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
     # A stopped Spark Connect client complains of handles that the server closed with it.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)

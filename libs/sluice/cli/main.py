@@ -2,25 +2,53 @@
 
 So `sluice --help` is quick, and a read starts neither Spark nor Airflow. Errors end with a message,
 a hint and an exit code; `--debug` shows the trace.
+
+Reads without pandas, whose import takes longer than most of them.
+
+At its first scalar, PyArrow imports pandas to find out whether it is there. In a process that only
+reads, it learns that in advance. It still imports pandas if rows are converted to it.
 """
 
 import os
 import sys
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
 import click
+import pyarrow as pa
 
 from sluice.declare.registry import commands_of_kinds
-from sluice.delta.places.faults import store_fault
+from sluice.delta.places.delta_rs import store_fault
 from sluice.errors import ExitCode, SluiceError
 from sluice.terminal.options import debug_option, env_option, wants_trace
 from sluice.terminal.program import run
 
+
+class _Hidden(MetaPathFinder):
+    """A finder that reports pandas as not installed."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+
+def without_pandas() -> None:
+    """Have PyArrow decide now that rows are not pandas objects, unless pandas was imported."""
+    if "pandas" in sys.modules:
+        return
+    hidden = _Hidden()
+    sys.meta_path.insert(0, hidden)
+    try:
+        pa.scalar(True)
+    finally:
+        sys.meta_path.remove(hidden)
+
+
 # A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("sluice.cli.configuration:init", "Create a project with tables for existing data."),
-    "import": ("sluice.cli.import_:import_", "Import a project of another tool: dbt."),
+    "import": ("sluice.cli.configuration:import_", "Import a project of another tool: dbt."),
     "validate": (
         "sluice.cli.configuration:validate",
         "Check the configuration: every mistake at once.",
@@ -39,12 +67,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a table and commit the difference."),
     "maintain": ("sluice.cli.views:maintain", "Merge small files; no row changes."),
-    "forget": ("sluice.cli.forget:forget", "Remove a subject's rows from a source and all views."),
+    "forget": ("sluice.cli.tables:forget", "Remove a subject's rows from a source and all views."),
     "drop": ("sluice.cli.tables:drop", "Remove a table from the lake; kept for a week."),
     "env": ("sluice.cli.env:env", "Create, compare, promote and drop environments."),
     "rename": ("sluice.cli.tables:rename", "Give a table another name; its history stays."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
-    "changes": ("sluice.cli.changes:changes", "Show a table's changelog, or one run's part."),
+    "changes": ("sluice.cli.reads:changes", "Show a table's changelog, or one run's part."),
     "get": ("sluice.cli.reads:get", "Show the row of one key."),
     "why": (
         "sluice.cli.why:why",
@@ -56,8 +84,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "sluice.cli.connect:connect",
         "Start and stop a Spark Connect server on this machine.",
     ),
-    "doctor": ("sluice.cli.doctor:doctor", "Check tables: logs, files, positions, retention."),
-    "cost": ("sluice.cli.cost:cost", "Add up the cost of batches: seconds, CPU, bytes."),
+    "doctor": ("sluice.cli.views:doctor", "Check tables: logs, files, positions, retention."),
+    "cost": ("sluice.cli.reads:cost", "Add up the cost of batches: seconds, CPU, bytes."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
 READING = frozenset(
@@ -73,8 +101,6 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name in READING or cmd_name in commands_of_kinds():
-            from sluice.cli.lean import without_pandas
-
             without_pandas()
         command = _imported(cmd_name)
         if command is None or any(parameter.name == "debug" for parameter in command.params):

@@ -2,17 +2,28 @@
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial, wraps
+from pathlib import Path
 from typing import Any, Self
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from sluice.declare.project import Project
 from sluice.declare.registry import kind
+from sluice.declare.table import Table
 from sluice.engine.batch_report import BatchReport
-from sluice.language.internal import declared
-from sluice.language.interval import Interval
-from sluice.language.spans import spans
+from sluice.errors import UsageError
+from sluice.language.interval import Interval, spans
+from sluice.language.names import declared_id
+from sluice.operate.preview import Preview, previewing
+from sluice.read.samples import Sample
+from sluice.report.preview_page import Heading, write_preview
 from sluice.terminal.output import Format, print_table, write_json, write_rows
 
 COLUMNS = (
@@ -56,7 +67,7 @@ class Steps:
         self.reports.append(report)
         day = f" {report.interval[0][:10]}" if report.interval else ""
         self._progress.update(self._task, description=report.table + day)
-        is_internal = declared(report.table) != report.table
+        is_internal = declared_id(report.table) != report.table
         if report.interval or not (is_internal or kind(report.kind).model.STEP == "ingest"):
             self._progress.advance(self._task)
             self._count += 1
@@ -95,7 +106,7 @@ def _print(done: Sequence[BatchReport]) -> None:
     by_table: dict[str, list[BatchReport]] = defaultdict(list)
     for report in done:
         if report.outcome in ("committed", "position"):
-            by_table[declared(report.table)].append(report)
+            by_table[declared_id(report.table)].append(report)
     if by_table:
         print_table(COLUMNS, [_row(table, batches) for table, batches in by_table.items()])
     elif done and not any(report.outcome == "failed" for report in done):
@@ -134,7 +145,7 @@ def _without_files(reports: Sequence[BatchReport]) -> str:
     """Return the warning about a table's intervals without files."""
     intervals = (Interval.parse(*report.interval) for report in reports if report.interval)
     when = ", ".join(map(str, spans(intervals, reports[0].timezone)))
-    name = declared(reports[0].table)
+    name = declared_id(reports[0].table)
     return f"{name}: nothing was delivered for {when}; these intervals have no rows"
 
 
@@ -143,7 +154,7 @@ def _left_to_spark(done: Sequence[BatchReport]) -> str:
     reasons: dict[str, str] = {}
     for report in done:
         if reason := report.engine.partition(": ")[2]:
-            reasons.setdefault(declared(report.table), reason)
+            reasons.setdefault(declared_id(report.table), reason)
     return "; ".join(f"{table} ({reason})" for table, reason in reasons.items())
 
 
@@ -171,3 +182,113 @@ def _row(table: str, reports: Sequence[BatchReport]) -> tuple[Any, ...]:
         sum(r.expired for r in reports),
         f"{sum(s for r in reports for s in r.seconds.values()):.1f}",
     )
+
+
+Show = Callable[[Iterable[BatchReport]], None]
+COUNTS = ("rows_in", "inserted", "updated", "deleted", "quarantined", "expired")
+CHANGE_COLUMNS = ("table", "outcome", "batches", *COUNTS)
+SAMPLE = 3
+
+
+@dataclass(frozen=True)
+class PreviewOptions:
+    """Options of a preview: up to `sample` changed rows of a table, and `html`, a file."""
+
+    sample: int = SAMPLE
+    html: Path | None = None
+
+
+def preview_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--preview`, `--sample` and `--html` as argument `preview`; None without the first."""
+
+    @click.option("--preview", is_flag=True, help="Show what would change; commit nothing.")
+    @changes_options("that --preview shows", "what --preview shows")
+    @wraps(command)
+    def asking(preview: bool, sample: int | None, html: Path | None, **others: Any) -> Any:
+        if not preview and (sample is not None or html):
+            raise UsageError("--sample and --html go with --preview")
+        asked = PreviewOptions(SAMPLE if sample is None else sample, html) if preview else None
+        return command(preview=asked, **others)
+
+    return asking
+
+
+def changes_options(rows: str, shown: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--sample` and `--html`, as arguments of these names; both may be None."""
+    sample = click.option(
+        "--sample",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help=f"Changed rows of each table {rows} ({SAMPLE} if not given).",
+    )
+    html = click.option(
+        "--html",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help=f"Write {shown} to a page.",
+    )
+    return lambda command: sample(html(command))
+
+
+@contextmanager
+def project_of(
+    project: Project, tables: Sequence[Table], preview: PreviewOptions | None, format_: Format
+) -> Iterator[tuple[Project, Show]]:
+    """Yield the project to work on, and what shows the reports at the end.
+
+    For a preview, its lake is one beside the real lake.
+    """
+    if preview is None:
+        yield project, partial(summary, format_=format_)
+        return
+    with previewing(project, tables) as beside:
+        yield beside.project, partial(_show, beside, preview, format_)
+
+
+def _show(
+    preview: Preview, asked: PreviewOptions, format_: Format, reports: Iterable[BatchReport]
+) -> None:
+    done = list(reports)
+    heading = Heading("Preview", preview.real, "Nothing of this was committed.", COUNTS)
+    if format_ is Format.TABLE:
+        click.echo("preview: nothing was committed")
+    show_changes(heading, preview.results(done, asked.sample), CHANGE_COLUMNS, asked.html, format_)
+    if format_ is Format.TABLE:
+        print_notes([preview.as_real(report) for report in done])
+
+
+def show_changes(
+    heading: Heading,
+    results: Sequence[Any],
+    columns: Sequence[str],
+    html: Path | None,
+    format_: Format,
+) -> None:
+    """Show the differences in each table, with samples, and write the page if requested."""
+    if html:
+        write_preview(html, heading, results, datetime.now(UTC))
+    if format_ is Format.JSON:
+        for result in results:
+            write_json(asdict(result))
+        return
+    rows = [{name: getattr(result, name) for name in columns} for result in results]
+    if format_ is Format.CSV:
+        write_rows(rows, columns, format_)
+        return
+    print_table([c.replace("_", " ") for c in columns], [list(row.values()) for row in rows])
+    for result in results:
+        _show_samples(result.table, result.samples)
+
+
+def _show_samples(table: str, samples: Iterable[Sample]) -> None:
+    """Print the changed rows of a table, removed ones with `-` and added ones with `+`."""
+    lines = [
+        (sign, row)
+        for sample in samples
+        for sign, row in (("-", sample.before), ("+", sample.after))
+        if row is not None
+    ]
+    if lines:
+        columns = list(dict.fromkeys(name for _, row in lines for name in row))
+        values = [(sign, *(row.get(name) for name in columns)) for sign, row in lines]
+        print_table(("", *columns), values, title=table)

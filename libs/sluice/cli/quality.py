@@ -14,10 +14,10 @@ from sluice.declare.table import Table
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import parse_time
-from sluice.operate.replay import replay as replay_intervals
-from sluice.operate.replay import to_replay
-from sluice.operate.upkeep.full_check import Swept
-from sluice.operate.upkeep.full_check import sweep as sweep_table
+from sluice.operate.delivering import replay as replay_intervals
+from sluice.operate.delivering import to_replay
+from sluice.operate.maintain import Swept
+from sluice.operate.maintain import sweep as sweep_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option

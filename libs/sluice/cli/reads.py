@@ -1,29 +1,40 @@
 """Commands that read: none starts Spark, and each read is pinned to one version of its table."""
 
-from typing import Any
+from dataclasses import asdict
+from typing import Any, get_args
 
 import click
 
+from sluice.declare.project import load
 from sluice.errors import ExitCode
+from sluice.language.interval import parse_time
+from sluice.read.changelog import Changelog
 from sluice.read.conditions.values import check_columns
+from sluice.read.cost import By, Cost, costs
 from sluice.read.lake import Lake
-from sluice.terminal.fitting import arranged, write_found
 from sluice.terminal.options import (
+    choose_once,
     column_value,
     columns_option,
+    config_option,
     format_option,
-    lake_options,
-    named_key_option,
-    version_option,
-)
-from sluice.terminal.output import Format, write_record
-from sluice.terminal.paging import (
     key_from_option,
     key_to_option,
+    lake_options,
     limit_option,
+    named_key_option,
     page_options,
+    version_option,
     where_option,
     write_page,
+)
+from sluice.terminal.output import (
+    Format,
+    arrange,
+    write_found,
+    write_json,
+    write_record,
+    write_rows,
 )
 
 
@@ -78,7 +89,7 @@ def get(
     if row is None:
         click.echo(f"{table} has no row with the key {' '.join(given)}", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)
-    shown = arranged(list(row), format_, opened.leading, columns)
+    shown = arrange(list(row), format_, opened.leading, columns)
     write_record({column: row[column] for column in shown}, format_)
 
 
@@ -102,3 +113,75 @@ def range_(
     low, high = opened.key.parse(key_from), opened.key.parse(key_to)
     rows = opened.range(key_from=low, key_to=high, columns=columns, **how)
     write_page(rows, how["limit"], format_, opened.leading, columns)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--from-version", type=int, help="The first version, included.")
+@click.option("--to-version", type=int, callback=choose_once, help="The last version, included.")
+@click.option("--run", metavar="ID", help="Only what this run changed.")
+@click.option(
+    "--as",
+    "as_",
+    type=click.Choice(["rows", "map"]),
+    default="rows",
+    show_default=True,
+    help="Each changed row, or what was touched as a whole, such as a partition.",
+)
+@columns_option
+@format_option
+@lake_options
+def changes(
+    table: str,
+    from_version: int | None,
+    to_version: int | None,
+    run: str | None,
+    as_: str,
+    columns: list[str] | None,
+    format_: Format,
+    lake: Lake,
+) -> None:
+    """Show what changed in TABLE, version by version."""
+    changelog = Changelog.open(lake, table, to_version)
+    if as_ == "rows":
+        rows = changelog.rows(from_version=from_version, run=run, columns=columns)
+        write_found(rows, rows.schema.names, format_, changelog.leading, columns)
+        return
+    maps = changelog.maps(from_version=from_version, run=run)
+    check_columns(table, columns, maps.columns)
+    if format_ is Format.JSON:
+        for whole in maps:
+            write_json(whole.as_json(columns))
+        return
+    found = (row for whole in maps for row in whole.rows())
+    write_found(found, maps.columns, format_, maps.leading, columns)
+
+
+COLUMNS = ("batches", "seconds", "cpu", "read", "written", "whole", "share")
+
+
+@click.command()
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.option(
+    "--by",
+    type=click.Choice(get_args(By)),
+    default="table",
+    show_default=True,
+    help="Sum up by this.",
+)
+@click.option("--since", metavar="TIME", help="Leave out what was committed before.")
+@format_option
+@config_option
+def cost(tables: tuple[str, ...], by: By, since: str | None, format_: Format, config: str) -> None:
+    """Sum up the cost of TABLEs' batches: seconds, CPU seconds, bytes read and written. WHOLE are
+    the bytes of all inputs of these batches, which rebuilds would have read. SHARE is the bytes
+    read divided by WHOLE; it exceeds 1 if the changes have more bytes than the tables.
+    """
+    project = load(config)
+    chosen = [project.graph.table(name) for name in tables] or project.graph.tables.values()
+    found = costs(project, chosen, by, parse_time(since, "UTC") if since else None)
+    write_rows([_row(one, by) for one in found], (by, *COLUMNS), format_)
+
+
+def _row(one: Cost, by: By) -> dict[str, object]:
+    return {**asdict(one), by: one.name, "share": one.share}

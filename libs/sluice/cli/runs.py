@@ -11,8 +11,7 @@ from uuid import uuid4
 import click
 
 from sluice.cli.jobs.ingest import deliver
-from sluice.cli.preview import PreviewOptions, Show, preview_option, project_of
-from sluice.cli.progress import Steps, summary
+from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
 from sluice.cli.work_options import (
     changed_option,
     check_bounds,
@@ -33,19 +32,17 @@ from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
-from sluice.operate.bring import followed
+from sluice.operate.bring import bring_up
 from sluice.operate.preview import downstream
-from sluice.operate.processes import Process, forked
 from sluice.operate.run import News, intervals_to_run, requested_intervals, rounds_of
 from sluice.operate.run import run as run_pipeline
-from sluice.operate.run_failures import Failures
+from sluice.operate.workers import Failures, Process, forked
 from sluice.read.pending import news_of
 from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted
-from sluice.terminal.program import is_program
-from sluice.terminal.stopping import stopping
+from sluice.terminal.program import is_program, stopping
 
 
 @click.command()
@@ -78,12 +75,12 @@ def run(
     check_bounds(start, end, changed=changed)
     tables = project.graph.pipeline(pipeline)
     if preview:
-        intervals, news = _asked(project, declared, start, end, changed=changed)
+        intervals, news = _choose_intervals(project, declared, start, end, changed=changed)
         with project_of(project, tables, preview, format_) as (beside, show):
             _run_steps(beside, declared, intervals, show, format_, allow_empty, news)
         return
     with forked(project, tables if is_program() else ()) as processes:
-        intervals, news = _asked(project, declared, start, end, changed=changed)
+        intervals, news = _choose_intervals(project, declared, start, end, changed=changed)
         show = partial(summary, format_=format_)
         try:
             _run_steps(project, declared, intervals, show, format_, allow_empty, news, processes)
@@ -96,7 +93,7 @@ def run(
         click.echo(f"{counted(len(intervals), 'interval')}; quality report: {path}")
 
 
-def _asked(
+def _choose_intervals(
     project: Project, pipeline: Pipeline, start: str | None, end: str | None, *, changed: bool
 ) -> tuple[Sequence[Interval], News | None]:
     """Return the intervals of a run, and those of each source if not all are every source's."""
@@ -166,7 +163,7 @@ def ingest(
     project = load_project(config)
     table = _table(project, source, "ingest")
     intervals = _intervals(project, table, start, end)
-    this = replace(_run("ingest"), allow_empty=allow_empty)
+    this = replace(_name_run("ingest"), allow_empty=allow_empty)
     do(
         project,
         [table],
@@ -186,7 +183,7 @@ def ingest(
 def load(dimension: str, preview: PreviewOptions | None, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
-    tables, this = [_table(project, dimension, "load")], _run("load")
+    tables, this = [_table(project, dimension, "load")], _name_run("load")
     do(project, tables, this, lambda s, p, t: deliver(s, p, t, this, ()), format_, preview=preview)
 
 
@@ -208,9 +205,9 @@ def advance(
     A failure stops only the views over it.
     """
     project = load_project(config)
-    this = replace(_run("advance"), pins=read_pins(project.graph, pin))
+    this = replace(_name_run("advance"), pins=read_pins(project.graph, pin))
     tables = [_view(project, name) for name in views]
-    do(project, tables, this, lambda s, p, t: followed(s, p, t, this), format_, preview=preview)
+    do(project, tables, this, lambda s, p, t: bring_up(s, p, t, this), format_, preview=preview)
 
 
 def do(
@@ -303,5 +300,5 @@ def _intervals(
     return requested_intervals(project, table, start, end)
 
 
-def _run(step: str) -> Run:
+def _name_run(step: str) -> Run:
     return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")

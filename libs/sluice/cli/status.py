@@ -8,16 +8,14 @@ from typing import Any
 import click
 
 from sluice.declare.project import load
-from sluice.delta.places.inventory import REPAIR, leftovers, undeclared
-from sluice.language.interval import Interval
-from sluice.language.spans import newest
+from sluice.delta.places.inventory import REPAIR, leftovers, undeclared_tables
+from sluice.language.interval import Interval, newest
 from sluice.read.pending import Unread
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health
-from sluice.terminal.fitting import print_fitted
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, counted, show_time, write_rows
+from sluice.terminal.output import Format, counted, print_fitted, show_time, write_rows
 
 MISSING = "`missing: empty` if such intervals are ordinary, `missing: fail` to stop at them"
 COLUMNS = (
@@ -40,7 +38,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
     found = statuses(project, chosen, asks_brokers=True)
-    others = [] if tables else undeclared(project)
+    others = [] if tables else undeclared_tables(project)
     left = leftovers(project, chosen or project.graph.tables.values())
     quality = health(project, (project.graph.tables[one.table] for one in found))
     if format_ is not Format.TABLE:

@@ -7,16 +7,19 @@ from typing import Any
 
 import click
 
-from sluice.declare.graph import UnknownTable
 from sluice.declare.project import Project, load
-from sluice.declare.table import Table
-from sluice.errors import UsageError
-from sluice.operate.definitions.drop import Dropped, found
-from sluice.operate.definitions.drop import drop as drop_table
-from sluice.operate.definitions.rename import REBUILD, Renamed
-from sluice.operate.definitions.rename import rename as rename_table
+from sluice.declare.table import Table, UnknownTable
+from sluice.errors import ExitCode, UsageError
+from sluice.operate.definitions.tables import REBUILD, Dropped, Renamed, found
+from sluice.operate.definitions.tables import drop as drop_table
+from sluice.operate.definitions.tables import rename as rename_table
+from sluice.operate.erasure.forget import ForgottenIn, Receipt, sources_with
+from sluice.operate.erasure.forget import forget as forget_subjects
+from sluice.operate.erasure.forgetting import Done
+from sluice.operate.erasure.subject import Asked
+from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, print_table, write_rows
+from sluice.terminal.output import Format, counted, print_table, to_json, write_json, write_rows
 
 
 @click.command()
@@ -48,7 +51,9 @@ def rename(table: str, new: str, format_: Format, config: str) -> None:
     Its history stays, and tables that read it continue from their positions.
     """
     project = load(config)
-    done = rename_table(project, found(project, table), _named(project, table, new))
+    done = rename_table(
+        project, found(project, table), _renamed_in_configuration(project, table, new)
+    )
     _show([asdict(one) for one in done], Renamed, format_)
     for one in done:
         if one.what == REBUILD:
@@ -59,7 +64,7 @@ def rename(table: str, new: str, format_: Format, config: str) -> None:
             )
 
 
-def _named(project: Project, table: str, new: str) -> Table:
+def _renamed_in_configuration(project: Project, table: str, new: str) -> Table:
     """Return the declared table with the new name. Raises UsageError if there is none yet."""
     try:
         return project.graph.table(new)
@@ -77,3 +82,100 @@ def _show(rows: Sequence[dict[str, Any]], model: type, format_: Format) -> None:
         print_table([c.replace("_", " ") for c in columns], [list(row.values()) for row in rows])
     else:
         write_rows(rows, columns, format_)
+
+
+WARNING = (
+    "warning: the past of the tables above was removed: earlier versions and feeds can't be read, "
+    "and readers must open them again"
+)
+
+IN_VERSIONS = (
+    "warning: the lake's bucket keeps earlier versions of objects, with the subject; delete these "
+    "by a lifecycle rule for noncurrent versions"
+)
+
+
+MOST_SHOWN = 10  # subjects of a source; `--json` has all
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.option(
+    "--key", "key", multiple=True, metavar="VALUE", help="Value of each key column, in order."
+)
+@click.option("--where", metavar="CONDITION", help="Condition for its rows: household_id = 2115.")
+@click.option(
+    "--all", "everywhere", is_flag=True, help="In all sources that have the condition's columns."
+)
+@format_option
+@config_option
+def forget(
+    source: str | None,
+    key: tuple[str, ...],
+    where: str | None,
+    everywhere: bool,
+    format_: Format,
+    config: str,
+) -> None:
+    """Remove a subject's rows from SOURCE, its views, their history and every file of the lake.
+
+    The lake is searched afterwards. Exit 1 if the subject is still found. Rows of it that are
+    delivered later go to quarantine without values. Landing files and topics are not touched.
+    """
+    project = load(config)
+    if bool(key) == bool(where):
+        raise UsageError("name the subject by --key, or its rows by --where")
+    if everywhere == bool(source) or (everywhere and key):
+        raise UsageError("name a source, or give --where with --all for all that have its columns")
+    asked = Asked(key, where or "")
+    chosen = [project.graph.table(source)] if source else sources_with(project, asked)
+    receipt = with_spark(
+        project.spark, lambda spark: forget_subjects(spark, project, chosen, asked)
+    )
+    _show_receipt(receipt, asked, format_)
+    if not receipt.is_proven:
+        raise click.exceptions.Exit(int(ExitCode.DIFFERENCES))
+
+
+def _show_receipt(receipt: Receipt, asked: Asked, format_: Format) -> None:
+    searched = receipt.searched
+    if format_ is not Format.TABLE:
+        write_json(asdict(receipt) | {"is_proven": receipt.is_proven})
+        return
+    columns = [field.name for field in fields(Done)]
+    print_table(columns, [tuple(asdict(line).values()) for line in receipt.done])
+    how = "columns and texts" if searched.in_texts else "columns"
+    looked = f"{counted(searched.files, 'file')} of {searched.bytes:,} bytes searched, {how}"
+    click.echo(f"{looked}; id {receipt.id}")
+    for one in receipt.forgotten:
+        click.echo(f"{one.source}: {_subjects(one)}; not touched: {one.outside}")
+    click.echo(WARNING, err=True)
+    if receipt.in_versions:
+        click.echo(IN_VERSIONS, err=True)
+    for place, count in sorted(receipt.elsewhere.items()):
+        found = f"warning: {place} has the same values in {counted(count, 'place')}"
+        click.echo(f"{found}, perhaps of somebody else", err=True)
+    if receipt.is_proven:
+        click.echo(f"forgotten: {_end(receipt)} names it, {receipt.ended_at:%FT%TZ}")
+        return
+    for place, count in sorted(receipt.left.items()):
+        click.echo(f"still found: {place}, {counted(count, 'place')}", err=True)
+        click.echo(f"  hint: {receipt.remedies[place]}", err=True)
+    if any("--where" in remedy for remedy in receipt.remedies.values()):
+        command = f'sluice forget --where "{asked.where}" --all'
+        click.echo(f"hint: all at once: `{command}`", err=True)
+
+
+def _subjects(one: ForgottenIn) -> str:
+    """Return the subjects that went, the first of them by their values."""
+    shown = [_subject(subject) for subject in one.subjects[:MOST_SHOWN]]
+    more = len(one.subjects) - len(shown)
+    return "; ".join([*shown, *([f"and {more} more"] if more else [])])
+
+
+def _subject(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {to_json(value)}" for name, value in values.items())
+
+
+def _end(receipt: Receipt) -> str:
+    return "no file of these tables" if receipt.elsewhere else "no file of the lake"

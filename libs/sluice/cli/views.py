@@ -6,38 +6,57 @@ from datetime import UTC, datetime
 
 import click
 
-from sluice.cli.preview import PreviewOptions, preview_option
-from sluice.cli.progress import summary
+from sluice.cli.progress import PreviewOptions, preview_option, summary
 from sluice.cli.runs import do
 from sluice.cli.work_options import empty_option
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
+from sluice.delta.log.continuity import meanings
 from sluice.delta.log.opened import exists
-from sluice.delta.log.redefinition import meanings
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.next_batch import NextBatch
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import ExitCode, UsageError
-from sluice.operate.bring import bring, to_bring
-from sluice.operate.definitions.against import Compared, compare, differing
+from sluice.operate.bring import bring, redefined_parts, to_bring, to_rebuild
+from sluice.operate.definitions.against import Compared, compare, differing, other_project
 from sluice.operate.definitions.rebuild import check_asked
 from sluice.operate.definitions.rebuild import rebuild as rebuild_table
-from sluice.operate.definitions.redefined import redefined_parts, to_rebuild
-from sluice.operate.definitions.revision import other_project
 from sluice.operate.delivering import resume
+from sluice.operate.doctor import Finding, examine, strangers
 from sluice.operate.explain import Part, explain_all, parts_of_query
-from sluice.operate.run_failures import raise_all
-from sluice.operate.upkeep.maintain import Upkeep
-from sluice.operate.upkeep.maintain import maintain as maintain_tables
+from sluice.operate.maintain import Upkeep
+from sluice.operate.maintain import maintain as maintain_tables
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
+from sluice.operate.workers import raise_all
 from sluice.spark.session import Spark, with_spark
-from sluice.terminal.fitting import print_fitted
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, print_table, write_rows
+from sluice.terminal.output import Format, counted, print_fitted, print_table, write_rows
+
+
+@click.command()
+@click.argument("table", required=False)
+@format_option
+@config_option
+def doctor(table: str | None, format_: Format, config: str) -> None:
+    """Check TABLE (or every table): logs, checkpoints, files, positions, retention.
+
+    Reports present and coming problems, and how to fix them. Changes nothing, starts no Spark. Exit
+    5 if something blocks a batch or a reader.
+    """
+    project = load_project(config)
+    chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
+    findings = examine(project, chosen, datetime.now(UTC))
+    findings += [] if table else strangers(project)
+    if findings or format_ is not Format.TABLE:
+        write_rows([asdict(one) for one in findings], [f.name for f in fields(Finding)], format_)
+    else:
+        click.echo(f"nothing is wrong in {counted(sum(t.is_stored for t in chosen), 'table')}")
+    if any(finding.stops for finding in findings):
+        raise click.exceptions.Exit(int(ExitCode.HISTORY))
 
 
 @click.command()
@@ -96,7 +115,7 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
     read must never go back. Each row read in a delivery must have been accepted or quarantined.
     """
     project = load_project(config)
-    tables = [project.graph.table(name) for name in views] or _queried(project)
+    tables = [project.graph.table(name) for name in views] or _built_queries(project)
 
     def work(spark: Spark) -> list[Verification]:
         return [verdict for t in tables for verdict in verify_table(spark, project, t)]
@@ -253,7 +272,7 @@ def _row(step: NextBatch) -> tuple[object, ...]:
     return (step.table, step.next, step.reason, *read, engine, pending)
 
 
-def _queried(project: Project) -> list[Table]:
+def _built_queries(project: Project) -> list[Table]:
     """Return the tables that have been built. Raises UsageError if none is a query over others."""
     lake = layout(project)
     stored = (t for t in project.graph.tables.values() if t.is_stored)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sluice.errors import ExitCode, UsageError
-from sluice.language.internal import STATE, internal
+from sluice.language.names import STATE, internal
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.lake import Lake
@@ -25,8 +25,7 @@ from sluice.terminal.options import (
 from sluice.terminal.output import Format, counted, print_table, write_json, write_record
 
 if TYPE_CHECKING:
-    from sluice.operate.lineage.delivered import Delivered
-    from sluice.operate.lineage.why import ContributingRows
+    from sluice.operate.lineage.why import ContributingRows, Delivered
 
 SHOWN = 5  # commits of each source, and rows of each table
 DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
@@ -147,12 +146,12 @@ def _print(sources: "list[ContributingRows]", most: int) -> None:
         print_table(rows.column_names, zip(*rows.to_pydict().values(), strict=True))
         if source.untraced:
             click.echo(f"their origin is unknown: {source.untraced}")
-    if delivered := [line for source in sources for line in _delivered(source, most)]:
+    if delivered := [line for source in sources for line in _deliveries(source, most)]:
         click.echo("delivered by")
         print_table(DELIVERED, delivered)
 
 
-def _delivered(source: "ContributingRows", most: int) -> Iterator[tuple[Any, ...]]:
+def _deliveries(source: "ContributingRows", most: int) -> Iterator[tuple[Any, ...]]:
     """Yield the first deliveries of a table, and the number of the others."""
     yield from map(_line, source.deliveries[:most])
     if (others := len(source.deliveries) - most) > 0:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import click
 
-from sluice.declare.graph import Graph
+from sluice.declare.table import Graph
 from sluice.errors import UsageError
 
 start_option = click.option(

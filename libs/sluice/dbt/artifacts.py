@@ -84,13 +84,13 @@ class DbtProject:
     analyses: tuple[str, ...] = field(default=())
 
 
-def read(manifest: Path, catalog: Path | None) -> DbtProject:
+def read_artifacts(manifest: Path, catalog: Path | None) -> DbtProject:
     """Read the project from its files. Raises UsageError for files that can't be used."""
     require("dbt", "`sluice import dbt`")
     from dbt_artifacts_parser.parser import parse_catalog, parse_manifest
 
-    found = _parsed(manifest, parse_manifest, "manifest")
-    shown = _parsed(catalog, parse_catalog, "catalog") if catalog else None
+    found = _parse(manifest, parse_manifest, "manifest")
+    shown = _parse(catalog, parse_catalog, "catalog") if catalog else None
     adapter = str(found.metadata.adapter_type or "")
     every = [*found.nodes.values(), *found.sources.values()]
     types = _types(shown)
@@ -113,7 +113,7 @@ def _package(nodes: Mapping[str, DbtNode]) -> str:
     return packages.most_common(1)[0][0] if packages else "dbt"
 
 
-def _parsed(path: Path, parse: Any, kind: str) -> Any:
+def _parse(path: Path, parse: Any, kind: str) -> Any:
     """Return the file as the parser's model."""
     try:
         data = json.loads(path.read_text("utf-8"))
@@ -193,7 +193,7 @@ def _node(node: Any, types: Mapping[str, dict[str, str]]) -> DbtNode:
         getattr(node, "language", None) in (None, "sql"),
         str(node.description or ""),
         types.get(node.unique_id) or declared,
-        frozenset(_listed(node.tags)),
+        frozenset(_tags_of(node.tags)),
         str(node.original_file_path),
         tuple(getattr(getattr(node, "depends_on", None), "nodes", None) or ()),
     )
@@ -204,7 +204,7 @@ def _either(node: Any, *names: str) -> Any:
     return next((value for name in names if (value := getattr(node, name, None))), "")
 
 
-def _listed(tags: Any) -> Iterator[str]:
+def _tags_of(tags: Any) -> Iterator[str]:
     yield from [tags] if isinstance(tags, str) else (str(tag) for tag in tags or ())
 
 

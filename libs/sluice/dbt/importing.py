@@ -1,17 +1,189 @@
 """Import of a dbt project: from its manifest to a pipeline's file."""
 
-from collections.abc import Iterable
-from pathlib import Path
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from graphlib import CycleError, TopologicalSorter
+from io import StringIO
+from pathlib import Path, PurePosixPath
+from tempfile import NamedTemporaryFile
+from textwrap import indent
+from typing import Any
 
-from sluice.dbt.artifacts import COMPILE, DbtProject, read
-from sluice.dbt.import_report import lines
-from sluice.dbt.pipeline import Imported, finder
-from sluice.dbt.pipeline_file import check_free, text_of, write
-from sluice.dbt.selection import selected
-from sluice.dbt.table_names import clean
-from sluice.declare.resolution.scope import Review
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import LiteralScalarString
+
+from sluice.dbt.artifacts import COMPILE, DbtNode, DbtProject, read_artifacts
+from sluice.dbt.names import clean
+from sluice.dbt.pipeline import Imported, finder, lines
+from sluice.declare.resolution import Review
 from sluice.errors import UsageError
-from sluice.language.names import check_name
+from sluice.language.names import check_name, unknown
+
+SELECTOR = re.compile(r"(\+?)(?:(\w+):)?([^+]+?)(\+?)")
+FORMS = "selectors are name, +name, name+, tag:x and path:x, with * in any of them"
+
+Nodes = Mapping[str, DbtNode]
+
+
+def select_nodes(nodes: Nodes, selectors: Iterable[str]) -> list[str]:
+    """Return the ids of the chosen models and snapshots, parents first; all, without a selector.
+
+    Selectors are combined, and so are the words of one. Raises UsageError for one that selects
+    nothing.
+    """
+    words = [word for selector in selectors for word in selector.split()]
+    chosen = {i for word in words for i in _choose(nodes, word)} if words else set(nodes)
+    order = TopologicalSorter({i: [p for p in n.parents if p in nodes] for i, n in nodes.items()})
+    try:
+        return [i for i in order.static_order() if i in chosen and is_run(nodes[i])]
+    except CycleError as error:
+        names = " -> ".join(nodes[i].name for i in error.args[1])
+        raise UsageError(
+            f"the manifest's models depend on each other in a cycle: {names}"
+        ) from None
+
+
+def is_run(node: DbtNode) -> bool:
+    """True if `dbt run` or `dbt snapshot` computes the node."""
+    return node.type in ("model", "snapshot")
+
+
+def _choose(nodes: Nodes, word: str) -> set[str]:
+    parts = SELECTOR.fullmatch(word)
+    method = (parts[2] or "name") if parts else ""
+    if parts is None or method not in METHODS:
+        raise UsageError(f"--select {word} can't be parsed", hint=FORMS)
+    matches = METHODS[method]
+    found = {i for i, node in nodes.items() if matches(node, parts[3])}
+    with_parents = _reach(found, {i: n.parents for i, n in nodes.items()}) if parts[1] else set()
+    with_children = _reach(found, _children(nodes)) if parts[4] else set()
+    every = found | with_parents | with_children
+    if not any(is_run(nodes[i]) for i in every):
+        raise UsageError(f"--select {word} selects no model", hint=_near(nodes, parts[3]))
+    return every
+
+
+def _near(nodes: Nodes, name: str) -> str:
+    return f"{unknown('model', name, (n.name for n in nodes.values() if is_run(n)))}; {FORMS}"
+
+
+def _has_name(node: DbtNode, name: str) -> bool:
+    return fnmatchcase(node.name, name)
+
+
+def _has_tag(node: DbtNode, tag: str) -> bool:
+    return any(fnmatchcase(one, tag) for one in node.tags)
+
+
+def _lies_in(node: DbtNode, path: str) -> bool:
+    places = (PurePosixPath(node.path), *PurePosixPath(node.path).parents)
+    return any(fnmatchcase(str(place), path.rstrip("/")) for place in places)
+
+
+METHODS: Mapping[str, Callable[[DbtNode, str], bool]] = {
+    "name": _has_name,
+    "tag": _has_tag,
+    "path": _lies_in,
+}
+
+
+def _reach(found: set[str], edges: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the nodes that can be reached by the edges."""
+    reached, waiting = set[str](), list(found)
+    while waiting:
+        for other in edges.get(waiting.pop(), ()):
+            if other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    return reached
+
+
+def _children(nodes: Nodes) -> dict[str, list[str]]:
+    children: dict[str, list[str]] = {}
+    for node in nodes.values():
+        for parent in node.parents:
+            children.setdefault(parent, []).append(node.id)
+    return children
+
+
+YamlFields = Mapping[str, Any]
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Raise UsageError if the file exists and may not be replaced."""
+    if path.exists() and not force:
+        raise UsageError(
+            f"{path} exists already",
+            hint="--force replaces it, --pipeline NAME writes another pipeline",
+        )
+
+
+def write(path: Path, text: str) -> None:
+    """Write the file whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as draft:
+        draft.write(text)
+    Path(draft.name).chmod(0o644)
+    Path(draft.name).replace(path)
+
+
+def text_of(imported: Imported) -> str:
+    """Return the pipeline's file."""
+    project = imported.project
+    made_by = f"dbt {project.version} on {project.dialect}"
+    head = f"""\
+# From the dbt project {project.name}, by `sluice import dbt`; {made_by}.
+pipeline: {imported.name}
+schedule: "@daily"
+start_date: {project.day}    # the first day of deliveries
+timezone: UTC
+"""
+    return head + "".join(_section(name, tables) for name, tables in imported.sections.items())
+
+
+def _section(name: str, tables: Mapping[str, YamlFields]) -> str:
+    if not tables:
+        return ""
+    parts = (
+        indent(_yaml({table: _format_fields(fields)}), "  ") for table, fields in tables.items()
+    )
+    return f"\n{name}:\n" + "\n".join(parts)
+
+
+def _format_fields(fields: YamlFields) -> CommentedMap:
+    """Return the fields formatted: queries as blocks, lists in one line."""
+    return CommentedMap((name, _value(value)) for name, value in fields.items())
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, str):
+        return LiteralScalarString(value) if "\n" in value else value
+    if isinstance(value, list):
+        items = CommentedSeq(_in_line(item) for item in value)
+        if not any(isinstance(item, dict) for item in value):
+            items.fa.set_flow_style()
+        return items
+    return value
+
+
+def _in_line(item: Any) -> Any:
+    if not isinstance(item, dict):
+        return item
+    shaped = CommentedMap((name, _value(value)) for name, value in item.items())
+    shaped.fa.set_flow_style()
+    return shaped
+
+
+def _yaml(data: Any) -> str:
+    yaml, stream = YAML(typ="rt", pure=True), StringIO()
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(data, stream)
+    return stream.getvalue()
 
 
 def import_project(
@@ -28,11 +200,11 @@ def import_project(
     `target`: the folder of the configuration, and the pipeline's name, '' for dbt's own. Raises
     UsageError, before anything is written, if the project can't be imported.
     """
-    project = read(manifest, catalog or _beside(manifest))
+    project = read_artifacts(manifest, catalog or _beside(manifest))
     config, name = target[0], _name(target[1] or clean(project.name))
     file = config / "pipelines" / f"{name}.yaml"
     check_free(file, force=force)
-    chosen = selected(project.nodes, selectors)
+    chosen = select_nodes(project.nodes, selectors)
     _check_compiled(project, chosen, manifest)
     imported = Imported(project, name, finder(manifest, config.resolve().parent), review)
     imported.add(chosen)

@@ -6,7 +6,7 @@ models that are not imported.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os.path import relpath
@@ -14,21 +14,172 @@ from pathlib import Path
 from typing import Any
 
 from sluice.dbt.artifacts import DataTest, DbtNode, DbtProject
-from sluice.dbt.data_tests import ExpectationFields, expectation, key_of, orphans
-from sluice.dbt.import_report import ImportReport
-from sluice.dbt.queries import translated
-from sluice.dbt.table_names import Relations, clean, column_names, free, named
-from sluice.dbt.warehouse_types import declared
-from sluice.declare.building import build, query_view, resolved_alone
-from sluice.declare.declaration_file import DeclarationFile, read_tables
+from sluice.dbt.names import Relations, clean, column_names, free, free_names, type_in_spark
+from sluice.dbt.queries import translate, translated_condition
+from sluice.declare.building import DeclarationFile, build, query_view, read_tables, resolved_alone
+from sluice.declare.document import VARIABLE, Document
 from sluice.declare.expectation import Expectation
-from sluice.declare.graph import Graph
-from sluice.declare.resolution.scope import Review
-from sluice.declare.table import Table
-from sluice.declare.text.document import VARIABLE, Document
-from sluice.declare.text.mistakes import Mistakes
+from sluice.declare.mistakes import Mistakes
+from sluice.declare.resolution import Review
+from sluice.declare.table import Graph, Table
 from sluice.errors import ConfigError
 from sluice.language.typed.types import GAP
+from sluice.terminal.output import counted
+
+
+@dataclass
+class ImportReport:
+    """Outcome of each model and test, by name; the texts are reasons.
+
+    `unjudged`: views checked in part, over inputs whose columns aren't known. `delivered`: what the
+    pipeline's sources and dimensions are in dbt. `renamed`: dbt's name -> the pipeline's.
+    """
+
+    kept: list[str] = field(default_factory=list)
+    inlined: list[str] = field(default_factory=list)
+    preferred: dict[str, str] = field(default_factory=dict)
+    unjudged: dict[str, str] = field(default_factory=dict)
+    not_understood: dict[str, str] = field(default_factory=dict)
+    not_taken: dict[str, str] = field(default_factory=dict)
+    cautions: dict[str, str] = field(default_factory=dict)
+    delivered: dict[str, str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+    expectations: int = 0
+    by_key: int = 0
+    untested: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def views(self) -> int:
+        """Number of models that became views."""
+        return len(self.kept) + len(self.preferred) + len(self.unjudged)
+
+
+def lines(report: ImportReport) -> Iterator[str]:
+    """Yield the report's lines."""
+    yield from _names(f"kept incrementally ({len(report.kept)})", report.kept)
+    yield from _names(
+        f"inlined, because dbt keeps no table ({len(report.inlined)})", report.inlined
+    )
+    for title, reasons in (
+        ("computed whole in each batch by Spark (incremental: preferred)", report.preferred),
+        ("checked in part", report.unjudged),
+        ("not understood, and left out", report.not_understood),
+        ("not imported", report.not_taken),
+        ("to be checked, because Spark may differ", report.cautions),
+        ("delivered from outside", report.delivered),
+        ("named otherwise", report.renamed),
+    ):
+        yield from _list_reasons(title, reasons)
+    yield f"tests: {_tests(report)}"
+    yield from _list_reasons("tests without an equivalent", report.untested)
+
+
+def _names(title: str, names: list[str]) -> Iterator[str]:
+    if names:
+        yield f"{title}: {', '.join(names)}"
+
+
+def _list_reasons(title: str, reasons: Mapping[str, str]) -> Iterator[str]:
+    if reasons:
+        yield f"{title} ({len(reasons)}):"
+        yield from (f"  {name}: {reason}" for name, reason in reasons.items())
+
+
+def _tests(report: ImportReport) -> str:
+    by_key = f", {report.by_key} kept by keys" if report.by_key else ""
+    return f"{counted(report.expectations, 'expectation')}{by_key}"
+
+
+ExpectationFields = dict[str, Any]
+UNKNOWN_MACRO = "Sluice has no expectation like it; a view in SQL can show the rows that break it"
+THRESHOLDS = "it counts failures (`warn_if`, `error_if` or `limit`), which no expectation does"
+
+
+def key_of(checks: Iterable[DataTest]) -> str:
+    """Return the column of one node that is tested to be unique and never null; '' if none."""
+    tested: dict[str, set[str]] = defaultdict(set)
+    for check in checks:
+        if not check.where and not check.has_thresholds:
+            tested[check.column].add(check.macro)
+    return next((c for c, macros in tested.items() if {"unique", "not_null"} <= macros), "")
+
+
+def expectation(check: DataTest, types: Mapping[str, str], dialect: str) -> ExpectationFields:
+    """Return the expectation that corresponds to a test. Raises ValueError, with the reason, if
+    there is none.
+
+    `types`: the table's known columns.
+    """
+    _check_usual(check)
+    if check.macro not in LIKE:
+        raise ValueError(UNKNOWN_MACRO)
+    fields = LIKE[check.macro](check, types.get(check.column.lower(), ""))
+    if check.where:
+        fields["row_condition"] = translated_condition(check.where, dialect)
+    return fields
+
+
+def orphans(check: DataTest, child: str, parent: str, dialect: str) -> ExpectationFields:
+    """Return the view of rows without a matching row in the parent, with its expectation."""
+    _check_usual(check)
+    column, other = _quote(check.column), _quote(str(check.arguments.get("field", "")))
+    conditions = [f"{column} IS NOT NULL"]
+    if check.where:
+        conditions.append(f"({translated_condition(check.where, dialect)})")
+    rows = f"SELECT * FROM {child} WHERE {' AND '.join(conditions)}"
+    sql = f"SELECT c.*\nFROM ({rows}) AS c\nLEFT ANTI JOIN {parent} AS p ON c.{column} = p.{other}"
+    none = {"type": "expect_table_row_count_to_be_between", "max_value": 0}
+    failing = {"on_failure": "stop"} if check.is_error else {"over": "table"}
+    about = f"Rows of {child} whose {check.column} is no {other} of {parent}"
+    return {"description": about, **query_view(sql), "expect": [{**none, **failing}]}
+
+
+def _check_usual(check: DataTest) -> None:
+    if check.has_thresholds:
+        raise ValueError(THRESHOLDS)
+
+
+def _quote(name: str) -> str:
+    return name.lower() if name.isidentifier() else f"`{name.lower()}`"
+
+
+def _on_failure(check: DataTest) -> str:
+    return "stop" if check.is_error else "warn"
+
+
+def _not_null(check: DataTest, _type: str) -> ExpectationFields:
+    return {
+        "type": "expect_column_values_to_not_be_null",
+        "column": check.column.lower(),
+        "on_failure": _on_failure(check),
+    }
+
+
+def _unique(check: DataTest, _type: str) -> ExpectationFields:
+    """Return a rule over the whole table, which only warns: a batch can't know other rows."""
+    return {
+        "type": "expect_column_values_to_be_unique",
+        "column": check.column.lower(),
+        "over": "table",
+    }
+
+
+def _accepted_values(check: DataTest, type_: str) -> ExpectationFields:
+    values = list(check.arguments.get("values") or ())
+    return {
+        "type": "expect_column_values_to_be_in_set",
+        "column": check.column.lower(),
+        "value_set": [str(value) for value in values] if type_ == "STRING" else values,
+        "on_failure": _on_failure(check),
+    }
+
+
+LIKE: Mapping[str, Callable[[DataTest, str], ExpectationFields]] = {
+    "not_null": _not_null,
+    "unique": _unique,
+    "accepted_values": _accepted_values,
+}
+
 
 FIELDS = ("description", "kind", "incremental", "sql", "expect")
 Find = Callable[[str], str]  # path of a file in the dbt project -> its path for Sluice, or ''
@@ -50,7 +201,7 @@ class Imported:
     report: ImportReport = field(default_factory=ImportReport)
 
     def __post_init__(self) -> None:
-        self._names = named(self.project.nodes)
+        self._names = free_names(self.project.nodes)
         self._columns_named = column_names(self.project.nodes)
         self._relations = Relations(self.project)
         self._tables: dict[str, Table] = {}
@@ -98,14 +249,14 @@ class Imported:
         if not node.sql.strip():
             raise ValueError(NOT_COMPILED)
         name = self._names[node.id]
-        query = translated(
+        query = translate(
             node, self.project.dialect, self._relations, self._names, self.name, self._columns_named
         )
-        made = {read: self._delivered(self.project.nodes[read]) for read in query.reads}
-        view: ExpectationFields = {**_described(node), **query_view(f"{query.text}\n")}
+        made = {read: self._declare_input(self.project.nodes[read]) for read in query.reads}
+        view: ExpectationFields = {**_describe(node), **query_view(f"{query.text}\n")}
         unknown = [self._names[r] for r in query.reads if self._id(r) in self._uncertain]
         if why := self._judge(name, view):
-            view = _preferred(view)
+            view = _compute_whole(view)
             self.report.preferred[name] = why
         elif unknown:
             self.report.unjudged[name] = f"the columns of {', '.join(unknown)} aren't known"
@@ -133,13 +284,13 @@ class Imported:
             self._tables[table_id] = resolved(fields, uncertain=self._uncertain)
         except ConfigError as refused:
             try:
-                self._tables[table_id] = resolved(_preferred(fields), uncertain=self._uncertain)
+                self._tables[table_id] = resolved(_compute_whole(fields), uncertain=self._uncertain)
             except ConfigError as error:
-                raise ValueError(_reasons(error)) from None
-            return _reasons(refused)
+                raise ValueError(_without_places(error)) from None
+            return _without_places(refused)
         return ""
 
-    def _delivered(self, node: DbtNode) -> tuple[str, ExpectationFields]:
+    def _declare_input(self, node: DbtNode) -> tuple[str, ExpectationFields]:
         """Return the section and declaration of a view's input; none if that is a view."""
         if node.id in self._declared:
             return "", {}
@@ -158,7 +309,7 @@ class Imported:
         name = self._names[node.id]
         path = file or f"landing/{name}/{{interval_start:%Y-%m-%d}}/"
         fields: ExpectationFields = {
-            **_described(node),
+            **_describe(node),
             "path": path,
             "format": "csv" if node.type == "seed" else "parquet",
             "schema": ", ".join(f"{c} {t}" for c, t in columns.items()) or GAP,
@@ -171,7 +322,7 @@ class Imported:
         """Return the columns as they are declared, with Spark's types."""
         names, dialect = self._columns_named, self.project.dialect
         lower = ((name.lower(), type_) for name, type_ in node.columns.items())
-        return {names.get(name, name): declared(type_, dialect) for name, type_ in lower}
+        return {names.get(name, name): type_in_spark(type_, dialect) for name, type_ in lower}
 
     def _named_otherwise(self, node: DbtNode) -> dict[str, str]:
         """Return the columns whose names can't be declared: name -> that in the files."""
@@ -226,7 +377,7 @@ class Imported:
         wanted = clean(f"{child}_{check.column}_not_in_{parent}")
         name = free([wanted], [*self._names.values(), *self.sections["views"]])
         view = orphans(check, child, parent, self.project.dialect)
-        self.sections["views"][name] = _preferred(view) if self._judge(name, view) else view
+        self.sections["views"][name] = _compute_whole(view) if self._judge(name, view) else view
 
 
 def _not_taken(node: DbtNode) -> str:
@@ -237,19 +388,19 @@ def _not_taken(node: DbtNode) -> str:
     return ""
 
 
-def _described(node: DbtNode) -> dict[str, Any]:
+def _describe(node: DbtNode) -> dict[str, Any]:
     """Return the description, which reads no variable of the environment."""
     text = VARIABLE.sub(r"$\1", node.description).strip()
     return {"description": text} if text else {}
 
 
-def _preferred(view: ExpectationFields) -> ExpectationFields:
+def _compute_whole(view: ExpectationFields) -> ExpectationFields:
     """Return the view, which may be computed whole."""
     fields = {**view, "incremental": "preferred"}
     return {name: fields[name] for name in FIELDS if name in fields}
 
 
-def _reasons(error: ConfigError) -> str:
+def _without_places(error: ConfigError) -> str:
     """Return a view's mistakes without their place in a file."""
     return "; ".join(m.partition(".sql: ")[2] or m for m in error.mistakes)
 

@@ -1,21 +1,215 @@
 """Compiled SQL as Spark SQL over the pipeline's tables.
 
 sqlglot translates, and `meanings` corrects it: a wrong result is worse than none.
+
+Parts of a query whose meaning differs between sqlglot's Spark SQL and the warehouse.
+
+Each is replaced by one with the warehouse's result, or refused with ValueError. Types come last,
+because a cast's meaning depends on the warehouse's type.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
 
 from sluice.dbt.artifacts import DbtNode
-from sluice.dbt.meanings import in_spark, unsure
-from sluice.dbt.table_names import Relations
-from sluice.declare.text.document import VARIABLE
+from sluice.dbt.names import Relations, spark_type, truncated_length
+from sluice.declare.document import VARIABLE
 from sluice.language.syntax import without_tokens
+
+SqlTree = exp.Expr
+Translation = Callable[[Any, str], SqlTree]
+SPARKS = frozenset({"spark", "spark2", "databricks", "hive"})
+COUNT_WHOLE_UNITS = frozenset({"presto", "trino", "athena"})
+SUNDAY_IS_0 = frozenset({"duckdb", "postgres", "redshift", "snowflake"})
+REPLACE_ONE = frozenset({"duckdb", "postgres"})
+DAYS_OF_WEEK = ("DOW", "DAYOFWEEK", "DAY_OF_WEEK", "WEEKDAY")
+ISO_DAYS = ("ISODOW", "DAYOFWEEKISO", "DAYOFWEEK_ISO", "WEEKDAY_ISO")
+CUT = "unix_seconds(date_trunc('{0}', later)) - unix_seconds(date_trunc('{0}', earlier))"
+BOUNDS = {  # between two times, as warehouses count them
+    "SECOND": CUT.format("SECOND"),
+    "MINUTE": f"({CUT.format('MINUTE')}) DIV 60",
+    "HOUR": f"({CUT.format('HOUR')}) DIV 3600",
+    "DAY": "datediff(later, earlier)",
+    "MONTH": "(year(later) - year(earlier)) * 12 + month(later) - month(earlier)",
+    "QUARTER": "(year(later) - year(earlier)) * 4 + quarter(later) - quarter(earlier)",
+    "YEAR": "year(later) - year(earlier)",
+}
+BACK = (exp.DateSub, exp.TimestampSub, exp.DatetimeSub)
+UNITS = {*BOUNDS, "WEEK"}
+
+
+def in_spark(tree: SqlTree, dialect: str) -> SqlTree:
+    """Return the tree, changed so that Spark's result equals the warehouse's."""
+    if dialect not in SPARKS:
+        tree = annotate_types(tree, dialect=dialect)
+        tree = _replace_parts(tree, MEANINGS, dialect)
+        tree = _replace_parts(tree, {exp.DataType: spark_type}, dialect)
+    return _replace_parts(tree, {exp.NullSafeNEQ: _distinct}, dialect)
+
+
+def unsure(tree: SqlTree, dialect: str) -> Iterator[str]:
+    """Yield parts that may differ in Spark, because types or functions aren't known."""
+    typed = annotate_types(tree.copy())
+    for division in typed.find_all(exp.Div):
+        sides = (division.this, division.expression)
+        if division.args.get("typed") and not any(_is_fraction(side) for side in sides):
+            shown = division.sql()
+            yield f"{shown}: Spark's / keeps the fraction; write DIV if both values are integers"
+    for call in tree.find_all(exp.Anonymous) if dialect not in SPARKS else ():
+        if call.name.lower() != "date_part":
+            yield f"{call.name}() is taken for Spark's function of that name"
+
+
+def _replace_parts(
+    tree: SqlTree, meanings: Mapping[type[SqlTree], Translation], dialect: str
+) -> SqlTree:
+    """Replace each part of these types, those inside another one first."""
+    for part in reversed(list(tree.find_all(*meanings))):
+        meant = meanings[type(part)](part, dialect) if type(part) in meanings else part
+        if meant is not part and part is tree:
+            tree = meant
+        elif meant is not part:
+            part.replace(meant)
+    return tree
+
+
+def _is_fraction(side: SqlTree) -> bool:
+    return side.is_type(*exp.DataType.REAL_TYPES) or (side.is_number and not side.is_int)
+
+
+def _distinct(part: exp.NullSafeNEQ, _dialect: str) -> SqlTree:
+    """Write IS DISTINCT FROM by the operator that expressions have."""
+    return exp.not_(exp.paren(exp.NullSafeEQ(this=part.this, expression=part.expression)))
+
+
+def _cut(cast: exp.Cast, dialect: str) -> SqlTree:
+    """Cut a text where PostgreSQL's cast does: Spark's keeps all of it."""
+    length = truncated_length(cast.to) if dialect == "postgres" else None
+    if length is None:
+        return cast
+    return exp.Left(this=exp.cast(cast.this, "text"), expression=length.copy())
+
+
+def _difference(part: SqlTree, dialect: str) -> SqlTree:
+    """Count the bounds of units between two times; Spark counts whole units that have passed."""
+    if dialect in COUNT_WHOLE_UNITS:
+        return part
+    unit = _unit(part)
+    if unit not in BOUNDS:
+        raise ValueError(
+            f"{part.sql()!r}: weeks start on a different day in Spark; use days instead"
+        )
+    times = {"later": part.this, "earlier": part.expression}
+    formula = sqlglot.parse_one(BOUNDS[unit], dialect="spark")
+    return exp.paren(formula.transform(_fill, times))
+
+
+def _fill(part: SqlTree, times: Mapping[str, SqlTree]) -> SqlTree:
+    """Return the argument behind a placeholder of a formula."""
+    return times[part.name].copy() if isinstance(part, exp.Column) else part
+
+
+def _add_interval(part: SqlTree, _dialect: str) -> SqlTree:
+    """Add an interval, which keeps the time of day: Spark's functions for dates drop it."""
+    amount, unit = part.expression, _unit(part)
+    amount = amount.this if isinstance(amount, exp.Interval) else amount
+    if unit not in UNITS or not (amount.is_int or (amount.is_string and amount.name.isdigit())):
+        raise ValueError(
+            f"{part.sql()!r}: Spark adds only a constant number of units to a timestamp"
+        )
+    number = int(amount.name if amount.is_string else amount.to_py())
+    is_back = isinstance(part, BACK) != (number < 0)
+    interval = exp.Interval(this=exp.Literal.string(abs(number)), unit=exp.var(unit))
+    moved = exp.Sub if is_back else exp.Add
+    return exp.paren(moved(this=part.this, expression=interval))
+
+
+def _unit(part: SqlTree) -> str:
+    unit = part.args.get("unit") or part.expression.args.get("unit") or exp.var("DAY")
+    return str(unit.name).upper().rstrip("S")
+
+
+def _day_of_week(part: exp.DayOfWeek, dialect: str) -> SqlTree:
+    """Number the days of a week as the warehouse does: Spark's Sunday is 1."""
+    if dialect not in SUNDAY_IS_0:
+        return part
+    return exp.paren(exp.Sub(this=part.copy(), expression=exp.Literal.number(1)))
+
+
+def _iso_day(part: exp.DayOfWeekIso, _dialect: str) -> SqlTree:
+    day = exp.Anonymous(this="WEEKDAY", expressions=[part.this])
+    return exp.paren(exp.Add(this=day, expression=exp.Literal.number(1)))
+
+
+def _extract(part: exp.Extract, dialect: str) -> SqlTree:
+    name = part.this.name.upper()
+    if name in ISO_DAYS:
+        return _iso_day(exp.DayOfWeekIso(this=part.expression), dialect)
+    if name in DAYS_OF_WEEK:
+        return _day_of_week(exp.DayOfWeek(this=part.expression), dialect)
+    if name.startswith("WEEK") and dialect == "bigquery":
+        raise ValueError(f"{part.sql()!r}: weeks start on a different day in Spark")
+    return part
+
+
+def _call(part: exp.Anonymous, dialect: str) -> SqlTree:
+    """Return `date_part('dow', x)` as the EXTRACT that it stands for; other functions as is."""
+    if part.name.lower() != "date_part" or len(part.expressions) != 2:
+        return part
+    what, of = part.expressions
+    return _extract(exp.Extract(this=exp.var(what.name.upper()), expression=of), dialect)
+
+
+def _percentile(part: exp.WithinGroup, _dialect: str) -> SqlTree:
+    """Interpolate a percentile; sqlglot would write an approximate one."""
+    share, order = part.this, part.expression
+    if isinstance(share, exp.PercentileDisc):
+        raise ValueError(f"{part.sql()!r}: Spark's exact percentile interpolates; percentile_cont")
+    if not isinstance(share, exp.PercentileCont):
+        return part
+    key = order.expressions[0]
+    rest = exp.Sub(this=exp.Literal.number(1), expression=share.this)
+    at = rest if key.args.get("desc") else share.this
+    return exp.Anonymous(this="PERCENTILE", expressions=[key.this, at])
+
+
+def _logarithm(part: exp.Log, _dialect: str) -> SqlTree:
+    """Replace the logarithm of one number by one to base 10; Spark's is the natural one."""
+    if part.expression:
+        return part
+    return exp.Anonymous(this="LOG10", expressions=[part.this])
+
+
+def _replace_pattern(part: exp.RegexpReplace, dialect: str) -> SqlTree:
+    """Replace all that matches a pattern, as Spark does; some warehouses replace the first."""
+    modifiers = part.args.get("modifiers")
+    if dialect in REPLACE_ONE and (modifiers is None or modifiers.name != "g"):
+        raise ValueError(f"{part.sql()!r}: Spark replaces every match, not only the first; add 'g'")
+    part.set("modifiers", None)
+    return part
+
+
+MEANINGS: Mapping[type[SqlTree], Translation] = {
+    exp.Cast: _cut,
+    **dict.fromkeys((exp.DateDiff, exp.DatetimeDiff, exp.TsOrDsDiff), _difference),
+    **dict.fromkeys((exp.DateAdd, exp.TimestampAdd, exp.DatetimeAdd, exp.TsOrDsAdd), _add_interval),
+    **dict.fromkeys(BACK, _add_interval),
+    exp.DayOfWeek: _day_of_week,
+    exp.DayOfWeekIso: _iso_day,
+    exp.Extract: _extract,
+    exp.Anonymous: _call,
+    exp.WithinGroup: _percentile,
+    exp.Log: _logarithm,
+    exp.RegexpReplace: _replace_pattern,
+}
+
 
 THIS = re.compile(r"\bthis\b")
 PLACES_OF_COLUMNS = {
@@ -39,7 +233,7 @@ class TranslatedQuery:
     cautions: tuple[str, ...] = ()
 
 
-def translated(
+def translate(
     node: DbtNode,
     dialect: str,
     relations: Relations,
@@ -53,7 +247,7 @@ def translated(
     """
     tree = _tree(node.sql, dialect)
     _rename_columns(tree, columns)
-    reads = _renamed(tree, node, relations, names, pipeline)
+    reads = _rename_tables(tree, node, relations, names, pipeline)
     cautions = (*_when_compiled(node), *unsure(tree, dialect))
     text = _spark(tree, dialect)
     if found := VARIABLE.search(text):
@@ -86,7 +280,7 @@ def _reason(error: Exception) -> str:
     return f"line {line}: {first}" if line else first
 
 
-def _renamed(
+def _rename_tables(
     tree: exp.Query, node: DbtNode, relations: Relations, names: Mapping[str, str], pipeline: str
 ) -> tuple[str, ...]:
     """Rename every stored table as in the pipeline; return their nodes."""

@@ -11,8 +11,7 @@ from os import environ as process_environ
 from pathlib import Path
 
 from sluice.errors import UsageError
-from sluice.language.internal import ENVIRONMENTS
-from sluice.language.names import check_name, near
+from sluice.language.names import ENVIRONMENTS, check_name, near
 
 VARIABLE = "SLUICE_ENV"
 NOTE = "environment"
@@ -28,7 +27,7 @@ def names(lake: str) -> list[str]:
 def places(lake: str) -> dict[str, str]:
     """Return the places of a lake's environments, by name."""
     if "://" in lake:
-        return dict(_claimed(lake))
+        return dict(_claims(lake))
     found = Path(lake, ENVIRONMENTS).glob(f"*/{NOTE}.json")
     return {note.parent.name: str(note.parent) for note in found}
 
@@ -44,14 +43,14 @@ def place(lake: str, name: str) -> str:
 
 def folders(lake: str) -> list[str]:
     """Return the names of a lake's environments in a store, claimed or not."""
-    from sluice.declare.filesystems import folder_names
+    from sluice.declare.stores import folder_names
 
     return folder_names(f"{lake.rstrip('/')}/{ENVIRONMENTS}")
 
 
-def claimed(folder: str) -> str | None:
+def claimant(folder: str) -> str | None:
     """Return the lake to which an environment's folder in a store belongs; None if to none."""
-    from sluice.declare.filesystems import located
+    from sluice.declare.stores import located
 
     files, path = located(f"{folder}/{_ONLY_COMMIT}")
     try:
@@ -62,9 +61,9 @@ def claimed(folder: str) -> str | None:
     return next(f"{folder}/{a['metaData']['name']}" for a in actions if "metaData" in a)
 
 
-def _claimed(lake: str) -> Iterator[tuple[str, str]]:
+def _claims(lake: str) -> Iterator[tuple[str, str]]:
     for name in folders(lake):
-        if there := claimed(place(lake, name)):
+        if there := claimant(place(lake, name)):
             yield name, there
 
 

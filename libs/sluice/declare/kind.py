@@ -24,10 +24,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from sluice.declare.resolution.scope import TableMistakes
+    from sluice.declare.document import Where
+    from sluice.declare.resolution import TableMistakes
     from sluice.declare.table import Table
     from sluice.declare.table_spec import Section, TableSpec
-    from sluice.declare.text.document import Where
 
 
 class Kind(ABC):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from os import environ as process_environ
 from pathlib import Path
@@ -10,24 +11,58 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from sluice.cache import cache_folder
-from sluice.declare.building import Declaration, build
-from sluice.declare.code import check_module
-from sluice.declare.declaration_file import DeclarationFile, find_files, read_file, read_tables
+from sluice.declare.allowed import check_module
+from sluice.declare.building import (
+    Declaration,
+    DeclarationFile,
+    build,
+    find_files,
+    read_file,
+    read_tables,
+)
+from sluice.declare.document import Document
 from sluice.declare.environment_folders import VARIABLE, existing
-from sluice.declare.graph import Graph
-from sluice.declare.kept import Noting, kept_in
-from sluice.declare.names_elsewhere import check_compared, check_modules
-from sluice.declare.recalled import keep, recalled
-from sluice.declare.resolution.scope import Review
+from sluice.declare.mistakes import Mistakes
+from sluice.declare.project_cache import Noting, keep, kept_in, recall
+from sluice.declare.resolution import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
-from sluice.declare.stores import S3, faults, misplaced, out_of_reach, scheme_of, store_of
+from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
+from sluice.declare.table import Graph
 from sluice.declare.table_spec import TableSpec
-from sluice.declare.text.document import Document
-from sluice.declare.text.mistakes import Mistakes
+from sluice.errors import ConfigError
 from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
 from sluice.language.model import Model
-from sluice.language.names import check_table_name
+from sluice.language.names import check_table_name, listing, unknown
 from sluice.limits import Limits
+
+
+def check_modules(
+    declared: Iterable[Declaration], modules: Collection[str], mistakes: Mistakes
+) -> None:
+    """Note users' aggregators and sort keys from modules that the project does not list."""
+    for declaration in declared:
+        for at, function in declaration.spec.own_code() if declaration.spec else ():
+            module = function.partition(":")[0]
+            if module not in modules:
+                message = (
+                    f"the module {module!r} is not listed under `modules:` of sluice.yaml; "
+                    f"modules are: {listing(modules)}"
+                )
+                mistakes.add(declaration.document, (*declaration.where, *at), message)
+
+
+def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> None:
+    """Note tables that expectations name but that don't exist."""
+    for declaration in declared.values():
+        own = f"{declaration.id.split('.')[0]}."
+        expectations = declaration.spec.expectations if declaration.spec else ()
+        for i, expectation in enumerate(expectations):
+            name = expectation.other_table
+            if name and name not in declared and own + name not in declared:
+                known = [n.removeprefix(own) for n in declared if n != declaration.id]
+                where = (*declaration.where, "expect", i)
+                mistakes.add(declaration.document, where, unknown("table", name, known))
+
 
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
@@ -153,9 +188,9 @@ def load(
     folder, noting = Path(config_dir), Noting(environ)
     kept = kept_in(cache_folder(environ) / "projects", folder)
     is_whole = review is None and not without
-    project: Project | None = recalled(kept, environ) if is_whole else None
+    project: Project | None = recall(kept, environ) if is_whole else None
     if project is None:
-        project, documents = _read(folder, noting, review, without)
+        project, documents = _read_project(folder, noting, review, without)
         is_worth_it = len(project.graph.tables) >= MANY_TABLES
         if is_whole and is_worth_it and not project.modules:
             keep(project, documents, kept, noting)
@@ -163,7 +198,7 @@ def load(
     return project.within(chosen) if chosen else project
 
 
-def _read(
+def _read_project(
     folder: Path, environ: Mapping[str, str], review: Review | None, without: Collection[str]
 ) -> tuple[Project, list[Document]]:
     mistakes = Mistakes()
@@ -180,11 +215,11 @@ def _read(
         check_modules(declared.values(), project.modules, mistakes)
         _check_store(project, settings, declared.values(), environ, mistakes)
     mistakes.raise_any()
-    loaded = _assembled(project or Project(), pipelines, graph, folder.resolve().parent)
+    loaded = _assemble(project or Project(), pipelines, graph, folder.resolve().parent)
     return loaded, [reading.document for reading in (settings, *files) if reading]
 
 
-def _assembled(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:
+def _assemble(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:
     named = {pipeline.name: pipeline for pipeline in pipelines}
     found = project.model_copy(update={"pipelines": named, "root": root, "graph": graph})
     places = (table.spec.place for table in graph.tables.values())
@@ -230,7 +265,7 @@ def _check_store(
 
 def _unreachable(spec: TableSpec) -> Iterator[str]:
     """Yield why rows can't be read at a table's place."""
-    if why := misplaced(spec.place, is_delta=bool(spec.announced)):
+    if why := explain_misplaced(spec.place, is_delta=bool(spec.announced)):
         yield why
     store = store_of(spec.place)
     if store and not store.takes_spark and (why := spec.only_by_spark):
@@ -285,3 +320,49 @@ def _check_bounds(pipeline: Pipeline, reading: DeclarationFile, mistakes: Mistak
     for field, bound in (("start_date", pipeline.start_date), ("end_date", pipeline.end_date)):
         if bound and (off := pipeline.schedule.off_grid(bound)):
             mistakes.add(reading.document, (field,), f"{off.message}; {off.hint}")
+
+
+PLACE = re.compile(r"^(?P<file>.+?):\d+: ")
+
+
+def load_sound(
+    config_dir: Path | str = "config", *, environ: Mapping[str, str] = process_environ
+) -> tuple[Project, ConfigError | None]:
+    """Load the project without its broken pipelines; return it with their mistakes.
+
+    A pipeline that reads from a broken one is left out too. Raises ConfigError if the mistakes are
+    in `sluice.yaml`, or no pipeline is left.
+    """
+    left_out: set[str] = set()
+    mistakes: tuple[str, ...] = ()
+    while True:
+        try:
+            project = load(config_dir, environ=environ, without=left_out)
+        except ConfigError as error:
+            mistakes = mistakes or error.mistakes
+            broken = _files(error) - left_out
+            left_out |= broken
+            if not broken or not _is_sound(Path(config_dir), left_out):
+                raise ConfigError(mistakes) from None
+        else:
+            reported = _error(mistakes, left_out)
+            graph = replace(project.graph, left_out=reported)
+            return project.model_copy(update={"graph": graph}), reported
+
+
+def _files(error: ConfigError) -> set[str]:
+    places = (PLACE.match(mistake) for mistake in error.mistakes)
+    return {place["file"] for place in places if place}
+
+
+def _is_sound(folder: Path, left_out: Collection[str]) -> bool:
+    """Return whether the project's own file is sound, and any pipeline's."""
+    pipelines = {path.as_posix() for path in (folder / "pipelines").glob("*.y*ml")}
+    return (folder / "sluice.yaml").as_posix() not in left_out and bool(pipelines - {*left_out})
+
+
+def _error(mistakes: tuple[str, ...], left_out: Collection[str]) -> ConfigError | None:
+    if not mistakes:
+        return None
+    files = ", ".join(sorted(Path(file).name for file in left_out))
+    return ConfigError(mistakes, hint=f"until this is fixed, these are left out: {files}")

@@ -9,9 +9,8 @@ from sluice.declare.project import Project
 from sluice.declare.registry import kinds
 from sluice.declare.settings import AirflowSettings
 from sluice.declare.table_spec import SECTIONS, TableSpec
-from sluice.language.internal import MARK
 from sluice.language.interval import Schedule
-from sluice.language.names import NAME
+from sluice.language.names import MARK, NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TABLE = rf"^(?!.*{MARK}){NAME.pattern}$"
@@ -44,7 +43,7 @@ def _project() -> JsonSchema:
     whole = Project.model_json_schema(by_alias=True)
     kept = {name: part for name, part in whole["properties"].items() if name not in Project.LOADED}
     definitions = {name: part for name, part in whole["$defs"].items() if name.endswith("Settings")}
-    return _closed(kept, []) | {"$defs": definitions}
+    return _closed_object(kept, []) | {"$defs": definitions}
 
 
 def _pipeline() -> JsonSchema:
@@ -54,8 +53,8 @@ def _pipeline() -> JsonSchema:
     definitions = generated["$defs"]
     for model in tables:
         _as_written(model, definitions[model.__name__])
-    sections = {s: _named(*(kind.model for kind in kinds(s))) for s in SECTIONS}
-    return _closed(_header() | sections, ["pipeline", "schedule"]) | {"$defs": definitions}
+    sections = {s: _tables_by_name(*(kind.model for kind in kinds(s))) for s in SECTIONS}
+    return _closed_object(_header() | sections, ["pipeline", "schedule"]) | {"$defs": definitions}
 
 
 def _header() -> JsonSchema:
@@ -75,7 +74,7 @@ def _header() -> JsonSchema:
     }
 
 
-def _named(*models: type[TableSpec]) -> JsonSchema:
+def _tables_by_name(*models: type[TableSpec]) -> JsonSchema:
     choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
     one = choices[0] if len(choices) == 1 else {"anyOf": choices}
     return {"type": "object", "patternProperties": {TABLE: one}}
@@ -89,7 +88,7 @@ def _as_written(model: type[TableSpec], schema: JsonSchema) -> None:
     schema["required"] = [*required, "kind"] if model.SECTION == "views" else required
 
 
-def _closed(properties: JsonSchema, required: list[str]) -> JsonSchema:
+def _closed_object(properties: JsonSchema, required: list[str]) -> JsonSchema:
     return {
         "type": "object",
         "properties": properties,

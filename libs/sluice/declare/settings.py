@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema, field_validator
 
-from sluice.declare.code import check_setting
+from sluice.declare.allowed import check_setting
 from sluice.language.interval import Duration
 from sluice.language.model import Model
 

@@ -5,13 +5,173 @@ it by an operation that fails if the file exists. This must hold in every proces
 machine. Options select it for delta-rs, and settings for Spark, because the default of Delta's jar
 for S3 is a lock within one JVM. Where this is not tested, Spark computes, and delta-rs reads and
 commits.
+
+Keys of a role on S3, issued for a limited time by a token service for the machine's own token.
+
+delta-rs and Spark request them themselves. pyarrow can only use Amazon's service, so its keys are
+fetched here if another one is configured. They are held in memory, and renewed after half of their
+lifetime. pyarrow never takes a role that a profile names by `role_arn`.
+
+Access to the files at a path or URI: pyarrow's file system, with the server and its keys.
+
+Endpoint, region and credentials come from the environment (`AWS_*`, `AZURE_*`, `GOOGLE_*`), a
+profile or a role, and are written nowhere.
 """
 
+import os
 import re
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from configparser import ConfigParser, Error
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import urlopen
 
-from sluice.declare.roles import role_of_profile
+from pyarrow.fs import (
+    AwsStandardS3RetryStrategy,
+    AzureFileSystem,
+    FileSelector,
+    FileSystem,
+    FileType,
+    GcsFileSystem,
+    LocalFileSystem,
+    S3FileSystem,
+)
+
+from sluice.errors import Retryable, StoreRefused
+
+SERVERS = ("AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL")
+ANSWER_S = 20
+# Files of profiles: the variable, the place without it, and how a profile's section begins.
+PROFILES = (
+    ("AWS_CONFIG_FILE", "~/.aws/config", "profile "),
+    ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", ""),
+)
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Keys with which requests are signed, and the token that goes with them."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    session_token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _Role:
+    """A role, the service that issues its keys, and the file with the machine's token."""
+
+    server: str
+    arn: str
+    token: str
+    session: str
+
+
+_held: dict[_Role, tuple[float, Credentials]] = {}
+
+
+def keys_of_role(environ: Mapping[str, str] = os.environ) -> Credentials | None:
+    """Return keys for the role in the environment; None if it has no role, or has keys.
+
+    Raises StoreRefused if the service refuses them, Retryable if it does not answer.
+    """
+    role = _role(environ)
+    if role is None:
+        return None
+    renewed_at, keys = _held.get(role, (0.0, None))
+    if keys is None or time.time() >= renewed_at:
+        ends, keys = _request_keys(role)
+        _held[role] = (time.time() + ends) / 2, keys
+    return keys
+
+
+def role_of_profile(environ: Mapping[str, str]) -> str:
+    """Return the chosen profile if its keys are those of a role that it names; else ''.
+
+    Keys in variables come first. They are read last, because a loaded project stays valid only
+    while all variables that were read stay the same.
+    """
+    name = environ.get("AWS_PROFILE") or "default"
+    takes_role = any(map(_takes_role, _sections(name, environ)))
+    return name if takes_role and not environ.get("AWS_ACCESS_KEY_ID") else ""
+
+
+def _sections(profile: str, environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Yield the settings of a profile from the files."""
+    for variable, usual, begin in PROFILES:
+        file = Path(environ.get(variable) or usual).expanduser()
+        known = ConfigParser(interpolation=None, strict=False)
+        with suppress(Error, OSError, UnicodeDecodeError):
+            known.read(file, encoding="utf-8")
+        yield from (known[name] for name in {profile, f"{begin}{profile}"} if name in known)
+
+
+def _takes_role(section: Mapping[str, str]) -> bool:
+    """True if a profile's section names a role that pyarrow does not take."""
+    return "role_arn" in section and "web_identity_token_file" not in section
+
+
+def _role(environ: Mapping[str, str]) -> _Role | None:
+    server = next((environ[name] for name in SERVERS if environ.get(name)), "")
+    arn, token = (environ.get(f"AWS_{n}", "") for n in ("ROLE_ARN", "WEB_IDENTITY_TOKEN_FILE"))
+    comes_first = environ.get("AWS_ACCESS_KEY_ID") or environ.get("AWS_PROFILE")
+    if comes_first or not (server and arn and token):
+        return None
+    return _Role(server, arn, token, environ.get("AWS_ROLE_SESSION_NAME") or "sluice")
+
+
+def _request_keys(role: _Role) -> tuple[float, Credentials]:
+    """Return fresh keys of a role, and when they end, in seconds since 1970."""
+    try:
+        asked = {
+            "Action": "AssumeRoleWithWebIdentity",
+            "Version": "2011-06-15",
+            "RoleArn": role.arn,
+            "RoleSessionName": role.session,
+            "WebIdentityToken": Path(role.token).read_text("utf-8").strip(),
+        }
+        with urlopen(role.server, urlencode(asked).encode(), timeout=ANSWER_S) as answer:
+            said = answer.read().decode()
+    except HTTPError as error:
+        raise _refusal(role, error) from None
+    except OSError as error:
+        if error.filename == role.token:
+            raise StoreRefused(
+                f"AWS_WEB_IDENTITY_TOKEN_FILE can't be read: {error.strerror}: {role.token}",
+                hint="nothing was committed; does the pod or the machine have its token there?",
+            ) from None
+        raise Retryable(
+            f"the token service at {role.server} does not answer: {error}",
+            hint="nothing is lost; run again when it does, or correct AWS_ENDPOINT_URL_STS",
+        ) from None
+    ends = datetime.fromisoformat(_in(said, "Expiration")).timestamp()
+    return ends, Credentials(
+        *(_in(said, n) for n in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
+    )
+
+
+def _refusal(role: _Role, error: HTTPError) -> StoreRefused | Retryable:
+    said = _in(error.read().decode(errors="replace"), "Message") or str(error.reason)
+    message = f"the token service at {role.server} refuses keys for {role.arn}: {said}"
+    if error.code >= 500:
+        return Retryable(message, hint="nothing is lost; run again")
+    return StoreRefused(
+        message, hint="nothing was committed; correct AWS_ROLE_ARN, or the role's trust policy"
+    )
+
+
+def _in(answer: str, name: str) -> str:
+    """Return the text of an element of the service's answer; '' if there is none."""
+    found = re.search(rf"<{name}>([^<]*)</{name}>", answer)
+    return found[1] if found else ""
+
 
 UNSAFE = ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER")
 SettingFault = tuple[tuple[str, ...], str]
@@ -102,7 +262,7 @@ def takes_spark(uri: str) -> bool:
     return store is None or store.takes_spark
 
 
-def misplaced(uri: str, *, is_delta: bool) -> str:
+def explain_misplaced(uri: str, *, is_delta: bool) -> str:
     """Return why no client finds a place in a store, or only some do; '' if all do.
 
     `is_delta`: there is a table or a lake, whose place delta-rs reads as a web address.
@@ -130,7 +290,7 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Se
         message = f"commits to {scheme_of(lake)}:// are not supported; write a path, or {known}"
         yield ("lake",), message
         return
-    if why := misplaced(lake, is_delta=True):
+    if why := explain_misplaced(lake, is_delta=True):
         yield ("lake",), why
     if committer == "spark" and not store.takes_spark:
         why = store.why_not_spark
@@ -151,3 +311,144 @@ def out_of_reach(lake: str, environ: Mapping[str, str]) -> Iterator[SettingFault
     if store_of(lake) is GOOGLE and named:
         why = "which pyarrow does not support: set GOOGLE_APPLICATION_CREDENTIALS instead"
         yield ("lake",), f"{named[0]} is set in the environment, {why}"
+
+
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+ATTEMPTS = 6  # of one request, with growing pauses: some ten seconds in all
+AZURE_KEYS = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY")
+AZURE_TOKENS = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
+AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+EMULATED, EMULATOR = "AZURE_STORAGE_USE_EMULATOR", "AZURITE_BLOB_STORAGE_URL"
+GOOGLE_EMULATOR = "STORAGE_EMULATOR_HOST"
+VARIABLES = ("AWS_", "AZUR", "GOOGLE_", GOOGLE_EMULATOR)  # how those of stores begin
+PATIENCE = timedelta(seconds=10)  # with Google's store, which is asked again until then
+
+
+def located(uri: str) -> tuple[FileSystem, str]:
+    """Return the file system of a path or URI, and the path in it."""
+    scheme = scheme_of(uri)
+    if not scheme:
+        return LocalFileSystem(), uri
+    if scheme in S3.schemes:
+        files = _s3(tuple(sorted(access().items())), keys_of_role())
+        return files, uri.partition("://")[2].rstrip("/")
+    if scheme in AZURE.schemes:
+        container, account, below = _azure_parts(uri)
+        files = _azure(account, tuple(sorted(access().items())))
+        return files, f"{container}/{below}".rstrip("/")
+    if scheme in GOOGLE.schemes:
+        files = _google(tuple(sorted(access().items())))
+        return files, uri.partition("://")[2].rstrip("/")
+    found: tuple[FileSystem, str] = FileSystem.from_uri(uri)
+    return found
+
+
+def folder_names(uri: str) -> list[str]:
+    """Return the names of the folders in a folder; none if there is no such folder.
+
+    pyarrow lists no folders in Google's store, so there, all files below are listed.
+    """
+    files, path = located(uri)
+    is_flat = isinstance(files, GcsFileSystem)
+    found = files.get_file_info(FileSelector(path, recursive=is_flat, allow_not_found=True))
+    if not is_flat:
+        return sorted(f.base_name for f in found if f.type == FileType.Directory)
+    below = (f.path.removeprefix(f"{path}/").partition("/") for f in found)
+    return sorted({name for name, slash, _ in below if slash})
+
+
+def uri_of(path: str, beside: str) -> str:
+    """Return the URI of a path in the file system of another URI."""
+    scheme = beside.partition("://")[0]
+    if scheme.lower() not in AZURE.schemes:
+        return f"{scheme}://{path}"
+    container, _, below = path.partition("/")
+    return f"{scheme}://{container}@{urlsplit(beside).netloc.rpartition('@')[2]}/{below}"
+
+
+def endpoint_of(uri: str) -> str:
+    """Return the server that the environment names for a store; '' for the provider's own."""
+    scheme = scheme_of(uri)
+    if scheme in GOOGLE.schemes:
+        return _google_emulator()
+    return _azure_endpoint() if scheme in AZURE.schemes else _first_set_variable(*ENDPOINTS)
+
+
+def access() -> Mapping[str, str]:
+    """Return the variables by which this process reaches stores."""
+    return {n: value for n, value in os.environ.items() if n.startswith(VARIABLES)}
+
+
+def _first_set_variable(*variables: str) -> str:
+    """Return the first of these variables that is set."""
+    return next((os.environ[name] for name in variables if os.environ.get(name)), "")
+
+
+def region() -> str:
+    """Return the region; your own server has one, too, under any name."""
+    return _first_set_variable(*REGIONS) or ("us-east-1" if _first_set_variable(*ENDPOINTS) else "")
+
+
+@lru_cache(maxsize=8)
+def _s3(environ: tuple[tuple[str, str], ...], keys: Credentials | None) -> S3FileSystem:  # noqa: ARG001
+    """Return the client for these variables. Without keys, it finds credentials like every AWS
+    tool.
+    """
+    named: dict[str, Any] = {
+        "endpoint_override": _first_set_variable(*ENDPOINTS),
+        "region": region(),
+    }
+    named |= asdict(keys) if keys else {}
+    return S3FileSystem(
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        allow_delayed_open=True,  # a small file is one request
+        connect_timeout=5,
+        request_timeout=60,
+        **{name: value for name, value in named.items() if value},
+    )
+
+
+def _azure_endpoint() -> str:
+    """Return the server that is named; Azurite, the emulator, has variables of its own."""
+    is_emulated = _first_set_variable(EMULATED).lower() in ("1", "true")
+    return _first_set_variable(*((EMULATOR,) if is_emulated else AZURE_ENDPOINTS))
+
+
+def _azure_parts(uri: str) -> tuple[str, str, str]:
+    """Return container, account and path of `abfss://container@account.dfs.core.windows.net/…`."""
+    parts = urlsplit(uri)
+    container, _, host = parts.netloc.rpartition("@")
+    return container, host.partition(".")[0], parts.path.strip("/")
+
+
+@lru_cache(maxsize=8)
+def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSystem:  # noqa: ARG001
+    """Return the client for these variables: by key, token, or Azure's usual credentials."""
+    named = {
+        "account_key": _first_set_variable(*AZURE_KEYS),
+        "sas_token": _first_set_variable(*AZURE_TOKENS),
+    }
+    if endpoint := _azure_endpoint():
+        server = urlsplit(endpoint)
+        for service in ("blob", "dfs"):
+            named[f"{service}_storage_authority"] = server.netloc
+            named[f"{service}_storage_scheme"] = server.scheme
+    return AzureFileSystem(account, **{name: value for name, value in named.items() if value})
+
+
+def _google_emulator() -> str:
+    """Return the emulator that is named; Google's own clients take it with and without a scheme."""
+    named = _first_set_variable(GOOGLE_EMULATOR)
+    return named if "://" in named or not named else f"http://{named}"
+
+
+@lru_cache(maxsize=8)
+def _google(environ: tuple[tuple[str, str], ...]) -> GcsFileSystem:  # noqa: ARG001
+    """Return the client for these variables, or by Google's usual credentials.
+
+    An emulator needs none.
+    """
+    server = urlsplit(_google_emulator())
+    named = {"anonymous": True, "scheme": server.scheme, "endpoint_override": server.netloc}
+    return GcsFileSystem(retry_time_limit=PATIENCE, **(named if server.netloc else {}))

@@ -3,12 +3,21 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pydantic import InstanceOf
+from pydantic.json_schema import SkipJsonSchema
+
 from sluice.declare.expectation import Expectation
-from sluice.declare.table_spec import Section, TableSpec
-from sluice.declare.window import START
-from sluice.language.hidden_columns import CARRIED, HIDDEN_TYPES
-from sluice.language.internal import DELIVERIES, internal
-from sluice.language.names import RESERVED_PREFIX
+from sluice.declare.table_spec import START, Section, TableSpec
+from sluice.errors import ConfigError, UsageError
+from sluice.language.names import (
+    CARRIED,
+    DELIVERIES,
+    HIDDEN_TYPES,
+    RESERVED_PREFIX,
+    internal,
+    listing,
+    near,
+)
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class Table:
         return self.columns.get(column) or self.hidden.get(column) or HIDDEN_TYPES.get(column, "")
 
 
-def unstored(tables: Iterable[Table]) -> tuple[Table, ...]:
+def tables_not_stored(tables: Iterable[Table]) -> tuple[Table, ...]:
     """Return the tables that are not stored."""
     return tuple(table for table in tables if not table.is_stored)
 
@@ -125,7 +134,7 @@ def carried_name(column: str, unchanged: Iterable[str]) -> str:
     return CARRIED + column
 
 
-def carried(source: Table, unchanged: Iterable[str]) -> dict[str, str]:
+def carried_key(source: Table, unchanged: Iterable[str]) -> dict[str, str]:
     """Return the input's key columns as a view carries them, with their types."""
     unchanged = set(unchanged)
     return {carried_name(column, unchanged): source.type_of(column) for column in source.key}
@@ -139,3 +148,78 @@ def carried_columns(view: Table, source: Table) -> dict[str, str]:
 def hidden_of(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that readers do not see."""
     return {name: type_ for name, type_ in columns.items() if name.startswith(RESERVED_PREFIX)}
+
+
+__all__ = ["Graph", "Table", "UnknownTable"]
+
+
+class UnknownTable(UsageError):
+    """A name that no table of the configuration has."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Every table by its id, inputs before the views over them.
+
+    `left_out`: the mistakes of pipelines that are not in it.
+    """
+
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    left_out: SkipJsonSchema[InstanceOf[ConfigError] | None] = None
+
+    def table(self, name: str) -> Table:
+        """Return the table of that id, or of that name if only one pipeline has it.
+
+        Raises the mistakes of pipelines that were left out if no other has the table.
+        """
+        if name in self.tables:
+            return self.tables[name]
+        named = [table for table in self.tables.values() if table.name == name]
+        if len(named) == 1:
+            return named[0]
+        raise self._ambiguous(name, named) if named else self.left_out or self._unknown(name)
+
+    def pipeline(self, name: str) -> tuple[Table, ...]:
+        """Return the tables of one pipeline, in order."""
+        return tuple(table for table in self.tables.values() if table.pipeline == name)
+
+    def inputs(self, table_id: str) -> tuple[Table, ...]:
+        """Return the inputs of that table."""
+        return tuple(self.tables[input_] for input_ in self.tables[table_id].inputs)
+
+    def stored(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Return the stored tables behind these: of one that is not stored, its inputs."""
+        found: list[str] = []
+        for table_id in ids:
+            table = self.tables[table_id]
+            found += [table_id] if table.is_stored else self.stored(table.inputs)
+        return tuple(dict.fromkeys(found))
+
+    def consumers(self, table_id: str) -> tuple[Table, ...]:
+        """Return the views that read that table."""
+        return tuple(table for table in self.tables.values() if table_id in table.inputs)
+
+    def ancestors(self, table_id: str) -> tuple[Table, ...]:
+        """Return the direct and indirect inputs of that table, in order."""
+        found: set[str] = set()
+        waiting = list(self.tables[table_id].inputs)
+        while waiting:
+            current = waiting.pop()
+            if current not in found:
+                found.add(current)
+                waiting += self.tables[current].inputs
+        return tuple(table for table in self.tables.values() if table.id in found)
+
+    def _unknown(self, name: str) -> UnknownTable:
+        known = [*self.tables, *(table.name for table in self.tables.values())]
+        match = near(name, known)
+        guess = f"did you mean {match!r}? " if match else ""
+        return UnknownTable(
+            f"unknown table {name!r}", hint=f"{guess}tables are: {listing(self.tables)}"
+        )
+
+    def _ambiguous(self, name: str, named: list[Table]) -> UnknownTable:
+        ids = ", ".join(sorted(table.id for table in named))
+        return UnknownTable(
+            f"{name!r} names several tables: {ids}", hint="write <pipeline>.<table>"
+        )

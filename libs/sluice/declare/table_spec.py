@@ -3,16 +3,56 @@
 Code that iterates over tables asks for these properties, never for the kind itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from pydantic import field_validator, model_validator
+
+from sluice.declare.document import Where
 from sluice.declare.expectation import Expectation
-from sluice.declare.text.document import Where
-from sluice.declare.window import Window
-from sluice.language.interval import Duration, Schedule
+from sluice.language.interval import Duration, Schedule, zone
 from sluice.language.model import Model
 from sluice.language.names import Name
+
+START, END = "window_start", "window_end"
+WINDOW = {START: "TIMESTAMP", END: "TIMESTAMP"}  # columns, with their types
+NEEDS = {"tumbling": ("size",), "hopping": ("size", "advance"), "session": ("gap",)}
+
+
+class Window(Model):
+    """Event time cut into windows, aligned to the epoch in the window's zone."""
+
+    type: Literal["tumbling", "hopping", "session"]
+    time: str
+    size: Duration | None = None
+    advance: Duration | None = None
+    gap: Duration | None = None
+    timezone: str = "UTC"
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone_exists(cls, name: str) -> str:
+        return zone(name).key
+
+    @model_validator(mode="after")
+    def _has_its_lengths(self) -> Self:
+        given = {name for name in ("size", "advance", "gap") if getattr(self, name)}
+        needed = set(NEEDS[self.type])
+        if given != needed:
+            raise ValueError(
+                f"a {self.type} window takes {_and(needed)}, not {_and(given) or 'none'}"
+            )
+        if self.advance and self.size and self.advance.may_exceed(self.size):
+            raise ValueError("`advance` is longer than `size`: rows between windows would be lost")
+        if self.type == "session" and "timezone" in self.model_fields_set:
+            raise ValueError("a session begins with its first row: `timezone` would have no effect")
+        return self
+
+
+def _and(names: set[str]) -> str:
+    return " and ".join(f"`{name}`" for name in sorted(names, reverse=True))
+
 
 Section = Literal["sources", "dimensions", "views"]
 JobName = Literal["ingest", "load", "advance"]
@@ -172,3 +212,50 @@ class TableSpec(Model):
     def check_schedule(self, schedule: Schedule) -> Iterator[tuple[Where, str]]:  # noqa: ARG002
         """Yield what conflicts with the pipeline's schedule."""
         return iter(())
+
+
+class View(TableSpec):
+    """A table that is kept equal to a query over others."""
+
+    SECTION: ClassVar[Section] = "views"
+
+    kind: str
+    description: str = ""
+    expect: tuple[Expectation, ...] = ()
+    retention: Duration | None = None
+
+    @field_validator("expect")
+    @classmethod
+    def _nothing_is_quarantined(cls, expect: tuple[Expectation, ...]) -> tuple[Expectation, ...]:
+        if any(expectation.on_failure == "quarantine" for expectation in expect):
+            raise ValueError(
+                "a view takes on_failure: stop or warn; "
+                "quarantine would make it differ from its query"
+            )
+        return expect
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        return self.expect
+
+    @property
+    def kept_for(self) -> Duration | None:
+        return self.retention
+
+
+def joined_dimensions(names: Iterable[str]) -> Iterator[Reference]:
+    """Yield the dimensions that a list of joins names."""
+    for i, name in enumerate(names):
+        yield _reference(i, name)
+
+
+def joined_dimensions_as_written(data: Mapping[str, Any]) -> Iterator[Reference]:
+    """Yield the dimensions joined by a declaration with mistakes, if they can be read."""
+    joins = data.get("join")
+    for i, join in enumerate(joins if isinstance(joins, list) else ()):
+        if isinstance(join, dict) and isinstance(join.get("dimension"), str):
+            yield _reference(i, join["dimension"])
+
+
+def _reference(nth: int, name: str) -> Reference:
+    return Reference(("join", nth, "dimension"), name, "dimensions", explains=("join", nth, "on"))

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sluice.declare.column_lineage import MadeFrom, Seen
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import MadeFrom, Seen
-from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
-from sluice.declare.resolution.scope import Scope, TableMistakes
-from sluice.declare.table import Table, unstored
-from sluice.declare.text.document import Where
+from sluice.declare.resolution import (
+    Scope,
+    TableMistakes,
+    check_alike,
+    check_covers_key,
+    joined_dimensions,
+)
+from sluice.declare.table import Table, tables_not_stored
 from sluice.dimension_views.spec import DimensionView
-from sluice.language.expression import Expression
-from sluice.language.join_syntax import read_pairs
+from sluice.language.expression import Expression, read_pairs
 from sluice.language.names import UnknownName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sluice.read.lake import Lake
-    from sluice.read.ordered.key_values import KeyValues
+    from sluice.read.ordered.keyed import KeyValues
 
 
 class DimensionViewKind(Kind):
@@ -32,7 +36,7 @@ class DimensionViewKind(Kind):
         self, spec: DimensionView, inputs: Mapping[Where, Table], mistakes: TableMistakes
     ) -> Table:
         """Return the view's table; its key is the first dimension's."""
-        dimensions = joined((join.dimension for join in spec.join), inputs)
+        dimensions = joined_dimensions((join.dimension for join in spec.join), inputs)
         qualified = {name.rpartition(".")[2]: table.columns for name, table in dimensions.items()}
         scope = Scope({}, qualified)
         _check_names(spec, mistakes)
@@ -43,7 +47,7 @@ class DimensionViewKind(Kind):
         columns = scope.types_of(spec.select)
         key = _key(spec, dimensions, mistakes)
         ids = tuple(table.id for table in dimensions.values())
-        through = unstored(dimensions.values())
+        through = tables_not_stored(dimensions.values())
         return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, ids, through=through)
 
     def compute_rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:

@@ -21,14 +21,12 @@ from sluice.declare.table import Table
 from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
 from sluice.language.expression import Expression
-from sluice.language.row import Row
+from sluice.language.names import Row
 from sluice.read.conditions import where as predicates
-from sluice.read.conditions.cursor import Cursors, behind
-from sluice.read.conditions.key_order import KeyOrder, KeyRange
-from sluice.read.conditions.keys import KeyColumns
+from sluice.read.conditions.key_order import Cursors, KeyColumns, KeyOrder, KeyRange, behind
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake, build_command
-from sluice.read.ordered.key_values import KeyValues
+from sluice.read.ordered.keyed import KeyValues
 from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import open_delta, refuse_unreadable

@@ -5,11 +5,15 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from sluice.declare.joined import joined_dimensions, joined_dimensions_as_written
-from sluice.declare.table_spec import Reference, Section, TableSpec
-from sluice.language.expression import Expression
+from sluice.declare.table_spec import (
+    Reference,
+    Section,
+    TableSpec,
+    joined_dimensions,
+    joined_dimensions_as_written,
+)
+from sluice.language.expression import Expression, Select
 from sluice.language.model import Model
-from sluice.language.named import Select
 
 
 class DimensionJoin(Model):

@@ -12,17 +12,17 @@ from sluice.dimensions.spec import Dimension, resolve
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from sluice.declare.document import Where
     from sluice.declare.project import Project
-    from sluice.declare.resolution.scope import TableMistakes
+    from sluice.declare.resolution import TableMistakes
     from sluice.declare.table import Table
-    from sluice.declare.text.document import Where
     from sluice.delta.notes.intervals import Note
     from sluice.engine.advance import Run
     from sluice.engine.batch_report import BatchReport
     from sluice.engine.planning.next_batch import NextBatch
     from sluice.language.interval import Interval
     from sluice.read.lake import Lake
-    from sluice.read.ordered.key_values import KeyValues
+    from sluice.read.ordered.keyed import KeyValues
     from sluice.spark.session import Spark
 
 

@@ -17,17 +17,17 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff, inserted
-from sluice.declare.meaning.definition import definition, meaning
+from sluice.changes.diff import diff, insertions
+from sluice.declare.meaning import definition, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.continuity import check_definition, is_of_another, replaceable
+from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import REBUILD, Head, Pin, Pins, Position, head, head_as_found
-from sluice.delta.log.redefinition import check_definition, is_of_another, replaceable
 from sluice.delta.notes import intervals
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.delta.writing.fence import Committed
+from sluice.delta.writing.own_commits import Committed
 from sluice.dimensions.connections import jdbc_options
 from sluice.dimensions.rows import (
     ORIGIN,
@@ -42,25 +42,20 @@ from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, choos
 from sluice.dimensions.spec import Dimension
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport, Clock
-from sluice.engine.committing.swap import swap
-from sluice.engine.committing.writing import Target, write
-from sluice.engine.computing.pruning import bounds_of
+from sluice.engine.committing import Target, swap, write
+from sluice.engine.computing.rows import bounds_of
 from sluice.engine.context import Context
-from sluice.engine.judging.forgotten import noted, withheld
-from sluice.engine.judging.gating import Passed, gated
-from sluice.engine.judging.quarantining import JudgedBatch
+from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
 from sluice.engine.planning.next_batch import NextBatch, with_marking
 from sluice.engine.query.operator import names, within
-from sluice.engine.retries import naming_faults, tried
+from sluice.engine.retries import naming_faults, with_retries
 from sluice.errors import DamagedFile, QualityStop, UsageError
-from sluice.files.damage import with_faults
-from sluice.files.marks import OP, POSITION
-from sluice.files.operations import operations
-from sluice.files.reading import Reading, is_of_files, look, read
+from sluice.files.here import with_faults
+from sluice.files.reading import OP, POSITION, Reading, is_of_files, look, operations, read_files
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.verdict import Verdict
-from sluice.interpreter.presence import is_here, rehearse
-from sluice.language.internal import FORGOTTEN, QUARANTINE, internal
+from sluice.gate.outcomes.results import Verdict
+from sluice.interpreter.refusals import is_here, rehearse
+from sluice.language.names import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
 from sluice.spark.rehearsing import engine_of, why
 from sluice.spark.session import Spark
@@ -146,7 +141,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
                 return _unchanged(table, before)
             return load_as(spark, context, found, run, before, put)
 
-    return (tried(work),)
+    return (with_retries(work),)
 
 
 def load_as(
@@ -261,10 +256,10 @@ def _compile(
 def _read(
     session: SparkSession, context: Context, landed: LandedDimension, pending: PendingFiles
 ) -> Reading:
-    rows = read(session, _resolve_spec(landed), pending.files, context.limits)
+    rows = read_files(session, _resolve_spec(landed), pending.files, context.limits)
     reading = Reading(rows.rows, (*pending.warnings, *rows.warnings))
     reading = judge_rows(reading, landed.spec, Gate(landed.table.id, landed.spec.expect).fits)
-    notes = noted(context.lake.uri(landed.table.id, FORGOTTEN))
+    notes = read_notes(context.lake.uri(landed.table.id, FORGOTTEN))
     return replace(reading, rows=withheld(reading.rows, notes))
 
 
@@ -315,7 +310,7 @@ def _changelog(
     assert isinstance(table.spec, Dimension)
     old = _old(session, context.limits, loaded, before, table.spec.key) if before else None
     rows = table_rows(session, table, loaded.rows, old)
-    return inserted(rows) if old is None else diff(old, rows, table.key)
+    return insertions(rows) if old is None else diff(old, rows, table.key)
 
 
 def _old(

@@ -13,18 +13,17 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position, head_as_found
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.delta.writing.fence import Committed
+from sluice.delta.writing.own_commits import Committed
 from sluice.dimensions.load import Loaded, load_as
 from sluice.dimensions.rows import table_rows
 from sluice.dimensions.source import find
 from sluice.dimensions.spec import Dimension
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport, Clock
-from sluice.engine.committing.swap import Swapped, swap
-from sluice.engine.committing.writing import Target
+from sluice.engine.committing import Swapped, Target, swap
 from sluice.engine.context import Context
-from sluice.engine.query.validity import COLUMNS, CURRENT
-from sluice.engine.retries import naming_faults, tried
+from sluice.engine.query.operator import COLUMNS, CURRENT
+from sluice.engine.retries import naming_faults, with_retries
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
 from sluice.spark.session import Spark
@@ -57,7 +56,7 @@ def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Bat
             found = find(project, table)
             return load_as(spark, context, found, full, head_as_found(found.uri), put)
 
-    return tried(work), swapped[-1].ends_feed
+    return with_retries(work), swapped[-1].ends_feed
 
 
 def _history(

@@ -13,15 +13,12 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from sluice.changes.order import last_first
-from sluice.declare.delivered_row import FILE, REASON
+from sluice.declare.declared import FILE, REASON
 from sluice.declare.table import Table
 from sluice.dimensions.spec import Dimension
-from sluice.engine.query import validity
-from sluice.engine.query.operator import names
-from sluice.engine.query.validity import CURRENT, FROM, TO
-from sluice.files.marks import OP, POSITION
-from sluice.files.operations import operations, placed, unknown_word
-from sluice.files.reading import Reading
+from sluice.engine.query import operator
+from sluice.engine.query.operator import CURRENT, FROM, TO, names
+from sluice.files.reading import OP, POSITION, Reading, operations, place_rows, unknown_word
 from sluice.gate.rules.row_rules import EVERY_ROW
 from sluice.language.wall_clock import EPOCH
 
@@ -33,7 +30,7 @@ def judge_rows(reading: Reading, spec: Dimension, fits: str) -> Reading:
 
     Rows of a log get their ORIGIN. `fits`: SQL condition for rows that break no other rule.
     """
-    rows = placed(reading.rows, spec.key)
+    rows = place_rows(reading.rows, spec.key)
     if spec.delivery == "changes":
         rows = rows.withColumn(ORIGIN, F.col(FILE))
         reasons = [unknown_word(spec.change)] if spec.change else []
@@ -45,7 +42,7 @@ def judge_rows(reading: Reading, spec: Dimension, fits: str) -> Reading:
 
 def columns_of(table: Table, spec: Dimension) -> tuple[str, ...]:
     """Return the delivered columns, all but those that a history adds."""
-    own = () if not spec.history else tuple(c for c in validity.COLUMNS if c != spec.valid_from)
+    own = () if not spec.history else tuple(c for c in operator.COLUMNS if c != spec.valid_from)
     return tuple(c for c in table.columns if c not in own)
 
 

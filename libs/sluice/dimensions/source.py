@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sluice.declare.declared import FILES
-from sluice.declare.meaning.definition import definition
+from sluice.declare.meaning import definition
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head, head, head_as_found
 from sluice.delta.notes import intervals
+from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
 from sluice.delta.reading.landing import fingerprint
 from sluice.dimensions.spec import Dimension
 from sluice.errors import UsageError
-from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.interval import Interval
+from sluice.language.names import INTERVALS, STATE, internal
 
 WHOLE = Interval(intervals.NO_INTERVAL, intervals.NO_INTERVAL + timedelta(microseconds=1))
 IN_FILES = ("json", "csv", "parquet", "delta")
@@ -97,7 +97,7 @@ def find(project: Project, table: Table) -> LandedDimension:
 
 
 def _list_files(table: Table, path: str) -> tuple[LandedFile, ...]:
-    files = landing.delivered(path, table.id)
+    files = landing.list_delivered(path, table.id)
     if not files:
         raise UsageError(
             f"{table.id}: there are no files at {path}",

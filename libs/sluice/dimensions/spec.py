@@ -6,12 +6,11 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from sluice.declare.declared import Declared
-from sluice.declare.resolution.delivered_columns import check_columns
-from sluice.declare.resolution.scope import Scope, TableMistakes
+from sluice.declare.document import Where
+from sluice.declare.resolution import Scope, TableMistakes, check_columns
 from sluice.declare.table import Table
 from sluice.declare.table_spec import JobName, Section
-from sluice.declare.text.document import Where
-from sluice.language.internal import STATE
+from sluice.language.names import STATE
 
 HISTORY_COLUMNS = {"valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "is_current": "BOOLEAN"}
 

@@ -13,29 +13,24 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from sluice.declare.meaning.definition import meaning
+from sluice.declare.meaning import meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
-from sluice.delta.writing.fence import Committed
+from sluice.delta.writing.own_commits import Committed
 from sluice.engine.batch_report import BatchReport, Clock
-from sluice.engine.committing.upkeep import tidy
-from sluice.engine.committing.writing import Target, write
-from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.computing.batch_result import BatchResult, Carried, settled
-from sluice.engine.computing.horizon import horizon_of
+from sluice.engine.committing import Target, tidy, write
+from sluice.engine.computing.batch import Batch, horizon_of
+from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Carried, Strategy, settle
 from sluice.engine.context import Context
-from sluice.engine.judging.checking import checked
-from sluice.engine.judging.quarantining import JudgedBatch
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.judging import JudgedBatch, checked
+from sluice.engine.planning.next_batch import touched_if_in_doubt, why_not_here
+from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.engine.planning.plan import plan_batch, whole_size
-from sluice.engine.planning.touched_groups import touched_if_in_doubt, why_not_here
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator
-from sluice.engine.query.retention import Horizon
+from sluice.engine.query.windows import Horizon
 from sluice.errors import LostRace
 from sluice.interpreter.refusals import NotHere
 from sluice.spark.session import Spark
@@ -133,7 +128,7 @@ class _Step:
             read += touched.size
 
         def work(session: SparkSession) -> StepResult:
-            return self._committed(session, plan, ready, clock)
+            return self._commit(session, plan, ready, clock)
 
         def large() -> SparkSession:
             with clock.phase("session"):
@@ -145,7 +140,7 @@ class _Step:
         )
         return replace(report, engine=engine), after
 
-    def _committed(
+    def _commit(
         self, session: SparkSession, plan: BatchPlan, ready: Carried | None, clock: Clock
     ) -> StepResult:
         context = self.context
@@ -154,7 +149,7 @@ class _Step:
             position = next_position(plan, self.run, horizon)
             batch = self.node.batch(context, session, plan, position.batch, horizon, self.held)
             known = BatchResult(ready.changelog, Strategy.WITH_STATE) if ready else None
-            result = settled(session, known or batch.result())
+            result = settle(session, known or batch.result())
             position = replace(position, refills=position.refills + result.refills)
         judged = JudgedBatch(self.run.id, position.batch, None, None)
         checking = checked(session, context.lake, self.node, result.changelog, judged)

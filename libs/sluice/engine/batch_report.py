@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from sluice.meter import METER
 
 if TYPE_CHECKING:
-    from sluice.delta.writing.fence import Committed
+    from sluice.delta.writing.own_commits import Committed
 
 T = TypeVar("T")
 

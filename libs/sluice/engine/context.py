@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice.declare.graph import Graph
 from sluice.declare.project import Project
 from sluice.declare.settings import SparkSettings
+from sluice.declare.table import Graph
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.limits import Limits
 

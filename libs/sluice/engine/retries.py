@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from time import sleep
 
-from sluice.delta.places.faults import store_fault
+from sluice.delta.places.delta_rs import store_fault
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.query.data_faults import division_fault
 from sluice.errors import (
@@ -43,7 +43,7 @@ _AWAY = "[FAILED_JDBC.CONNECTION]"
 _NO_DRIVER = re.compile(r"No suitable driver|ClassNotFoundException: \S*[dD]river")
 
 
-def tried(work: Callable[[], BatchReport]) -> BatchReport:
+def with_retries(work: Callable[[], BatchReport]) -> BatchReport:
     """Return what `work` returns; the faults that were retried precede its warnings."""
     faults: list[str] = []
     for pause in (*PAUSES, None):

@@ -4,10 +4,16 @@ A value is lost if its cast fails, or if an integer or a decimal's places can't 
 time of day in a DATE, and a year outside 1 to 9999, are lost, too. FLOAT and DOUBLE are rounded to
 a decimal's places because they have none of their own. `texts` converts values that are written as
 text.
+
+Stored types that may differ from the declared ones; any other change of type stops a batch.
+
+Numbers of any width, times of any kind, texts and bytes are converted within their kind, value by
+value. A value that does not fit is its row's reason. A text where a number is declared means a
+different column, so it is refused with column, types and file.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,17 +31,76 @@ from pyspark.sql.types import (
     IntegralType,
     LongType,
     MapType,
+    NumericType,
     ShortType,
     StringType,
+    StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )
 
-from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import CUT, FILE, KEPT, OP, RAW, REASON
-from sluice.files.retyped import NESTED, TIMES, check_types
+from sluice.declare.declared import CUT, FILE, KEPT, OP, RAW, REASON, Declared
+from sluice.errors import QualityStop
 from sluice.gate.rules.sql import as_json, field_name, text
-from sluice.language.hidden_columns import ID
+from sluice.language.names import ID
 from sluice.spark.paths import REAL_PATH
+
+NESTED = (ArrayType, MapType, StructType)
+TIMES = (DateType, TimestampType, TimestampNTZType)
+INTEGERS = (ByteType, ShortType, IntegerType, LongType)  # from the smallest
+KINDS = (NumericType, TIMES, (StringType, BinaryType))
+
+
+def check_types(
+    table: str, origin: str, stored: Iterable[StructField], declared: Iterable[StructField]
+) -> None:
+    """Raise QualityStop if a declared column is of another kind in the data at `origin`."""
+    found = {field.name: field.dataType for field in stored}
+    wrong = [
+        f"column {c.name} is {_show_type(found[c.name])} where {_show_type(c.dataType)} is declared"
+        for c in declared
+        if c.name in found and not is_convertible(found[c.name], c.dataType)
+    ]
+    if wrong:
+        raise QualityStop(
+            f"{table}: {origin}: {'; '.join(wrong)}",
+            hint="nothing was committed; fix the delivery or the source's `schema`",
+        )
+
+
+def is_convertible(stored: DataType, declared: DataType) -> bool:
+    """True if stored values can be converted to the declared type, if they fit."""
+    if isinstance(stored, NESTED) or isinstance(declared, NESTED):
+        return _same_shape(stored, declared)
+    if type(stored) is type(declared):
+        return True
+    return any(isinstance(stored, kind) and isinstance(declared, kind) for kind in KINDS)
+
+
+def _same_shape(a: DataType, b: DataType) -> bool:
+    match a, b:
+        case ArrayType(), ArrayType():
+            return is_convertible(a.elementType, b.elementType)
+        case MapType(), MapType():
+            return _keys_fit(a.keyType, b.keyType) and is_convertible(a.valueType, b.valueType)
+        case StructType(), StructType():
+            pairs = zip(a.fields, b.fields, strict=False)
+            alike = (is_convertible(x.dataType, y.dataType) for x, y in pairs)
+            return a.names == b.names and all(alike)
+    return False
+
+
+def _keys_fit(stored: DataType, declared: DataType) -> bool:
+    """True if no key can be lost: Spark has no map with a lost key, not even a null one."""
+    if isinstance(stored, INTEGERS) and isinstance(declared, INTEGERS):
+        return INTEGERS.index(type(stored)) <= INTEGERS.index(type(declared))
+    return stored.simpleString() == declared.simpleString()
+
+
+def _show_type(type_: DataType) -> str:
+    return type_.simpleString().upper()
+
 
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
@@ -58,7 +123,7 @@ def empty(session: SparkSession, spec: Declared) -> DataFrame:
     return session.createDataFrame([], f"{ddl(spec)}, {own}")
 
 
-def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
+def convert(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
     """Return the declared columns in their types, and OWN; null keys are among the reasons.
 
     The rows bring their types from `origin`. Raises QualityStop if a type is of another kind than
@@ -75,10 +140,10 @@ def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
     lost = [f"CASE WHEN {c.lost} THEN {c.says} END" for c in each if c.lost]
     judged = known.withColumn(REASON, F.expr(f"coalesce({', '.join([*lost, NO_REASON])})"))
     whole = as_json(f"struct({', '.join(f'`{c.name}`' for c in each)})")
-    return finished(judged, spec, {c.name: c.kept for c in each}, whole)
+    return finish(judged, spec, {c.name: c.kept for c in each}, whole)
 
 
-def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
+def finish(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
     """Return the converted columns, OWN, and PASSED if there; `raw`: a whole row."""
     typed = judged.selectExpr(
         *(f"{value} AS `{column}`" for column, value in kept.items()),

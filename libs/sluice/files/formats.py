@@ -1,29 +1,88 @@
 """One reader per format: it turns files with known heads into rows with their reasons.
 
 Values of CSV and JSON are read as texts. The rules of `language.typed.spellings` convert them.
+
+Nested columns of Parquet with parts that have no value in a whole file, and so no type.
+
+Arrow and pandas give such a part the type `null`: an empty list's elements, a field that is null in
+every row. It becomes null of the declared type. Spark reads it only as an integer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 
-from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import CUT, FILE
+from sluice.declare.declared import CUT, FILE, Declared
 from sluice.delta.reading.foreign_rows import read_version
 from sluice.errors import QualityStop
-from sluice.files.conversion import BLOCK, METADATA, ROW, converted, ddl
-from sluice.files.csv_texts import read_csv
-from sluice.files.filehead import FileHead, grouped, uris
+from sluice.files.conversion import BLOCK, METADATA, ROW, convert, ddl
+from sluice.files.csv import read_csv
+from sluice.files.filehead import FileHead, group_heads, uris
 from sluice.files.here import parquet_here, read_here
-from sluice.files.json_here import lines_here
-from sluice.files.json_texts import FAULT, LINE, MARK, rows_of_lines
-from sluice.files.parquet_types import NANOS, VOID
-from sluice.files.spelled import Texts
-from sluice.files.texts import of_texts
-from sluice.files.voids import voided
+from sluice.files.json import FAULT, LINE, MARK, lines_here, rows_of_lines
+from sluice.files.parquet_types import NANOS, VOID, ddl_of
+from sluice.files.spelled import Texts, of_texts
 from sluice.gate.rules.sql import field_name, text
 from sluice.limits import Limits
+
+
+@dataclass(frozen=True)
+class Voided:
+    """A nested column as it is stored and as it is declared."""
+
+    name: str
+    stored: DataType
+    declared: DataType
+
+    @property
+    def read_as(self) -> str:
+        """The type that Spark can read."""
+        return ddl_of(self.stored, lambda t: "INT" if _is_void(t) else t.simpleString())
+
+    @property
+    def value(self) -> str:
+        """SQL for the value, with nulls of the declared type."""
+        return _fill(f"`{self.name}`", self.stored, self.declared)
+
+
+def find_voided(
+    session: SparkSession, pairs: Sequence[tuple[str, str]], declared: str
+) -> Mapping[str, Voided]:
+    """Return the columns of `pairs` (names and types) that have such parts, by name."""
+    if not (ddl := ", ".join(f"`{n}` {t}" for n, t in pairs if VOID in t)):
+        return {}
+    types = {f.name: f.dataType for f in session.createDataFrame([], declared).schema.fields}
+    fields = session.createDataFrame([], ddl).schema.fields
+    return {f.name: Voided(f.name, f.dataType, types[f.name]) for f in fields}
+
+
+def _fill(sql: str, stored: DataType, declared: DataType, depth: int = 0) -> str:
+    """Return SQL for the value; unchanged if its structure differs from the declared one."""
+    v = f"v{depth}"
+    match stored, declared:
+        case NullType(), _:
+            return f"CAST(NULL AS {ddl_of(declared)})"
+        case ArrayType(), ArrayType():
+            each = _fill(v, stored.elementType, declared.elementType, depth + 1)
+            return f"transform({sql}, {v} -> {each})"
+        case MapType(), MapType():
+            each = _fill(v, stored.valueType, declared.valueType, depth + 1)
+            return f"transform_values({sql}, (k{depth}, {v}) -> {each})"
+        case StructType(), StructType() if stored.names == declared.names:
+            parts = (
+                f"{text(a.name)}, "
+                f"{_fill(f'{sql}.{field_name(a.name)}', a.dataType, b.dataType, depth)}"
+                for a, b in zip(stored.fields, declared.fields, strict=True)
+            )
+            return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({', '.join(parts)}) END"
+    return sql
+
+
+def _is_void(type_: DataType) -> bool:
+    return isinstance(type_, NullType)
+
 
 FileHeads = Sequence[FileHead]
 FileReader = Callable[[SparkSession, Declared, FileHeads, Limits], Iterable[DataFrame]]
@@ -45,11 +104,11 @@ def json_lines(session: SparkSession, spec: Declared, heads: FileHeads) -> DataF
     """Return the files' lines, or whole documents, in `value`, with FILE, BLOCK and ROW."""
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
     lines = session.read.options(**spec.options).text(uris(heads), wholetext=is_whole)
-    decoded = lines.selectExpr(f"{_decoded(spec)} AS {LINE}", *METADATA)
+    decoded = lines.selectExpr(f"{_decode(spec)} AS {LINE}", *METADATA)
     return decoded.where(f"trim(BOTH ' \\t\\r\\n' FROM {LINE}) <> ''")
 
 
-def _decoded(spec: Declared) -> str:
+def _decode(spec: Declared) -> str:
     encoding = spec.options.get("encoding", spec.options.get("charset", "UTF-8"))
     line = LINE if encoding == "UTF-8" else f"decode(CAST({LINE} AS BINARY), {text(encoding)})"
     return f"ltrim('\ufeff', {line})"
@@ -58,12 +117,12 @@ def _decoded(spec: Declared) -> str:
 def _parquet(
     session: SparkSession, spec: Declared, heads: FileHeads, limits: Limits
 ) -> Iterator[DataFrame]:
-    for pairs, group in grouped(heads, lambda h: _stored_types(spec, h)).items():
+    for pairs, group in group_heads(heads, lambda h: _stored_types(spec, h)).items():
         found = read_here(session, group, _plainly(session, spec, pairs), limits)
         if found is not None:
-            yield converted(found, spec, origin=_origin(group))
+            yield convert(found, spec, origin=_origin(group))
             continue
-        voids = voided(session, pairs, ddl(spec))
+        voids = find_voided(session, pairs, ddl(spec))
         nanos = [n for n, t in pairs if t == NANOS]
         values = {n: f"`{n}`" for n, _ in pairs}
         values |= {n: _micros(n) for n in nanos} | {n: v.value for n, v in voids.items()}
@@ -76,7 +135,7 @@ def _parquet(
         rows = stored.selectExpr(*(f"{names[n]} AS `{n}`" for n in types), *METADATA)
         read = (f"{value} AS `{n}`" for n, value in values.items())
         known = rows.selectExpr(*read, FILE, BLOCK, *_cut(nanos))
-        yield converted(known, spec, origin=_origin(group))
+        yield convert(known, spec, origin=_origin(group))
 
 
 def _plainly(
@@ -129,7 +188,7 @@ def store(session: SparkSession, spec: Declared, limits: Limits) -> DataFrame:
     own = f"{text(spec.path)} AS {FILE}", f"0L AS {BLOCK}", f"{whole} AS {ROW}"
     columns = (f"{field_name(name)} AS `{c}`" for name, c in spec.of_files.items())
     known = rows.selectExpr(*columns).selectExpr("*", *own)
-    return converted(known, spec, origin=spec.path or spec.format)
+    return convert(known, spec, origin=spec.path or spec.format)
 
 
 VERSION = "versionAsOf"  # the option that chooses one of a Delta table

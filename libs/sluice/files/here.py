@@ -1,15 +1,22 @@
 """Rows in this process as a DataFrame, and Parquet files as the rows that Spark's reader gives.
 
 A file that is not plain raises NotHere, and Spark reads the delivery.
+
+Damaged files: those whose head can be read, but not all of their rows.
+
+Only reading a file to its end shows that. So nothing is checked in advance: a batch that meets such
+a file looks for all of them here, and begins again with their faults.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     DataType,
@@ -20,22 +27,47 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from sluice.declare.delivered_row import CUT, FILE
-from sluice.delta.reading.bare import is_bare
-from sluice.delta.reading.local import hand
+from sluice.declare.declared import CUT, FILE, Declared
+from sluice.delta.places.folders import LandedFile
+from sluice.delta.reading.local import hand, is_bare
 from sluice.delta.reading.spark_reads import check_handed
 from sluice.engine.query.operator import union
 from sluice.errors import DamagedFile, UsageError
 from sluice.files.conversion import BLOCK, ROW
-from sluice.files.damage import UNKNOWN
-from sluice.files.filehead import FileHead, Unreadable, content
-from sluice.files.nested_types import texts_of
-from sluice.files.parquet_types import NANOS
-from sluice.interpreter.presence import is_here
-from sluice.interpreter.refusals import NotHere
+from sluice.files.filehead import FileHead, Unreadable, content, open_file
+from sluice.files.parquet_types import NANOS, texts_of
+from sluice.interpreter.refusals import NotHere, is_here
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.limits import Limits
 from sluice.spark.paths import sees_copies
+
+ROWS = 65_536
+UNKNOWN = "not yet implemented"  # in a file that Arrow can't read, but perhaps Spark
+
+
+def with_faults(spec: Declared, files: Sequence[LandedFile]) -> tuple[LandedFile, ...]:
+    """Return the files, the damaged ones with their faults."""
+    if spec.format != "parquet":
+        return tuple(files)
+    return tuple(file if file.fault else replace(file, fault=_fault(spec, file)) for file in files)
+
+
+def _fault(spec: Declared, file: LandedFile) -> str:
+    """Read the declared columns to their end; return why that fails, '' if it does not."""
+
+    def read(filesystem: FileSystem, path: Any) -> None:
+        with filesystem.open_input_file(path) as found:
+            parquet = pq.ParquetFile(found)
+            names = [name for name in spec.of_files if name in parquet.schema_arrow.names]
+            for batch in parquet.iter_batches(ROWS, columns=names):
+                batch.validate(full=True)
+
+    try:
+        open_file(file, read)
+    except Unreadable as error:
+        return "" if UNKNOWN in str(error).lower() else str(error)
+    return ""
+
 
 LESS = "deliver less in an interval, or run it on one machine: `master: local[*]`"
 SPARK, NEWEST = b"org.apache.spark.version", b"9"
@@ -75,7 +107,7 @@ def read_here(
         ) from reason
 
 
-def held(found: FileHead) -> bytes:
+def content_of(found: FileHead) -> bytes:
     """Return a file's content. Raises NotHere if it can't be read to its end."""
     if is_bare():
         return b""
@@ -137,13 +169,13 @@ def _table(
     names: Mapping[str, str],
 ) -> pa.Table:
     stored = [names.get(f.name, f.name) for f in fields]
-    data = pa.BufferReader(held(found))
+    data = pa.BufferReader(content_of(found))
     has_times = any(re.search("DATE|TIMESTAMP", f.dataType.simpleString().upper()) for f in fields)
     _check_as_spark(pq.read_metadata(data), has_times=has_times)
     try:
         table = pq.read_table(data, columns=stored, coerce_int96_timestamp_unit="us")
     except (OSError, pa.ArrowInvalid) as error:
-        raise _damaged(found, error) from error
+        raise _report_damage(found, error) from error
     table = table.select(stored).rename_columns([f.name for f in fields])
     cut: dict[str, pa.Array] = {}
     for name in nanos:
@@ -157,7 +189,7 @@ def _table(
     return pa.table({**columns, **where, **cut})
 
 
-def _damaged(found: FileHead, error: Exception) -> Exception:
+def _report_damage(found: FileHead, error: Exception) -> Exception:
     if UNKNOWN in str(error).lower():
         return NotHere(f"a Parquet file that Arrow can't read: {error}")
     why = (str(error).splitlines() or [type(error).__name__])[0]

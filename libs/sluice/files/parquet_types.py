@@ -1,6 +1,30 @@
 """Types of a Parquet file's columns, as Spark writes or calls them."""
 
+from collections.abc import Callable
+
 import pyarrow as pa
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from sluice.gate.rules.sql import field_name
+
+
+def ddl_of(type_: DataType, scalar: Callable[[DataType], str] = DataType.simpleString) -> str:
+    """Return the type's DDL; `scalar` gives that of every type in it that is not nested."""
+    match type_:
+        case ArrayType():
+            return f"ARRAY<{ddl_of(type_.elementType, scalar)}>"
+        case MapType():
+            return f"MAP<{ddl_of(type_.keyType, scalar)}, {ddl_of(type_.valueType, scalar)}>"
+        case StructType():
+            fields = (f"{field_name(f.name)}: {ddl_of(f.dataType, scalar)}" for f in type_.fields)
+            return f"STRUCT<{', '.join(fields)}>"
+    return scalar(type_)
+
+
+def texts_of(type_: DataType) -> str:
+    """Return the type's DDL with STRING in place of every scalar in it."""
+    return ddl_of(type_, lambda _: "STRING")
+
 
 NANOS = "NANOS"
 MAX_PRECISION = 38  # of Spark's DECIMAL
@@ -28,7 +52,7 @@ def _ddl(type_: pa.DataType) -> str:
     if pa.types.is_dictionary(type_):
         return _ddl(type_.value_type)
     if pa.types.is_nested(type_):
-        return _nested(type_)
+        return _nested_ddl(type_)
     if pa.types.is_decimal(type_) and type_.precision <= MAX_PRECISION:
         return f"DECIMAL({type_.precision}, {type_.scale})"
     if pa.types.is_timestamp(type_) and type_.unit != "ns":
@@ -36,7 +60,7 @@ def _ddl(type_: pa.DataType) -> str:
     return _PLAIN[str(type_)]
 
 
-def _nested(type_: pa.DataType) -> str:
+def _nested_ddl(type_: pa.DataType) -> str:
     if pa.types.is_map(type_):
         return f"MAP<{_ddl(type_.key_type)}, {_ddl(type_.item_type)}>"
     if pa.types.is_struct(type_):

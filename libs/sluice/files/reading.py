@@ -3,24 +3,90 @@
 Every row of every file comes out. A row that doesn't parse, has a wrong type or a null key carries
 `_sluice_reason` and `_sluice_raw` (its original text). A file that can't be opened becomes one such
 row, or an error if the table needs all of its files (`IS_WHOLE`). Nothing is dropped here.
+
+Rows that are changes, and the order of rows within one delivery.
+
+A declared `change` column contains each row's operation, in the user's words. Here the word becomes
+`insert` (the row is valid from now on) or `delete` (it is not).
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
 
-from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import FILE, REASON
-from sluice.delta.places.landed_files import LandedFile
-from sluice.delta.reading.bare import is_bare
-from sluice.engine.query.operator import union
+from sluice.declare.declared import FILE, OP, REASON, Change, Declared
+from sluice.delta.places.folders import LandedFile
+from sluice.delta.reading.local import is_bare
+from sluice.engine.query.operator import names, union
 from sluice.errors import QualityStop, Retryable
-from sluice.files.conversion import empty
+from sluice.files.conversion import BLOCK, ROW, empty
 from sluice.files.filehead import FileHead, Gone, Unreadable, head_of
 from sluice.files.formats import READERS, store
+from sluice.language.names import ID
 from sluice.limits import Limits
+
+__all__ = ["OP", "POSITION", "comparable", "identify", "identity"]
+POSITION = "_sluice_position"
+
+
+def identity(rows: DataFrame, columns: tuple[str, ...], ordinal: Column) -> Column:
+    """Return the hidden identity of a row without a key: a hash of its columns, and its ordinal."""
+    return F.concat_ws("-", F.hex(F.xxhash64(*comparable(rows, columns))), ordinal.cast("string"))
+
+
+def identify(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    """Return `rows` of one interval with ID, the same for equal rows in any reading order."""
+    values = comparable(rows, columns)
+    marks = rows.withColumn("_hash", F.xxhash64(*values))
+    in_order = Window.partitionBy("_hash").orderBy(*values)
+    numbered = marks.withColumn("_ordinal", F.row_number().over(in_order))
+    known = identity(rows, columns, F.col("_ordinal"))
+    return numbered.withColumn(ID, known).drop("_hash", "_ordinal")
+
+
+def comparable(rows: DataFrame, columns: tuple[str, ...]) -> list[Column]:
+    """Return the columns, as JSON if Spark neither hashes nor orders their type."""
+    types = dict(rows.dtypes)
+    return [
+        F.to_json(F.struct(f"`{c}`")) if "map<" in types[c] else F.col(f"`{c}`") for c in columns
+    ]
+
+
+def unknown_word(change: Change) -> Column:
+    """Return the reason for a row whose word is not declared, else null."""
+    known = [*change.insert, *change.update, *change.delete, *change.update_before, *change.ignore]
+    word = F.col(f"`{change.column}`")
+    says = F.concat(F.lit(f"column {change.column}: "), F.coalesce(word, F.lit("null")))
+    unknown = word.isNull() | ~word.isin(known)
+    return F.when(unknown, F.concat(says, F.lit(f" is none of {', '.join(known)}")))
+
+
+def operations(rows: DataFrame, change: Change | None) -> DataFrame:
+    """Add OP, and leave out ignored rows."""
+    if change is None:
+        return rows.withColumn(OP, F.lit("insert"))
+    word = F.col(f"`{change.column}`")
+    deletes = [*change.delete, *change.update_before]
+    kept = rows.where(~word.isin(list(change.ignore))) if change.ignore else rows
+    return kept.withColumn(OP, F.when(word.isin(deletes), "delete").otherwise("insert"))
+
+
+def place_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Add POSITION: each row's place among those of its key, in the order of the files.
+
+    Rows that have a REASON don't count.
+    """
+    by = Window.partitionBy(*names(key), F.isnull(REASON)).orderBy(FILE, BLOCK, ROW)
+    place = F.row_number().over(by) if key else F.lit(1)
+    return rows.withColumn(POSITION, place.cast("bigint")).drop(BLOCK, ROW)
+
+
+def without_repeats(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    """Merge rows that are equal in `columns` into one, at the last of their positions."""
+    return rows.groupBy(*names(columns)).agg(F.max(POSITION).alias(POSITION))
 
 
 @dataclass(frozen=True)
@@ -40,7 +106,7 @@ class Reading:
     warnings: tuple[str, ...] = ()
 
 
-def read(
+def read_files(
     session: SparkSession, spec: Declared, files: Sequence[LandedFile], limits: Limits
 ) -> Reading:
     """Read all rows of the files; of a store without files, all of its rows.
@@ -63,7 +129,7 @@ def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
     if spec.format not in READERS:
         return Look(tuple(files))
     if is_bare():
-        return Look(tuple(files), _declared(spec))
+        return Look(tuple(files), _declared_head(spec))
     heads, broken = _heads(spec, files)
     if spec.IS_WHOLE:
         _check_whole(spec, broken)
@@ -84,7 +150,7 @@ def rows_of(session: SparkSession, spec: Declared, seen: Look, limits: Limits) -
     return Reading(union(parts), warnings)
 
 
-def _declared(spec: Declared) -> tuple[FileHead, ...]:
+def _declared_head(spec: Declared) -> tuple[FileHead, ...]:
     """Return the head of a file with the declared columns; none for Parquet, which has types."""
     nowhere = LandedFile(uri="", size=0, modified=0)
     return () if spec.format == "parquet" else (FileHead(nowhere, tuple(spec.of_files)),)
@@ -136,7 +202,7 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
     if not missing and not twice:
         return
     what = (
-        f"lacks the declared column(s) {', '.join(missing)}; it has {_shown(head.names)}"
+        f"lacks the declared column(s) {', '.join(missing)}; it has {_cut(head.names)}"
         if missing
         else f"has more than one column named {', '.join(twice)}"
     )
@@ -148,10 +214,10 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
 
 def _extra(spec: Declared, heads: Sequence[FileHead]) -> list[str]:
     found = {name or "(no name)" for head in heads for name in head.names} - set(spec.of_files)
-    return [f"columns that `schema` lacks are ignored: {_shown(sorted(found))}"] if found else []
+    return [f"columns that `schema` lacks are ignored: {_cut(sorted(found))}"] if found else []
 
 
-def _shown(names: Sequence[str], most: int = 400) -> str:
+def _cut(names: Sequence[str], most: int = 400) -> str:
     shown = ascii(", ".join(names))[1:-1]
     return shown if len(shown) <= most else shown[:most] + "..."
 

@@ -5,13 +5,25 @@ its row's reason.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
-from sluice.gate.rules.sql import every, field_name, text
+from sluice.declare.declared import CUT, FILE, RAW, REASON, Declared
+from sluice.files.conversion import METADATA, NESTED, SHOWN, ddl, finish
+from sluice.gate.rules.sql import as_json, every, field_name, name, text
 from sluice.language.typed import spellings
 from sluice.language.typed.spellings import spelling
 from sluice.language.typed.types import INTEGERS, base_name
@@ -113,10 +125,10 @@ class Texts:
         if type_ == "BINARY" and not self.is_json:
             return (lambda sql: f"CAST({sql} AS BINARY)",)
         if FORMATS.get(type_, "") in self.options:
-            return (lambda sql: self._formatted(sql, type_),)
-        return (_trimmed, *self._spelled(type_))
+            return (lambda sql: self._by_pattern(sql, type_),)
+        return (_trim_blanks, *self._steps_of(type_))
 
-    def _spelled(self, type_: str) -> tuple[TextStep, ...]:
+    def _steps_of(self, type_: str) -> tuple[TextStep, ...]:
         kind = base_name(type_)
         if kind == "TIMESTAMP":
             return (lambda sql: _instant(sql, self.options.get("timeZone", "")),)
@@ -126,9 +138,9 @@ class Texts:
             else (lambda sql: _written_out(sql, type_), lambda sql: _exact(sql, type_))
         )
         is_grouped = kind in NUMBERS and "locale" in self.options and not self.is_json
-        return (self._ungrouped, *steps) if is_grouped else steps
+        return (self._ungroup, *steps) if is_grouped else steps
 
-    def _formatted(self, sql: str, type_: str) -> str:
+    def _by_pattern(self, sql: str, type_: str) -> str:
         """Return SQL for a value by the pattern in the options, as Spark reads CSV."""
         cell = f"concat('\"', replace({sql}, '\"', '\"\"'), '\"')"
         read = f"from_csv({cell}, 'v {type_}', {self.culture(FORMATS[type_])}).v"
@@ -164,7 +176,7 @@ class Texts:
         parts = (text(part) for pair in {**given, "escape": '"'}.items() for part in pair)
         return f"map({', '.join(parts)})"
 
-    def _ungrouped(self, sql: str) -> str:
+    def _ungroup(self, sql: str) -> str:
         """Return SQL for a number grouped as in the locale, without groups and with a point."""
         probe = f"from_csv('\"1,5\"', 'v DECIMAL(3, 1)', {self.culture()}).v = 1.5BD"
         comma, point = (
@@ -193,7 +205,7 @@ def _nulls(sql: str) -> str:
     return f"size(filter({sql}, v -> v IS NULL))"
 
 
-def _trimmed(sql: str) -> str:
+def _trim_blanks(sql: str) -> str:
     return f"trim(BOTH {text(spellings.AROUND)} FROM {sql})"
 
 
@@ -253,17 +265,17 @@ def _instant(sql: str, zone: str) -> str:
     if zone:
         is_date = f"length({sql}) <= 10"
         wall = f"CASE WHEN {is_date} THEN concat({sql}, ' 00:00') ELSE {sql} END"
-        local = _zoned(wall, text(zone))
+        local = _in_zone(wall, text(zone))
     first = rf"\A({spellings.LOCAL})"
     wall = f"regexp_extract({sql}, {text(first)}, 1)"
     behind = f"trim(substr({sql}, length({wall}) + 1))"
     return (
         f"CASE WHEN {_is(sql, spellings.LOCAL)} THEN {_within(local)} "
-        f"WHEN {_is(sql, spelling('TIMESTAMP').shape)} THEN {_within(_zoned(wall, behind))} END"
+        f"WHEN {_is(sql, spelling('TIMESTAMP').shape)} THEN {_within(_in_zone(wall, behind))} END"
     )
 
 
-def _zoned(wall: str, zone: str) -> str:
+def _in_zone(wall: str, zone: str) -> str:
     """Return SQL for a local time of a zone; null for one that the zone skips."""
     seconds = f"CASE WHEN {wall} RLIKE ':[0-9]{{2}}:' THEN '' ELSE ':00' END"
     value = f"try_cast(concat({wall}, {seconds}, ' ', {zone}) AS TIMESTAMP)"
@@ -294,3 +306,76 @@ _OTHERS = {
     "TIMESTAMP_NTZ": _local,
     "BINARY": _base64,
 }
+
+
+REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding
+VALUE = "_sluice_value_"
+
+
+def of_texts(
+    rows: DataFrame,
+    spec: Declared,
+    texts: Texts,
+    *,
+    reason: str,
+    values: Collection[str] = (),
+) -> DataFrame:
+    """Return the declared columns in their types, and conversion.OWN.
+
+    `reason`: SQL for what the reader reports of a row. A column that the rows lack is null.
+    `values`: columns that are of their types already.
+    """
+    declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
+    lacking = [f for f in declared if f.name not in rows.columns]
+    nulls = (f"CAST(NULL AS STRING) AS {name(f.name)}" for f in lacking)
+    known = rows.selectExpr("*", *nulls, *(() if FILE in rows.columns else METADATA))
+    read = [f for f in declared if f.name not in values]
+    typed = _convert(known, read, texts)
+    types = {c.name: c.type for c in spec.columns}
+    said = (_says(f, types[f.name], texts) for f in read)
+    says = f"coalesce({', '.join([reason, *filter(None, said), 'NULL'])})"
+    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}", *_cut(read, texts))
+    kept = {f.name: name(f.name) for f in declared}
+    kept |= {f.name: f"{VALUE}{f.name}" for f in read}
+    whole = as_json(f"struct({', '.join(name(f.name) for f in declared)})")
+    raw = f"coalesce({RAW}, {whole})" if RAW in rows.columns else whole
+    return finish(judged, spec, kept, raw)
+
+
+def _convert(rows: DataFrame, read: Sequence[StructField], texts: Texts) -> DataFrame:
+    """Return the rows with the values of their texts, computed a step at a time."""
+    typed = rows.selectExpr("*", *(f"{name(f.name)} AS {VALUE}{f.name}" for f in read))
+    steps = {f"{VALUE}{f.name}": texts.steps(f.dataType) for f in read}
+    for nth in range(max(map(len, steps.values()), default=0)):
+        now = {column: made[nth](column) for column, made in steps.items() if nth < len(made)}
+        typed = typed.withColumns({column: F.expr(sql) for column, sql in now.items()})
+    return typed
+
+
+def _cut(read: Sequence[StructField], texts: Texts) -> tuple[str, ...]:
+    """Return SQL for CUT, the number of columns that lost digits by a pattern, if any can."""
+    cut = filter(None, (texts.cut(_text_in_file(f, texts), f.dataType) for f in read))
+    counted = " + ".join(f"coalesce(CAST({condition} AS INT), 0)" for condition in cut)
+    return (f"{counted} AS {CUT}",) if counted else ()
+
+
+def _says(field: StructField, written: str, texts: Texts) -> str:
+    """Return SQL for the reason of a badly encoded or rejected text; '' if there can be none."""
+    column, type_ = name(field.name), field.dataType
+    if isinstance(type_, (StringType, BinaryType)) and not texts.is_json:
+        undecoded = f"NOT is_valid_utf8({column}) OR contains({column}, '{REPLACEMENT}')"
+        why = text(f"column {field.name} has bytes that are invalid in the encoding")
+        return f"CASE WHEN {undecoded} THEN {why} END"
+    if isinstance(type_, StringType):
+        return ""
+    is_lost = f"{column} IS NOT NULL AND {VALUE}{field.name} IS NULL"
+    shown = f"left({_text_in_file(field, texts)}, {SHOWN})"
+    before, after = text(f"column {field.name}: "), text(f" is not a valid {written}")
+    return f"CASE WHEN {is_lost} THEN concat({before}, {shown}, {after}) END"
+
+
+def _text_in_file(field: StructField, texts: Texts) -> str:
+    """Return SQL for a column's text as its file has it."""
+    column = name(field.name)
+    is_nested = isinstance(field.dataType, NESTED)
+    return texts.shown(column) if is_nested else texts.restored(column)

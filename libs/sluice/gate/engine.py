@@ -2,8 +2,15 @@
 
 Only this module imports it, and only inside functions: the import takes five to eight seconds.
 Nothing is sent or written: contexts are ephemeral, and its telemetry is off.
+
+Great Expectations' own pages (Data Docs) of the newest results, for those who know them.
+
+They are optional (`quality.data_docs: true`): they load styles and scripts from the internet, and
+importing Great Expectations takes seconds. They are made from kept results: nothing is validated
+again.
 """
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -11,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.expectation import Expectation
 from sluice.extras import require
+from sluice.gate.outcomes.history import SUM, newest
 from sluice.gate.outcomes.results import ExpectationOutcome, Json, config
-from sluice.gate.rules.measures import words
+from sluice.gate.rules.suite import words
 from sluice.language.expression import Expression
+from sluice.language.names import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -102,7 +111,7 @@ def mistakes(expectation: Expectation) -> list[str]:
         _build(expectation, 0)
     except ValidationError as error:
         problems = [e for e in error.errors() if e["type"] != "type_error.dict"]  # GX's parameters
-        return _explained(expectation, problems, list(kind.__fields__))
+        return _explain_errors(expectation, problems, list(kind.__fields__))
     except (TypeError, ValueError, OverflowError) as error:  # the last: a huge whole number
         return [f"{expectation.type}: {error}"]
     return []
@@ -120,7 +129,7 @@ def not_on_spark(expectation: Expectation) -> list[str]:
     return [f"{expectation.type} can't be evaluated on Spark by Great Expectations"]
 
 
-def _explained(
+def _explain_errors(
     expectation: Expectation, errors: Sequence[Mapping[str, Any]], accepted: Sequence[str]
 ) -> list[str]:
     """Return one message per argument; pydantic reports every type that a value could have had."""
@@ -160,3 +169,57 @@ def _explain(kind: str, error: Mapping[str, Any], accepted: Sequence[str]) -> st
 def _instead(name: str, accepted: Sequence[str]) -> str:
     close = get_close_matches(name, accepted, n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+PREFIX = "data_docs"
+
+
+def pages(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
+    """Return file names and HTML: a page per table of newest results (rows of history.SCHEMA)."""
+    checked = {name: newest(rows) for name, rows in tables.items() if rows}
+    if not checked:
+        return {}
+    load()
+    return {file_of(name): _page(name, rows) for name, rows in checked.items()}
+
+
+def file_of(table: str) -> str:
+    """Return the file of a table's page, which lies beside the report's."""
+    return f"{PREFIX}.{table}.html"
+
+
+def _page(name: str, rows: Sequence[Row]) -> str:
+    from great_expectations.core import ExpectationSuiteValidationResult
+    from great_expectations.render.renderer import ValidationResultsPageRenderer
+    from great_expectations.render.view import DefaultJinjaPageView
+
+    kept = [json.loads(row["result"]) for row in rows]
+    results = [_result(r) for r in kept if r["expectation_config"]["type"] != SUM]  # ours alone
+    met = sum(bool(r.success) for r in results)
+    checked = rows[0]["checked_at"]
+    whole = ExpectationSuiteValidationResult(
+        success=met == len(results),
+        results=results,
+        suite_name=name,
+        statistics={
+            "evaluated_expectations": len(results),
+            "successful_expectations": met,
+            "unsuccessful_expectations": len(results) - met,
+            "success_percent": 100 * met / len(results) if results else None,
+        },
+        meta={
+            "run_id": {"run_name": rows[0]["run"], "run_time": checked.isoformat()},
+            "validation_time": checked.isoformat(),
+            "batch_kwargs": {},
+        },
+    )
+    rendered = ValidationResultsPageRenderer().render(whole)
+    return str(DefaultJinjaPageView().render(rendered))
+
+
+def _result(kept: dict[str, Any]) -> Any:
+    from great_expectations.core import ExpectationValidationResult
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+
+    config = ExpectationConfiguration(**kept.pop("expectation_config"))
+    return ExpectationValidationResult(expectation_config=config, **kept)

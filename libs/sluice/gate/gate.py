@@ -17,24 +17,22 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.delivered_row import CUT, FILE, KEPT, RAW, REASON
+from sluice.declare.declared import CUT, FILE, KEPT, RAW, REASON
 from sluice.declare.expectation import Expectation
 from sluice.gate import engine
-from sluice.gate.counting.conflicts import CONFLICT
-from sluice.gate.counting.counts import Tally
-from sluice.gate.counting.repeats import find_repeats
-from sluice.gate.counting.tally import ACCEPTED, REASONS, is_judged, tally, visible
+from sluice.gate.counting.counts import CONFLICT, Tally
+from sluice.gate.counting.tally import ACCEPTED, REASONS, find_repeats, is_judged, tally, visible
 from sluice.gate.outcomes.results import (
     ExpectationOutcome,
+    Verdict,
     measure_outcome,
     row_outcome,
     uniqueness_outcome,
 )
-from sluice.gate.outcomes.verdict import Verdict
 from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
 from sluice.gate.rules.sql import text
 from sluice.gate.rules.suite import Suite, build_suite
-from sluice.interpreter.presence import leave_to_spark
+from sluice.interpreter.refusals import leave_to_spark
 
 OWN = (REASON, REASONS, RAW, KEPT, FILE, CUT, CONFLICT)
 REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
@@ -79,7 +77,7 @@ class Gate:
     def check(self, split: DataFrame) -> Verdict:
         """Return the verdict on a split batch. Cache the batch: several jobs may read it."""
         tallied = tally(split, self.suite, self.key)
-        found = [*self._compiled(tallied), *self._grouped(split)]
+        found = [*self._judge_compiled(tallied), *self._judge_grouped(split)]
         found += self._others(split)
         order = {id(e): nth for nth, e in enumerate(self.expectations)}
         outcomes = tuple(sorted(found, key=lambda o: order[id(o.expectation)]))
@@ -100,23 +98,23 @@ class Gate:
         rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))
         return engine.validate(rows, self.suite.others)
 
-    def _compiled(self, counts: Tally) -> list[ExpectationOutcome]:
+    def _judge_compiled(self, counts: Tally) -> list[ExpectationOutcome]:
         rows = [row_outcome(*pair) for pair in zip(self.suite.rows, counts.rows, strict=True)]
         measured = zip(self.suite.measures, counts.observed, strict=True)
         return [*rows, *(measure_outcome(*pair) for pair in measured)]
 
-    def _grouped(self, split: DataFrame) -> list[ExpectationOutcome]:
+    def _judge_grouped(self, split: DataFrame) -> list[ExpectationOutcome]:
         rules = self.suite.uniqueness
-        found = find_repeats(accepted(split), rules) if rules else ()
+        found = find_repeats(accepted_rows(split), rules) if rules else ()
         return [uniqueness_outcome(*pair) for pair in zip(rules, found, strict=True)]
 
 
-def accepted(split: DataFrame) -> DataFrame:
+def accepted_rows(split: DataFrame) -> DataFrame:
     """Return the accepted rows of a split batch, without the columns that reader and gate add."""
     return split.filter(ACCEPTED).drop(*OWN)
 
 
-def quarantined(split: DataFrame) -> DataFrame:
+def quarantined_rows(split: DataFrame) -> DataFrame:
     """Return the other rows of a split batch, with all of their columns."""
     return split.filter(f"NOT ({ACCEPTED})")
 

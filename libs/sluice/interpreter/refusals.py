@@ -1,5 +1,11 @@
 """Refusal of plans and values that only Spark may compute."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
 
 class NotHere(Exception):
     """A plan or a value that only Spark may compute; the message names it."""
@@ -15,3 +21,22 @@ class DividedByZero(BadValue):
     def __init__(self, what: str, place: str = "") -> None:
         super().__init__(f"{place!r}: {what}" if place else what)
         self.what, self.place = what, place
+
+
+def is_here(session: "SparkSession") -> bool:
+    """Return whether the session computes in this process, and leaves to Spark what it can't."""
+    return type(session).__module__.startswith(__package__)
+
+
+def leave_to_spark(rows: "DataFrame", what: str) -> None:
+    """Raise NotHere if rows are the interpreter's."""
+    if is_here(rows.sparkSession):
+        raise NotHere(what)
+
+
+def rehearse(rows: "DataFrame") -> "StructType":
+    """Compile what computes the interpreter's rows, and return their columns. Raises NotHere.
+
+    Called before a step that can't be repeated, because nothing after it is left to Spark.
+    """
+    return rows.schema

@@ -6,10 +6,17 @@ checks them against the input.
 """
 
 from abc import abstractmethod
-from collections.abc import Container
-from typing import Any, ClassVar, Self
+from collections.abc import Container, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import GetJsonSchemaHandler, ValidationInfo, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from sqlglot import exp
@@ -17,6 +24,7 @@ from sqlglot import exp
 from sluice.language import syntax
 from sluice.language.aggregate_syntax import KEEPING, ORDERED, read_aggregate
 from sluice.language.model import Model, is_draft
+from sluice.language.names import WRITTEN_NAME, Name
 
 NOTHING = "nothing is given; for a column of nulls, write one with a type: 'cast(null as STRING)'"
 UNREADABLE = "unreadable"
@@ -210,3 +218,108 @@ def as_text(data: Any) -> str | None:
     if isinstance(data, int | float):
         return repr(data)
     return data if isinstance(data, str) else None
+
+
+NAMED: JsonSchemaValue = {"type": ["string", "object"], "pattern": r"\S"}
+
+
+class Named(Model):
+    """An expression and the column that it becomes: `upper(department) as department`."""
+
+    name: Name
+    expression: Expression
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return NAMED
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and len(data) == 1:
+            ((name, text),) = data.items()
+            return {"name": name, "expression": text}
+        return cls._split(data) if isinstance(data, str) else data
+
+    @classmethod
+    def _split(cls, text: str) -> dict[str, Any]:
+        tree = syntax.parse_as(text, None)
+        name = tree.alias if isinstance(tree, exp.Alias) else ""
+        inner = tree.this if isinstance(tree, exp.Alias) else tree
+        syntax.check(inner)
+        if not name and not isinstance(inner, exp.Column):
+            raise ValueError(f"{text!r} needs a name; write '{text} as <name>'")
+        return {
+            "name": name or inner.name,
+            "expression": Expression.of(inner, syntax.render(inner)),
+        }
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it is the column of that name, unchanged."""
+        return self.expression.plain_column == self.name
+
+
+def named_expressions(data: Any) -> Any:
+    """Read a `select:`, which is a mapping or a list of `column` and `expression as name`."""
+    if not isinstance(data, list | tuple):
+        return data
+    names = [Named.model_validate(item) for item in data]
+    if len({item.name for item in names}) < len(names):
+        raise ValueError("one name is given twice")
+    return {item.name: item.expression for item in names}
+
+
+SELECT_SCHEMA = {
+    "anyOf": [
+        {"type": "object", "patternProperties": {WRITTEN_NAME["pattern"]: WRITTEN}},
+        {"type": "array", "items": NAMED},
+    ]
+}
+Select = Annotated[
+    dict[Name, Expression],
+    BeforeValidator(named_expressions),
+    Field(min_length=1),
+    WithJsonSchema(SELECT_SCHEMA),
+]
+
+
+def read_pairs(text: str, dimension: str) -> list[tuple[syntax.Tree, str]]:
+    """Return the equalities of `a = dim.b and c = dim.d`; ValueError names a part that is none."""
+    tree = syntax.parse(text)
+    return [_pair(part, dimension) for part in _conjuncts(tree)]
+
+
+def _conjuncts(tree: syntax.Tree) -> Iterator[syntax.Tree]:
+    if isinstance(tree, exp.And):
+        yield from _conjuncts(tree.this)
+        yield from _conjuncts(tree.expression)
+    elif isinstance(tree, exp.Paren):
+        yield from _conjuncts(tree.this)
+    else:
+        yield tree
+
+
+def _pair(part: syntax.Tree, dimension: str) -> tuple[syntax.Tree, str]:
+    text = syntax.render(part)
+    if not isinstance(part, exp.EQ):
+        raise ValueError(
+            f"{text!r} is not `<fact expression> = {dimension}.<column>`: "
+            "only equalities can join here"
+        )
+    left, right = part.this.unnest(), part.expression.unnest()
+    if _is_column_of(left, dimension):
+        left, right = right, left
+    if not _is_column_of(right, dimension):
+        raise ValueError(
+            f"{text!r}: one side must be a column of the dimension, as {dimension}.<column>"
+        )
+    if any(column.table == dimension for column in left.find_all(exp.Column)):
+        raise ValueError(f"{text!r}: the fact's side reads {dimension} as well")
+    return left, right.name
+
+
+def _is_column_of(node: syntax.Tree, dimension: str) -> bool:
+    return isinstance(node, exp.Column) and node.table == dimension and not node.args.get("db")

@@ -3,11 +3,51 @@
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from sluice.language.internal import MARK
+Row = dict[str, Any]
+
+
+INTERVAL = "_sluice_interval"  # start of the interval that delivered a row; in quarantine, too
+ID = "_sluice_id"  # identity of a delivered row within its interval
+BATCH = "_sluice_batch"  # number of the batch that looked a row's values up
+CARRIED = "_sluice_key_"  # prefix of a view's columns that are an input's key
+HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ID: "STRING", BATCH: "BIGINT"}
+
+
+STATE = "state"  # state of a kind beyond the visible rows
+DELIVERIES = "deliveries"  # every delivered row, by interval
+INTERVALS = "intervals"  # one row per delivery
+QUARANTINE = "quarantine"  # delivered rows that could not be used
+ARRIVALS = "arrivals"  # what a stream has read, and when
+FORGOTTEN = "forgotten"  # subjects whose rows are withheld, as salted hashes
+FORGETTING = "forgetting"  # subjects of an erasure that has not ended, in files
+NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FORGOTTEN)  # tables without a position
+MARK = "__"
+REBUILT = "__rebuild"  # folder of a lake in which sources are read again
+QUALITY = "__quality"  # folder of a lake with results, reports and counts
+ENVIRONMENTS = "__env"  # folder of a lake with the lakes of its environments
+DROPPED = "__dropped"  # folder of a lake with tables that may still be brought back
+PREVIEWS = "__preview"  # folder of a lake with the overlays of previews
+STORE = "__store"  # folder of a lake with what was found out about its store
+
+
+def internal(name: str, suffix: str) -> str:
+    """Return the name or id of an internal table of that one."""
+    return f"{name}{MARK}{suffix}"
+
+
+def rename_id(name: str, old: str, new: str) -> str:
+    """Return the name or id of a table, or of its internal table, after `old` became `new`."""
+    return new + name[len(old) :] if declared_id(name) == old else name
+
+
+def declared_id(name: str) -> str:
+    """Return the name or id of the declared table that this one is or belongs to."""
+    return name.partition(MARK)[0]
+
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 RESERVED_PREFIX = "_sluice"

@@ -8,17 +8,28 @@ from collections.abc import Iterable
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.continuity import redefinitions
 from sluice.delta.log.opened import exists
+from sluice.delta.log.position import head_as_found
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import SluiceError
-from sluice.operate.definitions.computed import Computed
-from sluice.operate.definitions.rebuild import rebuild, take_over
-from sluice.operate.definitions.redefined import redefined_parts
+from sluice.operate.definitions.rebuild import Computed, rebuild, take_over
 from sluice.operate.preview import downstream
 from sluice.read.pending import pending
 from sluice.spark.session import Spark
+
+
+def redefined_parts(project: Project, table: Table) -> dict[str, str]:
+    """Return the differences by stored table: the table itself, and its internal tables."""
+    lake = layout(project)
+    return redefinitions(table, lambda name: head_as_found(lake.uri(name)))
+
+
+def to_rebuild(project: Project) -> list[Table]:
+    """Return the tables that were filled by other definitions, inputs first."""
+    return [t for t in project.graph.tables.values() if redefined_parts(project, t)]
 
 
 def to_bring(project: Project) -> list[Table]:
@@ -66,7 +77,7 @@ def brought(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[
     return ()
 
 
-def followed(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+def bring_up(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
     """Bring a view up to its inputs; in an environment, by its current definition."""
     first = brought(spark, project, table, run)
     return (*first, *advance(spark, project, table, run))

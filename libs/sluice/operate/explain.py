@@ -9,22 +9,26 @@ from sluice.declare.building import query_view, resolved_alone
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.log.feed_size import FeedSize
+from sluice.delta.log.files import FeedSize
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD
 from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.context import Context
-from sluice.engine.planning.next_batch import NextBatch, with_marking
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.next_batch import (
+    NextBatch,
+    engine_of_batch,
+    engine_of_rebuild,
+    touched_groups,
+    why_not_here,
+    with_marking,
+)
+from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
-from sluice.engine.planning.rehearsal import engine_of_batch, engine_of_rebuild
-from sluice.engine.planning.touched_groups import touched_groups, why_not_here
 from sluice.errors import SluiceError, UsageError
-from sluice.language.internal import declared
-from sluice.operate.definitions.redefined import redefined_parts
+from sluice.language.names import declared_id
+from sluice.operate.bring import redefined_parts
 from sluice.spark.rehearsing import why
 
 LEFT = "maintain"  # what comes next for a table that a changed query has left behind
@@ -70,7 +74,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
             plan = plan_batch(node, context.lake, context.graph, context.limits)
             step = with_marking(context, _step(context, node, plan), node.operator.key)
             is_made = table.parts or (table.spec.caution and not step.pending)
-            made = f"{_made(node.table)}: " if is_made and node.id == node.table.id else ""
+            made = f"{_explain_part(node.table)}: " if is_made and node.id == node.table.id else ""
             steps.append(replace(step, reason=f"{made}{step.reason}"))
     left = leftovers(project, [table])
     return [*steps, *(NextBatch(name, LEFT, LEFT_BEHIND.format(table.id)) for name in left)]
@@ -99,7 +103,7 @@ def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:
     return [Part(p.id, p.kind, p.inputs, tuple(p.columns), p.spec.caution) for p in parts]
 
 
-def _made(part: Table) -> str:
+def _explain_part(part: Table) -> str:
     """Return how a part of a query is made, in words."""
     made = f"{part.kind} of {', '.join(part.inputs)}"
     return f"{made}, in which {part.spec.caution}" if part.spec.caution else made
@@ -129,7 +133,7 @@ def _rebuild(project: Project, context: Context, node: Node, what: str) -> NextB
     plan = extension.plan if extension else whole
     if plan.waiting_for:
         return NextBatch(node.id, REBUILD, f"{what}; it waits for {plan.waiting_for}")
-    made_of = {i: project.graph.table(declared(i)) for i in whole.looked_up}
+    made_of = {i: project.graph.table(declared_id(i)) for i in whole.looked_up}
     is_known = not any(i in redefined_parts(project, table) for i, table in made_of.items())
     engine, size = engine_of_rebuild(context, node, whole, is_known=is_known), plan.size
     return NextBatch(

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.opened import exists, opened
+from sluice.delta.log.opened import exists, open_version
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.overlay import overlay
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import SluiceError
-from sluice.language.internal import PREVIEWS, declared
+from sluice.language.names import PREVIEWS, declared_id
 from sluice.read.lake import Lake
 from sluice.read.samples import Sample, samples
 
@@ -56,16 +56,16 @@ class Preview:
         """Return what happened to each table, in order, with up to `most` changed rows of each."""
         by_table: dict[str, list[BatchReport]] = defaultdict(list)
         for report in reports:
-            by_table[declared(report.table)].append(self.as_real(report))
+            by_table[declared_id(report.table)].append(self.as_real(report))
         return [self._result(table, batches, most) for table, batches in by_table.items()]
 
     def as_real(self, report: BatchReport) -> BatchReport:
         """Return a report that names the real lake."""
         return replace(
             report,
-            error=self._named(report.error),
-            hint=self._named(report.hint),
-            warnings=tuple(map(self._named, report.warnings)),
+            error=self._name_real_lake(report.error),
+            hint=self._name_real_lake(report.hint),
+            warnings=tuple(map(self._name_real_lake, report.warnings)),
         )
 
     def _result(self, table_id: str, reports: Sequence[BatchReport], most: int) -> Previewed:
@@ -91,7 +91,7 @@ class Preview:
         table = self.project.graph.tables[table_id]
         return samples(Lake(self.project), table, self.before.get(table_id), most)
 
-    def _named(self, text: str) -> str:
+    def _name_real_lake(self, text: str) -> str:
         return text.replace(layout(self.project).root, self.real)
 
     @contextmanager
@@ -100,7 +100,10 @@ class Preview:
         try:
             yield
         except SluiceError as error:
-            error.message, error.hint = self._named(error.message), self._named(error.hint)
+            error.message, error.hint = (
+                self._name_real_lake(error.message),
+                self._name_real_lake(error.hint),
+            )
             error.args = (error.message,)
             raise
 
@@ -113,7 +116,7 @@ def previewing(project: Project, tables: Iterable[Table]) -> Iterator[Preview]:
         there = project.model_copy(update={"lake": beside.root})
         stored = [t.id for t in project.graph.tables.values() if t.is_stored]
         uris = {name: beside.uri(name) for name in stored}
-        before = {name: opened(uri).version() for name, uri in uris.items() if exists(uri)}
+        before = {name: open_version(uri).version() for name, uri in uris.items() if exists(uri)}
         preview = Preview(there, lake.root, before)
         with preview.naming():
             yield preview

@@ -16,15 +16,13 @@ from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance_by_batch
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
-from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, parse_time, show
+from sluice.language.names import INTERVALS
 from sluice.limits import Limits
 from sluice.operate.bring import brought
 from sluice.operate.delivering import delivering
-from sluice.operate.processes import Process
-from sluice.operate.run_failures import Failures
-from sluice.operate.upkeep.maintain import maintain
-from sluice.operate.workers import Worker, Workers
+from sluice.operate.maintain import maintain
+from sluice.operate.workers import Failures, Process, Worker, Workers
 from sluice.spark.session import Spark
 
 OnReport = Callable[[BatchReport], None]
@@ -56,7 +54,7 @@ def run(
     A failure is also reported to `on_step`. It stops only the tables that depend on its own, and is
     raised when the rest is done.
     """
-    tables, every = _stored(project, pipeline), tuple(intervals)
+    tables, every = _stored_tables(project, pipeline), tuple(intervals)
     rounds = rounds_of(every, project.limits)
     failures = Failures(project, _run_name(pipeline, every))
     pins = _of_other_pipelines(project, pipeline)
@@ -73,7 +71,7 @@ def run(
     failures.raise_all()
 
 
-def _stored(project: Project, pipeline: Pipeline) -> list[Table]:
+def _stored_tables(project: Project, pipeline: Pipeline) -> list[Table]:
     return [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
 
 
@@ -118,7 +116,7 @@ class _Steps:
     def take(self, worker: Worker, table: Table) -> None:
         """Run one table's step; report its failure, or that of a table before it."""
         this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
-        taken = self._ingested if table.spec.is_by_interval else self._taken
+        taken = self._ingest if table.spec.is_by_interval else self._attempt
         for report in chain(self._brought(worker, table, this), taken(worker, table, this)):
             self.on_step(report)
 
@@ -128,7 +126,7 @@ class _Steps:
                 table, lambda: brought(worker.spark, self.project, table, this)
             )
 
-    def _taken(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
+    def _attempt(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
         return self.failures.attempt(table, lambda: self._step(worker, table, this))
 
     def _step(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
@@ -137,30 +135,30 @@ class _Steps:
         elif self.is_first:
             kind = delivering(table)
             if table.is_loaded:
-                yield from self._loaded(worker, table, this)
+                yield from self._load(worker, table, this)
             else:
                 yield from kind.deliver(worker.spark, self.project, table, this)
             yield from kind.follow(worker.spark, self.project, table, this)
 
-    def _ingested(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
+    def _ingest(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
         uri, kind = layout(self.project).uri(table.delivered_to), delivering(table)
 
         def work() -> Iterator[BatchReport]:
-            for interval in self._asked(table, self.intervals):
+            for interval in self._intervals_of(table, self.intervals):
                 yield from worker.do(kind.deliver, self.project, table, this, interval)
 
         if table.id not in self.failures.errors:
-            asked, blocks = self._asked(table, self.every), lambda: not exists(uri)
+            asked, blocks = self._intervals_of(table, self.every), lambda: not exists(uri)
             yield from self.failures.attempt(table, work, asked, blocks=blocks)
         yield from self.failures.attempt(
             table, lambda: worker.do(kind.follow, self.project, table, this)
         )
 
-    def _asked(self, table: Table, intervals: Sequence[Interval]) -> list[Interval]:
+    def _intervals_of(self, table: Table, intervals: Sequence[Interval]) -> list[Interval]:
         """Return those of the intervals that the source delivers."""
         return [i for i in intervals if self.only is None or i in self.only[table.id]]
 
-    def _loaded(self, worker: Worker, table: Table, this: Run) -> tuple[BatchReport, ...]:
+    def _load(self, worker: Worker, table: Table, this: Run) -> tuple[BatchReport, ...]:
         reports = worker.do(delivering(table).deliver, self.project, table, this)
         self.pins[table.id] = reports[-1].version or 0
         return reports

@@ -2,8 +2,21 @@
 
 The recompute uses the same defining query as the batches, over whole inputs. The invariants of
 every table's log, feed and deliveries are checked as well.
+
+Invariants of a project's tables, which hold whatever has happened; checked without Spark.
+
+    1  a view equals its query at the versions in its position      `sluice.operate.verify`
+    2  its change feed, folded from the beginning, gives its rows   `faults`
+    3  the versions that it records never go back and never skip    `faults`
+    4  a rerun of a finished run adds no version                    `versions`
+    5  intervals in any order, split or repeated, end in the same   `digests`
+    6  rows read = rows accepted + rows quarantined                 `faults`
+
+`sluice verify` reports 1, 2, 3 and 6 of a lake as it is; 4 and 5 compare lakes, or one lake at
+different times.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -12,23 +25,89 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import CHANGE, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.files import FeedSize, table_size
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, head
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.delta.upkeep.table_invariants import row_count
+from sluice.delta.upkeep.table_invariants import (
+    Digest,
+    count_faults,
+    digest,
+    feed_faults,
+    position_faults,
+    row_count,
+    rows_by,
+)
+from sluice.engine.computing.batch import recorded_horizon
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.computing.horizon import recorded_horizon
 from sluice.engine.context import Context
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.taken_columns import grown
+from sluice.engine.planning.nodes import Node, nodes_of
+from sluice.engine.planning.plan import with_taken_columns
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import UsageError
 from sluice.extras import require
-from sluice.language.row import Row
-from sluice.operate.upkeep.invariants import faults
+from sluice.language.names import INTERVAL, INTERVALS, Row
+from sluice.operate.maintain import kept_in
 from sluice.spark.session import Spark
+
+
+def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
+    """Return the faults of each built Delta table that holds the table's rows."""
+    found = {}
+    for table_id in stored_ids(project, [table]):
+        uri = layout(project).uri(table_id)
+        faults_here = (
+            *position_faults(uri),
+            *feed_faults(uri),
+            *_count_faults(project, table, table_id),
+        )
+        found[table_id] = faults_here
+    return found
+
+
+def versions(project: Project, tables: Iterable[Table]) -> dict[str, int]:
+    """Return the current version of each of their Delta tables."""
+    heads = {i: head(layout(project).uri(i)) for i in stored_ids(project, tables)}
+    return {table_id: at.version for table_id, at in heads.items() if at}
+
+
+def digests(project: Project, tables: Iterable[Table]) -> dict[str, Digest]:
+    """Return the canonical hash of each of their Delta tables whose rows depend on the data alone.
+
+    States with spare rows are left out, because those rows depend on earlier batches. So does the
+    number of the batch that joined a row to dimensions; it is ignored.
+    """
+    found: dict[str, Digest] = {}
+    for table in tables:
+        nodes = {node.id: node for node in nodes_of(table, project.graph)}
+        for table_id in stored_ids(project, [table]):
+            node = nodes.get(table_id)
+            if node is None or not node.operator.has_slack:
+                ignored = node.ignored if node else ()
+                found[table_id] = digest(layout(project).uri(table_id), ignore=ignored)
+    return found
+
+
+def stored_ids(project: Project, tables: Iterable[Table]) -> list[str]:
+    """Return the ids of the Delta tables that have been built."""
+    kept = [k for table in tables for k in kept_in(table, project)]
+    return [k.table for k in kept if exists(k.uri)]
+
+
+def _count_faults(project: Project, table: Table, table_id: str) -> Iterator[str]:
+    """Yield the faults that the notes of deliveries show in the table that they went to."""
+    uri, spec = layout(project).uri(table_id), table.spec
+    noted = deliveries(layout(project).uri(table.id, INTERVALS))
+    if spec.is_by_interval or spec.is_followed:
+        if table_id == table.delivered_to:
+            stored: Mapping[object, int] = rows_by(uri, INTERVAL)
+            yield from count_faults(noted, stored, repeats=bool(spec.delivered_beside))
+    elif table_id == table.id:
+        yield from count_faults(noted)
+
 
 SAMPLES = 20
 REPEATED = "repeated"
@@ -68,7 +147,9 @@ class Verification:
 def verify(spark: Spark, project: Project, table: Table) -> list[Verification]:
     """Return the verdicts of the table and of the internal tables behind it."""
     context = Context.of(project)
-    nodes = {node.id: node for node in nodes_of(grown(context.lake, table), context.graph)}
+    nodes = {
+        node.id: node for node in nodes_of(with_taken_columns(context.lake, table), context.graph)
+    }
     verdicts = {name: _verify(spark, context, node) for name, node in nodes.items()}
     for table_id, found in faults(project, table).items():
         verdict = verdicts.get(table_id) or _as_delivered(context, table_id)
@@ -86,10 +167,10 @@ def _as_delivered(context: Context, table_id: str) -> Verification:
 
 def _verify(spark: Spark, context: Context, node: Node) -> Verification:
     with naming_data_faults(node.id, node.operator.totals):
-        return _compared(spark, context, node)
+        return _compare(spark, context, node)
 
 
-def _compared(spark: Spark, context: Context, node: Node) -> Verification:
+def _compare(spark: Spark, context: Context, node: Node) -> Verification:
     uri = context.lake.uri(node.id)
     at = head(uri)
     if at is None or at.position is None or not at.position.inputs:
@@ -98,15 +179,15 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verification:
         )
     if not spark.is_there:
         require("spark", f"a recompute of {node.id}", WITHOUT_SPARK)
-    session = node.batch.session_for(spark, context, _read(context, uri, at))
+    session = node.batch.session_for(spark, context, _size_to_read(context, uri, at))
     rows = snapshot(session, uri, at.version, context.limits)
-    recomputed = _expected(session, context, node, at, rows)
+    recomputed = _recompute(session, context, node, at, rows)
     expected = leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
     key, visible = node.operator.key, rows.select(*names(tuple(expected.columns)))
-    repeated = _repeated(visible, key)
+    repeated = _find_repeated(visible, key)
     differs = diff(rows, expected, key, ignore=node.ignored).unionByName(repeated).persist()
     try:
-        counted = {r[CHANGE]: r["n"] for r in _counts(differs).collect()}
+        counted = {r[CHANGE]: r["n"] for r in _count_differences(differs).collect()}
         shown = differs.limit(SAMPLES).collect() if counted else []
     finally:
         differs.unpersist()
@@ -121,7 +202,7 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verification:
     )
 
 
-def _read(context: Context, uri: str, at: Head) -> FeedSize:
+def _size_to_read(context: Context, uri: str, at: Head) -> FeedSize:
     """Return the size of the table and of all that it is recomputed from."""
     assert at.position is not None
     pins = {**at.position.references, **at.position.inputs}
@@ -130,7 +211,7 @@ def _read(context: Context, uri: str, at: Head) -> FeedSize:
     return sum(sizes, FeedSize())
 
 
-def _repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+def _find_repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     """Return rows that repeat another row's key, as changes, because a diff sees only one."""
     row = F.struct(*names(tuple(rows.columns)))
     alike = rows.groupBy(*names(key)).agg(F.collect_list(row).alias("_same"))
@@ -138,7 +219,7 @@ def _repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     return others.select("col.*", F.lit(REPEATED).alias(CHANGE))
 
 
-def _counts(differs: DataFrame) -> DataFrame:
+def _count_differences(differs: DataFrame) -> DataFrame:
     return differs.groupBy(CHANGE).agg(F.count(F.lit(1)).alias("n"))
 
 
@@ -158,7 +239,7 @@ def leniently(rows: DataFrame, expected: DataFrame, operator: Operator) -> DataF
     return both.select(*[column(name) for name in expected.columns])
 
 
-def _expected(
+def _recompute(
     session: SparkSession, context: Context, node: Node, at: Head, rows: DataFrame
 ) -> DataFrame:
     assert at.position is not None

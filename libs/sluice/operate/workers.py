@@ -2,25 +2,333 @@
 
 A batch keeps one core busy; meanwhile the others take other tables. Each worker has its own Spark
 session, because a session's settings concern the table it writes.
+
+Failures of a run: each is reported and kept, and stops only the tables that depend on it.
+
+A table that fails has a report like that of a batch, as has a table skipped because of it.
+`delta.notes.failures` keeps the failure until a batch of the table succeeds.
+
+Additional processes that compute batches, so that a run uses every core.
+
+The interpreter is Python, which computes on one core in a process. Each of these takes one piece of
+work at a time and hands back its reports. It never starts Spark: work that needs it is begun again
+in the process that asked. It ends when that one does, however that ends.
 """
 
+import ctypes
+import gc
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import signal
+import sys
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from graphlib import TopologicalSorter
+from importlib import import_module
 from itertools import chain, repeat
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
-from sluice.declare.graph import Graph
+import pyarrow as pa
+
 from sluice.declare.project import Project
-from sluice.declare.table import Table
-from sluice.engine.batch_report import BatchReport
-from sluice.operate.processes import MOST, Process, Work
-from sluice.spark.session import Spark
+from sluice.declare.table import Graph, Table
+from sluice.delta.notes.failures import Failure, clear, keep
+from sluice.delta.places.delta_rs import store_fault
+from sluice.delta.places.lake_layout import layout
+from sluice.engine.batch_report import BatchReport, IntervalBounds
+from sluice.errors import Retryable, SeveralFailed, SluiceError, Unforeseen
+from sluice.language.interval import Interval
+from sluice.language.names import declared_id
+from sluice.operate.events import Events
+from sluice.spark.session import COLLECTED_AT, Spark
+from sluice.spark.starting import lasting
+
+R = TypeVar("R")
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Failures:
+    """Failures of one run. Several threads may report to it, each about its own table.
+
+    `are_kept`: they are failures of batches, kept until a batch of the table succeeds.
+    """
+
+    project: Project
+    run_id: str = ""
+    are_kept: bool = True
+    errors: dict[str, SluiceError] = field(default_factory=dict)
+    blocking: set[str] = field(default_factory=set)
+    _reports: defaultdict[str, list[BatchReport]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        self.events = Events(self.project, self.are_kept)
+
+    def attempt(
+        self,
+        table: Table,
+        work: Callable[[], Iterable[R]],
+        intervals: Sequence[Interval] = (),
+        *,
+        blocks: Callable[[], bool] = lambda: True,
+    ) -> Iterator[R | BatchReport]:
+        """Yield the reports of `work` for a table, and one more if it fails or is skipped.
+
+        Does nothing for a table that an earlier failure has blocked. `intervals`: those that the
+        run should deliver. `blocks`: whether a failure stops this table and those that depend on
+        it.
+        """
+        if table.id in self.blocking:
+            return
+        above = {t.id for t in self.project.graph.ancestors(table.id)}
+        if because := above & self.blocking:
+            yield from self.skip(table, because)
+            return
+        step = self.events.begin(table)
+        try:
+            with named(table.id):
+                for report in work():
+                    if isinstance(report, BatchReport):
+                        self._reports[table.id].append(report)
+                    step.done(report)
+                    yield report
+        except SluiceError as error:
+            step.fail(error)
+            yield self.fail(table, error, intervals, blocks=_holds(blocks))
+        else:
+            step.end()
+            self._succeed(table)
+
+    def fail(
+        self,
+        table: Table,
+        error: SluiceError,
+        intervals: Sequence[Interval] = (),
+        *,
+        blocks: bool = True,
+    ) -> BatchReport:
+        """Note and keep a failure; return its report, which names what was not delivered."""
+        self.errors.setdefault(table.id, error)
+        if blocks:
+            self.blocking.add(table.id)
+        self._keep(table, error, blocks)
+        return BatchReport(
+            table.id,
+            table.kind,
+            "failed",
+            error=error.message,
+            hint=error.hint,
+            exit_code=int(error.exit_code),
+            undelivered=self._find_undelivered(table, intervals),
+            timezone=self.project.pipelines[table.pipeline].timezone,
+        )
+
+    def skip(self, table: Table, because: Iterable[str]) -> Iterator[BatchReport]:
+        """Yield the report of a table that was skipped, once in a run."""
+        if not any(report.outcome == "skipped" for report in self._reports[table.id]):
+            report = BatchReport(table.id, table.kind, "skipped", because=tuple(sorted(because)))
+            self._reports[table.id].append(report)
+            yield report
+
+    def raise_all(self) -> None:
+        """Raise the only failure, or all of them together."""
+        self.events.flush()
+        raise_all(self.errors)
+
+    def _find_undelivered(
+        self, table: Table, intervals: Sequence[Interval]
+    ) -> tuple[IntervalBounds, ...]:
+        done = {report.interval for report in self._reports[table.id]}
+        bounds = ((i.start.isoformat(), i.end.isoformat()) for i in intervals)
+        return tuple(bound for bound in bounds if bound not in done)
+
+    def _keep(self, table: Table, error: SluiceError, blocks: bool) -> None:
+        """Keep the failure; a lake that can't be written must not hide the failure itself."""
+        code, now = int(error.exit_code), datetime.now(UTC)
+        failure = Failure(table.id, now, error.message, error.hint, code, self.run_id, blocks)
+        with suppress(OSError, pa.ArrowException):
+            if self.are_kept:
+                keep(layout(self.project), failure)
+
+    def _succeed(self, table: Table) -> None:
+        """Forget the kept failure, unless the run only found other intervals delivered already."""
+        if table.id in self.errors or not self.are_kept:
+            return
+        done = self._reports[table.id]
+        new = {declared_id(r.table) for r in done if r.outcome in ("committed", "position")}
+        if not any(r.interval or r.outcome == "waiting" for r in done):
+            new.add(table.id)
+        with suppress(OSError, pa.ArrowException):
+            for name in new:
+                clear(layout(self.project), name)
+
+
+def _holds(blocks: Callable[[], bool]) -> bool:
+    """Return the value of `blocks`; true if the lake can't be read, as when its store is down."""
+    try:
+        return blocks()
+    except (OSError, pa.ArrowException):
+        return True
+
+
+def raise_all(errors: Mapping[str, SluiceError]) -> None:
+    """Raise the only error, or all of them together; nothing if there is none.
+
+    An error that does not name its table is raised with that name.
+    """
+    if len(errors) > 1:
+        raise SeveralFailed(errors) from next(iter(errors.values()))
+    for table, error in errors.items():
+        if table not in str(error):
+            error.message = f"{table}: {error.message}"
+        raise error
+
+
+@contextmanager
+def named(table_id: str) -> Iterator[None]:
+    """Raise a SluiceError instead of an unforeseen error, whose trace goes to the log."""
+    try:
+        with lasting():
+            yield
+    except SluiceError:
+        raise
+    except Exception as error:
+        if fault := store_fault(error):
+            raise fault from error
+        log.info("%s failed", table_id, exc_info=True)
+        first = str(error).strip().partition("\n")[0]
+        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        raise Unforeseen(
+            f"{table_id}: {what}", hint="a task's log has the trace, and `--debug` shows it"
+        ) from error
+
+
+Work = Callable[..., Iterable[BatchReport]]  # of a Spark, a project, a table and plain values
+ProcessAnswer = tuple[tuple[BatchReport, ...], bool]  # reports, and True if they are all
+MOST = 4  # workers of a run, this process among them
+PR_SET_PDEATHSIG = 1
+
+
+@contextmanager
+def forked(project: Project, tables: Sequence[Table]) -> Iterator[tuple["Process", ...]]:
+    """Yield processes for a run of these tables; none where only this one can do the work.
+
+    To be called before this process has opened a table: delta-rs does not survive a fork.
+    """
+    made: list[Process] = []
+    if count := _count(project, tables):
+        import_module("pandas")  # by Arrow's first value; once for all of them
+    for _ in range(count):
+        made.append(Process(project, made))
+    try:
+        yield tuple(made)
+    finally:
+        for process in made:
+            process.end()
+
+
+def _count(project: Project, tables: Sequence[Table]) -> int:
+    """Return how many can help. A project in an environment has looked into its lake already."""
+    if sys.platform != "linux" or project.environment or not project.spark.computes_here:
+        return 0
+    stored = sum(table.is_stored for table in tables)
+    return max(min(MOST, os.cpu_count() or 1, stored) - 1, 0)
+
+
+class Process:
+    """A process forked from this one, with its project. One thread at a time may use it."""
+
+    def __init__(self, project: Project, before: Iterable[Self]):
+        fork = get_context("fork")
+        self.end_here, end = fork.Pipe()
+        inherited = [self.end_here, *(other.end_here for other in before)]
+        self._process = fork.Process(target=_serve, args=(end, inherited, project))
+        self._process.start()
+        end.close()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    def do(self, work: Work, table: Table, *more: Any) -> ProcessAnswer:
+        """Return what `work` reports before it needs Spark, if it does: the caller does the rest.
+
+        Raises Retryable if the process is killed meanwhile. All later work is left to the caller.
+        """
+        if self.end_here.closed:
+            return (), False
+        try:
+            self.end_here.send((work, table.id, more))
+            found = self.end_here.recv()
+        except (EOFError, OSError):
+            self.end()
+            raise Retryable(
+                f"{table.id}: the process that computed it has ended (exit code "
+                f"{self._process.exitcode})",
+                hint="nothing is half-written; run it again to continue. A process that is killed "
+                "(-9) may have had too little memory",
+            ) from None
+        if isinstance(found, SluiceError):
+            raise found
+        return found  # type: ignore[no-any-return]
+
+    def end(self) -> None:
+        """Let it end, which it does when it has nothing left to do."""
+        self.end_here.close()
+        self._process.join()
+
+
+def _serve(end: Connection, inherited: Iterable[Connection], project: Project) -> None:
+    """Serve requests until the other end is closed. Ctrl-C is the other's to heed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for other in inherited:
+        other.close()
+    gc.freeze()
+    gc.set_threshold(*COLLECTED_AT)
+    spark = _Elsewhere(project.spark)
+    with suppress(EOFError, OSError):
+        while True:
+            work, name, more = end.recv()
+            end.send(_do(work, spark, project, project.graph.table(name), *more))
+
+
+def _do(
+    work: Work, spark: Spark, project: Project, table: Table, *more: Any
+) -> ProcessAnswer | SluiceError:
+    """Return the reports, or the error with its trace as a note."""
+    reports: list[BatchReport] = []
+    try:
+        with named(table.id):
+            reports.extend(work(spark, project, table, *more))
+    except SluiceError as error:
+        error.add_note("".join(traceback.format_exception(error)))
+        return error
+    except _NeedsSpark:
+        return tuple(reports), False
+    return tuple(reports), True
+
+
+class _NeedsSpark(BaseException):
+    """Work that needs a session of Spark. Nothing that handles errors handles it."""
+
+
+class _Elsewhere(Spark):
+    """Spark as a process without it sees it."""
+
+    @property
+    def session(self) -> NoReturn:
+        raise _NeedsSpark
+
 
 T = TypeVar("T")
 
@@ -68,13 +376,13 @@ class Workers:
         running: dict[Future[T], str] = {}
         while order.is_active():
             for ready in order.get_ready():
-                running[self._threads.submit(self._taken, do, wanted[ready])] = ready
+                running[self._threads.submit(self._take, do, wanted[ready])] = ready
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 order.done(running.pop(future))
                 yield future.result()
 
-    def _taken(self, do: Callable[[Worker, Table], T], table: Table) -> T:
+    def _take(self, do: Callable[[Worker, Table], T], table: Table) -> T:
         with self._worker(table) as worker:
             return do(worker, table)
 

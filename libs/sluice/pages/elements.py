@@ -3,11 +3,24 @@
 The macro of the same name in `elements.html.j2` writes each part. A `look` is some classes of the
 stylesheet. Those of words are `soft`, `small`, `number`, `line` (a line by itself) and so on. Those
 of states, such as `passed` and `stopped`, are shown by a `chip` in a word and explained by a `key`.
+
+HTML of pages.
+
+A page is self-contained: no font, picture or style from elsewhere. A page for a file has no script
+either; its content security policy enforces that. A page from a server has a nonce, and follows the
+theme of the page around it.
 """
 
-from collections.abc import Callable, Sequence
+import datetime as dt
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from sluice.language.names import Row
 
 Address = Callable[[Sequence[tuple[str, str]]], str]  # of a page, by names and values
 
@@ -153,3 +166,87 @@ class Page(Element):
     sections: Sequence[Content]
     foot: Content
     path: Content = ""
+
+
+def moment(at: dt.datetime) -> str:
+    """Return a date if it says everything, else date and time, in UTC."""
+    utc = at.astimezone(dt.UTC) if at.tzinfo else at
+    return f"{utc:%Y-%m-%d}" if utc.time() == dt.time() else f"{utc:%Y-%m-%d %H:%M}"
+
+
+def second(at: dt.datetime | None) -> str:
+    """Return date and time to the second."""
+    return "–" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def ago(at: dt.datetime | None, now: dt.datetime) -> str:
+    """Return the time before `now`, in the largest unit that says something."""
+    if at is None:
+        return "never"
+    seconds = max((now - at).total_seconds(), 0)
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            return f"{counted(int(seconds // size), unit)} ago"
+    return "just now"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 row`, `2 rows`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def cell(value: Any) -> Content:
+    """Return a value of a row."""
+    match value:
+        case None:
+            return Text("null", "missing")
+        case dt.datetime():
+            return str((value.astimezone(dt.UTC) if value.tzinfo else value).replace(tzinfo=None))
+        case bool() | dict() | list():
+            return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def data(rows: Iterable[Row], names: Sequence[str], suspects: Iterable[str] = ()) -> Listing:
+    """Return rows as a table of these columns; a column that a row lacks is empty there."""
+    columns = [(name, "mono suspect" if name in {*suspects} else "mono") for name in names]
+    return Listing(columns, [[cell(row[n]) if n in row else "" for n in names] for row in rows])
+
+
+def tile(number: int, counts: str, of: int | None = None) -> Card:
+    """Return a number, of those that there are, with what it counts."""
+    total = "" if of is None else Text(f" of {of:,}", "soft")
+    return Card([Entry([Text(number, "big"), total], detail=counts)])
+
+
+def html(page: Page, nonce: str = "") -> str:
+    """Return a page as HTML; `nonce` is that of the policy that the page is sent with."""
+    return _environment().get_template("page.html.j2").render(page=page, nonce=nonce)
+
+
+@cache
+def _environment() -> Environment:
+    """Return what renders the templates, which it compiles once."""
+    made = Environment(
+        loader=PackageLoader("sluice.pages", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["show"] = _show
+    return made
+
+
+def _show(content: Content) -> str:
+    """Return an element as its macro writes it; words are escaped where they are written."""
+    match content:
+        case None:
+            return "–"
+        case int():
+            return f"{content:,}"
+        case str():
+            return content
+    macro = type(content).__name__.lower() if isinstance(content, Element) else "many"
+    written: str = getattr(_environment().get_template("elements.html.j2").module, macro)(content)
+    return written

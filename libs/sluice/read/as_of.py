@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 
 from deltalake.exceptions import DeltaError
 
-from sluice.declare.graph import Graph
+from sluice.declare.table import Graph
 from sluice.delta.log.actions import Log
-from sluice.delta.log.active import active_files
+from sluice.delta.log.files import active_files
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Frontier, Pin, Position, oldest
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time, show
-from sluice.read.stored.past import Past
+from sluice.read.stored.commits import Past
 from sluice.read.stored.snapshot import open_delta
 
 

@@ -17,9 +17,9 @@ from deltalake.exceptions import DeltaError
 from sluice.changes.feed_columns import CHANGE_TYPE, COMES, COMMIT_VERSION
 from sluice.declare.registry import kind, kinds
 from sluice.declare.table import Table
-from sluice.delta.reading.feed import stream_feed
+from sluice.delta.reading.live import stream_feed
 from sluice.errors import HistoryLost, UsageError
-from sluice.language.internal import MARK
+from sluice.language.names import MARK
 from sluice.read.conditions.key_order import KeyOrder
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
@@ -120,9 +120,9 @@ class Changelog:
         oldest = kept[0].version if kept else self.snapshot.version + 1
         if from_version is not None and first < oldest:
             raise self._lost(f"the log begins at version {oldest}", oldest)
-        if run is not None and not any(_run(c) == run for c in kept):
+        if run is not None and not any(_run_of(c) == run for c in kept):
             self._check_run(run, kept)
-        return [c for c in kept if c.changes_data and (run is None or _run(c) == run)]
+        return [c for c in kept if c.changes_data and (run is None or _run_of(c) == run)]
 
     def rows(
         self,
@@ -147,7 +147,7 @@ class Changelog:
         """
         declared = self.declared
         if declared is None or not isinstance(mapped := kind(declared.kind), Mapped):
-            raise _unmapped(self.name, declared)
+            raise _refuse_maps(self.name, declared)
         return mapped.read_maps(self, from_version=from_version, run=run)
 
     def _too_late(self, first: int) -> UsageError:
@@ -162,7 +162,9 @@ class Changelog:
     def _check_run(self, run: str, commits: Iterable[Commit]) -> None:
         """Refuse a run that no table of the lake knows; others may have changed nothing here."""
         if not self.lake.knows_run(run):
-            last = list(dict.fromkeys(_run(c) for c in list(commits)[::-1] if _run(c)))[:LAST_RUNS]
+            last = list(dict.fromkeys(_run_of(c) for c in list(commits)[::-1] if _run_of(c)))[
+                :LAST_RUNS
+            ]
             raise UsageError(
                 f"no run {run!r} is recorded in this lake",
                 hint=f"the last runs that changed {self.snapshot.name!r} are: {', '.join(last)}"
@@ -173,7 +175,7 @@ class Changelog:
     def feed(self, version: int) -> pa.Table:
         """Return the changes of one version, in order, with hidden columns."""
         try:
-            feed = self._read(version)
+            feed = self._read_feed(version)
         except UNREADABLE as error:
             is_deleted = "not found" in str(error)
             why = "their files are deleted" if is_deleted else f"{error}"
@@ -185,15 +187,15 @@ class Changelog:
         fields = [self.snapshot.schema.field(n) for n in names]
         feed = feed.select([*(f.name for f in CHANGE_FIELDS), *names])
         feed = feed.cast(pa.schema([*CHANGE_FIELDS, *fields]))
-        return self._sorted(_with_missing(feed, self.snapshot.schema))
+        return self._sort(_with_missing(feed, self.snapshot.schema))
 
-    def _sorted(self, feed: pa.Table) -> pa.Table:
+    def _sort(self, feed: pa.Table) -> pa.Table:
         kinds = feed[CHANGE_TYPE]
         is_new = pc.is_in(kinds, pa.array(COMES))
         identity = [c for c in self.table.identity if c in feed.column_names]
         return KeyOrder((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
 
-    def _read(self, version: int) -> pa.Table:
+    def _read_feed(self, version: int) -> pa.Table:
         delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
         return stream_feed(delta, version - 1, version).read_all()
 
@@ -205,7 +207,7 @@ class Changelog:
 
     def _is_readable(self, version: int) -> bool:
         try:
-            self._read(version)
+            self._read_feed(version)
         except UNREADABLE:
             return False
         return True
@@ -218,7 +220,7 @@ class Changelog:
         )
 
 
-def _unmapped(name: str, declared: Table | None) -> UsageError:
+def _refuse_maps(name: str, declared: Table | None) -> UsageError:
     what = f"of kind {declared.kind}" if declared else "an internal table"
     others = ", ".join(each.name for each in kinds() if isinstance(each, Mapped))
     return UsageError(
@@ -227,7 +229,7 @@ def _unmapped(name: str, declared: Table | None) -> UsageError:
     )
 
 
-def _run(commit: Commit) -> str:
+def _run_of(commit: Commit) -> str:
     return commit.position.run if commit.position else ""
 
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.places.delta_rs import open_table
-from sluice.delta.places.inventory import stored
+from sluice.delta.places.inventory import stored_tables
 from sluice.delta.places.lake_layout import layout
-from sluice.language.internal import declared
+from sluice.language.names import declared_id
 from sluice.read.stored.commits import Commit, back_from
 
 By = Literal["table", "pipeline", "day"]
@@ -69,18 +69,18 @@ def costs(
     """
     found: dict[str, Cost] = {}
     wanted, lake = {table.id: table for table in tables}, layout(project)
-    for table_id in sorted(stored(lake)):
-        table = wanted.get(declared(table_id))
+    for table_id in sorted(stored_tables(lake)):
+        table = wanted.get(declared_id(table_id))
         if table is None:
             continue
         batches = int(table_id == table.id)
-        for commit, cost in _noted(lake.uri(table_id), since, batches):
+        for commit, cost in _read_costs(lake.uri(table_id), since, batches):
             name = f"{commit.at:%Y-%m-%d}" if by == "day" else getattr(table, FIELDS[by])
             found[name] = found.get(name, Cost(name)).plus(cost)
     return [found[name] for name in sorted(found)]
 
 
-def _noted(uri: str, since: datetime | None, batches: int) -> Iterator[tuple[Commit, Cost]]:
+def _read_costs(uri: str, since: datetime | None, batches: int) -> Iterator[tuple[Commit, Cost]]:
     """Yield the commits that note what they cost, each as so many batches."""
     for commit in back_from(uri, open_table(uri).version()):
         if since and commit.at < since:

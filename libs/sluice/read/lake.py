@@ -10,19 +10,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from sluice.declare.project import Project
+from sluice.declare.project import Project, load_sound
 from sluice.declare.registry import kind, kinds
-from sluice.declare.sound import load_sound
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.position import positions
 from sluice.delta.places.delta_rs import is_table
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import UsageError
-from sluice.language.internal import MARK, internal
+from sluice.language.names import MARK, internal
 from sluice.read.as_of import AsOf
-from sluice.read.ordered.key_values import KeyValues
-from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.ordered.keyed import KeyedTable, KeyValues
 from sluice.read.stored.snapshot import Snapshot
 
 S = TypeVar("S", bound=TableSpec)
@@ -83,7 +81,7 @@ class Lake:
             uri = self._layout.uri(table.id, suffix)
             version = self.version_of(internal(table.id, suffix)) if version is None else version
             return KeyedTable(Snapshot.open(name, uri, version, build=build_command(table)), ())
-        return self._opened(table, version, backward_iteration=backward_iteration)
+        return self._open(table, version, backward_iteration=backward_iteration)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         """Return a way to read that a kind adds, or whoever opened the lake."""
@@ -143,7 +141,7 @@ class Lake:
         )
         return KeyedTable(snapshot, table.named_key, current, backward_iteration, newest, first)
 
-    def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
+    def _open(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
         reader = kind(table.kind)
         if not isinstance(reader, Reader):
             return self.stored(table, version, backward_iteration=backward_iteration)

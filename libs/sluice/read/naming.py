@@ -9,8 +9,7 @@ import pyarrow as pa
 from sluice.declare.registry import kind, kinds
 from sluice.errors import UsageError
 from sluice.read.changelog import Changelog
-from sluice.read.conditions.key_order import KeyRange, only
-from sluice.read.conditions.keys import KeyColumns
+from sluice.read.conditions.key_order import KeyColumns, KeyRange, only
 from sluice.read.conditions.values import check, check_columns, from_text
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.scan import Scan
@@ -96,9 +95,9 @@ def row_of(changelog: Changelog, given: Given) -> KeyRange | None:
     table = changelog.table
     if given.is_key:
         if table.current or not _is_named_by_key(table):
-            raise _unnamed(table)
+            raise _refuse_unnamed(table)
         return table.row_key.exactly(key_values(table, table.key, given))
-    found = named(table, ranges_of(changelog, given), table.identity)
+    found = values_named(table, ranges_of(changelog, given), table.identity)
     if len(found) > 1:
         key = ", ".join(table.key.names)
         raise UsageError(
@@ -111,7 +110,7 @@ def _is_named_by_key(table: KeyedTable) -> bool:
     return bool(table.identity) and len(table.key.names) == len(table.identity)
 
 
-def _unnamed(table: KeyedTable) -> UsageError:
+def _refuse_unnamed(table: KeyedTable) -> UsageError:
     return UsageError(
         f"the rows of {table.name!r} have no key to identify one by",
         hint=f"`sluice read {table.name} --where ...` shows rows, and `sluice changes "
@@ -147,11 +146,11 @@ def ranges_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     table = changelog.table
     declared = changelog.declared
     if declared is None or not isinstance(naming := kind(declared.kind), Naming):
-        raise not_so(table, "its key") if _is_named_by_key(table) else _unnamed(table)
+        raise not_so(table, "its key") if _is_named_by_key(table) else _refuse_unnamed(table)
     return naming.find_ranges(table, declared.spec, given)
 
 
-def named(
+def values_named(
     table: KeyedTable, ranges: tuple[KeyRange, ...], columns: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
     """Return these columns of the rows in all ranges."""

@@ -13,8 +13,7 @@ import pyarrow as pa
 from sluice.changes.feed_columns import CHANGE_TYPE, GOES
 from sluice.delta.log.position import Position
 from sluice.errors import HistoryLost
-from sluice.language.internal import declared
-from sluice.language.row import Row
+from sluice.language.names import Row, declared_id
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.values import check_columns
@@ -104,8 +103,8 @@ def _reads(changelog: Changelog, commit: Commit) -> Iterator[ReflectedVersions]:
     if commit.position is None:
         return
     lake, earlier = changelog.lake, _earlier(changelog, commit, commit.position)
-    for name, upto in sorted(_reflected(commit.position).items()):
-        after, base = earlier.get(name, -1), declared(name)
+    for name, upto in sorted(_versions_of(commit.position).items()):
+        after, base = earlier.get(name, -1), declared_id(name)
         table = lake.project.graph.tables.get(base)
         if table is not None and after != upto:
             uri = lake.uri(table) + name.removeprefix(base)
@@ -121,9 +120,9 @@ def _earlier(changelog: Changelog, commit: Commit, position: Position) -> dict[s
     """Return what was reflected before the commit; nothing by a table's first one."""
     below = back_from(changelog.snapshot.uri, commit.version - 1)
     found = next((c.position for c in below if c.position), None)
-    return _reflected(found.as_named_in(position)) if found else {}
+    return _versions_of(found.as_named_in(position)) if found else {}
 
 
-def _reflected(position: Position) -> dict[str, int]:
+def _versions_of(position: Position) -> dict[str, int]:
     references = {name: pin.version for name, pin in position.references.items()}
     return {**references, **position.frontier}

@@ -13,12 +13,11 @@ from typing import Protocol, runtime_checkable
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.log.continuity import is_past, unreflected
+from sluice.delta.log.continuity import is_past, is_unfilled, redefinitions, unreflected_versions
 from sluice.delta.log.position import Head, head
-from sluice.delta.log.redefinition import is_unfilled, redefinitions
 from sluice.delta.places.lake_layout import LakeLayout, layout
-from sluice.language.internal import declared
 from sluice.language.interval import Interval
+from sluice.language.names import declared_id
 
 Range = tuple[int | None, int]  # (from, to] versions; from is None if nothing was read yet
 
@@ -174,7 +173,7 @@ def _behind(table_id: str, at: Head, heads: Heads) -> Iterator[tuple[str, Range]
             continue
         if not is_past(newest, pin):
             yield input_id, (None, newest.version)
-        elif versions := unreflected(newest, pin):
+        elif versions := unreflected_versions(newest, pin):
             yield input_id, versions
-        if declared(input_id) == table_id and newest.position:
+        if declared_id(input_id) == table_id and newest.position:
             yield from _behind(table_id, newest, heads)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice.declare.table import Table
-from sluice.delta.reading.feed import stream_feed
-from sluice.language.row import Row
-from sluice.read.conditions.keys import KeyColumns
+from sluice.delta.reading.live import stream_feed
+from sluice.language.names import Row
+from sluice.read.conditions.key_order import KeyColumns
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import open_delta

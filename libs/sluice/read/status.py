@@ -11,18 +11,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from sluice.declare.meaning.definition import definition_of_deliveries
+from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import UPKEEP, Head
-from sluice.delta.notes.erasures import begun
-from sluice.delta.notes.failures import Failure, kept
+from sluice.delta.notes.failures import Failure, begun_at, stored_failures
 from sluice.delta.notes.intervals import Note, deliveries
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.errors import HistoryLost, SluiceError
-from sluice.language.internal import INTERVALS, STATE, internal
-from sluice.language.spans import Span, gaps, spans
+from sluice.language.interval import Span, gaps, spans
+from sluice.language.names import INTERVALS, STATE, internal
 from sluice.read.pending import (
     Heads,
     Range,
@@ -108,15 +107,17 @@ def status(
     """
     chosen = project.graph.tables.values() if tables is None else tables
     stored = [table for table in chosen if table.is_stored]
-    heads, failures = Heads(layout(project)), kept(layout(project))
+    heads, failures = Heads(layout(project)), stored_failures(layout(project))
     with ThreadPoolExecutor(WORKERS) as workers:
         ask = _with_unread if asks_brokers else _status
         found = workers.map(partial(ask, project, heads), stored)
-        troubled = (_troubled(project, failures, *one) for one in zip(stored, found, strict=True))
+        troubled = (
+            _add_failures(project, failures, *one) for one in zip(stored, found, strict=True)
+        )
         return list(troubled)
 
 
-def _troubled(
+def _add_failures(
     project: Project, failures: Mapping[str, Failure], table: Table, stands: TableStatus
 ) -> TableStatus:
     """Return the status with the kept failures."""
@@ -215,4 +216,4 @@ def _refills(heads: Heads, table: Table) -> int:
 
 
 def _forgetting(lake: LakeLayout, table: Table) -> tuple[datetime, ...]:
-    return begun(lake, table.id) if table.is_delivered else ()
+    return begun_at(lake, table.id) if table.is_delivered else ()

@@ -3,14 +3,20 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from pyarrow.fs import LocalFileSystem
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.notes.failures import Failure
+from sluice.delta.places.folders import replace_file
 from sluice.delta.places.lake_layout import layout
 from sluice.gate.counting import batch_counts
 from sluice.gate.outcomes.history import TABLE as RESULTS
-from sluice.gate.outcomes.standing import by_table, newest
-from sluice.language.row import Row
+from sluice.gate.outcomes.history import by_table, newest
+from sluice.language.names import Row
+from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Text, ago, second
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
 
@@ -44,7 +50,7 @@ def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
     )
     unusual: tuple[str, ...] = ()
     if table.is_delivered:
-        kept = batch_counts.read(layout(project), table.id)
+        kept = batch_counts.read_counts(layout(project), table.id)
         unusual = batch_counts.newest(kept).unusual if kept else ()
     found = tuple(what.removeprefix(f"{table.id}: ") for what in unusual)
     return Health(len(rows), unmet, found, rows[0]["checked_at"] if rows else None)
@@ -58,3 +64,36 @@ def _newest(project: Project) -> dict[str, list[Row]]:
         return {}
     rows = (row for page in Scan(stored).unordered(COLUMNS) for row in page.to_pylist())
     return {name: newest(found) for name, found in by_table(rows).items()}
+
+
+FAILED = Text("Failed, and not fixed since", "wrong")
+
+
+def chapter(title: Content, said: Iterable[Content]) -> list[Chapter]:
+    """Return a chapter with one card of entries; nothing if there are none."""
+    entries = [one if isinstance(one, Entry) else Entry(one) for one in said]
+    return [Chapter(title, [Card(entries)])] if entries else []
+
+
+def failure(kept: Failure, now: dt.datetime | None = None, lead: Content = "") -> Entry:
+    """Return a failure, with its age if the page is of now."""
+    when = f"{second(kept.at)} ({ago(kept.at, now)})" if now else second(kept.at)
+    run = f", in {kept.run}" if kept.run else ""
+    detail: Content = [f"{when}, exit code {kept.exit_code}{run}", Text(kept.hint, "line")]
+    return Entry(kept.reason, lead, detail)
+
+
+def columns(typed: Iterable[tuple[str, str]], key: Iterable[str] = ()) -> Chapter:
+    """Return the names and types of columns; those of the key are marked."""
+    marked, mark = {*key}, Text(" key", "soft small")
+    rows: list[list[Content]] = [
+        [[Text(n, "mono"), mark if n in marked else ""], type_] for n, type_ in typed
+    ]
+    return Chapter("Columns", [Listing([("Column", ""), ("Type", "mono soft")], rows)])
+
+
+def replace_page(path: Path, text: str) -> None:
+    """Put a page in place of an earlier one, which readers meet until then."""
+    path.parent.mkdir(exist_ok=True)
+    half = "backslashreplace"  # half of a surrogate pair, which JSON may hold
+    replace_file(LocalFileSystem(), str(path.absolute()), text.encode(errors=half))

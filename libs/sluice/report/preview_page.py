@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.pages.elements import Chapter, Content, Listing, Page, Text
-from sluice.pages.wording import cell, moment
-from sluice.report.entries import replace_page
+from sluice.pages.elements import Chapter, Content, Listing, Page, Text, cell, moment
+from sluice.report.health import replace_page
 
 
 @dataclass(frozen=True)
@@ -23,29 +22,29 @@ class Heading:
 
 def write_preview(path: Path, heading: Heading, results: Sequence[Any], now: dt.datetime) -> None:
     """Write the page of results, which have `table`, `outcome`, `error`, `samples` and counts."""
-    from sluice.pages.html import html  # jinja, which few commands use
+    from sluice.pages.elements import html  # jinja, which few commands use
 
     counts = [(n.replace("_", " ").capitalize(), "number") for n in heading.counts]
-    rows = [_counted(result, heading.counts) for result in results]
+    rows = [_count_cells(result, heading.counts) for result in results]
     page = Page(
         f"{heading.title} of {heading.lake}",
         heading.title,
         [Text(heading.lake, "line soft mono"), Text(heading.note, "line soft")],
         [
             Listing([("Table", "name"), ("Outcome", ""), *counts], rows, "stacked"),
-            *(Chapter(one.table, [_changed(one.samples)]) for one in results if one.samples),
+            *(Chapter(one.table, [_list_changes(one.samples)]) for one in results if one.samples),
         ],
         f"Written {moment(now)} UTC by Sluice.",
     )
     replace_page(path, html(page))
 
 
-def _counted(result: Any, counts: Sequence[str]) -> list[Content]:
+def _count_cells(result: Any, counts: Sequence[str]) -> list[Content]:
     error = Text(result.error, "line soft small")
     return [result.table, [result.outcome, " ", error], *(getattr(result, n) for n in counts)]
 
 
-def _changed(samples: Sequence[Any]) -> Listing:
+def _list_changes(samples: Sequence[Any]) -> Listing:
     """Return changed rows, what is gone with − and what is new with +."""
     names = list(samples[0].after or samples[0].before)
     signed = [

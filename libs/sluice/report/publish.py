@@ -16,14 +16,11 @@ from sluice.declare.table import Table
 from sluice.delta.notes import intervals
 from sluice.delta.notes.note_tables import read_rows, tidy_rows
 from sluice.delta.places.lake_layout import layout
-from sluice.gate import data_docs
+from sluice.gate import engine
 from sluice.gate.counting import batch_counts
-from sluice.gate.outcomes.history import MANY_FILES, newest
+from sluice.gate.outcomes.history import MANY_FILES, by_table, newest_of_each
 from sluice.gate.outcomes.history import TABLE as RESULTS
-from sluice.gate.outcomes.standing import by_table
-from sluice.language.hidden_columns import INTERVAL
-from sluice.language.internal import INTERVALS, QUARANTINE
-from sluice.language.row import Row
+from sluice.language.names import INTERVAL, INTERVALS, QUARANTINE, Row
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
@@ -42,13 +39,13 @@ def publish(project: Project) -> Path:
     for table in project.graph.tables.values():
         if whole_table(table):
             sweep(project, table, run="report")
-    tidy_rows(f"{lake.root}/{RESULTS}", MANY_FILES, newest)
+    tidy_rows(f"{lake.root}/{RESULTS}", MANY_FILES, newest_of_each)
     results = by_table(read_rows(f"{lake.root}/{RESULTS}"))
-    docs = data_docs.pages(results) if project.quality.data_docs else {}
+    docs = engine.pages(results) if project.quality.data_docs else {}
     states = {s.table: s for s in status(project)}
     tables = [t for t in project.graph.tables.values() if t.id in states]
     gathered = [_record(project, t, states[t.id], results.get(t.id, [])) for t in tables]
-    files = {t.id: file for t in tables if (file := data_docs.file_of(t.id)) in docs}
+    files = {t.id: file for t in tables if (file := engine.file_of(t.id)) in docs}
     linked = [replace(one, data_docs=files.get(one.table.id, "")) for one in gathered]
     pages = render(lake.root, linked, datetime.now(UTC))
     return write(report_folder(project), docs | pages)
@@ -71,7 +68,7 @@ def _record(project: Project, table: Table, state: TableStatus, results: list[Ro
         tuple(_columns(project, table)),
         tuple(e.label for e in table.expect),
         tuple(results),
-        tuple(batch_counts.read(lake, table.id)) if table.is_delivered else (),
+        tuple(batch_counts.read_counts(lake, table.id)) if table.is_delivered else (),
         tuple(noted),
         tuple(_set_apart(project, table)) if table.is_delivered else (),
     )

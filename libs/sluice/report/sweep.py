@@ -4,38 +4,207 @@ Row counts come from the log. Small and simple tables are read by Arrow. Large o
 from statistics, or from the previous result and the changes since. The rest is for a judge with
 Spark; without one it is left for a sweep that has one. Nothing is ever stopped, because the data
 are already there. Results are kept and reported as warnings.
+
+Expectations over large whole tables, answered from statistics or from what has changed.
+
+A greatest value lies in the few files whose statistics reach farthest; a share of nulls is in the
+log. Sums go on from the sum kept at an earlier version. Values that were unique then still are,
+unless one added since is there twice. What neither answers is left to the sweep.
 """
 
 import datetime as dt
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.declare.expectation import Expectation
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.position import head
+from sluice.delta.log.files import table_size
+from sluice.delta.log.position import Head, head
 from sluice.delta.notes.note_tables import append_rows, read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.gate.counting import arrow_pass
-from sluice.gate.outcomes import history, table_comparison
+from sluice.gate.outcomes import history
+from sluice.gate.outcomes.history import is_whole
 from sluice.gate.outcomes.results import (
     WHOLE,
     ExpectationOutcome,
     Json,
+    Verdict,
     measure_outcome,
     uniqueness_outcome,
 )
-from sluice.gate.outcomes.standing import is_whole
-from sluice.gate.outcomes.verdict import Verdict
-from sluice.gate.rules import freshness
-from sluice.gate.rules.measures import Measure
-from sluice.gate.rules.suite import COMPILERS
-from sluice.gate.rules.uniqueness import Repeats, UniquenessRule
-from sluice.report import incremental
-from sluice.report.incremental import MEAN, OTHER, STATE, SUM, Earlier, state
-from sluice.report.stored import Stored
+from sluice.gate.rules import suite
+from sluice.gate.rules.suite import COMPILERS, SAMPLES, Measure, Repeats, UniquenessRule
+from sluice.limits import Limits
+from sluice.read.stored.scan import Scan, small_feed
+from sluice.read.stored.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A table as of one version."""
+
+    name: str
+    at: Head
+    limits: Limits
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        return Snapshot.open(self.name, self.at.uri, self.at.version)
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        return {field.name: field.type for field in self.snapshot.schema}
+
+    @cached_property
+    def is_small(self) -> bool:
+        return table_size(self.at.uri, self.at.version).bytes <= self.limits.swept_bytes
+
+    def rows(self, columns: Sequence[str]) -> pa.Table:
+        """Return these columns of all rows."""
+        wanted = tuple(dict.fromkeys(columns))
+        schema = pa.schema([self.snapshot.schema.field(c) for c in wanted])
+        pages = Scan(self.snapshot).unordered(wanted)
+        return pa.concat_tables([schema.empty_table(), *pages])
+
+    def sum(self, column: str) -> Any:
+        """Return a column's sum, page by page; None of no rows.
+
+        Exact for whole numbers and decimals.
+        """
+        total = None
+        for page in Scan(self.snapshot).unordered((column,)):
+            part = pc.sum(page[column]).as_py()
+            total = part if total is None else total + (part or 0)
+        return total
+
+
+STATE, OTHER = "sluice", "sluice_other"  # in a result's meta: what was examined
+LEAST, GREATEST = "expect_column_min_to_be_between", "expect_column_max_to_be_between"
+SUM, MEAN = "expect_column_sum_to_be_between", "expect_column_mean_to_be_between"
+SHARE = "expect_column_proportion_of_non_null_values_to_be_between"
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """State kept from an earlier check of a table."""
+
+    version: int
+    table: str
+    total: Decimal | None = None
+    is_unique: bool = False
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any] | None, which: str = STATE) -> "Earlier | None":
+        """Return the state in a kept result."""
+        state = ((result or {}).get("meta") or {}).get(which)
+        if not result or not state:
+            return None
+        unexpected = (result.get("result") or {}).get("unexpected_count")
+        known = None if state["total"] is None else Decimal(state["total"])
+        return cls(state["version"], state["table"], known, unexpected == 0)
+
+
+def state(now: Stored, total: Decimal | None) -> dict[str, Any]:
+    """Return the state kept of a check, for the next one to continue from."""
+    known = None if total is None else str(total)
+    return {"version": now.at.version, "table": now.at.table, "total": known}
+
+
+def number(type_: str, column: str, now: Stored, total: Decimal | None) -> Any:
+    """Return what such an expectation observes; None if statistics (and a sum) don't show it."""
+    if column not in now.types or pa.types.is_floating(now.types[column]):
+        return None
+    if type_ in (LEAST, GREATEST):
+        return extreme(now, column, greatest=type_ == GREATEST)
+    given, rows = given_values(now, column), now.snapshot.count()
+    if type_ == SHARE:
+        return None if given is None else (given / rows if rows else 0.0)
+    if total is None or type_ == SUM:
+        return total
+    return float(total / given) if given else None
+
+
+def extreme(now: Stored, column: str, *, greatest: bool) -> Any:
+    """Return the least or greatest value; reads farthest files first, until none can top it."""
+    files = now.snapshot.files([column])
+    if any(not file.bounds[column].is_known for file in files):
+        return None
+    found, best = None, pc.max if greatest else pc.min
+    reaches = [(f.bounds[column].high if greatest else f.bounds[column].low, f) for f in files]
+    filled = (pair for pair in reaches if pair[0] is not None)
+    for reach, file in sorted(filled, key=lambda pair: pair[0], reverse=greatest):
+        if found is not None and best(pa.array([found, reach])).as_py() == found:
+            break
+        for group in now.snapshot.row_groups(file, [column]):
+            values = now.snapshot.read(group, [column])[column]
+            found = best(pa.array([found, best(values).as_py()], values.type)).as_py()
+    return found
+
+
+def given_values(now: Stored, column: str) -> int | None:
+    """Return the number of non-null values, from the log; None if it does not show them."""
+    if now.snapshot.kept:
+        return None
+    actions, names = now.snapshot.actions, ("num_records", f"null_count.{column}")
+    if not set(names) <= set(actions.column_names) or any(actions[n].null_count for n in names):
+        return None
+    rows, nulls = (pc.sum(actions[n]).as_py() or 0 for n in names)
+    return int(rows - nulls)
+
+
+def total(now: Stored, column: str, earlier: Earlier | None) -> Decimal | None:
+    """Return a sum of whole numbers or decimals, from an earlier sum and the changes since."""
+    is_exact = column in now.types and not pa.types.is_floating(now.types[column])
+    if not earlier or not is_exact or earlier.total is None or earlier.table != now.at.table:
+        return None
+    changed = _find_changes(now, earlier, column)
+    if changed is None:
+        return None
+    went, came = (Decimal(pc.sum(rows[column]).as_py() or 0) for rows in changed)
+    return earlier.total - went + came
+
+
+def repeats(rule: UniquenessRule, now: Stored, earlier: Earlier | None) -> Repeats | None:
+    """Return values added since that are now repeated, if all values were unique before."""
+    if earlier is None or not earlier.is_unique or earlier.table != now.at.table:
+        return None
+    column, given = rule.columns[0], given_values(now, rule.columns[0])
+    if len(rule.columns) > 1 or given is None or "row_condition" in rule.expectation.kwargs:
+        return None
+    changed = _find_changes(now, earlier, column)
+    if changed is None:
+        return None
+    counted = _count_repeated(now, column, pc.unique(changed[1][column]).drop_null())
+    repeated = sum(counted.values())
+    samples = (json.dumps({column: value}, default=str) for value in list(counted)[:SAMPLES])
+    distinct = given - repeated + len(counted)
+    return Repeats(now.snapshot.count(), given, distinct, repeated, tuple(samples))
+
+
+def _find_changes(now: Stored, earlier: Earlier, column: str) -> tuple[pa.Table, pa.Table] | None:
+    """Return the column of rows removed and of rows added since; None if they are many."""
+    versions = (earlier.version, now.at.version)
+    return small_feed(now.name, now.at.uri, *versions, [column], now.limits)
+
+
+def _count_repeated(now: Stored, column: str, values: pa.Array) -> Counter[Any]:
+    """Count those of the values that the table has more than once, a page at a time."""
+    found: Counter[Any] = Counter()
+    for page in Scan(now.snapshot).unordered((column,)) if len(values) else ():
+        mine = page[column]
+        found.update(mine.filter(pc.is_in(mine, values)).to_pylist())
+    return Counter({value: count for value, count in found.items() if count > 1})
+
 
 SUMS = (SUM, MEAN)
 # Outcomes that some expectations over batches have for a table at a URI, as of a version.
@@ -69,7 +238,7 @@ def sweep(
         table,
         Stored(table.name, at, project.limits),
         now,
-        _kept(project, table),
+        _read_kept(project, table),
         bool(judge),
     )
     outcomes = [checks.by_arrow(e) for e in expected]
@@ -84,7 +253,7 @@ def sweep(
     return verdict.warnings
 
 
-def _kept(project: Project, table: Table) -> dict[str, Json]:
+def _read_kept(project: Project, table: Table) -> dict[str, Json]:
     """Return the last result of each expectation over the whole table, by its label."""
     mine = [("pipeline", "=", table.pipeline), ("table", "=", table.name)]
     rows = read_rows(f"{layout(project).root}/{history.TABLE}", mine)
@@ -105,9 +274,9 @@ class _Checks:
 
     def by_arrow(self, expectation: Expectation) -> ExpectationOutcome | None:
         """Return the outcome, or None if it needs Spark."""
-        if expectation.type in table_comparison.COMPILED:
-            return self._compared(expectation)
-        fixed = freshness.at(expectation, self.now)
+        if expectation.type in history.COMPILED:
+            return self._compare(expectation)
+        fixed = suite.at(expectation, self.now)
         compiler = COMPILERS.get(fixed.type)
         rule = compiler(fixed) if compiler else None
         outcome = self._answer(rule) if isinstance(rule, Measure | UniquenessRule) else None
@@ -115,11 +284,11 @@ class _Checks:
 
     def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[ExpectationOutcome]:
         """Return the outcomes that Arrow has no answer to: the table is judged like a batch."""
-        asked = [e for e in expected if e.type not in table_comparison.COMPILED]
-        batch = [freshness.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
+        asked = [e for e in expected if e.type not in history.COMPILED]
+        batch = [suite.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
         found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
         answers = (_as_written(o, e) for e, o in zip(asked, found, strict=True))
-        return [_noted(o, {STATE: state(self.stored, None)}) for o in answers]
+        return [_note_state(o, {STATE: state(self.stored, None)}) for o in answers]
 
     def _answer(self, rule: Measure | UniquenessRule) -> ExpectationOutcome | None:
         stored, expectation = self.stored, rule.expectation
@@ -128,9 +297,9 @@ class _Checks:
             return measure_outcome(rule, stored.snapshot.count())
         if not arrow_pass.is_simple(expectation, stored.types):
             return None
-        return self._measured(rule) if isinstance(rule, Measure) else self._grouped(rule)
+        return self._measure(rule) if isinstance(rule, Measure) else self._check_grouped(rule)
 
-    def _measured(self, rule: Measure) -> ExpectationOutcome | None:
+    def _measure(self, rule: Measure) -> ExpectationOutcome | None:
         type_, column = rule.expectation.type, str(rule.expectation.kwargs.get("column"))
         if type_ not in arrow_pass.NUMBERS:
             return None
@@ -138,12 +307,12 @@ class _Checks:
             observed = arrow_pass.number(rule, self.stored.rows([column]))
             return measure_outcome(rule, observed)
         summed = self._total(self.stored, column, rule.expectation) if type_ in SUMS else None
-        observed = incremental.number(type_, column, self.stored, summed)
+        observed = number(type_, column, self.stored, summed)
         if observed is None:
             return None
-        return _noted(measure_outcome(rule, observed), {STATE: state(self.stored, summed)})
+        return _note_state(measure_outcome(rule, observed), {STATE: state(self.stored, summed)})
 
-    def _grouped(self, rule: UniquenessRule) -> ExpectationOutcome | None:
+    def _check_grouped(self, rule: UniquenessRule) -> ExpectationOutcome | None:
         stored = self.stored
         if not arrow_pass.is_a_simple_key(rule, stored.types):
             return None
@@ -153,11 +322,11 @@ class _Checks:
             return None
         else:
             found = since
-        return _noted(uniqueness_outcome(rule, found), {STATE: state(stored, None)})
+        return _note_state(uniqueness_outcome(rule, found), {STATE: state(stored, None)})
 
     def _since(self, rule: UniquenessRule, stored: Stored) -> Repeats | None:
         earlier = Earlier.of(self.kept.get(rule.expectation.label))
-        return incremental.repeats(rule, stored, earlier) if rule.is_about_rows else None
+        return repeats(rule, stored, earlier) if rule.is_about_rows else None
 
     def _total(
         self, of: Stored, column: str, expectation: Expectation, which: str = STATE
@@ -165,33 +334,33 @@ class _Checks:
         """Return a sum: computed in a small table or full check, else from the previous sum."""
         if of.is_small or self.is_full:
             return Decimal(of.sum(column) or 0)
-        return incremental.total(of, column, Earlier.of(self.kept.get(expectation.label), which))
+        return total(of, column, Earlier.of(self.kept.get(expectation.label), which))
 
-    def _compared(self, expectation: Expectation) -> ExpectationOutcome | None:
+    def _compare(self, expectation: Expectation) -> ExpectationOutcome | None:
         """Compare with the other table, at the version that this one reflects."""
         other = self._other(str(expectation.kwargs["other_table_name"]))
         if other is None:
             return None
-        if expectation.type == table_comparison.ROW_COUNT:
+        if expectation.type == history.ROW_COUNT:
             counts = (stored.snapshot.count() for stored in (self.stored, other))
-            return table_comparison.compared(expectation, *counts)
-        columns = str(expectation.kwargs["column"]), table_comparison.other_column(expectation)
+            return history.compare_numbers(expectation, *counts)
+        columns = str(expectation.kwargs["column"]), history.other_column(expectation)
         mine = self._total(self.stored, columns[0], expectation)
         others = self._total(other, columns[1], expectation, OTHER)
         if mine is None or others is None:
             return None
         states = {STATE: state(self.stored, mine), OTHER: state(other, others)}
-        return _noted(table_comparison.compared(expectation, mine, others), states)
+        return _note_state(history.compare_numbers(expectation, mine, others), states)
 
     def _other(self, name: str) -> Stored | None:
         other = self.project.graph.table(self.table.reference(name))
         at = head(layout(self.project).uri(other.id))
         if at is None:
             return None
-        reflected = replace(at, version=self._reflected(other.id, at.version))
+        reflected = replace(at, version=self._version_of(other.id, at.version))
         return Stored(other.name, reflected, self.project.limits)
 
-    def _reflected(self, table_id: str, newest: int) -> int:
+    def _version_of(self, table_id: str, newest: int) -> int:
         position = self.stored.at.position
         if position is None:
             return newest
@@ -207,7 +376,7 @@ def _as_written(outcome: ExpectationOutcome, expectation: Expectation) -> Expect
     return replace(outcome, expectation=expectation, says=says)
 
 
-def _noted(outcome: ExpectationOutcome, states: Json) -> ExpectationOutcome:
+def _note_state(outcome: ExpectationOutcome, states: Json) -> ExpectationOutcome:
     """Return the outcome with the state from which the next check continues."""
     meta = {**outcome.result.get("meta", {}), **states}
     return replace(outcome, result={**outcome.result, "meta": meta})

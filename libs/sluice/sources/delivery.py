@@ -18,36 +18,43 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from sluice.declare.declared import REASON, Declared
 from sluice.declare.declared import Column as ExtraColumn
-from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import REASON
-from sluice.declare.meaning.definition import definition_of_deliveries
+from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head, head
 from sluice.delta.notes import intervals
+from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
-from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
-from sluice.delta.writing.schema_evolution import add_columns, columns_at
-from sluice.engine.planning.taken_columns import beyond, grown, widened
+from sluice.delta.writing.filing import add_columns, columns_at
+from sluice.engine.planning.plan import beyond, with_columns, with_taken_columns
 from sluice.engine.query.operator import names
 from sluice.errors import Retryable
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.filehead import FileHead
 from sluice.files.formats import json_lines
-from sluice.files.json_texts import names_of_lines
-from sluice.files.marks import OP, POSITION, comparable, identified
-from sluice.files.operations import operations, placed, unknown_word, without_repeats
+from sluice.files.json import names_of_lines
 from sluice.files.parquet_types import NANOS, VOID
-from sluice.files.reading import Reading, look, rows_of
-from sluice.gate.counting.conflicts import CONFLICT
+from sluice.files.reading import (
+    OP,
+    POSITION,
+    Reading,
+    comparable,
+    identify,
+    look,
+    operations,
+    place_rows,
+    rows_of,
+    unknown_word,
+    without_repeats,
+)
+from sluice.gate.counting.counts import CONFLICT
 from sluice.gate.counting.tally import visible
 from sluice.gate.gate import Gate
-from sluice.language.hidden_columns import ID, INTERVAL
-from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
-from sluice.language.names import check_name
+from sluice.language.names import ID, INTERVAL, INTERVALS, check_name
 from sluice.language.typed.coercion import common
 from sluice.language.typed.types import INTEGERS
 from sluice.limits import Limits
@@ -164,7 +171,9 @@ def read_delivery(
         rows = rows.where(_of_interval(spec.time, delivery.interval))
     warnings = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
     reading = Reading(judge_rows(rows, delivery), (*warnings, *found.warnings))
-    return ReadDelivery(replace(delivery, table=widened(delivery.table, more.columns)), reading)
+    return ReadDelivery(
+        replace(delivery, table=with_columns(delivery.table, more.columns)), reading
+    )
 
 
 def judge_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
@@ -173,7 +182,7 @@ def judge_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     known = object_to_rows(rows, spec, delivery.interval)
     if not spec.keeps_deliveries:
         return known.drop(BLOCK, ROW)
-    rows = placed(known, spec.key)
+    rows = place_rows(known, spec.key)
     if not spec.key or spec.change:
         return rows
     return mark_conflicts(rows, spec, Gate(delivery.table.id, spec.expect).fits)
@@ -192,7 +201,7 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
         return rows.select(*names(known), ID, interval)
     if spec.keeps_deliveries and spec.key:
         rows = without_repeats(rows, columns)
-    return identified(rows.select(*names(known)), columns).select(*names(known), ID, interval)
+    return identify(rows.select(*names(known)), columns).select(*names(known), ID, interval)
 
 
 def _of_interval(time: str, interval: Interval) -> Column:
@@ -283,7 +292,7 @@ def choose_columns(
 
 def grow(lake: LakeLayout, table: Table) -> Table:
     """Return the table as `grown` does, after adding the columns to its rows. Raises LostRace."""
-    wide, before = grown(lake, table), head(lake.uri(table.id))
+    wide, before = with_taken_columns(lake, table), head(lake.uri(table.id))
     if before and wide.taken:
         deliveries = columns_at(head(lake.uri(table.delivered_to)))
         add_columns(before, StructType([f for f in deliveries if f.name in wide.taken]))

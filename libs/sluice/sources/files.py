@@ -29,13 +29,12 @@ from sluice.changes.feed_columns import CHANGE_TYPE, COMMIT_VERSION
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import as_of, is_past
-from sluice.delta.log.feed_size import FeedSize, feed_size, table_size
+from sluice.delta.log.files import CUT, FeedSize, feed_size, table_size
 from sluice.delta.log.position import Head, Position, head
-from sluice.delta.log.time_bounds import CUT
 from sluice.delta.notes.intervals import check_kept
 from sluice.delta.notes.note_tables import read_table
+from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
-from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import check_feed, create, feed, snapshot
 from sluice.delta.writing.commit import commit_arrow
@@ -43,8 +42,8 @@ from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.context import Context
 from sluice.errors import HistoryLost, UsageError
-from sluice.language.internal import ARRIVALS, internal
 from sluice.language.interval import Interval
+from sluice.language.names import ARRIVALS, internal
 from sluice.sources.delivery import Delivery, check_presence, plan_delivery
 from sluice.sources.origins import FileOrigin, check_source
 from sluice.sources.replacement import (
@@ -174,7 +173,7 @@ class FileFeed(FileOrigin):
     def _read_stream(self, spark: Spark, run: Run) -> Iterator[BatchReport]:
         stream, target = self._stream, self.table.delivered_to
         check_source(self.project, self.table, head(self.kept_uri))
-        files = landing.delivered(stream.path, self.table.id)
+        files = landing.list_delivered(stream.path, self.table.id)
         check_presence(self.table, self.spec, stream.path, files)
         name = internal(self.table.id, ARRIVALS)
         _reflected_version(head(self.kept_uri), target, name, head(stream.uri))
@@ -264,7 +263,7 @@ def _warn_of_skipped(stream: FileStream, files: Iterable[LandedFile]) -> Iterato
 
 def _find_files(stream: FileStream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
     """Return the arrivals with their files as they are now; they may have changed."""
-    listed = landing.delivered(stream.path, stream.table.id)
+    listed = landing.list_delivered(stream.path, stream.table.id)
     there = {file.uri: file for file in listed}
     gone = [f.uri for a in arrivals for f in a.files if f.uri not in there]
     if gone:

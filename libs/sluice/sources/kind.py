@@ -11,18 +11,16 @@ from sluice.sources.spec import Source
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.declare.graph import Graph
+    from sluice.declare.document import Where
     from sluice.declare.project import Project
-    from sluice.declare.resolution.scope import TableMistakes
-    from sluice.declare.table import Table
-    from sluice.declare.text.document import Where
+    from sluice.declare.resolution import TableMistakes
+    from sluice.declare.table import Graph, Table
     from sluice.delta.notes.intervals import Note
     from sluice.engine.advance import Run
     from sluice.engine.batch_report import BatchReport
     from sluice.engine.planning.next_batch import NextBatch
-    from sluice.engine.planning.node import Node
-    from sluice.engine.query.lineage import Groups
-    from sluice.engine.query.operator import InputRows, Operator
+    from sluice.engine.planning.nodes import Node
+    from sluice.engine.query.operator import Groups, InputRows, Operator
     from sluice.language.interval import Interval
     from sluice.read.pending import Outside, Unread
     from sluice.sources.origins import Origin

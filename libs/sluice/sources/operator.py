@@ -11,16 +11,14 @@ from pyspark.sql import functions as F
 
 from sluice.changes.order import last_first
 from sluice.declare.declared import Declared
-from sluice.declare.meaning.definition import definition
+from sluice.declare.meaning import definition
 from sluice.declare.table import Table
-from sluice.engine.committing.upkeep import Kept
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.node import Node
-from sluice.engine.query.lineage import Groups
-from sluice.engine.query.operator import InputRows, Operator, names
-from sluice.files.marks import OP, POSITION, identity
-from sluice.language.hidden_columns import ID, INTERVAL
-from sluice.language.internal import DELIVERIES, internal
+from sluice.engine.planning.nodes import Node
+from sluice.engine.query.operator import Groups, InputRows, Operator, names
+from sluice.files.reading import OP, POSITION, identity
+from sluice.language.names import DELIVERIES, ID, INTERVAL, internal
 from sluice.sources.spec import Source
 
 

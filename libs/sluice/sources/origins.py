@@ -11,23 +11,21 @@ from functools import cache, partial
 from typing import Any
 
 from sluice.declare.declared import FILES
-from sluice.declare.meaning.definition import definition_of_deliveries, meaning_of_deliveries
+from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.commit_range import commit_ranges
-from sluice.delta.log.foreign_table import Foreign
-from sluice.delta.log.opened import exists
+from sluice.delta.log.actions import commit_ranges
+from sluice.delta.log.continuity import check_definition
+from sluice.delta.log.opened import Foreign, exists
 from sluice.delta.log.position import Head, head, head_as_found
-from sluice.delta.log.redefinition import check_definition
 from sluice.delta.notes.intervals import Note, check_kept, deliveries
+from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.places.landed_files import LandedFile
 from sluice.delta.reading import landing
 from sluice.errors import ConfigError, HistoryLost, UsageError
-from sluice.language import path_pattern
-from sluice.language.internal import DELIVERIES, INTERVALS, internal
-from sluice.language.interval import Interval
-from sluice.language.spans import spans
+from sluice.language import paths
+from sluice.language.interval import Interval, spans
+from sluice.language.names import DELIVERIES, INTERVALS, internal
 from sluice.read.pending import Outside, Unread, pending
 from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.connection import client_settings
@@ -342,14 +340,14 @@ def _came_another_way(origin: Origin, kept: Head | None, visible: Head | None) -
 def list_files(project: Project, table: Table, interval: Interval) -> tuple[str, Files]:
     """Return the path of an interval, and the files that are there now."""
     path = path_of(project, table, interval)
-    return path, landing.delivered(path, table.id)
+    return path, landing.list_delivered(path, table.id)
 
 
 def path_of(project: Project, table: Table, interval: Interval) -> str:
     """Return the path at which an interval's files lie."""
     spec, zone = table.spec, project.pipelines[table.pipeline].timezone
     assert isinstance(spec, Source)
-    return project.resolve(path_pattern.path_of(spec.path, interval, zone))
+    return project.resolve(paths.path_of(spec.path, interval, zone))
 
 
 def changed_deliveries(
@@ -359,7 +357,7 @@ def changed_deliveries(
 
     `definitions`: what may have been made of the files, if they are to count as the same.
     """
-    listed = cache(partial(landing.delivered, reader=table.id))
+    listed = cache(partial(landing.list_delivered, reader=table.id))
     for note in noted:
         files = listed(path_of(project, table, note.interval))
         if note.files not in {landing.fingerprint(files, made) for made in definitions}:

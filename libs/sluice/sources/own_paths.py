@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice
 
 from sluice.language.interval import Interval, Schedule, zone
-from sluice.language.path_pattern import path_of
+from sluice.language.paths import path_of
 
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 APART = (0, 1, 2, 7, 8, 31, 60, 366, 800)  # days; each changes a different part of the calendar

@@ -12,9 +12,8 @@ from sluice.delta.places.lake_layout import layout
 from sluice.engine.context import Context
 from sluice.engine.planning.next_batch import NextBatch, with_marking
 from sluice.engine.planning.nodes import nodes_of
-from sluice.language.internal import DELIVERIES, INTERVALS, internal
-from sluice.language.interval import Interval, show
-from sluice.language.spans import spans
+from sluice.language.interval import Interval, show, spans
+from sluice.language.names import DELIVERIES, INTERVALS, internal
 from sluice.read.pending import Unread
 from sluice.read.status import missing
 from sluice.sources.files import engine_of_delivery

@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from sluice.declare.meaning.definition import definition_of_deliveries, meaning_of_deliveries
+from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.log.position import REBUILD, Head, Position, head, head_as_found
 from sluice.delta.notes import intervals
 from sluice.delta.notes.note_tables import take_rows
@@ -27,17 +27,24 @@ from sluice.delta.places.folders import remove
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.delta.writing.schema_evolution import columns_at
+from sluice.delta.writing.filing import columns_at
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport, Clock
-from sluice.engine.committing.swap import Swapped, swap
-from sluice.engine.committing.writing import Target
+from sluice.engine.committing import Swapped, Target, swap
 from sluice.engine.context import Context
-from sluice.engine.judging.forgotten import noted as forgotten
+from sluice.engine.judging import read_notes as forgotten
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
-from sluice.language.hidden_columns import ID, INTERVAL
-from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, REBUILT, internal
 from sluice.language.interval import Interval
+from sluice.language.names import (
+    DELIVERIES,
+    FORGOTTEN,
+    ID,
+    INTERVAL,
+    INTERVALS,
+    QUARANTINE,
+    REBUILT,
+    internal,
+)
 from sluice.language.wall_clock import EPOCH
 from sluice.sources.delivery import plan_delivery
 from sluice.sources.feeds import feed_of
@@ -202,7 +209,7 @@ def _check_files(
     changed = []
     for delivery in delivered:
         path = path_of(project, table, delivery.interval)
-        files = landing.delivered(path, table.id)
+        files = landing.list_delivered(path, table.id)
         prints = {landing.fingerprint(files, d) for d in made | {definition_of_deliveries(table)}}
         are_taken = as_landed and (files or not delivery.rows_read)
         if delivery.files and delivery.files not in prints and not are_taken:

@@ -20,40 +20,36 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff, inserted
-from sluice.declare.delivered_row import FILE, REASON
-from sluice.declare.meaning.definition import definition_of_deliveries, meaning_of_deliveries
+from sluice.changes.diff import diff, insertions
+from sluice.declare.declared import FILE, REASON
+from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.feed_size import FeedSize
+from sluice.delta.log.continuity import replaceable
+from sluice.delta.log.files import FeedSize, may_hold
 from sluice.delta.log.position import Head, Pins, Position, head
-from sluice.delta.log.redefinition import replaceable
-from sluice.delta.log.time_bounds import may_hold
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.local import few_rows
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.delta.writing.fence import Committed
-from sluice.delta.writing.schema_evolution import add_columns
+from sluice.delta.writing.filing import add_columns
+from sluice.delta.writing.own_commits import Committed
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport, Clock
-from sluice.engine.committing.writing import Target, write
+from sluice.engine.committing import Target, write
 from sluice.engine.context import Context
-from sluice.engine.judging.forgotten import noted, withheld
-from sluice.engine.judging.gating import Passed, gated
-from sluice.engine.judging.quarantining import JudgedBatch
+from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
 from sluice.engine.query.operator import names
-from sluice.engine.retries import naming_faults, tried
+from sluice.engine.retries import naming_faults, with_retries
 from sluice.errors import DamagedFile, LostRace, QualityStop
-from sluice.files.damage import with_faults
+from sluice.files.here import with_faults
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.verdict import Verdict
-from sluice.interpreter.presence import is_here, rehearse
-from sluice.language.hidden_columns import ID, INTERVAL
-from sluice.language.internal import FORGOTTEN, INTERVALS
+from sluice.gate.outcomes.results import Verdict
+from sluice.interpreter.refusals import is_here, rehearse
 from sluice.language.interval import Interval
+from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
 from sluice.sources.delivery import (
     Delivery,
     ReadDelivery,
@@ -229,7 +225,9 @@ class Replacement:
             landing.check_unchanged(delivery.files, stamps, delivery.table.id)
             emptied.refuse(split, verdict)
 
-        rows = withheld(reading.rows, noted(self.context.lake.uri(delivery.table.id, FORGOTTEN)))
+        rows = withheld(
+            reading.rows, read_notes(self.context.lake.uri(delivery.table.id, FORGOTTEN))
+        )
         return gated(self.context, delivery.table, rows, batch, refuse, on_conflict)
 
     def _written(
@@ -328,7 +326,7 @@ def _rows_again(old: DataFrame, rows: DataFrame) -> DataFrame:
 
 
 def _changelog(new: DataFrame, old: DataFrame | None) -> DataFrame:
-    return inserted(new) if old is None else diff(old, new, KEY)
+    return insertions(new) if old is None else diff(old, new, KEY)
 
 
 def replace_interval(
@@ -364,7 +362,7 @@ def replace_interval(
         with naming_faults(now.table.id):  # the other files are delivered
             return replace(made, delivery=replace(now, files=files)).commit(spark)
 
-    return tried(work)
+    return with_retries(work)
 
 
 def _check_topic(delivery: Delivery, at: Head | None) -> None:

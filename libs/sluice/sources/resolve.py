@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from sluice.declare.resolution.delivered_columns import check_columns
-from sluice.declare.resolution.scope import Scope, TableMistakes
+from sluice.declare.document import Where
+from sluice.declare.resolution import Scope, TableMistakes, check_columns
 from sluice.declare.table import Table
-from sluice.declare.text.document import Where
 from sluice.extras import is_installed
-from sluice.language.hidden_columns import HIDDEN_TYPES, ID, INTERVAL
-from sluice.language.names import unknown
+from sluice.language.names import HIDDEN_TYPES, ID, INTERVAL, unknown
 from sluice.sources.spec import Source, ValueFormat
 
 

@@ -7,14 +7,12 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sluice.declare.declared import Declared
+from sluice.declare.document import Where
 from sluice.declare.table_spec import JobName, Section
-from sluice.declare.text.document import Where
-from sluice.language.beside import contents
-from sluice.language.hidden_columns import ID, INTERVAL
-from sluice.language.internal import DELIVERIES
 from sluice.language.interval import Duration, Schedule
 from sluice.language.model import Model
-from sluice.language.path_pattern import check_path, check_pattern
+from sluice.language.names import DELIVERIES, ID, INTERVAL
+from sluice.language.paths import check_path, check_pattern, contents
 from sluice.sources.own_paths import same_path
 
 

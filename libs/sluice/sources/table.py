@@ -17,12 +17,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from sluice.changes.diff import WEIGHT, sum_weights, weigh
 from sluice.changes.feed_columns import CHANGE_TYPE
-from sluice.changes.net import WEIGHT, summed, weighted
-from sluice.declare.delivered_row import FILE, OP
-from sluice.delta.log.commit_range import CommitRange, WeightedFiles, commit_ranges
-from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.foreign_table import Foreign
+from sluice.declare.declared import FILE, OP
+from sluice.delta.log.actions import CommitRange, WeightedFiles, commit_ranges
+from sluice.delta.log.files import table_size
+from sluice.delta.log.opened import Foreign
 from sluice.delta.log.position import Head, head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.notes.note_tables import delete_rows, read_rows
@@ -34,12 +34,11 @@ from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.query.operator import names, union
 from sluice.errors import FeedVacuumed, InputReplaced
-from sluice.files.conversion import BLOCK, ROW, converted
-from sluice.files.marks import comparable
+from sluice.files.conversion import BLOCK, ROW, convert
+from sluice.files.reading import comparable
 from sluice.gate.rules.sql import field_name, text
-from sluice.language.hidden_columns import INTERVAL
-from sluice.language.internal import QUARANTINE
 from sluice.language.interval import Interval
+from sluice.language.names import INTERVAL, QUARANTINE
 from sluice.limits import Limits
 from sluice.sources.delivery import Delivery, judge_rows
 from sluice.sources.origins import TableOrigin, check_source
@@ -230,7 +229,7 @@ def rows_of(
         f"CASE WHEN {OP} = '{DELETE}' THEN 0L ELSE 1L END AS {BLOCK}",
     )
     placed = known.withColumn(ROW, F.xxhash64(*comparable(known, tuple(spec.types))))
-    return converted(placed, spec, origin=origin)
+    return convert(placed, spec, origin=origin)
 
 
 def _cancel_out(feed: DataFrame, spec: Source, *, only_comes: bool) -> DataFrame:
@@ -238,7 +237,7 @@ def _cancel_out(feed: DataFrame, spec: Source, *, only_comes: bool) -> DataFrame
     columns = tuple(spec.types)
     if only_comes:
         return feed.drop(CHANGE_TYPE).withColumn(OP, F.lit(INSERT))
-    net = summed(weighted(feed, columns), columns)
+    net = sum_weights(weigh(feed, columns), columns)
     does = F.when(F.col(WEIGHT) > 0, INSERT).otherwise(DELETE)
     copies = F.explode(F.sequence(F.lit(1), F.abs(F.col(WEIGHT)).cast("int")))
     each = net.withColumn(OP, does).withColumn("_copy", copies)

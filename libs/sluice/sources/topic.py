@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.declare.delivered_row import OP
+from sluice.declare.declared import OP
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
@@ -36,13 +36,12 @@ from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.judging.forgotten import REASON_GIVEN as FORGOTTEN
+from sluice.engine.judging import REASON_GIVEN as FORGOTTEN
 from sluice.errors import HistoryLost
 from sluice.files.conversion import BLOCK, ROW
-from sluice.files.marks import POSITION
-from sluice.language.hidden_columns import INTERVAL
-from sluice.language.internal import QUARANTINE
+from sluice.files.reading import POSITION
 from sluice.language.interval import Interval
+from sluice.language.names import INTERVAL, QUARANTINE
 from sluice.sources.delivery import Delivery, object_to_rows
 from sluice.sources.kafka.client import Brokers, PolledMessages
 from sluice.sources.kafka.decoding import message_of

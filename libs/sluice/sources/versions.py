@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sluice.delta.log.commit_range import CommitRange
-from sluice.delta.log.foreign_table import Foreign
+from sluice.delta.log.actions import CommitRange
+from sluice.delta.log.opened import Foreign
 from sluice.delta.log.position import Head
 from sluice.errors import (
     FeedVacuumed,

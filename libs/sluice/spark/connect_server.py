@@ -87,14 +87,14 @@ class ConnectServer:
 
     def serve(self, settings: SparkSettings) -> int:
         """Keep it running in this process; return its exit code if that is impossible."""
-        with self._noted() as note:
+        with self._lock_note() as note:
             _sign(note, os.getpid())
             return keep.main(*command(settings, self.port))
 
     def start(self, settings: SparkSettings) -> None:
         """Start it in the background, and return when it answers."""
         words, environ = command(settings, self.port)
-        with self._noted() as note, self.log.open("wb") as log:
+        with self._lock_note() as note, self.log.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "sluice.spark.keep", *words],
                 env=environ,
@@ -107,7 +107,7 @@ class ConnectServer:
             _sign(note, process.pid)
         self._await(process)
 
-    def _noted(self) -> IO[str]:
+    def _lock_note(self) -> IO[str]:
         """Return the locked note. Raises UsageError if the port is taken."""
         if self._answers():
             raise UsageError(

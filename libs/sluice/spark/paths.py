@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from sluice.declare.stores import takes_spark
 from sluice.delta.places.delta_rs import located
-from sluice.delta.places.landed_files import local_path
+from sluice.delta.places.folders import local_path
 from sluice.gate.rules.sql import text
 
 if TYPE_CHECKING:
@@ -72,17 +72,17 @@ def _real_path(found: "re.Match[str]") -> str:
 def _spark_path(uri: str) -> str:
     place = local_path(uri)
     if place is None:
-        return _escaped(uri if takes_spark(uri) else _copy(uri))
-    return _escaped(_link(uri, place)) if _ODD.search(place) else place
+        return _escape(uri if takes_spark(uri) else _copy(uri))
+    return _escape(_link(uri, place)) if _ODD.search(place) else place
 
 
-def _escaped(path: str) -> str:
+def _escape(path: str) -> str:
     return _PATTERN.sub(r"\\\1", path)
 
 
 def _link(uri: str, place: str) -> str:
     """Return a link to the file, making it if there is none."""
-    link = _named(uri)
+    link = _stand_in(uri)
     with suppress(FileExistsError):
         link.symlink_to(place)
     return str(link)
@@ -91,13 +91,13 @@ def _link(uri: str, place: str) -> str:
 def _copy(uri: str) -> str:
     """Return a copy of a file in a store that Spark can't reach itself."""
     filesystem, path = located(uri)
-    copy = _named(uri)
+    copy = _stand_in(uri)
     with filesystem.open_input_stream(path) as source, copy.open("wb") as target:
         copyfileobj(source, target)
     return str(copy)
 
 
-def _named(uri: str) -> Path:
+def _stand_in(uri: str) -> Path:
     """Return the path that represents a URI; create its folder."""
     name = uri.encode().hex()
     steps = (name[at : at + _STEP] for at in range(0, len(name), _STEP))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sluice.declare.settings import SparkSettings
-from sluice.delta.reading.bare import without_rows
+from sluice.delta.reading.local import without_rows
 from sluice.spark.session import PROCESS, SPARK, left_to_spark
 
 if TYPE_CHECKING:

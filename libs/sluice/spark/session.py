@@ -2,35 +2,175 @@
 
 The same jobs run in their own Spark (local, standalone, YARN, Kubernetes by `master`) and through
 Spark Connect. The settings that they need of either are here.
+
+Settings by which Spark reads and commits on S3, by Hadoop's S3A.
+
+A commit must fail if its version is there. The log store asks S3A to create a version's file by a
+`PUT` with `If-None-Match: *`, as delta-rs does. So both may meet on one table, in any processes.
+Delta's own log store for S3 has a lock of one JVM in its place.
+
+Credentials are in no setting: the JVM takes them from its environment, a profile or a role, and
+sends them to its workers.
+
+Java's classes and static methods that expressions need, asked for once.
+
+PySpark asks Java for a class at each function of an expression. py4j then searches every jar under
+every package that Spark imports. A batch makes thousands of such expressions.
+
+Progress of a long computation: a line every half minute, for readers of a task's log.
+
+A Spark Connect server reports to its clients; a Spark of one's own is asked. Commands draw their
+own progress and ignore these lines. If Spark shows pages of its own, the log gives their address.
 """
 
 import gc
+import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice import extras
 from sluice.declare.project import SparkSettings
+from sluice.declare.stores import S3
+from sluice.delta.places.delta_rs import endpoint_of, region
 from sluice.extras import require
 from sluice.limits import Limits
 from sluice.meter import METER
-from sluice.spark import s3a
-from sluice.spark.archive import Archive
 from sluice.spark.jars import classpath
-from sluice.spark.java import environment, java_home
-from sluice.spark.job_progress import Progress, say_where, watch
-from sluice.spark.looked_up import keep_classes
-from sluice.spark.starting import check_server, hush, lasting, started
+from sluice.spark.java import Archive, environment, java_home
+from sluice.spark.starting import check_server, hush, lasting, start_or_explain
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from sluice.interpreter.local_session import Session
+
+_PROVIDERS = (
+    "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
+    "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+)
+
+
+def conf() -> dict[str, str]:
+    """Return the configuration of a Spark to start."""
+    hadoop = {f"spark.hadoop.fs.{name}": value for name, value in _settings().items() if value}
+    return {**S3.conf, **hadoop}
+
+
+def _settings() -> dict[str, str]:
+    endpoint = endpoint_of("s3://")
+    return {
+        "s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "s3a.input.stream.type": "classic",  # the newer one prefetches column chunks
+        "s3a.create.checksum.algorithm": "SHA256",  # required with object lock
+        "s3a.aws.credentials.provider": ",".join(_PROVIDERS),
+        "s3a.endpoint": endpoint,
+        "s3a.endpoint.region": region(),
+        "s3a.path.style.access": "true" if endpoint else "",
+    }
+
+
+CLASSES = (
+    "functions",
+    "PythonSQLUtils",
+    "PythonUtils",
+    "org.apache.spark.sql.functions",
+)
+
+
+class _Kept:
+    """A Java class whose static methods are looked up once."""
+
+    def __init__(self, java_class: Any):
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._java_class, name)
+        setattr(self, name, member)
+        return member
+
+
+def keep_classes(jvm: Any) -> None:
+    """Make the view `jvm` keep these classes; py4j asks Java for missing names."""
+    for name in CLASSES:
+        setattr(jvm, name, _Kept(getattr(jvm, name)))
+
+
+EVERY = 30.0
+UI_PORT = "4040"
+log = logging.getLogger(__name__)
+
+
+class Progress:
+    """Listener for the progress that a Spark Connect server reports of a session's operations."""
+
+    def __init__(self) -> None:
+        self._operation = ""
+        self._printed = 0.0
+
+    def __call__(
+        self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool, **_: Any
+    ) -> None:
+        """Log the operation's progress, unless that was done a short while ago."""
+        now = time.monotonic()
+        if operation_id and operation_id != self._operation:
+            self._operation, self._printed = operation_id, now
+        if stages and not done and now - self._printed >= EVERY:
+            self._printed = now
+            finished = sum(stage.num_completed_tasks for stage in stages)
+            known = sum(stage.num_tasks for stage in stages)
+            read = sum(stage.num_bytes_read for stage in stages) / 1e6
+            _print(finished, known, inflight_tasks, f", {read:,.0f} MB read")
+
+
+def watch(context: "SparkContext") -> Event:
+    """Log the progress of this process's own Spark at intervals, until the event is set."""
+    ended = Event()
+    Thread(target=_watch, args=(context, ended), name="progress", daemon=True).start()
+    return ended
+
+
+def say_where(session: "SparkSession", *, is_remote: bool) -> None:
+    """Log the address of Spark's own pages, if it has any."""
+    if not is_remote:
+        url = session.sparkContext.uiWebUrl
+    elif session.conf.get("spark.ui.enabled", "true") == "true":
+        host = session.conf.get("spark.driver.host", "localhost")
+        url = f"http://{host}:{session.conf.get('spark.ui.port', UI_PORT)}"
+    else:
+        url = None
+    if url:
+        log.info("Spark's own pages: %s", url)
+
+
+def _watch(context: "SparkContext", ended: Event) -> None:
+    """Log the progress of jobs that last from one look to the next."""
+    tracker, before = context.statusTracker(), frozenset[int]()
+    while not ended.wait(EVERY):
+        try:
+            jobs = frozenset(tracker.getActiveJobsIds())
+            found = [tracker.getStageInfo(nth) for nth in tracker.getActiveStageIds()]
+        except Exception:  # noqa: BLE001 Spark has ended, which is reported elsewhere
+            return
+        stages = [stage for stage in found if stage]
+        if stages and jobs & before:
+            finished = sum(stage.numCompletedTasks for stage in stages)
+            running = sum(stage.numActiveTasks for stage in stages)
+            _print(finished, sum(stage.numTasks for stage in stages), running)
+        before = jobs
+
+
+def _print(finished: int, known: int, running: int, more: str = "") -> None:
+    log.info("so far %s of %s Spark tasks done, %s running%s", finished, known, running, more)
+
 
 T = TypeVar("T")
 PROCESS, SPARK = "process", "spark"  # engines of a batch
@@ -261,7 +401,7 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
     builder = SparkSession.Builder().appName(os.environ.get("SLUICE_APP_NAME", "sluice"))
     for name, value in conf.items():
         builder = builder.config(name, value)
-    session = started(builder.getOrCreate, java)
+    session = start_or_explain(builder.getOrCreate, java)
     watch(session.sparkContext)
     keep_classes(session.sparkContext._jvm)  # noqa: SLF001
     if process := getattr(session.sparkContext._gateway, "proc", None):  # noqa: SLF001
@@ -303,14 +443,14 @@ def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
         "spark.executor.extraJavaOptions": CODE_CACHE,
         **STATIC_CONF,
         **(LOOPBACK if settings.master.startswith("local") else {}),
-        **(s3a.conf() if "s3" in settings.drivers else {}),
-        **_sent(settings, found),
+        **(conf() if "s3" in settings.drivers else {}),
+        **_bring_jars(settings, found),
         **RUNTIME_CONF,
         **settings.conf,
     }
 
 
-def _sent(settings: SparkSettings, jars: Iterable[Path]) -> dict[str, str]:
+def _bring_jars(settings: SparkSettings, jars: Iterable[Path]) -> dict[str, str]:
     """Return what brings the jars to workers that may share no disk with this machine."""
     if settings.master.startswith("local") or "s3" not in settings.drivers:
         return {}

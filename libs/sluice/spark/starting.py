@@ -47,7 +47,7 @@ def check_server(remote: str) -> None:
         ) from None
 
 
-def started(start: Callable[[], T], java: Path) -> T:
+def start_or_explain(start: Callable[[], T], java: Path) -> T:
     """Return what `start` returns; raise MissingDependency if Java ended before Spark was up."""
     from pyspark.errors import PySparkRuntimeError
 
@@ -71,7 +71,7 @@ def lasting() -> Iterator[None]:
     except SluiceError:
         raise
     except Exception as error:
-        is_short = "OutOfMemoryError" in _said(error)  # Java's, or Spark's own
+        is_short = "OutOfMemoryError" in _message_of(error)  # Java's, or Spark's own
         is_ending = _is_ending()
         code = _java_ended(ENDING if is_ending or _is_cut_off(error) else 0)
         if code is None and not is_ending and not is_short:
@@ -106,7 +106,7 @@ def _is_ending() -> bool:
         return True
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     """Return the error's message; '' if Java has ended and can't return it."""
     try:
         return str(error)

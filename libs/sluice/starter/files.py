@@ -6,26 +6,134 @@ whose path has a placeholder there.
 """
 
 import re
+import unicodedata
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date
-from itertools import accumulate
+from datetime import date, datetime
+from itertools import accumulate, count
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv as pc
+import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from pyarrow.compute import is_in
 
 from sluice.errors import UsageError
-from sluice.starter import delta
-from sluice.starter.dates import as_regex, dated, day_of, schedule_of, without_dates
-from sluice.starter.mostly import Place, narrow
-from sluice.starter.places import bare, format_of, listed, matches, shown_in, split
-from sluice.starter.reading import ReadFile, UnreadableFile, how_csv, naming, options_of, read
-from sluice.starter.valid_names import names
+from sluice.language.names import LONGEST, NAME, RESERVED_PREFIX
+from sluice.starter import reading
+from sluice.starter.reading import (
+    Place,
+    ReadFile,
+    UnreadableFile,
+    bare,
+    format_of,
+    how_csv,
+    list_files,
+    matches,
+    naming,
+    narrow,
+    options_of,
+    read_data_file,
+    shown_in,
+    split_addresses,
+)
+
+# Word boundaries in CamelCase; the small s of `CDs` begins no word.
+WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
+ROOM = 10  # for the number of a name
+
+
+def names(written: str, default: str) -> Iterator[str]:
+    """Yield names in snake case for what is written: `Miles per Gallon`, then numbered ones.
+
+    `default`: the first word of a name that would not begin with a letter.
+    """
+    plain = unicodedata.normalize("NFKD", WORDS.sub("_", written)).encode("ascii", "ignore")
+    name = re.sub(r"[^a-z0-9]+", "_", plain.decode().lower()).strip("_")
+    name = name if name[:1].isalpha() else f"{default}_{name}".rstrip("_")
+    name = name[: LONGEST - ROOM]
+    yield name
+    yield from (f"{name}_{nth}" for nth in count(2))
+
+
+def columns_of(written: Iterable[str]) -> dict[str, str]:
+    """Return a file's columns by the names that are declared for them, in the file's order.
+
+    Columns whose names differ only in case are left out, because readers confuse them.
+    """
+    written = list(written)
+    alike = Counter(name.lower() for name in written)
+    able = [n for n in written if alike[n.lower()] == 1 and _can_be_named(n)]
+    taken = {name for name in able if NAME.fullmatch(name)}
+    found: dict[str, str] = {}
+    for name in able:
+        if name in taken:
+            found[name] = name
+            continue
+        own = next(n for n in names(name, "column") if n not in taken and n not in found)
+        found[own] = name
+    return found
+
+
+def _can_be_named(written: str) -> bool:
+    return written.isprintable() and not written.lower().startswith(RESERVED_PREFIX)
+
+
+YEAR, MONTH, DAY = r"(?:19|20)\d\d", r"(?:0[1-9]|1[0-2])", r"[0-3]\d"
+# Forms of a date in a path, the finest first. Only whole parts of a path are years.
+FORMS: Mapping[str, str] = {
+    "%Y-%m-%d": rf"(?<!\d){YEAR}-{MONTH}-{DAY}(?!-?\d)",
+    "%Y/%m/%d": rf"(?<![^/]){YEAR}/{MONTH}/{DAY}(?![^/.])",
+    "%Y-%m": rf"(?<!\d){YEAR}-{MONTH}(?!-?\d)",
+    "%Y/%m": rf"(?<![^/]){YEAR}/{MONTH}(?![^/.])",
+    "%Y": rf"(?<![^/]){YEAR}(?![^/.])",
+}
+PLACEHOLDER = re.compile(r"\{interval_start:([^}]*)\}")
+SCHEDULES: Mapping[str, str] = {"%d": "@daily", "%m": "@monthly", "%Y": "@yearly"}
+
+
+def day_of(path: str) -> date | None:
+    """Return the day in a path, or the first one of the month or of the year in it."""
+    for form, looks in FORMS.items():
+        for text in re.findall(looks, path):
+            with suppress(ValueError):
+                return datetime.strptime(text, form).date()  # noqa: DTZ007
+    return None
+
+
+def with_placeholders(path: str) -> str:
+    """Return the path with placeholders for its day, and for the month and the year of that day."""
+    day = day_of(path)
+    for form, looks in FORMS.items() if day else ():
+        parts = re.split(f"({looks})", path)
+        parts[1::2] = [
+            f"{{interval_start:{form}}}" if p == f"{day:{form}}" else p for p in parts[1::2]
+        ]
+        path = "".join(parts)
+    return path
+
+
+def schedule_of(path: str) -> str:
+    """Return the schedule at which a path's placeholders change; nothing if it has none."""
+    codes = "".join(PLACEHOLDER.findall(path))
+    return next((schedule for code, schedule in SCHEDULES.items() if code in codes), "")
+
+
+def as_regex(path: str) -> str:
+    """Return a regular expression of the files at a path with placeholders and `*`."""
+    texts = PLACEHOLDER.split(path)
+    texts[::2] = [re.escape(text).replace(r"\*", ".*") for text in texts[::2]]
+    texts[1::2] = [FORMS[form] for form in texts[1::2]]
+    return "".join(texts)
+
+
+def without_dates(path: str) -> str:
+    """Return a path without its placeholders."""
+    return PLACEHOLDER.sub("", path)
+
 
 NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
 
@@ -68,21 +176,21 @@ def find(patterns: Iterable[str], folder: Path) -> list[FoundTable]:
     without data files, and for files that can't be read.
     """
     groups: dict[tuple[str, str, str, tuple[str, ...]], list[Path]] = {}
-    addresses, places = split(patterns)
+    addresses, places = split_addresses(patterns)
     there = {pattern: matches(pattern, folder) for pattern in places}
-    followed = delta.folders(place for several in there.values() for place in several)
-    every = listed(there, followed)
+    followed = reading.folders(place for several in there.values() for place in several)
+    every = list_files(there, followed)
     unread = dict[Path, UsageError]()
     for file in every:
-        place = dated(shown_in(file.parent, folder))
-        kind = schedule_of(dated(shown_in(file, folder)))
+        place = with_placeholders(shown_in(file.parent, folder))
+        kind = schedule_of(with_placeholders(shown_in(file, folder)))
         try:
             groups.setdefault((place, kind, format_of(file), _columns(file)), []).append(file)
         except UnreadableFile as error:
             unread[file] = error
     found: dict[str, FoundTable] = {}
     shown = [*addresses, *(shown_in(place, folder) for place in followed)]
-    tables = list(map(_followed, (*addresses, *map(str, followed)), shown))
+    tables = list(map(_follow, (*addresses, *map(str, followed)), shown))
     for files in groups.values():
         others = [shown_in(f, folder) for f in every if f not in files and f not in unread]
         try:
@@ -106,7 +214,7 @@ def _columns(file: Path) -> tuple[str, ...]:
         match format_of(file):
             case "csv":
                 how = how_csv(options_of(file))
-                return _once(pc.open_csv(file, **how).schema.names, file)
+                return _once(pcsv.open_csv(file, **how).schema.names, file)
             case "parquet":
                 return _once(pq.read_schema(file).names, file)
     return (re.sub(r"[\d-]+", "*", bare(file).stem),)
@@ -120,9 +228,9 @@ def _once(names: list[str], file: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _followed(uri: str, path: str) -> FoundTable:
-    rows = delta.rows_of(uri)
-    kept = delta.comparable(rows)
+def _follow(uri: str, path: str) -> FoundTable:
+    rows = reading.rows_of(uri)
+    kept = reading.comparable(rows)
     odd = tuple(name for name in rows.column_names if name not in kept.column_names)
     return FoundTable("", path, "delta", {}, kept, left_out=odd)
 
@@ -152,7 +260,7 @@ def _together(
     read_files, notes = dict[str, ReadFile](), list[str]()
     for file in files:
         try:
-            read_files[shown_in(file, folder)] = read(file, options)
+            read_files[shown_in(file, folder)] = read_data_file(file, options)
         except UnreadableFile as error:
             notes.append(error.message.replace(str(file), shown_in(file, folder)))
             if len(notes) == len(files):
@@ -219,7 +327,7 @@ def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
     Raises UsageError if each of these would also be a path of `others`.
     """
     if is_dated:
-        shown = [dated(one) for one in shown]
+        shown = [with_placeholders(one) for one in shown]
     for path in _paths(sorted(set(shown))):
         if not any(_covers(path, other) for other in others):
             return path

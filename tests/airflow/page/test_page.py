@@ -7,20 +7,18 @@ from dataclasses import replace
 
 from tests.airflow.conftest import Configured
 
-from sluice.airflow.page import why
-from sluice.airflow.page.contents import tables
-from sluice.airflow.page.overview import overview
+from sluice.airflow.page import table_page
+from sluice.airflow.page.overview import overview, tables
 from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
-from sluice.declare.meaning.definition import definition_of_deliveries
+from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import load
 from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.notes.intervals import Note, record
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.language.interval import Interval
-from sluice.pages.elements import Page
-from sluice.pages.html import html
+from sluice.pages.elements import Page, html
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 VISIT = Visit(
@@ -107,12 +105,12 @@ def test_why_a_row_is_there_is_shown_with_its_rows_and_deliveries(configured: Co
     state = {"table": "shop.items__state", "version": 3, "count": 1, "rows": [{"sum": 1}]}
     told = {**commit, "change": "insert", "before": None, "after": {"id": "<b>"}}
     told |= {"reads": [], "from": [{**part, "deliveries": [delivery]}, state]}
-    page = html(why.page(VISIT, found, told))
+    page = html(table_page.page(VISIT, found, told))
     assert "71 rows, version 3, the first 1 shown" in page
     assert "__state" not in page, "it has no more than the row"
     for text in ("&lt;b&gt;", "r&lt;1&gt;", "landing/a.csv", 'href="/sluice/tables/shop.items"'):
         assert text in page
-    assert ">no such row<" in html(why.page(VISIT, found, {"trouble": "no such row"}))
+    assert ">no such row<" in html(table_page.page(VISIT, found, {"trouble": "no such row"}))
 
 
 def test_why_a_row_is_there_shows_nothing_of_pipelines_that_the_visitor_may_not_see(
@@ -129,7 +127,7 @@ def test_why_a_row_is_there_shows_nothing_of_pipelines_that_the_visitor_may_not_
     part = {"table": "hr.pay__deliveries", "version": 73, "count": 71, "rows": [{"pay": "4711"}]}
     told = {"version": 3, "at": "", "batch": 2, "run": None, "change": "insert", "before": None}
     told |= {"after": {"id": 1}, "from": [part | {"deliveries": [delivery]}]}
-    page = html(why.page(VISIT, found, told))
+    page = html(table_page.page(VISIT, found, told))
     assert "Rows, runs and files of hr are not shown" in page
     for part_of_it in ("4711", "secret", "71 row", "version 73", "hr.pay", "tables/hr"):
         assert part_of_it not in page
@@ -160,7 +158,7 @@ def test_only_runs_that_airflow_has_are_links() -> None:
 def test_a_row_is_named_by_the_options_of_every_kind_and_by_no_others() -> None:
     given = [("key", "--json"), ("rank", "2"), ("time", "2017-05-08"), ("config", "/etc")]
     named = ["--rank=2", "--time=2017-05-08", "--", "shop.sales", "--json"]
-    assert why.arguments("shop.sales", given) == named
+    assert table_page.arguments("shop.sales", given) == named
 
 
 def test_only_those_who_may_trigger_a_run_have_the_button_that_delivers_what_changed(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.declare.meaning.definition import definition, meaning
+from sluice.declare.meaning import definition, meaning
 from sluice.declare.table import Table
 
 OfViews = Callable[[str], Table]

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from sluice.declare.meaning.definition import fingerprint, meaning
-from sluice.declare.meaning.differences import differences
+from sluice.declare.meaning import differences, fingerprint, meaning
 from sluice.declare.table import Table
 
 OfViews = Callable[[str], Table]

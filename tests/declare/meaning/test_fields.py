@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sluice.declare.meaning.definition import canonical
+from sluice.declare.meaning import canonical
 from sluice.kinds.over.windowed import WindowedExpression
 from sluice.kinds.topk.sql import RankKey
 from sluice.language.expression import Aggregate, Expression, SortKey, Written

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.declare.meaning.definition import definition
-from sluice.declare.meaning.renamed import definitions_before
+from sluice.declare.meaning import definition, definitions_before
 from sluice.declare.table import Table
 
 OfViews = Callable[[str], Table]

@@ -4,7 +4,7 @@ import pytest
 from tests.support.declaring import Mistakes
 from tests.support.wording import Wording, each
 
-from sluice.declare.resolution.scope import Scope
+from sluice.declare.resolution import Scope
 
 
 @each(

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from sluice.declare.text.document import BrokenDocument, Document, read
+from sluice.declare.document import BrokenDocument, Document, read_document
 
 
 def document(tmp_path: Path, text: str, **environ: str) -> Document:
     path = tmp_path / "x.yaml"
     path.write_text(text, encoding="utf-8")
-    return read(path, "x.yaml", environ)
+    return read_document(path, "x.yaml", environ)
 
 
 def test_on_yes_and_no_are_words(tmp_path: Path) -> None:
@@ -147,4 +147,4 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(b"a: \xff\xfe")
     with pytest.raises(BrokenDocument, match="can't read this as YAML"):
-        read(path, "x.yaml", {})
+        read_document(path, "x.yaml", {})

@@ -12,9 +12,7 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import Commit, Small, by_delta_rs, by_marking
 from tests.read.tables import day, write
 
-from sluice.delta.log.feed_size import feed_size, only_inserts
-from sluice.delta.log.time_bounds import may_hold, not_before
-from sluice.delta.log.vectors import has_vectors
+from sluice.delta.log.files import feed_size, has_vectors, may_hold, not_before, only_inserts
 
 HOUR = timedelta(hours=1)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.delta.notes.failures import Failure, clear, keep, kept
+from sluice.delta.notes.failures import Failure, clear, keep, stored_failures
 from sluice.delta.places.lake_layout import LakeLayout
 
 AT = datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -19,9 +19,9 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> LakeLayout:
 
 
 def test_a_failure_is_read_as_it_was_kept(lake: LakeLayout) -> None:
-    assert kept(lake) == {}
+    assert stored_failures(lake) == {}
     keep(lake, STOPPED)
-    assert kept(lake) == {"shop.sales": STOPPED}
+    assert stored_failures(lake) == {"shop.sales": STOPPED}
 
 
 def test_the_last_one_of_a_table_stands(lake: LakeLayout) -> None:
@@ -29,7 +29,7 @@ def test_the_last_one_of_a_table_stands(lake: LakeLayout) -> None:
     other = Failure("shop.best", AT, "no history", exit_code=5)
     for failure in (STOPPED, other, later):
         keep(lake, failure)
-    assert kept(lake) == {"shop.sales": later, "shop.best": other}
+    assert stored_failures(lake) == {"shop.sales": later, "shop.best": other}
 
 
 def test_one_is_cleared_alone_and_clearing_none_writes_nothing(
@@ -41,11 +41,11 @@ def test_one_is_cleared_alone_and_clearing_none_writes_nothing(
     for failure in (STOPPED, other):
         keep(lake, failure)
     clear(lake, "shop.sales")
-    assert kept(lake) == {"shop.best": other}
+    assert stored_failures(lake) == {"shop.best": other}
 
 
 def test_a_file_that_is_no_failure_is_passed_by(lake: LakeLayout, tmp_path: Path) -> None:
     keep(lake, STOPPED)
     folder = tmp_path / "lake" / "__quality" / "failures"
     (folder / "shop.best.json").write_text("{")
-    assert kept(lake) == {"shop.sales": STOPPED}
+    assert stored_failures(lake) == {"shop.sales": STOPPED}

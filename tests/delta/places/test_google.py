@@ -2,8 +2,7 @@
 
 import pytest
 
-from sluice.delta.places.delta_rs import endpoint_of, located, options, uri_of
-from sluice.delta.places.faults import store_fault
+from sluice.delta.places.delta_rs import endpoint_of, located, options, store_fault, uri_of
 from sluice.errors import StoreRefused
 
 LAKE = "gs://lakes/retail/lake/"

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 from tests.support.places import ODD_NAMES, as_nobody, open_folder, put_socket
 
-from sluice.delta.places.landed_files import LandedFile, local_path
-from sluice.delta.reading.landing import check_unchanged, delivered, fingerprint, list_files, stamps
+from sluice.delta.places.folders import LandedFile, local_path
+from sluice.delta.reading.landing import (
+    check_unchanged,
+    fingerprint,
+    list_delivered,
+    list_files,
+    stamps,
+)
 from sluice.errors import ExitCode, Retryable, UsageError
 
 
@@ -215,10 +221,10 @@ def test_a_folder_that_may_not_be_read_stops_by_its_table(path: str) -> None:
         (folder / "in" / "shut").chmod(0)
         told = pytest.raises(UsageError, match=rf"^shop\.events: .* the folder {folder}/in/shut")
         with as_nobody(), told as stopped:
-            delivered(f"{folder}/in/{path}", "shop.events")
+            list_delivered(f"{folder}/in/{path}", "shop.events")
         assert stopped.value.exit_code == ExitCode.CONFIGURATION
         with as_nobody(), pytest.raises(UsageError, match="no permission to read"):
-            delivered(f"{folder}/in", "shop.events")
+            list_delivered(f"{folder}/in", "shop.events")
         (folder / "in" / "shut").chmod(0o755)
 
 
@@ -228,9 +234,9 @@ def test_a_store_that_can_not_be_listed_now_is_worth_a_retry(
     def broken(_: str) -> object:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("sluice.delta.places.landed_files.os.scandir", broken)
+    monkeypatch.setattr("sluice.delta.places.folders.os.scandir", broken)
     with pytest.raises(Retryable, match=r"shop\.events: .* can't be listed now: .*Input/output"):
-        delivered(str(tmp_path), "shop.events")
+        list_delivered(str(tmp_path), "shop.events")
 
 
 def test_a_folder_that_goes_while_it_is_listed_has_no_files(
@@ -245,7 +251,7 @@ def test_a_folder_that_goes_while_it_is_listed_has_no_files(
             raise FileNotFoundError(2, "No such file or directory", path)
         return original(path)
 
-    monkeypatch.setattr("sluice.delta.places.landed_files.os.scandir", going)
+    monkeypatch.setattr("sluice.delta.places.folders.os.scandir", going)
     assert listed(tmp_path) == ["a"]
 
 

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from polars.exceptions import SchemaError
 
-from sluice.delta.log.vectors import FEATURE
+from sluice.delta.log.files import FEATURE
 from sluice.delta.reading import searching
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits

@@ -21,7 +21,7 @@ from sluice.delta.reading.local import plain
 from sluice.delta.upkeep import maintenance
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.vacuum import committed_at, vacuum
-from sluice.delta.writing import by_spark, fence
+from sluice.delta.writing import merge, own_commits
 from sluice.delta.writing.filing import is_in_order
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits
@@ -139,7 +139,7 @@ def race(monkeypatch: pytest.MonkeyPatch, table: Small, **position: Any) -> None
         if place == "committing":
             table.commit(*rows(500, 3), **position)
 
-    for module in (by_spark, fence, maintenance):
+    for module in (merge, own_commits, maintenance):
         monkeypatch.setattr(module, "passing", first)
 
 
@@ -170,7 +170,7 @@ def test_a_batch_that_takes_files_away_meanwhile_beats_a_rewrite(
     table = filled(tmp_path, commits=2, each=PART * 6_000)
     gone = table.rows()[0]
     wait = threading.Event()
-    original = maintenance.filed
+    original = maintenance.arrange_in_files
 
     def slowly(frame: Any, *order: Any) -> Any:
         wait.set()
@@ -180,7 +180,7 @@ def test_a_batch_that_takes_files_away_meanwhile_beats_a_rewrite(
         wait.wait(60)
         table.commit(("delete", gone))
 
-    monkeypatch.setattr(maintenance, "filed", slowly)
+    monkeypatch.setattr(maintenance, "arrange_in_files", slowly)
     batch = threading.Thread(target=delete)
     batch.start()
     filing(table).refile(session, filing(table).slices, "seal")

@@ -20,19 +20,19 @@ from tests.support.forked import forked
 from tests.support.games import seeds
 
 from sluice.delta.log.actions import Log
-from sluice.delta.log.added import added as files_of
-from sluice.delta.log.opened import opened
+from sluice.delta.log.files import added_files as files_of
+from sluice.delta.log.files import has_vectors
+from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Pin
-from sluice.delta.log.vectors import has_vectors
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_rows
-from sluice.delta.upkeep import laid, rewriting
+from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.merging import merge
+from sluice.delta.upkeep.rewriting import merge
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.commit import commit_arrow
-from sluice.delta.writing.file_actions import rows_of
 from sluice.delta.writing.filing import is_in_order
+from sluice.delta.writing.own_commits import rows_of
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
 
@@ -109,7 +109,7 @@ def test_rows_that_are_wide_in_memory_are_cut_by_that(table: Table) -> None:
     table.upkeep()
     written = [sum(rows_of(a) for a in added(table, v)) for v in table.versions_since(version + 2)]
     assert sum(written) > 8 * FILE
-    assert max(written) * len(text) <= 1.5 * laid.IN_MEMORY * table.limits.piece_bytes
+    assert max(written) * len(text) <= 1.5 * pieces.IN_MEMORY * table.limits.piece_bytes
 
 
 def test_a_table_that_was_filed_is_not_filed_again(tmp_path: Path) -> None:
@@ -360,4 +360,4 @@ def test_a_table_gets_vectors_only_if_it_must_be_cut(tmp_path: Path) -> None:
             table.change(set(new.tolist()) - table.rows.keys())
         table.upkeep()
         table.check()
-        assert has_vectors(opened(table.uri)) is is_cut
+        assert has_vectors(open_version(table.uri)) is is_cut

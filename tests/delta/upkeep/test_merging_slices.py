@@ -20,9 +20,9 @@ from tests.support.games import seeds
 from sluice.changes.order import Direction
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_rows
-from sluice.delta.upkeep import laid, merging, rewriting
+from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.merging import may_merge, merge
+from sluice.delta.upkeep.rewriting import may_merge, merge
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.filing import is_in_order
 from sluice.limits import Limits
@@ -217,9 +217,9 @@ def test_a_few_files_show_how_wide_the_rows_of_a_slice_are(
     table = Small.create(tmp_path, SALES, ["day"], by_delta_rs(None), partition_by=["part"])  # type: ignore[arg-type]
     for n in range(12):
         table.commit(*[("insert", sale(i)) for i in range(n * 9, n * 9 + 9)])
-    weighed, original = list[int](), laid._width
-    monkeypatch.setattr(laid, "_width", lambda *given: weighed.append(1) or original(*given))
+    weighed, original = list[int](), pieces._width
+    monkeypatch.setattr(pieces, "_width", lambda *given: weighed.append(1) or original(*given))
     at = filing_of(table)
     assert [len(each.paths) for each in at.slices] == [12, 12, 12]
     assert merge(at, at.slices, "seal") == (36, [])
-    assert len(weighed) == 3 * merging.WEIGHED
+    assert len(weighed) == 3 * rewriting.WEIGHED

@@ -19,10 +19,11 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
 from sluice.delta.notes.intervals import Note
-from sluice.delta.upkeep.digest import Digest, digest_of
 from sluice.delta.upkeep.table_invariants import (
+    Digest,
     count_faults,
     digest,
+    digest_of,
     feed_digest,
     feed_faults,
     position_faults,
@@ -30,7 +31,7 @@ from sluice.delta.upkeep.table_invariants import (
     rows_by,
 )
 from sluice.delta.writing.commit import commit_arrow
-from sluice.delta.writing.schema_evolution import add_columns
+from sluice.delta.writing.filing import add_columns
 from sluice.language.interval import Interval
 
 DAY = Interval(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC))

@@ -11,10 +11,10 @@ from tests.support.forked import forked
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import head
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.upkeep import laid, rewriting
+from sluice.delta.upkeep import pieces, rewriting
+from sluice.delta.upkeep.rewriting import rewrite_marked, unmark
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
-from sluice.delta.upkeep.unmarking import unmark, unmarked
-from sluice.delta.writing.file_actions import rows_of
+from sluice.delta.writing.own_commits import rows_of
 from sluice.errors import LostRace
 
 
@@ -108,7 +108,7 @@ def test_rows_that_are_wide_in_memory_are_cut_by_that(tmp_path: Path) -> None:
     table.check()
     written = [sum(map(rows_of, added(table, v))) for v in table.versions_since(version)]
     assert len(written) > 1
-    assert max(written) * len(text) <= 1.5 * laid.IN_MEMORY * table.limits.piece_bytes
+    assert max(written) * len(text) <= 1.5 * pieces.IN_MEMORY * table.limits.piece_bytes
 
 
 @pytest.mark.parametrize("place", ["merging", "committing", "committed"])
@@ -125,14 +125,14 @@ def test_a_batch_between_two_pieces_is_noticed_and_loses_nothing(
 
     monkeypatch.setattr(rewriting, "passing", late)
     with pytest.raises(LostRace):
-        unmarked(at, table.limits)
+        rewrite_marked(at, table.limits)
     monkeypatch.undo()
     table.check()
     assert not list(feed_faults(table.uri))
     assert not list(position_faults(table.uri))
-    done = unmarked(table.stored.head, table.limits)
+    done = rewrite_marked(table.stored.head, table.limits)
     assert gone(table) == 0
-    assert unmarked(done, table.limits) == done
+    assert rewrite_marked(done, table.limits) == done
     table.check()
 
 

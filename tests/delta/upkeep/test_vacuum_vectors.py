@@ -14,13 +14,13 @@ from tests.support.forked import forked
 
 from sluice.changes.order import Direction
 from sluice.delta.log.actions import Log
+from sluice.delta.log.files import vector_file
 from sluice.delta.log.position import head_as_found
-from sluice.delta.log.vectors import vector_file
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.upkeep import vacuum as vacuuming
 from sluice.delta.upkeep.erasure import erase_past
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.merging import merge
+from sluice.delta.upkeep.rewriting import merge
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import overwrite_arrow
 from sluice.limits import Limits
@@ -151,7 +151,7 @@ def test_nothing_is_deleted_if_the_log_does_not_say_what_a_version_needs(
 ) -> None:
     rebuilt(table)
     old(table, upto=table.head.version)
-    monkeypatch.setattr(vacuuming, "added", lambda *_: None)
+    monkeypatch.setattr(vacuuming, "added_files", lambda *_: None)
     assert vacuum(table.head, table.head.version, datetime.now(UTC)) == 0
     assert vectors(table)
 

@@ -15,8 +15,8 @@ import pytest
 from pyarrow.fs import FileSystem, LocalFileSystem
 from tests.delta.tables import ID_AND_V, Small, by_marking
 
-from sluice.delta.places import small_files
-from sluice.delta.places.small_files import replace_file
+from sluice.delta.places import folders
+from sluice.delta.places.folders import replace_file
 
 Call = tuple[str, str]
 
@@ -65,13 +65,13 @@ def test_an_entry_is_linked_once_all_that_it_names_is_synced(
 def test_a_replaced_file_is_synced_before_it_takes_its_name(
     tmp_path: Path, calls: list[Call], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, put = tmp_path / "00.json", small_files.put
+    path, put = tmp_path / "00.json", folders.put
 
     def putting(filesystem: FileSystem, name: str, content: bytes) -> None:
         calls.append(("put", name))
         put(filesystem, name, content)
 
-    monkeypatch.setattr(small_files, "put", putting)
+    monkeypatch.setattr(folders, "put", putting)
     replace_file(LocalFileSystem(), str(path), b"{}", is_lasting=True)
     (_, draft), *synced = calls
     assert synced == [("sync", draft), ("sync", str(tmp_path))]
@@ -81,7 +81,7 @@ def test_a_replaced_file_is_synced_before_it_takes_its_name(
 def test_two_processes_that_replace_a_file_at_once_use_two_drafts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drafts, put = list[str](), small_files.put
+    drafts, put = list[str](), folders.put
     path = str(tmp_path / "a.json")
 
     def beside(filesystem: FileSystem, name: str, content: bytes) -> None:
@@ -94,8 +94,8 @@ def test_two_processes_that_replace_a_file_at_once_use_two_drafts(
         now: Callable[..., Any] = staticmethod(lambda _zone: Frozen)
         timestamp: Callable[..., Any] = staticmethod(lambda: 5.0)
 
-    monkeypatch.setattr(small_files, "datetime", Frozen, raising=False)
-    monkeypatch.setattr(small_files, "put", beside)
+    monkeypatch.setattr(folders, "datetime", Frozen, raising=False)
+    monkeypatch.setattr(folders, "put", beside)
     replace_file(LocalFileSystem(), path, b"mine")
     assert len({*drafts}) == 2
     assert (tmp_path / "a.json").read_bytes() == b"mine"

@@ -22,14 +22,14 @@ from tests.delta.tables import (
 )
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.lost_race import lost_race_of
+from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.position import Head, head_as_found, positions
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.by_spark import SparkCommit
 from sluice.delta.writing.commit import (
     commit_arrow,
     commit_position,
 )
+from sluice.delta.writing.merge import SparkCommit
 from sluice.errors import HistoryLost, LostRace
 
 if TYPE_CHECKING:
@@ -142,7 +142,8 @@ def test_compaction_between_plan_and_commit_costs_at_most_a_retry(
 def test_a_commit_that_others_have_followed_still_counts_as_ours(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice.delta.writing import by_spark, fence
+    from sluice.delta.writing import merge as by_spark
+    from sluice.delta.writing import own_commits as fence
 
     def overtaken(place: str, uri: str) -> None:
         if place == "committed":

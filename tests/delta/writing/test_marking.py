@@ -21,16 +21,14 @@ from tests.delta.tables import ID_AND_V, LARGE, Change, Small, a_position, by_ma
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.order import Direction
-from sluice.delta.log import added as replayed
+from sluice.delta.log import files as replayed
 from sluice.delta.log.actions import Log
-from sluice.delta.log.added import added
+from sluice.delta.log.files import added_files, has_vectors
 from sluice.delta.log.position import head_as_found
-from sluice.delta.log.vectors import has_vectors
 from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.merging import merge
+from sluice.delta.upkeep.rewriting import merge, rewrite_marked
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults, row_count
-from sluice.delta.upkeep.unmarking import unmarked
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.delta.writing.marking import is_marked, most_marked
@@ -144,7 +142,7 @@ def test_marks_add_up_over_commits_and_checkpoints(table: Small) -> None:
     for old in range(20):
         Path(table.uri, "_delta_log", f"{old:020d}.json").unlink()
     replayed._known.clear()  # as in the next process
-    files = added(table.uri, table.head.version)
+    files = added_files(table.uri, table.head.version)
     assert files is not None
     vectors = [f["deletionVector"]["cardinality"] for f in files.values() if "deletionVector" in f]
     assert sum(vectors) == 48
@@ -175,14 +173,14 @@ def test_the_feed_of_an_overwritten_table_shows_the_rows_that_it_had(table: Smal
     """delta-rs' feed shows the marked rows of a removed file instead of the others."""
     table.commit(*CHANGES)
     schema = pa.schema(DeltaTable(table.uri).schema().to_arrow())
-    before = unmarked(table.head, Limits())
+    before = rewrite_marked(table.head, Limits())
     new = pa.Table.from_pylist([row(1, "new")], schema)
     done = overwrite_arrow(before, new, a_position(before.next_batch))
     gone = [values for change, values in table.feed(done.version) if change == "delete"]
     assert sorted(gone, key=lambda values: int(values["id"])) == expected(*CHANGES)
     assert table.rows() == [row(1, "new")]
     assert not list(feed_faults(table.uri))
-    assert unmarked(table.head, Limits()).version == done.version
+    assert rewrite_marked(table.head, Limits()).version == done.version
 
 
 def test_small_files_are_put_together(table: Small) -> None:
@@ -198,7 +196,7 @@ def test_small_files_are_put_together(table: Small) -> None:
 
 def test_files_of_few_but_wide_rows_are_not_put_together(table: Small) -> None:
     """Upkeep leaves such files: each has the bytes of a piece."""
-    size = min(file["size"] for file in (added(table.uri, table.head.version) or {}).values())
+    size = min(file["size"] for file in (added_files(table.uri, table.head.version) or {}).values())
     limits = replace(LARGE, piece_bytes=4 * size, small_files=2)
     table.write = partial(commit_arrow, limits=limits)
     before = set(DeltaTable(table.uri).file_uris())

@@ -31,15 +31,14 @@ from tests.support.games import seeds
 
 from sluice.changes.order import Direction
 from sluice.delta.log.actions import Log
+from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import head
-from sluice.delta.log.vectors import has_vectors
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep import rewriting
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.merging import merge
+from sluice.delta.upkeep.rewriting import merge, rewrite_marked, unmark
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
-from sluice.delta.upkeep.unmarking import unmark, unmarked
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.errors import LostRace
 from sluice.limits import Limits
@@ -243,7 +242,7 @@ def test_a_kill_while_marked_files_are_written_again_is_mended_by_the_next_time(
 
 def test_the_feed_of_an_overwritten_table_shows_the_rows_that_it_had(table: Small) -> None:
     table.commit(*CHANGES)
-    before = unmarked(table.head, Limits())
+    before = rewrite_marked(table.head, Limits())
     new = pa.Table.from_pylist([row(1, "new")], COLUMNS)
     done = overwrite_arrow(before, new, a_position(before.next_batch))
     gone = [values for change, values in table.feed(done.version) if change == "delete"]

@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 from tests.support.landed import RUN, Landed, NewLanded, folder_of, lines
 
 from sluice.cli.jobs import ingest
-from sluice.engine.judging import quarantining
+from sluice.engine import judging
 from sluice.errors import QualityStop
 
 GOOD, BAD = {"id": 1, "v": 1, "op": "c"}, {"id": 2, "v": -1, "op": "c"}
@@ -98,8 +98,8 @@ def test_a_row_that_is_in_neither_ends_the_batch(
 ) -> None:
     lake = new_landed(f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n")
     lake.land(folder_of(0), a_json=[GOOD, BAD, BAD])
-    rows = quarantining.quarantine.rows
-    monkeypatch.setattr(quarantining.quarantine, "rows", lambda *a, **k: rows(*a, **k).limit(1))
+    rows = judging.quarantine_rows
+    monkeypatch.setattr(judging, "quarantine_rows", lambda *a, **k: rows(*a, **k).limit(1))
     with pytest.raises(AssertionError, match="3 rows read are not 1 accepted and 1 quarantined"):
         lake.deliver()
     assert lake.noted() == {}

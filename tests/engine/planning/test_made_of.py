@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from sluice.declare.meaning.definition import definition_of_deliveries, fingerprint
+from sluice.declare.meaning import definition_of_deliveries, fingerprint
 from sluice.declare.project import load
-from sluice.delta.log.redefinition import meanings
+from sluice.delta.log.continuity import meanings
 from sluice.delta.places.inventory import made_of
 from sluice.engine.planning.nodes import nodes_of
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.lake import Lake, Row
 
-from sluice.engine.planning.next_batch import NextBatch
-from sluice.engine.planning.touched_groups import RowsRead
+from sluice.engine.planning.next_batch import NextBatch, RowsRead
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:

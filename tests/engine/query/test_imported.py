@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 
-from sluice.engine.query.imported import imported
+from sluice.engine.query.operator import import_object
 
 RUN = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())())"
 
@@ -39,17 +39,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_function_brings_what_it_uses_of_its_package(folder: Path) -> None:
     made(folder, "acme_plain", "def seven():\n    return 7\n")
-    run = imported("acme_plain.etl:run", "here")
+    run = import_object("acme_plain.etl:run", "here")
     assert elsewhere(cloudpickle.dumps(run)) == "7"
 
 
 def test_what_can_not_travel_is_taken_from_the_worker(folder: Path) -> None:
     lock = "from threading import Lock\nLOCK = Lock()\n\ndef seven():\n    with LOCK: return 7\n"
     made(folder, "acme_locked", lock)
-    run = imported("acme_locked.etl:run", "here")
+    run = import_object("acme_locked.etl:run", "here")
     assert elsewhere(cloudpickle.dumps(run), str(folder)) == "7"
 
 
 def test_a_single_module_travels_whole(folder: Path) -> None:
     (folder / "acme_single.py").write_text("def run():\n    return 7\n")
-    assert elsewhere(cloudpickle.dumps(imported("acme_single:run", "here"))) == "7"
+    assert elsewhere(cloudpickle.dumps(import_object("acme_single:run", "here"))) == "7"

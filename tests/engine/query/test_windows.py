@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from sluice.declare.window import Window
+from sluice.declare.table_spec import Window
 from sluice.engine.query.windows import assign
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from tests.gate.rows import SCHEMA, expect, random_rows
 from tests.gate.verdicts import COLUMNS, verdict_on
 
-from sluice.gate.gate import Gate, accepted
+from sluice.gate.gate import Gate, accepted_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ def test_accepted_rows_are_counted_in_the_same_pass(spark: "SparkSession") -> No
     )
     split = gate.split(spark.createDataFrame(random_rows(400, seed=7), SCHEMA)).cache()
     counts = gate.check(split).counts
-    rows = accepted(split).collect()
+    rows = accepted_rows(split).collect()
     assert counts is not None
     assert counts.rows == len(rows)
     assert counts.nulls == {c: sum(row[c] is None for row in rows) for c in COLUMNS}

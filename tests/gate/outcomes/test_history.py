@@ -20,8 +20,7 @@ from sluice.delta.notes.note_tables import (
 )
 from sluice.gate.counting.counts import RowCounts
 from sluice.gate.outcomes import history
-from sluice.gate.outcomes.results import row_outcome
-from sluice.gate.outcomes.verdict import Verdict
+from sluice.gate.outcomes.results import Verdict, row_outcome
 from sluice.gate.rules.row_rules import compile_row_rule
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
@@ -66,7 +65,7 @@ def kept(nth: int, table: str = "sales", says: str = "fine") -> pa.Table:
 def test_of_each_expectation_the_newest_results_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "KEPT", 2)
     rows = [kept(0), kept(3), kept(1), kept(2), kept(0, "items"), kept(0, says="rare")]
-    found = history.newest(pa.concat_tables(rows)).to_pylist()
+    found = history.newest_of_each(pa.concat_tables(rows)).to_pylist()
     assert sorted((row["table"], row["says"], row["batch"]) for row in found) == [
         ("items", "fine", 0),
         ("sales", "fine", 2),
@@ -85,7 +84,7 @@ def test_results_are_put_together_in_one_file_and_none_that_comes_meanwhile_is_l
     def keep(rows: pa.Table) -> pa.Table:
         if not came:
             came.append(append_rows(uri, kept(9)))  # another batch, in between
-        return history.newest(rows)
+        return history.newest_of_each(rows)
 
     tidy_rows(uri, 5, keep)
     assert len(DeltaTable(uri).file_uris()) == 4  # not many yet

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tests.gate.rows import expect
 
-from sluice.gate.gate import Gate, accepted
-from sluice.gate.outcomes import quarantine
+from sluice.engine import judging
+from sluice.gate.gate import Gate, accepted_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -38,18 +38,18 @@ def split(spark: "SparkSession") -> "DataFrame":
 
 
 def quarantined(batch: "DataFrame") -> list["Row"]:
-    return quarantine.rows(
+    return judging.quarantine_rows(
         batch, interval_start=DAY, batch=3, run="run-1", quarantined_at=NOW
     ).collect()
 
 
 def test_accepted_and_quarantined_rows_are_all_the_rows(spark: "SparkSession") -> None:
     batch = split(spark)
-    assert len(quarantined(batch)) + accepted(batch).count() == batch.count() == 4
+    assert len(quarantined(batch)) + accepted_rows(batch).count() == batch.count() == 4
 
 
 def test_accepted_rows_lose_only_what_the_reader_and_the_gate_added(spark: "SparkSession") -> None:
-    assert accepted(split(spark)).columns == ["household", "quantity", "_sluice_id"]
+    assert accepted_rows(split(spark)).columns == ["household", "quantity", "_sluice_id"]
 
 
 def test_a_row_has_all_its_reasons_and_is_kept_whole(spark: "SparkSession") -> None:
@@ -75,10 +75,12 @@ def test_a_row_that_could_not_be_read_is_held_against_no_rule(spark: "SparkSessi
 
 def test_rows_name_interval_batch_and_run(spark: "SparkSession") -> None:
     batch = split(spark)
-    table = quarantine.rows(batch, interval_start=DAY, batch=3, run="run-1", quarantined_at=NOW)
+    table = judging.quarantine_rows(
+        batch, interval_start=DAY, batch=3, run="run-1", quarantined_at=NOW
+    )
     assert (
         table.schema.simpleString()
-        == spark.createDataFrame([], quarantine.SCHEMA).schema.simpleString()
+        == spark.createDataFrame([], judging.SCHEMA).schema.simpleString()
     )
     row = table.toArrow().to_pylist()[0]
     assert (row["_sluice_interval"], row["quarantined_at"]) == (DAY, NOW)

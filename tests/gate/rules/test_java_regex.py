@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from sluice.gate.rules.java_regex import problem
+from sluice.gate.review import problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from tests.gate.conftest import SALES
 
 from sluice.declare.expectation import Expectation
 from sluice.gate import engine
-from sluice.gate.rules.plain import ARGUMENTS, LARGEST, is_plain
+from sluice.gate.review import ARGUMENTS, LARGEST, is_plain
 
 ABSENT = object()
 VALUES: dict[str, tuple[Any, ...]] = {

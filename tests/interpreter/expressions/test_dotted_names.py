@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.interpreter.expressions.dotted_names import split_name
+from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.refusals import NotHere
 
 

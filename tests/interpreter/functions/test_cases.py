@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.delta.reading.local import to_arrow
-from sluice.interpreter.functions.cases import capitals, lower, upper
+from sluice.interpreter.functions.strings import capitals, lower, upper
 from sluice.interpreter.refusals import NotHere
 
 if TYPE_CHECKING:

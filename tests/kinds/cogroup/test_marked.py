@@ -18,12 +18,12 @@ from tests.support.landed import Landed, NewLanded
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project
-from sluice.delta.log.vectors import has_vectors
+from sluice.delta.log.files import has_vectors
 from sluice.delta.upkeep.table_invariants import feed_faults
-from sluice.engine.committing.upkeep import Kept
+from sluice.engine.committing import Kept
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
-from sluice.operate.definitions.drop import drop
+from sluice.operate.definitions.tables import drop
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:

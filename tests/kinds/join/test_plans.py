@@ -8,7 +8,7 @@ from tests.kinds.join.cases import DECLARED
 from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake, NewLake, away
 
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:

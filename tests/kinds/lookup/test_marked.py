@@ -13,11 +13,11 @@ from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake, counted, folded
 
 from sluice.delta.log.actions import Log
-from sluice.delta.log.vectors import has_vectors
-from sluice.delta.writing.file_actions import rows_of
+from sluice.delta.log.files import has_vectors
+from sluice.delta.writing.own_commits import rows_of
+from sluice.operate import maintain as upkeep
 from sluice.operate.explain import explain
-from sluice.operate.upkeep import maintain as upkeep
-from sluice.operate.upkeep.invariants import faults
+from sluice.operate.verify import faults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

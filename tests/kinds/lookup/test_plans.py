@@ -14,7 +14,7 @@ from sluice.delta.log.actions import Log
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import hand, handed_over
 from sluice.delta.writing.filing import slices_of
-from sluice.engine.computing import held
+from sluice.engine.computing import rows
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_rebuild
@@ -22,9 +22,9 @@ from sluice.kinds.lookup import batch as lookup_batch
 from sluice.kinds.lookup import operator as lookup
 from sluice.kinds.lookup.references import memory_bytes
 from sluice.limits import Limits
+from sluice.operate import maintain as upkeep
 from sluice.operate.explain import explain
-from sluice.operate.upkeep import maintain as upkeep
-from sluice.operate.upkeep.invariants import faults
+from sluice.operate.verify import faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -134,7 +134,7 @@ def test_few_facts_meet_only_the_rows_that_they_match(
 
     lake.advance()
     monkeypatch.setattr(lookup_batch, "handed_over", noting)
-    monkeypatch.setattr(held, "hand", noting_facts)
+    monkeypatch.setattr(rows, "hand", noting_facts)
     lake.put("sales", {"id": 1000, "product": 7, "buyer": -3}, {"id": 1001, "product": None})
     (report,) = lake.advance()
     assert (report.inserted, handed) == (1, {"sales": 2, "products": 1, "buyers": 1})

@@ -4,7 +4,7 @@ import pytest
 from tests.support.catalogue import CATALOGUE, CHAINED
 from tests.support.declaring import OfViews, Write
 
-from sluice.declare.meaning.definition import definition
+from sluice.declare.meaning import definition
 from sluice.declare.project import load
 
 BILLS = "b: {kind: lookup, from: sales, join: [{dimension: items, on: item = items.item}]"

@@ -8,8 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.changes.diff import CHANGE
-from sluice.changes.net import CHANGE_TYPE, WEIGHT
+from sluice.changes.diff import CHANGE, CHANGE_TYPE, WEIGHT
 from sluice.kinds.lookup.few import arrow_diff, arrow_net
 
 SCHEMA = pa.schema(

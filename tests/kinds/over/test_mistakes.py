@@ -4,7 +4,7 @@
 from tests.support.declaring import Mistakes, OfViews
 from tests.support.wording import Wording, each
 
-from sluice.declare.meaning.definition import definition
+from sluice.declare.meaning import definition
 
 
 def of(expression: str, more: str = "order_by: [at]") -> str:

@@ -10,11 +10,11 @@ from tests.support.lake import HEAD, Lake
 
 from sluice.delta.places.inventory import leftovers
 from sluice.engine.advance import Run
+from sluice.operate.bring import redefined_parts
 from sluice.operate.definitions.rebuild import rebuild
-from sluice.operate.definitions.redefined import redefined_parts
+from sluice.operate.doctor import examine
 from sluice.operate.explain import explain
-from sluice.operate.upkeep.doctor import examine
-from sluice.operate.upkeep.maintain import maintain
+from sluice.operate.maintain import maintain
 from sluice.read.status import status
 
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from tests.kinds.throwaway.spec import Above
 
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.resolution.scope import Scope, TableMistakes
+from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
-from sluice.declare.text.document import Where
 from sluice.terminal.options import config_option
 from sluice.terminal.output import Format, write_record
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
-    from sluice.language.row import Row
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
+    from sluice.language.names import Row
     from sluice.pages.elements import Address, Chapter
     from sluice.read.changelog import Changelog
     from sluice.read.lake import Lake

@@ -3,12 +3,11 @@
 from pyspark.sql import DataFrame
 from tests.kinds.throwaway.spec import Above
 
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table
-from sluice.engine.committing.upkeep import Kept
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, Operator
 
 

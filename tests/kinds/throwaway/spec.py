@@ -5,8 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from sluice.declare.table_spec import Reference
-from sluice.declare.view import View
+from sluice.declare.table_spec import Reference, View
 from sluice.language.names import Name
 
 

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from tests.support.declaring import Mistakes, OfViews
 from tests.support.wording import Wording, each
 
-from sluice.language.typed.coercion import widened
+from sluice.language.typed.coercion import widened_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ CUT = ("DECIMAL(10, 2)", "DECIMAL(38, 0)")  # Spark would drop the cents
 def test_types_widen_by_sparks_rules_unless_texts_are_read_or_places_cut(
     spark: "SparkSession",
 ) -> None:
-    assert widened(CUT) == ""
+    assert widened_type(CUT) == ""
     for one, other in combinations(TYPES, 2):
         try:
             rows = spark.sql(f"SELECT CAST(NULL AS {one}) x UNION ALL SELECT CAST(NULL AS {other})")
@@ -69,7 +69,7 @@ def test_types_widen_by_sparks_rules_unless_texts_are_read_or_places_cut(
         except AnalysisException:
             theirs = ""
         if other != "STRING" and (one, other) != CUT:
-            assert widened([one, other]).lower().replace(" ", "") == theirs, (one, other)
+            assert widened_type([one, other]).lower().replace(" ", "") == theirs, (one, other)
 
 
 def test_equal_keys_share_columns_and_others_do_not(table: OfViews) -> None:

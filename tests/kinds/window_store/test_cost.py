@@ -8,7 +8,7 @@ import pytest
 from tests.read.tables import day, keyed, write
 
 from sluice.kinds.window_store.reader import ReadOnlyWindowStore
-from sluice.read.stored import parquet
+from sluice.read.stored import snapshot
 
 DAYS, KEYS = 5, 1_000
 HOT, COLD = 0, KEYS - 1
@@ -103,10 +103,10 @@ def test_the_order_holds_in_a_large_scan(stores):
 
 def test_what_is_kept_of_files_is_bounded_by_its_size(stores, monkeypatch):
     """A scan of a long history keeps the footers of so many bytes, not of so many files."""
-    kept = parquet.footer.cache
-    parquet.footer.cache_clear()
+    kept = snapshot.footer.cache
+    snapshot.footer.cache_clear()
     list(stores[0].all(limit=1, reverse=True))
-    footers = [parquet.footer(*key) for key in kept]
+    footers = [snapshot.footer(*key) for key in kept]
     assert kept.currsize == sum(footer.serialized_size for footer in footers) > 10_000
     monkeypatch.setattr(kept, "_Cache__maxsize", kept.currsize + 1)
     assert stores[0].all().to_arrow().num_rows == 1_000_000

@@ -8,7 +8,7 @@ from tests.support.lake import Lake, NewLake, Row, counted, folded
 
 from sluice.delta.writing.filing import slices_of
 from sluice.kinds.window_store.slices import Cuts, in_time
-from sluice.operate.upkeep.maintain import maintain
+from sluice.operate.maintain import maintain
 from sluice.read.lake import Lake as Reads
 
 NEW_YEAR = datetime(2013, 1, 1, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.kinds.window_store.slices import Grain
-from sluice.language.duration import Duration
+from sluice.language.wall_clock import Duration
 
 
 @pytest.mark.parametrize(

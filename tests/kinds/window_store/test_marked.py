@@ -12,10 +12,10 @@ from tests.kinds.window_store.traces import DECLARED, NOON
 from tests.support.games import seeds
 from tests.support.lake import Lake, NewLake, Row, counted, folded
 
+from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import head
-from sluice.delta.log.vectors import has_vectors
-from sluice.operate.upkeep.invariants import faults
-from sluice.operate.upkeep.maintain import maintain
+from sluice.operate.maintain import maintain
+from sluice.operate.verify import faults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,8 @@ from tests.language.examples import COLUMNS, EXAMPLES
 
 from sluice.language import syntax
 from sluice.language.expression import Aggregate, Expression
-from sluice.language.typed.families import KINDS, fits
-from sluice.language.typed.rules import aggregate_problem, problems
-from sluice.language.typed.signatures import SIGNATURES
+from sluice.language.typed.rules import SIGNATURES, aggregate_problem, problems
+from sluice.language.typed.types import KINDS, fits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

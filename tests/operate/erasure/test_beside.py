@@ -14,8 +14,8 @@ from sluice.delta.log.position import Head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.rewriting import unmark
 from sluice.delta.upkeep.table_invariants import rows_by
-from sluice.delta.upkeep.unmarking import unmark
 from sluice.delta.writing.filing import Slice
 from sluice.limits import Limits
 from sluice.operate.erasure import forgetting

@@ -13,8 +13,8 @@ from tests.operate.lineage.truth import MORE, Repeating, Row, Sources, Truth, pl
 from tests.support.games import seeds
 
 from sluice.declare.registry import kinds
-from sluice.delta.log.active import active_files
-from sluice.delta.log.opened import opened as opened_at
+from sluice.delta.log.files import active_files
+from sluice.delta.log.opened import open_version as opened_at
 from sluice.delta.reading.local import read_rows
 from sluice.errors import UsageError
 from sluice.operate.lineage.walk import TracedRows, lineage

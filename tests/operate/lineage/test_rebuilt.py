@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tests.support.lake import Lake, Row
 
 from sluice.engine.advance import Run
-from sluice.language.hidden_columns import ID, INTERVAL
+from sluice.language.names import ID, INTERVAL
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.lineage.why import why
 from sluice.read.lake import open_lake

@@ -18,9 +18,8 @@ from sluice.delta.writing import filing
 from sluice.delta.writing.filing import slices_of
 from sluice.language.interval import Schedule
 from sluice.limits import Limits
+from sluice.operate.maintain import Upkeep, maintain, oldest_named
 from sluice.operate.run import _is_upkeep_due, rounds_of
-from sluice.operate.upkeep.guard import oldest_named
-from sluice.operate.upkeep.maintain import Upkeep, maintain
 from sluice.read.lake import Lake as Reads
 
 

@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.read.tables import placed
 
-from sluice.read.conditions.bounds import UNKNOWN, Bounds
-from sluice.read.conditions.key_order import FIRST, LAST, KeyOrder, KeyRange, places
+from sluice.read.conditions.key_order import (
+    FIRST,
+    LAST,
+    UNKNOWN,
+    Bounds,
+    KeyOrder,
+    KeyRange,
+    places,
+)
 
 keys = st.tuples(
     st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.read.tables import keyed, placed, write
 
 from sluice.errors import UsageError
-from sluice.read.conditions.keys import KeyColumns
+from sluice.read.conditions.key_order import KeyColumns
 from sluice.read.stored.snapshot import NotBuilt, Snapshot, SnapshotExpired
 
 KEY = pa.schema([("k", pa.int64()), ("s", pa.string()), ("v", pa.int64())])

@@ -14,7 +14,7 @@ from tests.support.landed import RUN, Landed
 
 from sluice.cli.jobs.ingest import deliver
 from sluice.engine.batch_report import BatchReport
-from sluice.operate.replay import replay, to_replay
+from sluice.operate.delivering import replay, to_replay
 from sluice.sources.versions import VersionRange
 
 if TYPE_CHECKING:

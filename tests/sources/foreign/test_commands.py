@@ -10,12 +10,12 @@ from pathlib import Path
 from click.testing import CliRunner
 from tests.sources.foreign.conftest import Following, Made
 
-from sluice.airflow.page.contents import tables
+from sluice.airflow.page.overview import tables
 from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
 from sluice.cli.main import main
 from sluice.errors import ExitCode
-from sluice.pages.html import html
+from sluice.pages.elements import html
 
 VISIT = Visit(
     *("/sluice", "", ""),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.sources.foreign.conftest import Made
 
-from sluice.interpreter.presence import is_here
+from sluice.interpreter.refusals import is_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

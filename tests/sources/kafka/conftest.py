@@ -14,7 +14,7 @@ from broker import Broker, Message, running
 from sluice.cli.jobs.ingest import deliver
 from sluice.engine import retries
 from sluice.engine.batch_report import BatchReport
-from sluice.operate.replay import replay, to_replay
+from sluice.operate.delivering import replay, to_replay
 from sluice.sources.kafka.offsets import OffsetRange
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from tests.sources.kafka.called import called
 from tests.sources.kafka.conftest import Topical
 from tests.support.landed import RUN
 
-from sluice.airflow.commands import PipelineRun, job
-from sluice.airflow.task_graph import Task, TaskKind
+from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.jobs import PipelineRun, job
 from sluice.cli.jobs.ingest import deliver
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, HistoryLost
-from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
-from sluice.operate.upkeep.invariants import faults
+from sluice.language.names import INTERVALS
+from sluice.operate.verify import faults
 
 Made = Callable[..., Topical]
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)

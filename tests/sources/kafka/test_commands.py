@@ -9,7 +9,7 @@ from tests.sources.kafka.called import called
 from tests.sources.kafka.conftest import CONNECTION, Topical
 from tests.support.landed import RUN
 
-from sluice.airflow.page.contents import tables
+from sluice.airflow.page.overview import tables
 from sluice.cli.jobs.ingest import deliver
 from sluice.errors import ExitCode
 from sluice.operate.explain import explain

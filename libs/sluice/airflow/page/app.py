@@ -22,19 +22,16 @@ from sqlalchemy import select
 from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
 from sluice.airflow.connections import lent
-from sluice.airflow.page import why
-from sluice.airflow.page.contents import tables
-from sluice.airflow.page.overview import Shown, overview, stranger
+from sluice.airflow.page import table_page
+from sluice.airflow.page.overview import Shown, overview, stranger, tables
 from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
 from sluice.airflow.projects import airflows_config, mistakes, pipeline_files, project
-from sluice.declare.project import Project
-from sluice.declare.sound import PLACE
+from sluice.declare.project import PLACE, Project
 from sluice.declare.table import Table
 from sluice.errors import ConfigError, SluiceError
-from sluice.gate.data_docs import file_of
-from sluice.pages.elements import Page
-from sluice.pages.html import html
+from sluice.gate.engine import file_of
+from sluice.pages.elements import Page, html
 from sluice.report.publish import report_folder
 from sluice.report.quality_pages import INDEX
 
@@ -94,9 +91,9 @@ def one_row(request: Request, user: User, name: str) -> Response:
     """Show why one row is as it is: the commit that last changed it, and where it comes from."""
     declared = _project(user)
     found = _table(declared, user, name)
-    row = why.arguments(found.id, request.query_params.multi_items())
-    answer = why.why(declared, airflows_config(), row)
-    return _answer(why.page(_visit(request, user, declared), found, answer))
+    row = table_page.arguments(found.id, request.query_params.multi_items())
+    answer = table_page.why(declared, airflows_config(), row)
+    return _answer(table_page.page(_visit(request, user, declared), found, answer))
 
 
 @app.get("/report/{file}")

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, urlencode
 
-from sluice.language.internal import declared
-from sluice.pages.elements import Action, Content, Text
-from sluice.pages.wording import ago, second
+from sluice.language.names import declared_id
+from sluice.pages.elements import Action, Content, Text, ago, second
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Visit:
 
         A table of a pipeline that the visitor may not see has its name alone.
         """
-        page = f"{self.root}/tables/{declared(table_id)}" if self.sees_table(table_id) else ""
+        page = f"{self.root}/tables/{declared_id(table_id)}" if self.sees_table(table_id) else ""
         return Text(words or table_id, look, page)
 
     def sees_table(self, table_id: str) -> bool:

@@ -2,7 +2,7 @@
 
 from sluice.cli.job import Job, command
 from sluice.declare.table import Table
-from sluice.operate.upkeep.maintain import Upkeep, maintain
+from sluice.operate.maintain import Upkeep, maintain
 from sluice.spark.session import Spark
 from sluice.terminal.program import run
 

@@ -2,7 +2,7 @@
 
 from sluice.cli.job import Job, command
 from sluice.declare.table import Table
-from sluice.operate.upkeep.full_check import Swept, sweep
+from sluice.operate.maintain import Swept, sweep
 from sluice.spark.session import Spark
 from sluice.terminal.program import run
 

@@ -4,13 +4,44 @@ A table restored from a backup and then written reuses version numbers for other
 of the earlier commits would skip these. So a pin also names the attempt that made its version. If
 the log no longer shows the attempt, nothing is proven. Pins without this record are compared by
 number only. Cost: for an input that moved on, one commit of the log.
+
+Tables built by a definition other than the current one: the difference, and the repair.
+
+A table that no batch has filled yet takes the current definition, because nobody has read it.
+
+Distinguish a lost race from every other fault of a commit.
+
+These errors were observed. delta-rs, committing onto exactly one version, raises CommitFailedError,
+or a plain DeltaError if a table was created meanwhile. Spark raises one of Delta's concurrency
+errors: ConcurrentTransaction if the other commit carries the same application's number. Otherwise
+it raises ConcurrentAppend, ConcurrentDeleteRead, MetadataChanged and so on. Their codes appear in
+the message, also through Spark Connect. In S3, Spark may also raise S3A's own error for a file that
+another writer created meanwhile, which Delta passes on.
 """
 
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any, TypeVar
 
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from sluice.declare.meaning import differences, fingerprint, meaning, meaning_of_deliveries
+from sluice.declare.table import Table
 from sluice.delta.log.actions import Log
+from sluice.delta.log.opened import exists, open_version
 from sluice.delta.log.position import Head, Pin, Position
-from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned, TableAltered
+from sluice.delta.places.inventory import made_of
+from sluice.errors import (
+    ConfigError,
+    InputBehind,
+    InputReplaced,
+    InputRewritten,
+    LogCleaned,
+    LostRace,
+    TableAltered,
+)
 
 
 def position_at(uri: str, version: int) -> Position | None:
@@ -64,7 +95,7 @@ def is_past(at: Head, pin: Pin) -> bool:
     return at.table == pin.table and at.version >= pin.version and is_still(at, pin)
 
 
-def unreflected(at: Head, pin: Pin, upto: int | None = None) -> tuple[int, int] | None:
+def unreflected_versions(at: Head, pin: Pin, upto: int | None = None) -> tuple[int, int] | None:
     """Return the versions (from, to] after a pin, if they have new rows; else None.
 
     `upto`: the version to end with, if it is not the newest.
@@ -117,4 +148,125 @@ def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> Non
         f"{reader} reflects version {pin.version} of {name}, which is another commit now: "
         "an older state was restored, as from a backup, and written again",
         hint=hint,
+    )
+
+
+def check_definition(
+    table: Table, before: Head | None, current: dict[str, Any] | None = None
+) -> None:
+    """Raise ConfigError if a definition other than the current one made the head of `table`.
+
+    Raises TableAltered if somebody has set the table up differently.
+
+    `current`: the meaning to compare with, if it isn't the table's own.
+    """
+    check_fit(table.id, before)
+    if what := what_differs(before, current or meaning(table)):
+        raise ConfigError(
+            [f"{table.id} was built by a definition that differs from the configuration's: {what}"],
+            hint=f"run `sluice rebuild {table.id}`, or `sluice rebuild --changed` for every such "
+            "table; or revert the change",
+        )
+
+
+def meanings(table: Table) -> dict[str, dict[str, Any]]:
+    """Return the meaning of each stored table behind a declared one, in order."""
+    if table.is_delivered:
+        is_apart = table.delivered_to != table.id
+        visible = {table.id: meaning(table)} if is_apart else {}
+        return {table.delivered_to: meaning_of_deliveries(table), **visible}
+    return {name: meaning(part) for name, part in _kept_by(table).items()}
+
+
+def redefinitions(table: Table, head_of: Callable[[str], Head | None]) -> dict[str, str]:
+    """Return the differences by stored table: the table itself, and its internal tables.
+
+    A view that no batch has filled has none: its first batch replaces its state.
+    """
+    parts = _kept_by(table)
+    found = {
+        name: what_differs(head_of(name), now)
+        for name, now in meanings(table).items()
+        if name not in parts or not is_unfilled(head_of(parts[name].id))
+    }
+    return {name: what for name, what in found.items() if what}
+
+
+def _kept_by(table: Table) -> dict[str, Table]:
+    return made_of(table) if table.is_view else {}
+
+
+def what_differs(at: Head | None, current: dict[str, Any]) -> str:
+    """Return the difference from the definition that built a table; nothing if there is none."""
+    if at is None or at.position is None or is_unfilled(at):
+        return ""
+    is_other = is_of_another(at, fingerprint(current))
+    return differences(at.position.meaning, current) if is_other else ""
+
+
+def is_of_another(at: Head | None, current: str) -> bool:
+    """True if the head of a table was built by a definition other than `current`."""
+    made_by = at.position.definition if at and at.position else ""
+    return bool(made_by) and made_by != current
+
+
+def is_unfilled(at: Head | None) -> bool:
+    """True if no batch has filled the table yet."""
+    return at is None or not at.is_filled
+
+
+def replaceable(at: Head | None, current: str) -> Head | None:
+    """Return the head of an empty table of another definition, which the first batch replaces."""
+    return at if at and not at.is_filled and is_of_another(at, current) else None
+
+
+_SPARK = re.compile(
+    r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)|s3a\.RemoteFileChangedException"
+)
+_CREATED = "already exists"
+T = TypeVar("T")
+
+
+@contextmanager
+def lost_race_of(uri: str, version: int) -> Iterator[None]:
+    """Raise LostRace in place of a committer's error if `uri` has moved on from `version`.
+
+    A missing table has the version -1.
+    """
+    try:
+        yield
+    except Exception as error:
+        if _is_conflict(error) and _version(uri) > version:
+            raise lost(uri, version) from error
+        raise
+
+
+def repeat_after_races(work: Callable[[], T], attempts: int) -> T:
+    """Return what `work` returns; it starts again if another writer was first.
+
+    Raises LostRace if that was so each time.
+    """
+    for _ in range(attempts - 1):
+        with suppress(LostRace):
+            return work()
+    return work()
+
+
+def _is_conflict(error: Exception) -> bool:
+    if isinstance(error, CommitFailedError):
+        return True
+    if isinstance(error, DeltaError):
+        return _CREATED in str(error)
+    return bool(_SPARK.search(str(error)))
+
+
+def _version(uri: str) -> int:
+    return open_version(uri).version() if exists(uri) else -1
+
+
+def lost(uri: str, version: int) -> LostRace:
+    """Return the error for a writer that was not first."""
+    return LostRace(
+        f"another writer committed to {uri} after version {version}: this attempt was discarded",
+        hint="nothing is lost; the next attempt starts from the new head",
     )

@@ -5,16 +5,31 @@ changes, but a folder may be replaced by another table: a version is known by th
 commit. In a store, two requests for such files replace the listing and reading of the log.
 """
 
+import hashlib
+import json
 import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 from cachetools import LRUCache
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow.fs import FileType
 
-from sluice.delta.places.delta_rs import is_table, open_table, stored_stamp
-from sluice.delta.places.folders import LOG
-from sluice.delta.places.landed_files import local_path
+from sluice.delta.log.actions import Log
+from sluice.delta.places.delta_rs import (
+    files_below,
+    is_table,
+    open_table,
+    store_fault,
+    stored_stamp,
+)
+from sluice.delta.places.folders import LOG, local_path
+from sluice.errors import Retryable, UsageError
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
 MOST = 128
@@ -27,7 +42,7 @@ _opening = Lock()
 _newest: dict[str, int] = {}  # tables, with the newest version found
 
 
-def opened(uri: str, version: int | None = None) -> DeltaTable:
+def open_version(uri: str, version: int | None = None) -> DeltaTable:
     """Return the table as of a version, or as it is now. Callers only read it.
 
     Raises TableNotFoundError, or DeltaError for a version that is gone.
@@ -48,7 +63,7 @@ def exists(uri: str) -> bool:
     return commit_of(uri) is not None or is_table(uri)
 
 
-def taken(uri: str, version: int | None = None) -> DeltaTable:
+def open_for_writer(uri: str, version: int | None = None) -> DeltaTable:
     """Return the table as of a version, or as it is now, for one writer.
 
     Nobody else gets this object afterwards.
@@ -90,7 +105,7 @@ def _found(uri: str) -> CommitKey | None:
     number = _newest.get(uri)
     stamp = None if number is None else _stamp(uri, number)
     if number is None or stamp is None:
-        number = _listed(uri)
+        number = _newest_listed(uri)
         stamp = None if number is None else _stamp(uri, number)
     if number is None or stamp is None:
         return None
@@ -105,7 +120,7 @@ def _found(uri: str) -> CommitKey | None:
     return uri, number, stamp
 
 
-def _listed(uri: str) -> int | None:
+def _newest_listed(uri: str) -> int | None:
     """Return the newest version in a local log; None for a store, whose logs are long to list."""
     place = local_path(uri)
     if place is None:
@@ -124,3 +139,83 @@ def _stamp(uri: str, version: int) -> CommitStamp | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+_REFUSED = re.compile("Permission denied|os error 13|Errno 13", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Somebody else's table at its newest version."""
+
+    uri: str
+    table_id: str
+    version: int
+
+    @classmethod
+    def at(cls, uri: str, reader: str) -> "Foreign":
+        """Return the table at a URI. Raises UsageError if none can be opened there."""
+        try:
+            found = open_version(uri)
+        except TableNotFoundError:
+            raise UsageError(
+                f"{reader}: there is no Delta table at {uri}, or no permission to read it",
+                hint="give the folder with its `_delta_log`, and let the job's user read it",
+            ) from None
+        except (DeltaError, OSError) as error:
+            if fault := store_fault(error):
+                raise fault from error
+            raise UsageError(
+                f"{reader}: the Delta table at {uri} can't be opened: {error}",
+                hint="its owner may have switched on an unsupported feature, or revoked read "
+                "access",
+            ) from None
+        return cls(uri, str(found.metadata().id), found.version())
+
+    @property
+    def log(self) -> Log:
+        return Log(self.uri)
+
+    def columns(self, version: int) -> list[str]:
+        """Return the names of its columns as of a version."""
+        return [field.name for field in open_version(self.uri, version).schema().fields]
+
+    def can_open(self, version: int) -> bool:
+        """True if the log still shows a version."""
+        try:
+            return bool(open_version(self.uri, version))
+        except DeltaError:
+            return False
+
+    def fingerprint(self, version: int) -> str:
+        """Return the fingerprint of a commit; nothing if it was cleaned."""
+        try:
+            actions = self.log.actions(version)
+        except FileNotFoundError:
+            return ""
+        return hashlib.sha256(json.dumps(actions, sort_keys=True).encode()).hexdigest()[:16]
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return the missing ones of these files, by their paths in its folder."""
+        known = [path for path in paths if ":" not in path]
+        with naming_refusals(self.uri):
+            found = files_below(self.uri).get_file_info(known)
+        return [p for p, info in zip(known, found, strict=True) if info.type != FileType.File]
+
+
+@contextmanager
+def naming_refusals(uri: str) -> Iterator[None]:
+    """Raise UsageError if a file may not be read, Retryable if it is gone."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise Retryable(f"{uri}: a file was deleted while it was read: {error}") from error
+    except OSError as error:
+        if fault := store_fault(error):
+            raise fault from error
+        if not _REFUSED.search(f"{error} {error.__cause__}"):
+            raise
+        raise UsageError(
+            f"there is no permission to read {uri}: {str(error).splitlines()[0]}",
+            hint="nothing was committed; let the user of the job read its files",
+        ) from error

@@ -3,6 +3,11 @@
 Every commit that Sluice makes carries the whole position in `userMetadata`. So the head commit
 alone shows where the next batch begins, even after the log before it was cleaned. Reading it starts
 no Spark.
+
+Check that a table is still set up as Sluice made it: with a feed, readable by all readers.
+
+Other writers with Spark may enable features that some readers of a table can't read. They may also
+disable features that its consumers need. Faults are reported before the next batch.
 """
 
 import json
@@ -17,11 +22,41 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
-from sluice.delta.log.fitness import FaultAndRepair, faults
-from sluice.delta.log.opened import CommitKey, commit_of, exists, opened
-from sluice.delta.places.lake_layout import table_at
+from sluice.delta.log.opened import CommitKey, commit_of, exists, open_version
+from sluice.delta.places.lake_layout import moved_away, table_at
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
-from sluice.language.internal import renamed
+from sluice.language.names import rename_id
+
+FaultAndRepair = tuple[str, str]  # the fault, and its repair
+SETTINGS: Mapping[str, tuple[str, str]] = {  # Delta treats an unset one as false
+    "delta.enableChangeDataFeed": ("false", "views over it can't read what changed"),
+    "delta.appendOnly": ("true", "no row of it can be corrected"),
+}
+FEATURES: Mapping[str, str] = {
+    "columnMapping": "readers without Spark silently read nulls",
+}
+MAPPING = "delta.columnMapping.mode"
+
+
+def faults(table: DeltaTable, uri: str) -> Iterator[FaultAndRepair]:
+    """Yield the settings and features of a table that obstruct batches or readers."""
+    settings = table.metadata().configuration
+    for name, (wrong, why) in SETTINGS.items():
+        if settings.get(name, "false").lower() == wrong:
+            good = "true" if wrong == "false" else "false"
+            yield f"{name} is {wrong}: {why}", set_to(uri, name, good)
+    features = set(table.protocol().reader_features or ())
+    if settings.get(MAPPING, "none").lower() != "none":
+        features.add("columnMapping")
+    for name in FEATURES.keys() & features:
+        repair = f"{moved_away(uri)}: Delta can't remove such a feature"
+        yield f"{name} was switched on: {FEATURES[name]}", repair
+
+
+def set_to(uri: str, name: str, value: str) -> str:
+    """Return the statement that sets a property."""
+    return f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('{name}' = '{value}')"
+
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
@@ -131,9 +166,9 @@ class Position:
         """Return the same position after a table got another name."""
         return replace(
             self,
-            inputs={renamed(name, old, new): pin for name, pin in self.inputs.items()},
-            references={renamed(name, old, new): pin for name, pin in self.references.items()},
-            frontier={renamed(name, old, new): at for name, at in self.frontier.items()},
+            inputs={rename_id(name, old, new): pin for name, pin in self.inputs.items()},
+            references={rename_id(name, old, new): pin for name, pin in self.references.items()},
+            frontier={rename_id(name, old, new): at for name, at in self.frontier.items()},
             renames=(*self.renames, (old, new)),
         )
 
@@ -215,7 +250,7 @@ def head(uri: str) -> Head | None:
             return _heads[commit]
     if commit is None and not exists(uri):
         return None
-    found = head_of(opened(uri), uri)
+    found = head_of(open_version(uri), uri)
     if commit and commit[1] == found.version:
         with _keeping:
             _heads[commit] = found
@@ -238,7 +273,7 @@ def head_as_found(uri: str) -> Head | None:
     try:
         return head(uri)
     except HistoryLost:
-        table = opened(uri)
+        table = open_version(uri)
         return _head(table, uri, table.version(), None)
 
 
@@ -255,7 +290,7 @@ def readable_head(uri: str) -> Head | None:
 
 def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
     """Return (version, position) of the commits still in the log, newest first."""
-    return list(_positions(opened(uri), limit))
+    return list(_positions(open_version(uri), limit))
 
 
 def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
@@ -338,7 +373,7 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
 def _has_same_columns(uri: str, *versions: int) -> bool:
     """True if these versions have the same columns, or the log was cleaned and nobody can know."""
     try:
-        every = [opened(uri, version).schema().fields for version in versions]
+        every = [open_version(uri, version).schema().fields for version in versions]
     except DeltaError:
         return True
     return len({tuple((f.name, str(f.type)) for f in fields) for fields in every}) == 1

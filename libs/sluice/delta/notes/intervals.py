@@ -167,13 +167,13 @@ def recount(uri: str, counted: Callable[[], Counts]) -> None:
 
     def change(rows: pa.Table) -> pa.Table:
         counts, noted = counted(), _standing(rows).to_pylist()
-        right = [_recounted(note, *counts) for note in noted]
+        right = [_recount(note, *counts) for note in noted]
         return rows if right == noted else pa.Table.from_pylist(right, schema=SCHEMA)
 
     change_rows(uri, change)
 
 
-def _recounted(
+def _recount(
     note: dict[str, Any], quarantined: Mapping[datetime, int], stored: Mapping[datetime, int] | None
 ) -> dict[str, Any]:
     within = _interval(note)

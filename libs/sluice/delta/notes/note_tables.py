@@ -13,9 +13,9 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from sluice.delta.log.active import as_table
-from sluice.delta.log.lost_race import lost_race_of, repeated
-from sluice.delta.log.opened import CHECKPOINTS, exists, keep, opened, taken
+from sluice.delta.log.continuity import lost_race_of, repeat_after_races
+from sluice.delta.log.files import as_table
+from sluice.delta.log.opened import CHECKPOINTS, exists, keep, open_for_writer, open_version
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.writing.statistics import writer_properties
@@ -41,7 +41,7 @@ def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[st
 
 def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
     """Return the rows of the table at `uri` that meet all filters, as Arrow."""
-    return _rows_of(opened(uri), uri, filters)
+    return _rows_of(open_version(uri), uri, filters)
 
 
 def _rows_of(table: DeltaTable, uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
@@ -134,23 +134,23 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
 
 
 def _tidy(uri: str, many: int, choose: TableEdit) -> None:
-    if len(opened(uri).file_uris()) >= many:
-        table = taken(uri)
-        _put(uri, table, choose(_rows_of(table, uri)), None)
+    if len(open_version(uri).file_uris()) >= many:
+        table = open_for_writer(uri)
+        _commit_rows(uri, table, choose(_rows_of(table, uri)), None)
         open_table(uri).vacuum(RETENTION_HOURS, dry_run=False)
 
 
 def _change(uri: str, change: TableEdit, filters: Sequence[Filter]) -> tuple[int, int]:
-    table = taken(uri)
+    table = open_for_writer(uri)
     before = _rows_of(table, uri, filters)
     after = change(before)
     if after.equals(before):
         return 0, 0
-    _put(uri, table, after, " AND ".join(map(_as_sql, filters)) or None)
+    _commit_rows(uri, table, after, " AND ".join(map(_as_sql, filters)) or None)
     return before.num_rows, after.num_rows
 
 
-def _put(uri: str, table: DeltaTable, rows: pa.Table, predicate: str | None) -> None:
+def _commit_rows(uri: str, table: DeltaTable, rows: pa.Table, predicate: str | None) -> None:
     """Commit onto exactly this version of the table."""
     once = CommitProperties(max_commit_retries=0)
     _commit(uri, table, rows, mode="overwrite", predicate=predicate, commit_properties=once)
@@ -164,7 +164,7 @@ def _as_sql(condition: Filter) -> str:
 
 def _delete(uri: str, predicate: str) -> None:
     if exists(uri) and _any(uri, predicate):
-        table = taken(uri)
+        table = open_for_writer(uri)
         table.delete(predicate)
         keep(uri, table)
 
@@ -179,7 +179,7 @@ def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
 
 def _write(uri: str, rows: pa.Table, **how: Any) -> None:
     if exists(uri):
-        _commit(uri, taken(uri), rows, **how)
+        _commit(uri, open_for_writer(uri), rows, **how)
     else:
         write_deltalake(
             uri,
@@ -198,11 +198,11 @@ def _commit(uri: str, table: DeltaTable, rows: pa.Table, **how: Any) -> None:
 
 def _in_turn(uri: str, write: Callable[[], T]) -> T:
     check_exclusive(uri)
-    return repeated(lambda: _once(uri, write), ATTEMPTS)
+    return repeat_after_races(lambda: _once(uri, write), ATTEMPTS)
 
 
 def _once(uri: str, write: Callable[[], T]) -> T:
-    before = opened(uri).version() if exists(uri) else -1
+    before = open_version(uri).version() if exists(uri) else -1
     with lost_race_of(uri, before):
         return write()
 
@@ -212,6 +212,6 @@ def _any(uri: str, predicate: str) -> bool:
 
 
 def _count(uri: str, predicate: str) -> int:
-    found = QueryBuilder().register("t", opened(uri))
+    found = QueryBuilder().register("t", open_version(uri))
     count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
     return int(as_table(count)["n"][0].as_py())

@@ -2,10 +2,16 @@
 
 An environment is a permanent overlay: its files are links, or copies in a store, so changes of the
 lake can't remove them. A file in it records its times and its tables' first versions.
+
+Environments in an object store: whole copies of a lake's tables, which claim a name.
+
+A store can't rename folders. So each copy has its own folder, and the first commit of the table
+`claim` names the copy that owns a name. The store lets only one writer make this commit. A copy
+without a name is being created, or was left by a killed process.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -14,17 +20,89 @@ from shutil import rmtree
 from typing import Any
 from uuid import uuid4
 
-from sluice.declare.environment_folders import NOTE, existing, names, place, places
-from sluice.delta.places import claims
-from sluice.delta.places.claims import Settle, tables_of
-from sluice.delta.places.delta_rs import open_table
+from deltalake import DeltaTable, Field, Schema
+from deltalake.exceptions import DeltaError
+from deltalake.schema import PrimitiveType
+
+from sluice.declare.environment_folders import (
+    CLAIM,
+    NOTE,
+    claimant,
+    existing,
+    folders,
+    names,
+    place,
+    places,
+)
+from sluice.delta.places.delta_rs import open_table, options
+from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.inventory import stored
+from sluice.delta.places.folders import SmallFiles, remove
+from sluice.delta.places.inventory import stored_tables
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.places.overlay import overlay, remove_abandoned
-from sluice.delta.places.small_files import SmallFiles
+from sluice.delta.places.overlay import (
+    list_left,
+    overlay,
+    remove_abandoned,
+    remove_abandoned_copies,
+    share,
+    share_whole,
+)
 from sluice.errors import UsageError
-from sluice.language.internal import PREVIEWS
+from sluice.language.names import ENVIRONMENTS, PREVIEWS, declared_id
+
+Settle = Callable[[], bool]
+_COLUMNS = Schema([Field("n", PrimitiveType("long"))])
+
+
+@contextmanager
+def beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
+    """Yield a lake with all tables of another, and a function that claims a folder for it.
+
+    It is removed if it has not claimed the folder at the end.
+    """
+    copy = LakeLayout(f"{folder}/{uuid4().hex}")
+    check_exclusive(f"{lake.root}/{ENVIRONMENTS}/{CLAIM}")
+    try:
+        share_whole(lake, lambda ids: share(lake, copy, ids), tables_of(lake))
+        yield copy, lambda: _claim(folder, copy)
+    finally:
+        if claimant(folder) != copy.root:
+            remove(copy.root)
+
+
+def tables_of(lake: LakeLayout) -> list[str]:
+    """Return the tables that lie in a lake, by the ids of those that are declared."""
+    return list(dict.fromkeys(map(declared_id, stored_tables(lake))))
+
+
+def release(lake: LakeLayout, name: str, there: str) -> None:
+    """Take its name from an environment, then remove it."""
+    remove(f"{place(lake.root, name)}/{CLAIM}")
+    passing("dropping", name)
+    remove(there)
+
+
+def remove_unfinished(lake: LakeLayout) -> list[str]:
+    """Remove copies that nobody claimed for a day; return the places of younger ones."""
+    found = []
+    for name in folders(lake.root):
+        folder = place(lake.root, name)
+        kept = {CLAIM, (claimant(folder) or "").rpartition("/")[2]}
+        remove_abandoned_copies(folder, kept)
+        found += [f"{ENVIRONMENTS}/{name}/{one}" for one in list_left(folder) if one not in kept]
+    return found
+
+
+def _claim(folder: str, copy: LakeLayout) -> bool:
+    """Claim a folder; false if it belongs to another copy. The log shows who won."""
+    uri, name = f"{folder}/{CLAIM}", copy.root.rpartition("/")[2]
+    try:
+        DeltaTable.create(uri, _COLUMNS, name=name, storage_options=options(uri))
+    except (DeltaError, OSError):
+        if claimant(folder) is None:
+            raise
+    return claimant(folder) == copy.root
 
 
 @dataclass(frozen=True)
@@ -52,14 +130,14 @@ def create(lake: LakeLayout, name: str, now: datetime, expires: datetime) -> Env
     """
     folder = place(lake.root, name)
     if name in names(lake.root):
-        raise _taken(name)
-    with (claims.beside if "://" in folder else _beside)(lake, folder) as (beside, settle):
-        began = {table_id: _began(beside.uri(table_id)) for table_id in stored(beside)}
+        raise _name_is_taken(name)
+    with (beside if "://" in folder else _beside)(lake, folder) as (copy, settle):
+        began = {table_id: _began(copy.uri(table_id)) for table_id in stored_tables(copy)}
         made = Environment(name, now, expires, began)
-        _write(beside.root, made)
+        _write(copy.root, made)
         passing("sharing", name)
         if not settle():
-            raise _taken(name)
+            raise _name_is_taken(name)
     return made
 
 
@@ -67,21 +145,21 @@ def create(lake: LakeLayout, name: str, now: datetime, expires: datetime) -> Env
 def _beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
     """Yield a lake with all tables of another, and a function that moves it to its folder."""
     target = Path(folder)
-    with overlay(lake, tables_of(lake)) as beside:
+    with overlay(lake, tables_of(lake)) as copy:
 
         def settle() -> bool:
             target.parent.mkdir(exist_ok=True)
             rmtree(target, ignore_errors=True)  # left by a run during the drop
             try:
-                Path(beside.root).rename(target)
+                Path(copy.root).rename(target)
             except OSError:
                 return False
             return True
 
-        yield beside, settle
+        yield copy, settle
 
 
-def read(lake: str) -> Environment | None:
+def read_environment(lake: str) -> Environment | None:
     """Return the environment that a lake is; None if it is none."""
     text = SmallFiles(lake).read(NOTE)
     if text is None:
@@ -92,16 +170,16 @@ def read(lake: str) -> Environment | None:
     return Environment(noted["name"], **times, tables=tables)
 
 
-def listed(lake: LakeLayout) -> list[Environment]:
+def list_environments(lake: LakeLayout) -> list[Environment]:
     """Return the environments of a lake, by name."""
-    found = (read(there) for _, there in sorted(places(lake.root).items()))
+    found = (read_environment(there) for _, there in sorted(places(lake.root).items()))
     return [one for one in found if one]
 
 
 def keep(lake: LakeLayout, name: str, expires: datetime) -> None:
     """Change the time at which an environment expires."""
     there = existing(lake.root, name)
-    if noted := read(there):
+    if noted := read_environment(there):
         _write(there, replace(noted, expires=expires))
 
 
@@ -109,7 +187,7 @@ def drop(lake: LakeLayout, name: str) -> None:
     """Remove an environment; once removal has begun, the environment no longer exists."""
     there = existing(lake.root, name)
     if "://" in there:
-        claims.drop(lake, name, there)
+        release(lake, name, there)
         return
     leaving = Path(lake.root, PREVIEWS)
     leaving.mkdir(exist_ok=True)
@@ -121,8 +199,8 @@ def drop(lake: LakeLayout, name: str) -> None:
 def expire(lake: LakeLayout, now: datetime) -> list[str]:
     """Remove the environments that have expired, and return their names."""
     if "://" in lake.root:
-        claims.unfinished(lake)
-    gone = [one.name for one in listed(lake) if one.expires <= now]
+        remove_unfinished(lake)
+    gone = [one.name for one in list_environments(lake) if one.expires <= now]
     for name in gone:
         drop(lake, name)
     return gone
@@ -138,7 +216,7 @@ def _write(lake: str, made: Environment) -> None:
     SmallFiles(lake).write(NOTE, text.encode())
 
 
-def _taken(name: str) -> UsageError:
+def _name_is_taken(name: str) -> UsageError:
     return UsageError(
         f"there is an environment {name!r} already",
         hint=f"`sluice env drop {name}` removes it; or give another name",

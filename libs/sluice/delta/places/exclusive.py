@@ -17,10 +17,9 @@ from deltalake.schema import PrimitiveType
 
 from sluice.declare.stores import store_of
 from sluice.delta.places.delta_rs import endpoint_of, open_table, options
-from sluice.delta.places.folders import remove
-from sluice.delta.places.small_files import SmallFiles
+from sluice.delta.places.folders import SmallFiles, remove
 from sluice.errors import StoreRefused
-from sluice.language.internal import STORE
+from sluice.language.names import STORE
 
 RIVALS = 32
 NOTE = "exclusive"

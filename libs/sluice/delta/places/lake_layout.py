@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.declare.project import Project
-from sluice.language.internal import QUALITY, declared, internal
+from sluice.language.names import QUALITY, declared_id, internal
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def layout(project: Project) -> LakeLayout:
 def table_at(uri: str) -> str:
     """Return the id of the declared table to which the table at a URI belongs."""
     pipeline, table = uri.rstrip("/").split("/")[-2:]
-    return f"{pipeline}.{declared(table)}"
+    return f"{pipeline}.{declared_id(table)}"
 
 
 def moved_away(uri: str) -> str:

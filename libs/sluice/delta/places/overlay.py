@@ -4,23 +4,121 @@ Data files and commits are hard links, so the cost is one name per file. No writ
 place: new rows are new files, and upkeep removes names. Checkpoints and notes are copied. The
 folder belongs to its process while the process holds a lock on it. The next process removes the
 folder of a killed one. In an object store all files are copied.
+
+Tables of a lake in an object store, copied by the store itself into a separate folder.
+
+A store has no links and no locks. A copy costs two requests for each file, and no data passes
+through this process. The copies of a killed process are removed a day after it began.
 """
 
 import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from sluice.delta.places import copied
-from sluice.delta.places.folders import LOG
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+
+from sluice.delta.places.delta_rs import folder_names, located
+from sluice.delta.places.folders import LOG, remove
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.errors import Retryable, UsageError
-from sluice.language.internal import PREVIEWS, QUALITY
+from sluice.language.names import PREVIEWS, QUALITY
+
+LEFT_AFTER = timedelta(days=1)
+LAST_CHECKPOINT = (
+    "/_delta_log/_last_checkpoint"  # it may name a checkpoint that is newer than the copy
+)
+COMMIT_PATH = re.compile(r".*/_delta_log/\d{20}\.json")
+AT_ONCE = 16  # requests
+BEGUN = "begun"
+
+Share = Callable[[Iterable[str]], bool]
+
+
+@contextmanager
+def copies(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Share]]:
+    """Yield a new lake in `folder` and a function that copies tables of `lake` to it; remove it at
+    the end.
+
+    The copying returns false if one of the tables changed meanwhile.
+    """
+    remove_abandoned_copies(folder)
+    beside = LakeLayout(f"{folder}/{uuid4().hex}")
+    try:
+        yield beside, lambda table_ids: share(lake, beside, table_ids)
+    finally:
+        remove(beside.root)
+
+
+def remove_abandoned_copies(folder: str, kept: Collection[str] = ()) -> None:
+    """Remove the lakes in a folder that were begun long ago, except those to be kept."""
+    for name, began in _beginnings(folder):
+        if name in kept:
+            continue
+        if began is None or datetime.now(UTC) - began > LEFT_AFTER:
+            remove(f"{folder}/{name}")
+
+
+def list_left(folder: str) -> list[str]:
+    """Return the names of the lakes in a folder."""
+    return [name for name, _ in _beginnings(folder)]
+
+
+def _beginnings(folder: str) -> Iterator[tuple[str, datetime | None]]:
+    files, path = located(folder)
+    for name in folder_names(folder):
+        yield name, files.get_file_info(f"{path}/{name}/{BEGUN}").mtime
+
+
+def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> bool:
+    """Copy tables of a lake to another one; return false if one of them changed meanwhile."""
+    wanted = list(table_ids)
+    files, root = located(lake.root)
+    _, target = located(beside.root)
+    remove(beside.root)  # remains of an earlier try
+    with files.open_output_stream(f"{target}/{BEGUN}"):
+        pass
+    before = _list_files(files, lake, wanted)
+
+    def copy(path: str) -> bool:
+        try:
+            files.copy_file(path, f"{target}{path.removeprefix(root)}")
+        except OSError:
+            if files.get_file_info(path).type == FileType.File:
+                raise
+            return False
+        return True
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        is_whole = all(
+            list(threads.map(copy, (p for p in before if not p.endswith(LAST_CHECKPOINT))))
+        )
+    return is_whole and _commits(before) == _commits(_list_files(files, lake, wanted))
+
+
+def _list_files(files: FileSystem, lake: LakeLayout, table_ids: Iterable[str]) -> list[str]:
+    """Return the paths of all files of these tables, and of the counts of batches."""
+    folders = [lake.counts_uri]
+    for table_id in table_ids:
+        pipeline = table_id.partition(".")[0]
+        folders += (f"{lake.root}/{pipeline}/{name}" for name in folders_of(lake, table_id))
+    found: list[FileInfo] = []
+    for folder in folders:
+        selector = FileSelector(located(folder)[1], recursive=True, allow_not_found=True)
+        found += files.get_file_info(selector)
+    return [f.path for f in found if f.type == FileType.File]
+
+
+def _commits(paths: Iterable[str]) -> set[str]:
+    return {path for path in paths if COMMIT_PATH.fullmatch(path)}
+
 
 LAST = "_last_checkpoint"
 DATA, COMMIT = ".parquet", re.compile(r"\d{20}\.json")
@@ -35,13 +133,13 @@ def overlay(lake: LakeLayout, table_ids: Iterable[str]) -> Iterator[LakeLayout]:
     Retryable if its tables changed meanwhile, each time.
     """
     wanted = list(table_ids)
-    shared = copied.copies(lake, _previews(lake)) if "://" in lake.root else _links(lake)
+    shared = copies(lake, _previews(lake)) if "://" in lake.root else _links(lake)
     with shared as (beside, share):
         share_whole(lake, share, wanted)
         yield beside
 
 
-def share_whole(lake: LakeLayout, share: copied.Share, table_ids: list[str]) -> None:
+def share_whole(lake: LakeLayout, share: Share, table_ids: list[str]) -> None:
     """Share tables of a lake at one moment. Raises Retryable if they change each time."""
     if not any(share(table_ids) for _ in range(ATTEMPTS)):
         raise Retryable(
@@ -51,7 +149,7 @@ def share_whole(lake: LakeLayout, share: copied.Share, table_ids: list[str]) -> 
 
 
 @contextmanager
-def _links(lake: LakeLayout) -> Iterator[tuple[LakeLayout, copied.Share]]:
+def _links(lake: LakeLayout) -> Iterator[tuple[LakeLayout, Share]]:
     with _own_folder(Path(_previews(lake))) as root:
         yield LakeLayout(str(root)), lambda table_ids: _share(lake, root, list(table_ids))
 
@@ -62,8 +160,8 @@ def previews(lake: LakeLayout) -> list[str]:
     In an object store, a preview's remains count as running for a day.
     """
     if "://" in lake.root:
-        copied.remove_abandoned(_previews(lake))
-        return copied.left(_previews(lake))
+        remove_abandoned_copies(_previews(lake))
+        return list_left(_previews(lake))
     folder = Path(_previews(lake))
     remove_abandoned(folder)
     return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []

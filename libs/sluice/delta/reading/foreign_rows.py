@@ -15,18 +15,14 @@ from pyspark.sql.types import StringType, StructType
 
 from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.declare.stores import takes_spark
-from sluice.delta.log.active import active_files
-from sluice.delta.log.commit_range import WeightedFiles
-from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.fitness import MAPPING
-from sluice.delta.log.foreign_table import naming_refusals
-from sluice.delta.log.opened import opened
-from sluice.delta.reading.bare import is_bare
+from sluice.delta.log.actions import WeightedFiles
+from sluice.delta.log.files import active_files, table_size
+from sluice.delta.log.opened import naming_refusals, open_version
+from sluice.delta.log.position import MAPPING
 from sluice.delta.reading.live import change_data, live_rows, rows_of_files
-from sluice.delta.reading.local import plain, spark_schema
+from sluice.delta.reading.local import is_bare, plain, spark_schema
 from sluice.errors import UsageError
-from sluice.interpreter.presence import is_here
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import NotHere, is_here
 from sluice.limits import Limits
 
 ELSEWHERE = re.compile("[a-z0-9]+:/")  # how an address begins
@@ -38,7 +34,7 @@ def read_part(
     session: SparkSession, uri: str, part: WeightedFiles, wanted: StructType, limits: Limits
 ) -> DataFrame:
     """Return the wanted columns of a part's rows, and CHANGE_TYPE; a column it lacks is null."""
-    table = opened(uri, part.version)
+    table = open_version(uri, part.version)
     if needs_spark(table) or _is_clone(table):
         why = f"{uri} has features that only Spark reads"
     elif part.bytes > _most(session, uri, limits):
@@ -94,7 +90,7 @@ def _by_arrow(
         does = pa.repeat(pa.scalar("insert" if part.weight > 0 else "delete"), found.num_rows)
         found = found.append_column(CHANGE_TYPE, does)
     fields = StructType([*wanted.fields]).add(CHANGE_TYPE, StringType())
-    return session.createDataFrame(_shaped(plain(found), _arrow_types(fields)), fields)
+    return session.createDataFrame(_shape(plain(found), _arrow_types(fields)), fields)
 
 
 def _arrow_types(fields: StructType) -> Mapping[str, pa.DataType]:
@@ -103,7 +99,7 @@ def _arrow_types(fields: StructType) -> Mapping[str, pa.DataType]:
     return {f.name: to_arrow_type(f.dataType, timezone="UTC") for f in fields}
 
 
-def _shaped(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _shape(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     count, have = rows.num_rows, set(rows.column_names)
     columns = {
         name: rows[name].cast(type_) if name in have else pa.nulls(count, type_)
@@ -136,5 +132,5 @@ def _by_spark(
 
 def columns_of(uri: str, version: int, names: Sequence[str]) -> StructType:
     """Return those of the named columns that a version has, in Spark's types."""
-    fields = {field.name: field for field in spark_schema(opened(uri, version)).fields}
+    fields = {field.name: field for field in spark_schema(open_version(uri, version)).fields}
     return StructType([fields[name] for name in names if name in fields])

@@ -14,11 +14,10 @@ from pathlib import PurePosixPath
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from sluice.delta.log.active import active_files
-from sluice.delta.places import landed_files
-from sluice.delta.places.delta_rs import is_table, located, open_table, uri_of
-from sluice.delta.places.faults import store_fault
-from sluice.delta.places.landed_files import LandedFile, local_path
+from sluice.delta.log.files import active_files
+from sluice.delta.places import folders
+from sluice.delta.places.delta_rs import is_table, located, open_table, store_fault, uri_of
+from sluice.delta.places.folders import LandedFile, local_path
 from sluice.errors import Retryable, StoreRefused, UsageError
 
 
@@ -36,11 +35,11 @@ def list_files(path: str) -> list[LandedFile]:
 
     Each file is listed once, by its real path. A file that can't be read has a `fault`.
     """
-    files = {file.uri: file for file in _listed(path)}
+    files = {file.uri: file for file in _list_landed(path)}
     return [files[uri] for uri in sorted(files)]
 
 
-def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
+def list_delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
     """List files like `list_files`, with errors that name the table.
 
     Raises UsageError for a folder without read permission, because its content is unknown. Raises
@@ -65,7 +64,7 @@ def stamps(files: Sequence[LandedFile]) -> Mapping[str, object]:
 
     Files in object stores have none, because stores replace files whole.
     """
-    return {f.uri: landed_files.stamp(place) for f in files if (place := local_path(f.uri))}
+    return {f.uri: folders.stamp(place) for f in files if (place := local_path(f.uri))}
 
 
 def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], reader: str) -> None:
@@ -100,12 +99,12 @@ def _line(file: LandedFile) -> tuple[str, ...]:
     return file.uri, str(file.size), str(file.modified), file.fault
 
 
-def _listed(path: str) -> Iterator[LandedFile]:
+def _list_landed(path: str) -> Iterator[LandedFile]:
     if (place := local_path(path)) is not None:
-        root, is_wanted = _wanted(place)
-        return (file for at, file in landed_files.files(root) if is_wanted(at))
+        root, is_wanted = _split_pattern(place)
+        return (file for at, file in folders.files(root) if is_wanted(at))
     filesystem, base = located(path)
-    root, is_wanted = _wanted(base)
+    root, is_wanted = _split_pattern(base)
     objects = _objects(filesystem, root)
     if not objects:
         _check_bucket(uri_of(root.partition("/")[0], path))
@@ -113,7 +112,7 @@ def _listed(path: str) -> Iterator[LandedFile]:
     return (LandedFile(uri_of(f.path, path), f.size, f.mtime_ns or 0) for f in found)
 
 
-def _wanted(base: str) -> tuple[str, Callable[[str], object]]:
+def _split_pattern(base: str) -> tuple[str, Callable[[str], object]]:
     """Return the folder to list, and a test for paths in it; only `*` is special.
 
     A pattern that ends with `/` means the files below folders.
@@ -155,4 +154,4 @@ def _check_bucket(uri: str) -> None:
 
 def _is_data(path: str, root: str) -> bool:
     parts = PurePosixPath(path.removeprefix(root)).parts
-    return not any(part.startswith(landed_files.HIDDEN) for part in parts)
+    return not any(part.startswith(folders.HIDDEN) for part in parts)

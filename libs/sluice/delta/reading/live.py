@@ -17,13 +17,31 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from sluice.changes.feed_columns import CHANGE_TYPE
-from sluice.delta.log.active import active_files
-from sluice.delta.log.added import partition_of
-from sluice.delta.log.vectors import file_name, has_vectors, kept_rows, mask_of
+from sluice.delta.log.files import (
+    active_files,
+    file_name,
+    has_vectors,
+    kept_rows,
+    mask_of,
+    partition_of,
+)
 from sluice.delta.places.delta_rs import files_below
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+
+
+def stream_feed(
+    table: DeltaTable, after: int, upto: int, columns: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
+    """Return the feed of versions (after, upto], or these columns of it.
+
+    Raises DeltaError, or one of Arrow's errors while it is read, if a part of it is gone.
+    """
+    named = None if columns is None else [*columns]
+    found = table.load_cdf(after + 1, upto, columns=named, allow_out_of_range=True)
+    return pa.RecordBatchReader.from_stream(found)
+
 
 GROUPS = 64  # row groups in memory at a time
 MEETS = "_sluice_meets"

@@ -2,11 +2,17 @@
 
 Planning and starting a Spark scan of a few thousand rows costs hundreds of milliseconds; reading
 them here takes a few. Spark still computes: it gets the rows as a local relation.
+
+Tables read as if they had no rows: their columns are known from the log, no file is opened.
+
+So a plan can compile a batch over them without reading anything.
 """
 
 import json
 import sys
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import reduce
 from threading import Lock
 
@@ -19,12 +25,28 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sluice.changes.feed_columns import OF_FEED
-from sluice.delta.log.opened import commit_of, opened
-from sluice.delta.reading.bare import is_bare
-from sluice.delta.reading.feed import stream_feed
-from sluice.delta.reading.live import live_rows
-from sluice.interpreter.presence import is_here
+from sluice.delta.log.opened import commit_of, open_version
+from sluice.delta.reading.live import live_rows, stream_feed
+from sluice.interpreter.refusals import is_here
 from sluice.limits import Limits
+
+_is_bare: ContextVar[bool] = ContextVar("_is_bare", default=False)
+
+
+def is_bare() -> bool:
+    """True if reads return no rows, in this thread."""
+    return _is_bare.get()
+
+
+@contextmanager
+def without_rows() -> Iterator[None]:
+    """Have reads in this thread return no rows while the context is open."""
+    before = _is_bare.set(True)
+    try:
+        yield
+    finally:
+        _is_bare.reset(before)
+
 
 _ADDED = dict(zip(OF_FEED, ("string", "long", "timestamp"), strict=True))
 _ADDED_TYPES = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
@@ -43,7 +65,7 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
     """
     if is_bare():
         return _bare_snapshot(session, uri, version)
-    table = opened(uri, version)
+    table = open_version(uri, version)
     at = (session, uri, version, commit_of(uri, version), *sorted(table.file_uris()))
     with _keeping:
         if at in _kept:
@@ -66,7 +88,7 @@ def narrowed_snapshot(session: SparkSession, uri: str, version: int) -> DataFram
 
     if is_bare():
         return _bare_snapshot(session, uri, version)
-    table = opened(uri, version)
+    table = open_version(uri, version)
     return hand_over(session, live_rows(table, uri), spark_schema(table))  # type: ignore[arg-type]
 
 
@@ -98,7 +120,7 @@ def has_local_feed(uri: str, version: int) -> bool:
 
     It does not if a partition's value is escaped in the path, as texts and times are.
     """
-    table = opened(uri, version)
+    table = open_version(uri, version)
     parts = set(table.metadata().partition_columns)
     types = [f.type for f in pa.schema(table.schema().to_arrow()) if f.name in parts]
     return all(pa.types.is_date(t) or pa.types.is_integer(t) for t in types)
@@ -114,7 +136,7 @@ def read_feed(uri: str, after: int, upto: int) -> pa.Table:
     if is_bare():
         added = map(pa.field, _ADDED, _ADDED_TYPES)
         return pa.schema([*arrow_schema(uri, upto), *added]).empty_table()
-    return plain(stream_feed(opened(uri, upto), after, upto).read_all())
+    return plain(stream_feed(open_version(uri, upto), after, upto).read_all())
 
 
 def read_rows(
@@ -145,7 +167,7 @@ def read_few(
     if is_bare():
         stored = arrow_schema(uri, version)
         return stored.empty_table().select(list(columns or stored.names))
-    dataset = live_rows(opened(uri, version), uri)
+    dataset = live_rows(open_version(uri, version), uri)
     chosen = list(columns) if columns else dataset.schema.names
     found, count = [plain(dataset.schema.empty_table().select(chosen))], 0
     for batch in dataset.to_batches(columns=chosen, filter=bounds):
@@ -159,7 +181,7 @@ def read_few(
 
 def arrow_schema(uri: str, version: int) -> pa.Schema:
     """Return the Arrow types in which rows of the table are read here."""
-    schema = pa.schema(opened(uri, version).schema().to_arrow())
+    schema = pa.schema(open_version(uri, version).schema().to_arrow())
     return plain(schema.empty_table()).schema
 
 
@@ -174,7 +196,7 @@ def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -
 
 def types_of(uri: str, version: int) -> StructType:
     """Return the columns of a table in Spark's types."""
-    return spark_schema(opened(uri, version))
+    return spark_schema(open_version(uri, version))
 
 
 def spark_schema(table: DeltaTable) -> StructType:

@@ -4,6 +4,11 @@ A batch of some thousand facts matches a small part of a large dimension. A chan
 matches few of many facts. Finding them in this process takes tens of milliseconds; sending or
 scanning the whole table by Spark takes seconds. The result may hold too many rows, never too few:
 the join itself is Spark's. Values are compared by plain equality, so only exact types are searched.
+
+Dense spans of whole numbers, by which files are skipped.
+
+New keys are often far from the changed ones. One span from the least to the greatest would admit
+all files in between.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,19 +24,37 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
-from sluice.delta.log.active import active_files
-from sluice.delta.log.feed_size import FeedSize, size_of
-from sluice.delta.log.opened import opened
-from sluice.delta.places.landed_files import local_path
-from sluice.delta.reading.bare import is_bare
-from sluice.delta.reading.clusters import KeyBounds, clusters
+from sluice.delta.log.files import FeedSize, active_files, size_of
+from sluice.delta.log.opened import open_version
+from sluice.delta.places.folders import local_path
 from sluice.delta.reading.found import FoundRows, TypeMismatch, WantedValues, keep
 from sluice.delta.reading.live import LiveRows, live_rows
-from sluice.delta.reading.local import plain, spark_schema
+from sluice.delta.reading.local import is_bare, plain, spark_schema
 from sluice.limits import Limits
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+
+MOST = 16
+
+KeyBounds = tuple[int, int]
+
+
+def clusters(values: pa.ChunkedArray | pa.Array) -> list[KeyBounds]:
+    """Return the least and greatest value of at most MOST clusters, in order; nulls are ignored.
+
+    They are split at the widest gaps.
+    """
+    known = pc.unique(values).drop_null()
+    ordered = known.take(pc.sort_indices(known)).to_numpy(zero_copy_only=False)
+    if not len(ordered):
+        return []
+    gaps = ordered[1:] - ordered[:-1]
+    ends = sorted(gaps.argsort()[::-1][: MOST - 1])
+    firsts = [0, *(int(end) + 1 for end in ends)]
+    lasts = [*(int(end) for end in ends), len(ordered) - 1]
+    return [(int(ordered[a]), int(ordered[b])) for a, b in zip(firsts, lasts, strict=True)]
+
 
 EXACT = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
@@ -67,7 +90,7 @@ class SearchedVersion:
 
     @cached_property
     def _table(self) -> DeltaTable:
-        return opened(self.uri, self.version)
+        return open_version(self.uri, self.version)
 
     @property
     def _schema(self) -> pa.Schema:
@@ -113,16 +136,18 @@ class SearchedVersion:
             search = searching.FileSearch(schema, known, self.limits, most + 1)
             with suppress(TypeMismatch):
                 pages: dict[Path, pa.Table] = {}
-                rows = _joined(_noted(search.rows(files, chosen.names), pages), chosen, most)
+                rows = _join_pages(
+                    _note_pages(search.rows(files, chosen.names), pages), chosen, most
+                )
                 if rows is not None and not self.columns and len(known) == 1:
                     keep(self.uri, self.version, FoundRows(known[0], pages), self.limits)
                 return rows
         if self.bytes > self.limits.scanned_bytes:
             return None
-        return _joined(_scanned(self._table, self.uri, known, chosen.names), chosen, most)
+        return _join_pages(_scan(self._table, self.uri, known, chosen.names), chosen, most)
 
 
-def _noted(
+def _note_pages(
     found: Iterable[tuple[Path, pa.Table]], pages: dict[Path, pa.Table]
 ) -> Iterator[pa.Table]:
     for path, page in found:
@@ -130,7 +155,7 @@ def _noted(
         yield page
 
 
-def _joined(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table | None:
+def _join_pages(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table | None:
     """Return the pages as one table of these columns; None if they have more than `most` rows."""
     found, count = [schema.empty_table()], 0
     for page in pages:
@@ -160,11 +185,11 @@ def _exact(schema: pa.Schema, wanted: WantedValues) -> WantedValues | None:
     return found
 
 
-def _scanned(
+def _scan(
     table: DeltaTable, uri: str, wanted: Sequence[WantedValues], columns: Sequence[str]
 ) -> Iterator[pa.Table]:
     """Yield the wanted rows, found by Arrow."""
-    where, near = _any_of(wanted), _any_of([_compared(values) for values in wanted])
+    where, near = _any_of(wanted), _any_of([_comparable(values) for values in wanted])
     for batch in _dataset(table, uri, wanted).to_batches(columns=columns, filter=near):
         if batch.num_rows:
             page = plain(pa.Table.from_batches([batch]))
@@ -229,7 +254,7 @@ def _partition(file: "ds.ParquetFileFragment", parts: Sequence[str]) -> pc.Expre
     return reduce(pc.Expression.__and__, tests, pc.scalar(True))
 
 
-def _compared(values: WantedValues) -> WantedValues:
+def _comparable(values: WantedValues) -> WantedValues:
     """Drop texts: files of delta-rs have them in a type that a scan does not compare."""
     return {name: some for name, some in values.items() if not pa.types.is_string(some.type)}
 

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from polars.exceptions import PolarsError
 
-from sluice.delta.log.active import active_files
-from sluice.delta.log.vectors import file_name, kept_rows
+from sluice.delta.log.files import active_files, file_name, kept_rows
 from sluice.delta.reading.found import TypeMismatch, WantedValues
 from sluice.limits import Limits
 
@@ -70,7 +69,7 @@ class FileSearch:
             except PolarsError as error:
                 raise TypeMismatch from error
             for (file, _), rows in zip(some, found, strict=True):
-                yield file.path, _kept(rows.rechunk().to_arrow(), file.kept)
+                yield file.path, _drop_lost(rows.rechunk().to_arrow(), file.kept)
 
     def _frame(self, file: File, test: pl.Expr, columns: Sequence[str]) -> pl.LazyFrame:
         scan = pl.scan_parquet(
@@ -146,7 +145,7 @@ def _has(values: pa.ChunkedArray, value: Any) -> bool:
     return value in values.to_pylist()
 
 
-def _kept(rows: pa.Table, kept: pa.BooleanArray | None) -> pa.Table:
+def _drop_lost(rows: pa.Table, kept: pa.BooleanArray | None) -> pa.Table:
     """Drop rows that the file has lost; the mask may end before the file does."""
     if kept is None or not rows.num_rows:
         return rows

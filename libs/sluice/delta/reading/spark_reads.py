@@ -2,26 +2,30 @@
 
 A pinned version always bounds a snapshot and a feed. So all tasks of a batch see the same rows,
 whatever is committed meanwhile.
+
+A check that Spark's commits to a store exclude those of other processes.
+
+On S3, Spark makes the same conditional request as delta-rs if it is configured for that. A Connect
+server that Sluice did not start may not be.
 """
 
 from collections.abc import Mapping, Sequence
+from weakref import WeakSet
 
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from sluice.declare.stores import takes_spark
+from sluice.declare.stores import Store, store_of, takes_spark
 from sluice.delta.log.actions import Log
-from sluice.delta.log.active import active_files
-from sluice.delta.log.feed_size import feed_size, table_size
-from sluice.delta.log.lost_race import lost_race_of
-from sluice.delta.log.opened import CHECKPOINTS, opened
+from sluice.delta.log.continuity import lost_race_of
+from sluice.delta.log.files import active_files, feed_size, table_size
+from sluice.delta.log.opened import CHECKPOINTS, open_version
 from sluice.delta.log.position import Head, Position, head_of
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.spark_commits import check_spark_may_commit
 from sluice.delta.reading.local import (
     has_local_feed,
     local_feed,
@@ -30,8 +34,35 @@ from sluice.delta.reading.local import (
     nullable,
 )
 from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered, UsageError
-from sluice.interpreter.presence import is_here
+from sluice.interpreter.refusals import is_here
 from sluice.limits import Limits
+
+_checked: "WeakSet[SparkSession]" = WeakSet()
+
+
+def check_spark_may_commit(session: SparkSession, table_uri: str) -> None:
+    """Raise UsageError if Spark's commits to a table would not exclude other processes'."""
+    store = store_of(table_uri)
+    if store and not store.takes_spark:
+        raise UsageError(
+            f"Spark must not commit to {table_uri}: {store.why_not_spark}",
+            hint="nothing was committed; this is a defect of Sluice, which commits by delta-rs",
+        )
+    if not store or not store.conf or session in _checked or is_here(session):
+        return  # what runs here leaves such a commit to Spark
+    if faults := _unset(session, store):
+        raise UsageError(
+            f"Spark must not commit to {table_uri}: {'; '.join(faults)}",
+            hint="nothing was committed; set its server up for S3, or write `commit: delta-rs` "
+            "under `spark:`",
+        )
+    _checked.add(session)
+
+
+def _unset(session: SparkSession, store: Store) -> list[str]:
+    has = {name: session.conf.get(name, "") or "not set" for name in store.conf}
+    return [f"{n} is {has[n]}, not {value}" for n, value in store.conf.items() if has[n] != value]
+
 
 PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
@@ -156,7 +187,9 @@ def is_readable(uri: str, version: int) -> bool:
     Cost: a look at each of its files that the table has removed since.
     """
     try:
-        files, kept = (active_files(opened(uri, v))["path"].to_pylist() for v in (version, None))
+        files, kept = (
+            active_files(open_version(uri, v))["path"].to_pylist() for v in (version, None)
+        )
     except DeltaError:
         return False
     return Log(uri).has_files({*files} - {*kept})
@@ -168,7 +201,7 @@ def is_wider(uri: str, after: int, upto: int) -> bool:
     False if the log was cleaned and the earlier one can't be opened any more.
     """
     try:
-        old, new = (opened(uri, version).schema().fields for version in (after, upto))
+        old, new = (open_version(uri, version).schema().fields for version in (after, upto))
     except DeltaError:
         return False
     return {(f.name, f.type.to_json()) for f in old} <= {(f.name, f.type.to_json()) for f in new}

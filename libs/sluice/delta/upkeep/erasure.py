@@ -16,13 +16,10 @@ from urllib.parse import unquote
 from pyarrow.fs import FileInfo, FileSystem, FileType
 
 from sluice.delta.log.actions import Action, Log
-from sluice.delta.log.active import active_files
-from sluice.delta.log.added import added
-from sluice.delta.log.vectors import vector_file
+from sluice.delta.log.files import active_files, added_files, vector_file
 from sluice.delta.places.delta_rs import located, open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.folders import LOG, files_in
-from sluice.delta.places.small_files import replace_file
+from sluice.delta.places.folders import LOG, files_in, replace_file
 from sluice.delta.upkeep.inspection import GRACE
 from sluice.delta.upkeep.vacuum import committed_at
 
@@ -49,7 +46,7 @@ def erase_past(uri: str, now: datetime) -> Erased:
     active = set(map(unquote, active_files(table).column("path").to_pylist()))
     active |= _vectors(uri, table.version())
     filesystem, root = located(uri)
-    files = _delete_files(filesystem, root, active, _unused(uri, table.version(), now))
+    files = _delete_files(filesystem, root, active, _make_test_of_unused(uri, table.version(), now))
     passing("erasing", uri)
     entries = _redact(filesystem, root, active, table.version())
     passing("redacted", uri)
@@ -60,11 +57,11 @@ def erase_past(uri: str, now: datetime) -> Erased:
 
 def _vectors(uri: str, version: int) -> set[str]:
     """Return the files in which other writers keep deletion vectors of a version."""
-    files = added(uri, version)
+    files = added_files(uri, version)
     return {path for file in (files or {}).values() if (path := vector_file(file))}
 
 
-def _unused(uri: str, version: int, now: datetime) -> Callable[[str, datetime], bool]:
+def _make_test_of_unused(uri: str, version: int, now: datetime) -> Callable[[str, datetime], bool]:
     """Return the test of a file that is not active: its path and its time."""
     named, made = set(Log(uri).named_files()), committed_at(uri, version) or now - GRACE
 
@@ -114,7 +111,7 @@ def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -
         with filesystem.open_input_stream(info.path) as stream:
             lines = bytes(stream.read()).splitlines()
         actions = [json.loads(line) for line in lines if line]
-        redacted = [_redacted(action, active) for action in actions]
+        redacted = [_redact_action(action, active) for action in actions]
         if redacted != actions:
             text = "\n".join(json.dumps(action, separators=(",", ":")) for action in redacted)
             replace_file(filesystem, info.path, text.encode(), is_lasting=True)
@@ -123,7 +120,7 @@ def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -
     return count
 
 
-def _redacted(action: Action, active: set[str]) -> Action:
+def _redact_action(action: Action, active: set[str]) -> Action:
     """Return an action without bounds of values of a file that is not active, or predicates."""
     (name, body), *_ = action.items()
     if name in ("add", "remove") and unquote(body["path"]) not in active and body.get("stats"):

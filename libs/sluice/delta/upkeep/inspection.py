@@ -14,9 +14,9 @@ from deltalake.exceptions import DeltaError
 from pyarrow import parquet
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
-from sluice.delta.log import fitness
+from sluice.delta.log import position
 from sluice.delta.log.actions import Log
-from sluice.delta.log.active import active_files
+from sluice.delta.log.files import active_files
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.folders import LOG
 from sluice.delta.places.lake_layout import moved_away
@@ -34,7 +34,7 @@ def log_faults(uri: str) -> Iterator[TableFault]:
     versions = sorted(int(number) for number in commits if number.isdigit())
     every = set(range(versions[0], versions[-1] + 1)) if versions else set()
     if missing := sorted(every - set(versions)):
-        yield "hole-in-log", f"the log lacks version(s) {_listed(missing)}", moved_away(uri)
+        yield "hole-in-log", f"the log lacks version(s) {_list_numbers(missing)}", moved_away(uri)
     for version in versions:
         try:
             is_whole = bool(Log(uri).actions(version))
@@ -99,11 +99,11 @@ def orphans(uri: str, now: datetime) -> Iterator[TableFault]:
 def setting_faults(uri: str) -> Iterator[TableFault]:
     """Yield settings under which Sluice can't follow or read the table."""
     table = open_table(uri)
-    for what, repair in fitness.faults(table, uri):
+    for what, repair in position.faults(table, uri):
         yield "unfit-setting", what, repair
     if table.metadata().configuration.get(CLEANUP, "").lower() == "true":
         what = f"{CLEANUP} is true: commits that views have yet to read may be cleaned"
-        yield "unfit-setting", what, fitness.set_to(uri, CLEANUP, "false")
+        yield "unfit-setting", what, position.set_to(uri, CLEANUP, "false")
 
 
 def file_retention(uri: str) -> timedelta:
@@ -132,6 +132,6 @@ def _age(info: FileInfo, now: datetime) -> timedelta:
     return now - info.mtime.astimezone(UTC) if info.mtime else timedelta()
 
 
-def _listed(numbers: list[int]) -> str:
+def _list_numbers(numbers: list[int]) -> str:
     shown = ", ".join(map(str, numbers[:5]))
     return f"{shown}, ..." if len(numbers) > 5 else shown

@@ -17,12 +17,12 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.order import Direction
-from sluice.delta.log.opened import opened
+from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.writing.by_spark import SparkCommit
-from sluice.delta.writing.filing import Slice, filed, files_for, slices_of
+from sluice.delta.writing.filing import Slice, arrange_in_files, files_for, slices_of
+from sluice.delta.writing.merge import SparkCommit
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
 from sluice.limits import Limits
@@ -42,7 +42,7 @@ class Filing:
     @property
     def slices(self) -> list[Slice]:
         """Slices of the table, the oldest first."""
-        return slices_of(opened(self.before.uri, self.before.version))
+        return slices_of(open_version(self.before.uri, self.before.version))
 
     def refile(self, session: SparkSession, slices: Sequence[Slice], kind: str) -> int:
         """Rewrite these slices in order, with Spark; return their number of files."""
@@ -52,7 +52,7 @@ class Filing:
         partitions = [self.partition] if self.partition else []
 
         def in_order(rows: DataFrame) -> DataFrame:
-            return filed(rows, self.order, partitions, files)
+            return arrange_in_files(rows, self.order, partitions, files)
 
         try:
             position = upkeep(self.before, kind)
@@ -72,7 +72,7 @@ class Filing:
             done = table.optimize.compact(
                 partition_filters=chosen or None,
                 writer_properties=writer_properties(pa.schema(table.schema().to_arrow())),
-                commit_properties=unfenced(position),
+                commit_properties=unfenced_properties(position),
             )
         except DeltaError:
             return 0
@@ -80,7 +80,7 @@ class Filing:
         return int(done["numFilesRemoved"])
 
 
-def unfenced(position: Position) -> CommitProperties:
+def unfenced_properties(position: Position) -> CommitProperties:
     """Return properties of a commit that changes no row, and so has no batch number."""
     metadata: dict[str, Any] = {"userMetadata": position.to_json()}
     return CommitProperties(custom_metadata=metadata, max_commit_retries=0)

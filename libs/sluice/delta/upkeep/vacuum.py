@@ -4,22 +4,30 @@ A file that a commit removed is needed by snapshots before that commit, and by t
 So only files removed before the oldest version that a consumer still names may be deleted. The time
 of that version is the earliest among its commit and all later ones, because a clock may have been
 set back. An extra day allows for different clocks and running batches.
+
+Delete month-old commits of a log that every consumer has read.
+
+Consumers read feeds from recorded versions, whose commits prove that a table is still the same. So
+the log keeps a checkpoint at or before the oldest named version, and every commit from there on.
+Older versions can no longer be opened.
 """
 
 import math
+import re
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from deltalake.exceptions import DeltaError
+from pyarrow.fs import FileSelector
 
 from sluice.delta.log.actions import Log
-from sluice.delta.log.added import added
+from sluice.delta.log.files import added_files, file_name, has_vectors, vector_file
 from sluice.delta.log.position import Head
-from sluice.delta.log.vectors import file_name, has_vectors, vector_file
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.upkeep.maintenance import unfenced, upkeep
+from sluice.delta.places.folders import LOG
+from sluice.delta.upkeep.maintenance import unfenced_properties, upkeep
 
 LEAST = timedelta(days=7)  # for iterators and time travel
 SPARE = timedelta(days=1)
@@ -45,9 +53,9 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
     if not listed:
         return 0
     if has_vectors(table):
-        named = _named(before, oldest, now - keep * HOUR)
+        named = _names_of_files(before, oldest, now - keep * HOUR)
         gone = {p for p in listed if file_name(p) not in named} if named is not None else ()
-        return _deleted(before.uri, gone)
+        return _delete(before.uri, gone)
     passing("committing", before.uri)
     try:
         done = table.vacuum(
@@ -55,7 +63,7 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
             dry_run=False,
             enforce_retention_duration=False,
             full=True,
-            commit_properties=unfenced(upkeep(before, "vacuum")),
+            commit_properties=unfenced_properties(upkeep(before, "vacuum")),
         )
     except DeltaError:
         return 0
@@ -63,7 +71,7 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
     return len(done)
 
 
-def _deleted(uri: str, paths: Collection[str]) -> int:
+def _delete(uri: str, paths: Collection[str]) -> int:
     """Delete files, and return how many. The log does not show it."""
     files = files_below(uri)
     for path in paths:
@@ -73,7 +81,7 @@ def _deleted(uri: str, paths: Collection[str]) -> int:
     return len(paths)
 
 
-def _named(before: Head, oldest: int, since: datetime) -> set[str] | None:
+def _names_of_files(before: Head, oldest: int, since: datetime) -> set[str] | None:
     """Return the names of the files of versions; None if the log can't be replayed here.
 
     These are the versions from `oldest` on, and all that were the head after `since`.
@@ -82,7 +90,7 @@ def _named(before: Head, oldest: int, since: datetime) -> set[str] | None:
     while at and (version > oldest or at > since):
         if at := committed_at(before.uri, version - 1):
             version -= 1
-    if (files := added(before.uri, version)) is None:
+    if (files := added_files(before.uri, version)) is None:
         return None
     log, later = Log(before.uri), range(version + 1, before.version + 1)
     came = [a["add"] for v in later for a in log.actions(v) if "add" in a]
@@ -99,3 +107,47 @@ def committed_at(uri: str, version: int) -> datetime | None:
         return None
     times = [a["commitInfo"]["timestamp"] for a in actions if "commitInfo" in a]
     return datetime.fromtimestamp(times[0] / 1000, UTC) if times else None
+
+
+LEAST_LOGGED = timedelta(days=30)  # for time travel and for inspecting past batches
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+NUMBERED = re.compile(r"(\d{20})\..+")  # commits, checkpoints, and what other writers add to them
+
+
+def clean_log(uri: str, oldest: int, now: datetime, least: timedelta = LEAST_LOGGED) -> int:
+    """Delete the log before a checkpoint; return the number of deleted files.
+
+    `oldest`: the oldest version that a consumer names. Nothing is deleted if the checkpoint can't
+    be read. Deletion begins with the oldest file, so a kill only leaves a shorter log.
+    """
+    names = _names(uri)
+    made = [int(found[1]) for name in names if (found := CHECKPOINT.fullmatch(name))]
+    first = next((v for v in reversed(made) if v <= oldest and _is_old(uri, v, now - least)), None)
+    gone = [name for name in names if first is not None and int(name[:20]) < first]
+    if first is None or not gone or not _opens(uri, first):
+        return 0
+    files = files_below(uri)
+    for name in gone:
+        files.delete_file(f"{LOG}/{name}")
+        passing("cleaning", uri)
+    return len(gone)
+
+
+def _names(uri: str) -> list[str]:
+    """Return the log's numbered files, the oldest first."""
+    found = files_below(uri).get_file_info(FileSelector(LOG, allow_not_found=True))
+    return sorted(info.base_name for info in found if NUMBERED.fullmatch(info.base_name))
+
+
+def _is_old(uri: str, version: int, upto: datetime) -> bool:
+    made = committed_at(uri, version)
+    return made is not None and made <= upto
+
+
+def _opens(uri: str, version: int) -> bool:
+    """True if the checkpoint of a version can be read, without any commit before it."""
+    try:
+        open_table(uri, version).get_add_actions()
+    except DeltaError:
+        return False
+    return True

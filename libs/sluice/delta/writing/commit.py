@@ -14,22 +14,22 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.opened import keep, taken
+from sluice.delta.log.opened import keep, open_for_writer
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.reading.found import TypeMismatch
 from sluice.delta.reading.local import plain
-from sluice.delta.writing.fence import Committed, fenced, properties, result_of, won
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.marking import commit_marked, is_marked
 from sluice.delta.writing.merge import check_applied, merge_arrow
+from sluice.delta.writing.own_commits import Committed, fenced, properties, result_of, won
 from sluice.delta.writing.statistics import writer_properties
 from sluice.limits import Limits
 
 
 def commit_position(before: Head, position: Position) -> Committed:
     """Make a position-only commit: it consumed changes that alter no row. No file, no feed row."""
-    table = taken(before.uri, before.version)
+    table = open_for_writer(before.uri, before.version)
     unchanged = position.without_change(before.data_version)
     with fenced(before, unchanged) as mine:
         table.create_write_transaction(
@@ -63,7 +63,7 @@ def commit_arrow(
     if alters and is_marked(before, rows, key, limits):
         with suppress(TypeMismatch):
             return commit_marked(before, rows, key, position, limits)
-    table = taken(before.uri, before.version)
+    table = open_for_writer(before.uri, before.version)
     columns = [field.name for field in table.schema().fields]
     with fenced(before, position) as mine:
         how = properties(before, mine)

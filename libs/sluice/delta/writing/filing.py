@@ -4,29 +4,69 @@ of them.
 A table is filed in slices: its partitions, or the whole table. A slice is in order if its row
 groups are small and their keys don't overlap. Later rows of batches are in other files until upkeep
 files it again.
+
+The columns of a stored table; they are added by a separate commit that changes no row.
+
+That commit repeats the table's position, so the next batch begins where it would have begun.
+Readers of the change feed don't see it. Existing rows are null in a new column.
 """
 
+import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, Schema
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from sluice.changes.order import Direction
-from sluice.delta.log.active import active_files
-from sluice.delta.log.opened import opened
-from sluice.delta.log.vectors import file_name, kept_rows
-from sluice.delta.places.delta_rs import files_below
-from sluice.delta.reading.local import plain
+from sluice.delta.log.continuity import lost_race_of
+from sluice.delta.log.files import active_files, file_name, kept_rows
+from sluice.delta.log.opened import open_version
+from sluice.delta.log.position import CREATE, Head, Position, head_of
+from sluice.delta.places.delta_rs import files_below, open_table
+from sluice.delta.places.failpoint import passing
+from sluice.delta.reading.local import nullable, plain, spark_schema
 from sluice.delta.writing import statistics
-from sluice.language.hidden_columns import CARRIED
-from sluice.language.names import RESERVED_PREFIX
+from sluice.language.names import CARRIED, RESERVED_PREFIX
 from sluice.limits import Limits
+
+GROW = "grow"
+
+
+def columns_at(before: Head | None) -> StructType:
+    """Return the columns of a table as of its head; none if there is no table."""
+    if before is None:
+        return StructType()
+    return spark_schema(open_version(before.uri, before.version))
+
+
+def add_columns(before: Head, wanted: StructType) -> Head:
+    """Add those of these columns that the table lacks, and return its head. Raises LostRace."""
+    had = columns_at(before).names
+    missing = [field for field in nullable(wanted).fields if field.name not in had]
+    if not missing:
+        return before
+    table = open_table(before.uri, version=before.version)
+    fields = Schema.from_json(StructType(missing).json()).fields
+    with lost_race_of(before.uri, before.version):
+        table.alter.add_columns(fields, commit_properties=_properties(before))
+    passing("grown", before.uri)
+    return head_of(open_version(before.uri), before.uri)
+
+
+def _properties(before: Head) -> CommitProperties:
+    moved = before.position or Position(0, "", CREATE)
+    kind = GROW if before.is_filled else CREATE
+    position = replace(moved, kind=kind, attempt=uuid.uuid4().hex, after=before.version)
+    metadata = {"userMetadata": position.without_change(before.data_version).to_json()}
+    return CommitProperties(custom_metadata=metadata, max_commit_retries=0)
+
 
 ValueBounds = tuple[Any, Any]
 WORN = 0.2  # share of marked rows
@@ -135,7 +175,7 @@ def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[ValueBounds]:
 def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     """Sort the rows of a small commit by the key columns with a meaning and an order."""
     types = {field.name: field.type for field in rows.schema}
-    shown = [n for n in _shown(key) if n in types and not pa.types.is_nested(types[n])]
+    shown = [n for n in _visible(key) if n in types and not pa.types.is_nested(types[n])]
     return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
 
 
@@ -143,9 +183,13 @@ def in_order(
     rows: DataFrame, uri: str, key: Sequence[str], count: int, limits: Limits
 ) -> DataFrame:
     """Arrange `count` new rows of a table by the key columns with a meaning."""
-    shown = [Direction(name) for name in _shown(key)]
-    partitions = opened(uri).metadata().partition_columns
-    return filed(rows, shown, partitions, files_for(count, limits)) if shown or partitions else rows
+    shown = [Direction(name) for name in _visible(key)]
+    partitions = open_version(uri).metadata().partition_columns
+    return (
+        arrange_in_files(rows, shown, partitions, files_for(count, limits))
+        if shown or partitions
+        else rows
+    )
 
 
 def files_for(count: int, limits: Limits) -> int:
@@ -153,7 +197,7 @@ def files_for(count: int, limits: Limits) -> int:
     return -(-count // limits.file_rows)
 
 
-def filed(
+def arrange_in_files(
     rows: DataFrame, order: Sequence[Direction], partition_by: Sequence[str], files: int
 ) -> DataFrame:
     """Lay out rows for writing, in order: one file for each slice, or `files` in all."""
@@ -165,7 +209,7 @@ def filed(
     return spread.sortWithinPartitions(*by)
 
 
-def _shown(key: Sequence[str]) -> list[str]:
+def _visible(key: Sequence[str]) -> list[str]:
     return [
         name for name in key if name.startswith(CARRIED) or not name.startswith(RESERVED_PREFIX)
     ]

@@ -3,48 +3,286 @@
 Scattered keys are in every file, and a MERGE would write the whole table. So removed rows are
 marked in deletion vectors in the log, and new rows are added in one file. The change data lies
 beside it, where every reader of the feed finds it.
+
+Rows of a table's files by the keys of a changelog: their file, their number in it, their values.
+
+Only the key's columns are read of all rows. Two keys are equal if their columns have the same
+values, null included.
+
+Files of a table from which a changelog removes rows, and the actions for them.
+
+A file is marked or, if it is small, combined with the new rows, so that reads don't open many small
+files.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.active import active_files
-from sluice.delta.log.added import added
-from sluice.delta.log.feed_size import size_of
-from sluice.delta.log.opened import opened
+from sluice.changes.feed_columns import CHANGE_TYPE
+from sluice.delta.log.actions import Action
+from sluice.delta.log.files import (
+    Added,
+    active_files,
+    added_files,
+    file_name,
+    kept_rows,
+    partition_of,
+    size_of,
+)
+from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Position
-from sluice.delta.log.vectors import kept_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.landed_files import local_path
-from sluice.delta.reading.found import take
-from sluice.delta.reading.local import arrow_schema
+from sluice.delta.places.folders import local_path
+from sluice.delta.reading.found import Pages, take
+from sluice.delta.reading.local import arrow_schema, plain
 from sluice.delta.reading.searched_version import can_search, files_far, is_exact
-from sluice.delta.writing.fence import Committed, fenced, result_of, won
-from sluice.delta.writing.file_actions import now
-from sluice.delta.writing.keyed_rows import Keys, Matched, matched
-from sluice.delta.writing.linked import commit_actions, info, is_plain, vectors_allowed
-from sluice.delta.writing.marked_files import MarkedFiles
+from sluice.delta.writing import own_commits
+from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.merge import check_applied
+from sluice.delta.writing.own_commits import (
+    Committed,
+    Partition,
+    by_part,
+    commit_actions,
+    fenced,
+    info,
+    is_plain,
+    now,
+    result_of,
+    rows_of,
+    vectors_allowed,
+    won,
+)
 from sluice.limits import Limits
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class Keys:
+    """The distinct keys of a changelog."""
+
+    def __init__(self, rows: pa.Table, key: Sequence[str]):
+        self.key = tuple(key)
+        self._values = [pc.unique(rows[name]) for name in self.key]
+        self._pairs: list[pa.Array] = []
+        for place in range(len(self.key)):
+            known = self._codes(rows, place)
+            self._pairs.append(pc.unique(known))
+        self._places = self._codes(rows, len(self.key))
+
+    @property
+    def values(self) -> Mapping[str, pa.ChunkedArray]:
+        """The values of each column of the key."""
+        return dict(zip(self.key, map(pa.chunked_array, ([v] for v in self._values)), strict=True))
+
+    def places(self, page: pa.Table) -> pa.Array:
+        """Return the number of each row's key in the changelog; null if it has none."""
+        return pc.index_in(self._codes(page, len(self.key)), self._places)
+
+    def _codes(self, page: pa.Table, upto: int) -> pa.Array:
+        """Return a number for each row's values of the first columns, and of one more."""
+        found = pa.repeat(pa.scalar(0, pa.int64()), page.num_rows)
+        for place, name in enumerate(self.key[: upto + 1]):
+            values = self._values[place]
+            column = page[name].combine_chunks().cast(values.type)
+            code = pc.index_in(column, values).cast(pa.int64())
+            found = pc.add(pc.multiply(found, len(values) + 1), code)
+            if place < len(self._pairs):
+                found = pc.index_in(found, self._pairs[place]).cast(pa.int64())
+        return found
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Rows of one file, by number, and the changelog's row for each; `rows`: their values."""
+
+    path: str
+    numbers: Numbers
+    places: Numbers
+    rows: pa.Table
+
+
+def match_rows(
+    folder: str,
+    near: Added,
+    kept: Mapping[str, pa.BooleanArray],
+    keys: Keys,
+    schema: pa.Schema,
+    limits: Limits,
+    pages: Pages | None = None,
+) -> Iterator[Matched]:
+    """Yield the rows with these keys in files of the table in a folder.
+
+    `near`: files that may have some, `kept`: the remaining rows of each, `schema`: that of the
+    rows. `pages`: rows that include these, by file, with their numbers, if they have been found
+    already.
+    """
+    from sluice.delta.reading.searching import ROW, File, FileSearch  # with polars
+
+    files = {Path(folder, unquote(path)): path for path in near}
+    if pages is None:
+        lives = [
+            File(
+                file,
+                near[path]["size"],
+                kept.get(file_name(path)),
+                partition_of(near[path], schema),
+            )
+            for file, path in files.items()
+        ]
+        pages = FileSearch(schema, [keys.values], limits).rows(lives, schema.names)
+    for file, page in pages:
+        places = keys.places(plain(page))
+        if page.num_rows > places.null_count:
+            found = page.filter(places.is_valid())
+            rows = plain(found.select(schema.names)).cast(schema)
+            yield Matched(files[file], found[ROW].to_numpy(), places.drop_null().to_numpy(), rows)
+
+
+def rows_at(folder: str, path: str, numbers: Numbers, schema: pa.Schema) -> pa.Table:
+    """Return the numbered rows of a file of the table in a folder."""
+    with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
+        return _rows(file, numbers, schema)
+
+
+def _rows(file: pq.ParquetFile, numbers: Numbers, schema: pa.Schema) -> pa.Table:
+    """Return the numbered rows; columns that the file lacks are null."""
+    meta = file.metadata
+    sizes = np.array([meta.row_group(i).num_rows for i in range(meta.num_row_groups)])
+    ends = np.cumsum(sizes)
+    group = np.searchsorted(ends, numbers, side="right")
+    groups, nth = np.unique(group, return_inverse=True)
+    starts = np.cumsum(sizes[groups]) - sizes[groups]
+    present = [name for name in schema.names if name in file.schema_arrow.names]
+    found = plain(file.read_row_groups(groups.tolist(), columns=present))
+    found = found.take(numbers - (ends - sizes)[group] + starts[nth])
+    columns = [
+        found[f.name].cast(f.type) if f.name in present else pa.nulls(len(numbers), f.type)
+        for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class MarkedFiles:
+    """The files of one version of a table, and the rows that a changelog alters or deletes.
+
+    `folder`: the table's path. `kept`: the rows that files still have, by name. `schema`: that of
+    the rows. `partition`: the column by which they are in folders, if any.
+    """
+
+    folder: str
+    files: Added
+    kept: Mapping[str, pa.BooleanArray]
+    found: Sequence[Matched]
+    schema: pa.Schema
+    limits: Limits
+    partition: str | None = None
+
+    def actions(self, rows: pa.Table, key: Sequence[str]) -> Iterator[Action]:
+        """Write the changelog's new rows and its feed; yield the actions of its commit."""
+        come = self._visible(rows.filter(pc.not_equal(rows[CHANGE], "delete")))
+        parts = [(part, new, self._loose(part)) for part, new in by_part(come, self.partition)]
+        loose = [path for _, _, some in parts for path in some]
+        marked = [one.path for one in self.found if one.path not in loose]
+        for path in (*marked, *loose):
+            yield own_commits.remove_action(self.files[path], changes=True)
+        for path in marked:
+            yield from self._mark(path)
+        for part, new, some in parts:
+            left = [rows_at(self.folder, path, self._numbers(path), new.schema) for path in some]
+            yield from self._add(by_key(pa.concat_tables([new, *left]), key), part)
+        for part, changes in by_part(self._changes(rows), self.partition):
+            yield own_commits.cdc_action(self.folder, changes, part)
+
+    def _loose(self, partition: Partition) -> list[str]:
+        """Return the small files of a partition, once they are many.
+
+        A piece of upkeep has few rows where they are wide, and is not small.
+        """
+        files = self._by_part[partition.folder]
+        whole = sum(map(rows_of, files))
+        usual = min(self.limits.file_rows, whole) if self.partition else self.limits.file_rows
+        few = (file for file in files if 2 * rows_of(file) < usual)
+        small = [file["path"] for file in few if 4 * file["size"] < self.limits.piece_bytes]
+        return small if len(small) >= self.limits.small_files else []
+
+    @cached_property
+    def _by_part(self) -> Mapping[str, Sequence[Action]]:
+        found = defaultdict[str, list[Action]](list)
+        for file in self.files.values():
+            found[Partition.of(file).folder].append(file)
+        return found
+
+    @cached_property
+    def _gone(self) -> dict[str, Numbers]:
+        return {one.path: one.numbers for one in self.found}
+
+    def _still(self, path: str) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """Return, for each row of a file, whether it stays."""
+        still = np.ones(rows_of(self.files[path]), dtype=bool)
+        if (mask := self.kept.get(file_name(path))) is not None:
+            still[: len(mask)] = mask.to_numpy(zero_copy_only=False)
+        still[self._gone.get(path, [])] = False
+        return still
+
+    def _numbers(self, path: str) -> Numbers:
+        return np.flatnonzero(self._still(path))
+
+    def _mark(self, path: str) -> Iterator[Action]:
+        """Yield a file with all rows marked that have gone, unless no row stays."""
+        still, file = self._still(path), self.files[path]
+        if still.any():
+            lost = BitMap64(np.flatnonzero(~still).astype(np.uint64))
+            yield own_commits.re_add_with_vector(file, lost, changes=True)
+
+    def _add(self, rows: pa.Table, partition: Partition) -> Iterator[Action]:
+        """Write rows; yield their file, if there are any."""
+        if rows.num_rows:
+            yield own_commits.come(self.folder, rows, partition, changes=True)
+
+    def _changes(self, rows: pa.Table) -> pa.Table:
+        """Return the change data, with old rows as the files had them."""
+        parts = [self._feed_rows(rows, "insert", "insert")]
+        parts.append(self._feed_rows(rows, "update", "update_postimage"))
+        for one in self.found:
+            old = one.rows.append_column(CHANGE, rows[CHANGE].take(pa.array(one.places)))
+            parts.append(self._feed_rows(old, "update", "update_preimage"))
+            parts.append(self._feed_rows(old, "delete", "delete"))
+        return pa.concat_tables(parts)
+
+    def _feed_rows(self, rows: pa.Table, change: str, name: str) -> pa.Table:
+        chosen = self._visible(rows.filter(pc.equal(rows[CHANGE], change)))
+        names = pa.array([name] * chosen.num_rows, pa.string())
+        return chosen.append_column(CHANGE_TYPE, names)
+
+    def _visible(self, rows: pa.Table) -> pa.Table:
+        return rows.select(self.schema.names).cast(self.schema)
 
 
 def most_marked(before: Head, key: Sequence[str], limits: Limits) -> int:
     """Return the largest number of changed rows that are marked, if they are not in few files. It
     is 0 if the table is small, or can't have marked rows.
     """
-    size = size_of(opened(before.uri, before.version))
+    size = size_of(open_version(before.uri, before.version))
     is_large = size.bytes > limits.merged_bytes and size.rows is not None
     return int(limits.marked_share * (size.rows or 0)) if is_large and _can_mark(before, key) else 0
 
 
 def _can_mark(before: Head, key: Sequence[str]) -> bool:
     """True if rows of the table can be found by the key, and marked in a commit made here."""
-    table = opened(before.uri, before.version)
+    table = open_version(before.uri, before.version)
     if not (key and is_plain(table) and local_path(before.uri) and can_search()):
         return False
     schema, parts = arrow_schema(before.uri, before.version), table.metadata().partition_columns
@@ -57,7 +295,7 @@ def is_marked(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) 
     """True if a changelog is better marked than merged: its keys are few, but in many files."""
     if not most_marked(before, key, limits):
         return False
-    table = opened(before.uri, before.version)
+    table = open_version(before.uri, before.version)
     files = active_files(table).select(["path", "size_bytes", "num_records"]).to_pylist()
     far = files_far(table, [{name: rows[name] for name in key}])
     near = [file for file in files if file["path"] not in far]
@@ -66,7 +304,7 @@ def is_marked(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) 
     return (
         sum(file["size_bytes"] for file in near) > most
         and rows.num_rows <= limits.marked_share * sum(file["num_records"] for file in near)
-        and added(before.uri, before.version) is not None
+        and added_files(before.uri, before.version) is not None
     )
 
 
@@ -78,7 +316,7 @@ def commit_marked(
     Small files of earlier commits are combined with the new one from time to time.
     """
     uri, done = before.uri, result_of(before, Counter(rows[CHANGE].to_pylist()))
-    table, files = opened(uri, before.version), added(uri, before.version)
+    table, files = open_version(uri, before.version), added_files(uri, before.version)
     folder = local_path(uri)
     assert folder is not None
     assert files is not None
@@ -88,8 +326,8 @@ def commit_marked(
     near = {path: file for path, file in files.items() if path not in far}
     known = take(uri, before.version, keys.values)
     with fenced(before, position) as mine:
-        found = list(matched(folder, near, kept, keys, schema, limits, known))
-        check_applied(before, done, _applied(rows, found))
+        found = list(match_rows(folder, near, kept, keys, schema, limits, known))
+        check_applied(before, done, _count_applied(rows, found))
         (partition,) = table.metadata().partition_columns or (None,)
         marked = MarkedFiles(folder, files, kept, found, schema, limits, partition)
         txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
@@ -100,7 +338,7 @@ def commit_marked(
     return won(before, position, done)
 
 
-def _applied(rows: pa.Table, found: Sequence[Matched]) -> tuple[int, int, int]:
+def _count_applied(rows: pa.Table, found: Sequence[Matched]) -> tuple[int, int, int]:
     """Return the numbers of rows that were missing, as for inserts, and present, as for others."""
     places = np.concatenate([one.places for one in found]) if found else np.array([], np.int64)
     hits = Counter(rows[CHANGE].take(pa.array(places)).to_pylist())

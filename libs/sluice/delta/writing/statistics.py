@@ -48,7 +48,7 @@ def has_exact_statistics(type_: pa.DataType) -> bool:
 
 def statistics_of(rows: pa.Table) -> dict[str, Any]:
     """Return the statistics of a file for the log: bounds of whole numbers, times, short texts."""
-    bounds = {name: _bounds(rows[name]) for name in _bounded(rows.schema)}
+    bounds = {name: _bounds(rows[name]) for name in _columns_with_bounds(rows.schema)}
     shown = {name: b for name, b in bounds.items() if all(map(_is_shown, b.values()))}
     return {
         "numRecords": rows.num_rows,
@@ -59,7 +59,7 @@ def statistics_of(rows: pa.Table) -> dict[str, Any]:
     }
 
 
-def _bounded(schema: pa.Schema) -> list[str]:
+def _columns_with_bounds(schema: pa.Schema) -> list[str]:
     kinds = (pa.types.is_integer, pa.types.is_date, pa.types.is_string, _is_instant)
     return [f.name for f in schema if any(is_a(f.type) for is_a in kinds)]
 

@@ -9,29 +9,95 @@ which a large scan skips files.
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import reduce
 from typing import Generic, Protocol, TypeVar, cast
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff, inserted
+from sluice.changes.diff import arrivals, as_inserts, departures, diff, insertions, net, weigh
 from sluice.changes.feed_columns import OF_FEED
-from sluice.changes.net import arrivals, as_inserts, departures, net, weighted
-from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.files import FeedSize, not_before, table_size
+from sluice.delta.log.position import Pin, Pins
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
-from sluice.delta.writing.fence import Committed
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.computing.batch_result import BatchResult, WholeTable
-from sluice.engine.computing.input_snapshots import snapshots_at
-from sluice.engine.computing.picking import Picked, picked
-from sluice.engine.computing.pruning import bounds_of
+from sluice.delta.reading.local import few_rows
+from sluice.delta.reading.spark_reads import snapshot
+from sluice.delta.writing.own_commits import Committed
+from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way, WholeTable
+from sluice.engine.computing.rows import Picked, bounds_of, pick
 from sluice.engine.context import Context
-from sluice.engine.query.lateness import late_of_change
-from sluice.engine.query.maintained import Maintained
-from sluice.engine.query.operator import InputRows, Operator, union, within
-from sluice.engine.query.retention import Horizon
+from sluice.engine.query.operator import InputRows, Maintained, Operator, names, union, within
+from sluice.engine.query.windows import Horizon, late_of_change, latest_time
+from sluice.language.wall_clock import EPOCH
 from sluice.limits import Limits
 from sluice.spark.session import Spark
+
+
+def snapshots_at(
+    session: SparkSession, context: Context, operator: Operator, pins: Pins
+) -> dict[str, DataFrame]:
+    """Return each input at its pinned version."""
+    return {i: snapshot_at(session, context, operator, i, pins[i]) for i in operator.inputs}
+
+
+def snapshot_at(
+    session: SparkSession, context: Context, operator: Operator, input_id: str, pin: Pin
+) -> DataFrame:
+    """Return one input at its pinned version."""
+    rows = snapshot(session, context.lake.uri(input_id), pin.version, context.limits)
+    columns = operator.columns(input_id)
+    return rows.select(*names(columns)) if columns else rows
+
+
+def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Horizon | None:
+    """Return the horizon of the plan's view; None without retention. Takes one Spark job."""
+    operator, retention = plan.node.operator, plan.node.operator.retention
+    if retention is None:
+        return None
+    late = {name: _late_rows(session, context, plan, name) for name in operator.inputs}
+    rows = latest_time(late, retention)
+    latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
+    position = plan.before.position if plan.before else None
+    return Horizon(retention, position.horizon if position else None, _time(latest))
+
+
+def _late_rows(
+    session: SparkSession, context: Context, plan: BatchPlan, input_id: str
+) -> DataFrame:
+    """Return rows that include those with an input's latest times; few files are opened."""
+    operator, pin, limits = plan.node.operator, plan.pins[input_id], context.limits
+    assert operator.retention is not None
+    columns = operator.retention.times.get(input_id, ())
+    uri = context.lake.uri(input_id)
+    known = {column: not_before(uri, pin.version, column) for column in columns}
+    bounds = {column: time for column, time in known.items() if time and time.tzinfo}
+    if len(bounds) < len(columns) or not columns:
+        return snapshot_at(session, context, operator, input_id, pin)
+    late = [pc.field(column) >= pc.scalar(time) for column, time in bounds.items()]
+    where = reduce(pc.Expression.__or__, late)
+    few = few_rows(session, uri, pin.version, where, limits, list(columns))
+    if few is not None:
+        return few
+    late = [F.col(f"`{column}`") >= F.lit(time) for column, time in bounds.items()]
+    rows = snapshot_at(session, context, operator, input_id, pin)
+    return rows.where(reduce(Column.__or__, late))
+
+
+def recorded_horizon(plan: BatchPlan) -> Horizon | None:
+    """Return the horizon in the table's position."""
+    retention = plan.node.operator.retention
+    if retention is None or plan.before is None or plan.before.position is None:
+        return None
+    at = plan.before.position.horizon
+    return Horizon(retention, at, at)
+
+
+def _time(micros: int | None) -> datetime | None:
+    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+
 
 Op_co = TypeVar("Op_co", bound=Operator, covariant=True)
 
@@ -112,7 +178,7 @@ class Batch(Generic[Op_co]):
             changelog = diff(self.current(), rows, self.operator.key, ignore=self.plan.node.ignored)
             return BatchResult(changelog, expired=whole.expired)
         return BatchResult(
-            inserted(rows),
+            insertions(rows),
             expired=whole.expired,
             is_projection=self.operator.mirror,
             is_filed=whole.is_filed,
@@ -188,7 +254,7 @@ class Batch(Generic[Op_co]):
                 rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id], limits)
                 own = [c for c in rows.columns if c not in OF_FEED]
                 is_net = plan.strategy == Strategy.ROW_WISE and input_id in plan.growing
-                changes[input_id] = (weighted if is_net else net)(rows, columns or own)
+                changes[input_id] = (weigh if is_net else net)(rows, columns or own)
             elif input_id not in plan.recorded:
                 rows = delta.snapshot(self.session, lake.uri(input_id), pin.version, limits)
                 changes[input_id] = as_inserts(rows, columns or rows.columns)
@@ -252,7 +318,7 @@ class Batch(Generic[Op_co]):
         come = {n: operator.prepare(n, arrivals(c)) for n, c in changes.items()}
         new = self.stored(self.living(operator.combine(come, {})))
         if self.plan.growing == changes.keys():
-            return BatchResult(inserted(new), is_projection=True)
+            return BatchResult(insertions(new), is_projection=True)
         gone = {n: operator.prepare(n, departures(c)) for n, c in changes.items()}
         old = self.living(operator.combine(gone, {}))
         return BatchResult(diff(old, new, operator.key))
@@ -279,7 +345,7 @@ class Batch(Generic[Op_co]):
         """Pick the touched groups' rows. If rows expire, a scan by time is the cheaper way."""
         if self.horizon is not None:
             return None
-        return picked(self.context, self.plan, touched, self.operator)
+        return pick(self.context, self.plan, touched, self.operator)
 
     def touched(self, changes: InputRows, snapshots: InputRows) -> DataFrame:
         """Return the groups whose rows may differ."""

@@ -4,12 +4,22 @@ Some views consist of a state and a visible table. A source with a key consists 
 and its latest rows. Each is a Delta table with its own position, advanced by the same step.
 """
 
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from sluice.declare.graph import Graph
 from sluice.declare.registry import kind
-from sluice.declare.table import Table
-from sluice.engine.planning.node import Node
+from sluice.declare.table import Graph, Table
+from sluice.engine.committing import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.query.operator import Maintained, Operator
+
+
+@dataclass(frozen=True)
+class Node(Maintained):
+    """Maintained table. `batch` plans, computes and proves its rows; `kept` keeps its files."""
+
+    batch: type[Batch[Operator]]
+    kept: type[Kept]
 
 
 @runtime_checkable

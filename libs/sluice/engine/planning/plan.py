@@ -2,15 +2,36 @@
 
 `advance` runs a plan, `sluice plan` prints it. Planning reads only the heads of tables and starts
 no Spark.
+
+Versions of several inputs that belong together.
+
+A view over two views of one source must not mix two states of that source. Each table's position
+names its frontier: the version of every ancestor source that it reflects. A batch takes the
+greatest versions of its inputs whose frontiers agree, found in the inputs' history.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from sluice.declare.graph import Graph
-from sluice.delta.log.continuity import as_of, check_fit, check_input, unreflected
-from sluice.delta.log.feed_size import FeedSize, feed_size, only_inserts, table_size
+from pyspark.sql.types import StructType
+
+from sluice.declare.declared import Column, Declared
+from sluice.declare.table import Graph, Table
+from sluice.delta.log.continuity import (
+    as_of,
+    check_definition,
+    check_fit,
+    check_input,
+    is_of_another,
+    is_past,
+    is_unfilled,
+    last_with_rows_of,
+    replaceable,
+    unreflected_versions,
+)
+from sluice.delta.log.files import FeedSize, feed_size, only_inserts, table_size
 from sluice.delta.log.position import (
+    REBUILD,
     Frontier,
     Head,
     Pin,
@@ -19,19 +40,137 @@ from sluice.delta.log.position import (
     head,
     head_as_found,
     oldest,
-)
-from sluice.delta.log.redefinition import (
-    check_definition,
-    is_of_another,
-    is_unfilled,
-    replaceable,
+    positions,
 )
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.spark_reads import check_feed, is_readable
+from sluice.delta.writing.filing import columns_at
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.planning.frontier import consistent
-from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import Node
+from sluice.language.names import RESERVED_PREFIX
 from sluice.limits import Limits
+
+
+def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
+    """Return the version of each ancestor source that the table's head reflects.
+
+    It also reflects newer versions of inputs that changed no data.
+    """
+    position = at.position
+    if position is None or not position.inputs:
+        return {table_id: at.data_version}
+    reflected = []
+    for input_id, pin in position.inputs.items():
+        now = head(lake.uri(input_id))
+        if now is None or now.table != pin.table or now.data_version > pin.version:
+            return position.frontier
+        reflected.append(frontier_of(lake, input_id, now))
+    known = oldest(reflected)
+    return {source: known[source] for source in position.frontier if source in known}
+
+
+def consistent(
+    lake: LakeLayout, heads: Mapping[str, Head], recorded: Pins
+) -> dict[str, tuple[Pin, Frontier]] | None:
+    """Return the greatest input versions that agree on shared ancestors, and their frontiers.
+
+    None if there are none at or after the recorded ones: the batch must wait. It also waits if an
+    input must first be rebuilt, because version numbers of a restored backup prove nothing.
+    """
+    if len(heads) > 1 and any(_has_lost_its_past(lake, h) for h in heads.values()):
+        return None
+    chosen = {i: (h.pin, frontier_of(lake, i, h)) for i, h in heads.items()}
+    while (late := _disagreement(chosen)) is not None:
+        input_id, source, version = late
+        earlier = _reflecting(lake, input_id, heads[input_id], source, version)
+        floor = recorded[input_id].version if input_id in recorded else 0
+        if earlier is None or earlier[0].version < floor:
+            return None
+        chosen[input_id] = earlier
+    return chosen
+
+
+def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
+    """True if the table, or one of its inputs, was computed from rows that are missing now.
+
+    An input that has been rebuilt since is checked as it was when it was read. If its rows stayed
+    the same, it counts as rebuilt, but then all inputs must reflect one state.
+    """
+    reads, renewed = {}, False
+    for input_id, pin in (at.position.inputs if at.position else {}).items():
+        now = head(lake.uri(input_id))
+        if now is None or not is_past(now, pin):
+            return True
+        is_same = now.data_version <= pin.version
+        read = now if is_same else as_of(now, pin.version)
+        if _has_lost_its_past(lake, read):
+            return True
+        renewed = renewed or (is_same and _is_rebuilt_since(now, pin))
+        reads[input_id] = pin, frontier_of(lake, input_id, read)
+    return renewed and _disagreement(reads) is not None
+
+
+def _is_rebuilt_since(now: Head, pin: Pin) -> bool:
+    later = now.version - pin.version
+    return later > 0 and any(p.kind == REBUILD for _, p in positions(now.uri, later))
+
+
+def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
+    """Return an input that is ahead of another for some source, and the version to use instead."""
+    least = oldest(frontier for _, frontier in chosen.values())
+    for input_id, (_, frontier) in chosen.items():
+        for source, version in frontier.items():
+            if version > least[source]:
+                return input_id, source, least[source]
+    return None
+
+
+def _reflecting(
+    lake: LakeLayout, table_id: str, at: Head, source: str, version: int
+) -> tuple[Pin, Frontier] | None:
+    """Return the newest version of a table whose rows reflect at most `version` of a source.
+
+    None if a rebuild comes first: version numbers from before it may belong to another past.
+    """
+    if table_id == source:
+        return last_with_rows_of(at, version).pin, {source: version}
+    for commit, position in positions(lake.uri(table_id)):
+        if _is_within(position, source, version):
+            return last_with_rows_of(at, commit).pin, position.frontier
+        if position.kind == REBUILD:
+            return None
+    return None
+
+
+def _is_within(position: Position, source: str, version: int) -> bool:
+    """True if the position names the source, at `version` or before.
+
+    If it does not name the source, the table was empty there or had another definition.
+    """
+    return source in position.frontier and position.frontier[source] <= version
+
+
+def with_taken_columns(lake: LakeLayout, table: Table) -> Table:
+    """Return the table with the columns that the deliveries kept beside it have taken."""
+    if not isinstance(table.spec, Declared) or table.delivered_to == table.id:
+        return table
+    deliveries = columns_at(head(lake.uri(table.delivered_to)))
+    return with_columns(table, beyond(table.spec.types, deliveries))
+
+
+def with_columns(table: Table, columns: Iterable[Column]) -> Table:
+    """Return the table with further columns."""
+    more = {c.name: c.type for c in columns}
+    return replace(table, columns={**table.columns, **more}, taken=frozenset(more))
+
+
+def beyond(declared: Mapping[str, str], stored: StructType) -> Iterable[Column]:
+    """Yield the visible stored columns that are not declared."""
+    for field in stored.fields:
+        if field.name not in declared and not field.name.startswith(RESERVED_PREFIX):
+            type_ = field.dataType.simpleString()
+            yield Column(name=field.name, type=type_ if "<" in type_ else type_.upper())
+
 
 SAME_STATE = "inputs that reflect the same state of their sources"
 NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be built whole
@@ -51,11 +190,11 @@ def plan_batch(
     """
     before = head(lake.uri(node.id))
     if replaced := _replaced_by_build(node, lake, before):
-        plan = _planned(node, lake, graph, limits, None, NOTHING, pins or {})
+        plan = _plan_from(node, lake, graph, limits, None, NOTHING, pins or {})
         return replace(plan, replaces=replaced)
     check_definition(node.table, before)
     recorded = before.position if before else None
-    return _planned(node, lake, graph, limits, before, recorded or NOTHING, pins or {})
+    return _plan_from(node, lake, graph, limits, before, recorded or NOTHING, pins or {})
 
 
 def _replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
@@ -73,10 +212,10 @@ def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph, limits: Limits) -> 
     """Plan to read all inputs at their heads, whatever the table was built from."""
     before = head_as_found(lake.uri(node.id))
     check_fit(node.table.id, before)
-    return _planned(node, lake, graph, limits, before, NOTHING, {})
+    return _plan_from(node, lake, graph, limits, before, NOTHING, {})
 
 
-def _planned(
+def _plan_from(
     node: Node,
     lake: LakeLayout,
     graph: Graph,
@@ -101,7 +240,7 @@ def _planned(
         return _waiting(node, uri, before, SAME_STATE)
     looked_up = {i: _at_most(h, pins.get(i), used.get(i)).pin for i, h in references.items() if h}
     plan = _plan(node, lake, before, chosen, looked_up)
-    if gone := _vacuumed(heads, plan.pins):
+    if gone := _find_vacuumed(heads, plan.pins):
         return _waiting(node, uri, before, f"{SAME_STATE} ({gone} was vacuumed)")
     if recorded:
         ranges = _ranges(found, plan.pins, recorded)
@@ -110,7 +249,7 @@ def _planned(
     return replace(plan, size=size)
 
 
-def _vacuumed(heads: Mapping[str, Head | None], pins: Pins) -> str:
+def _find_vacuumed(heads: Mapping[str, Head | None], pins: Pins) -> str:
     """Return a chosen input version whose rows can no longer be read, as text.
 
     A vacuum keeps the versions that consumers name. A table that is built may need another one.
@@ -168,7 +307,7 @@ def _plan(
 def _ranges(heads: Mapping[str, Head], pins: Pins, recorded: Pins) -> Mapping[str, tuple[int, int]]:
     """Return the versions to read of each input with new data."""
     known = ((i, pin) for i, pin in pins.items() if i in recorded)
-    found = {i: unreflected(heads[i], recorded[i], pin.version) for i, pin in known}
+    found = {i: unreflected_versions(heads[i], recorded[i], pin.version) for i, pin in known}
     return {i: versions for i, versions in found.items() if versions}
 
 

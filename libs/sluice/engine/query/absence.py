@@ -66,7 +66,7 @@ def conditions(spec: TableSpec) -> list[Condition]:
     """Return every `where`, then every `having`."""
     found = sorted(_within(spec, ()), key=lambda one: FIELDS.index(one[0][-1]))
     return [
-        Condition(f"{_shown(spec, path)}: {expression.text}", partial(_without, path=path))
+        Condition(f"{_show_place(spec, path)}: {expression.text}", partial(_without, path=path))
         for path, expression in found
     ]
 
@@ -99,7 +99,7 @@ def _without(value: Any, path: Path) -> Any:
     return (*value[:first], _without(value[first], rest), *value[first + 1 :])
 
 
-def _shown(value: Any, path: Path) -> str:
+def _show_place(value: Any, path: Path) -> str:
     """Return a place as in YAML."""
     keys = []
     for step in path:

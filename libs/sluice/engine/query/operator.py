@@ -4,20 +4,47 @@ An operator is the defining query of a table, cut in two at the point where rows
 `prepare` handles each input row separately and names the row's group. `combine` turns the rows of
 whole groups into output rows. So the same two functions recompute everything (`query`) or only the
 groups that a change touched (`recompute`), and can't disagree.
+
+The identity that a view's rows keep of the input rows from which they come.
+
+A key column that stays visible under its own name is used directly; any other becomes a hidden
+column. So the input's key breaks ties, and a changed row finds its old self.
+
+Input rows of output rows, narrowed down by its kind.
+
+A row comes from the prepared rows of its group, unless its kind says which of them. Input rows are
+numbered by NTH, which `prepare` passes on.
+
+Python objects that users name in a declaration: `module:name`, shipped with their package.
+
+They are shipped by value, with the used parts of their package, so Spark's workers don't need it.
+If that contains something that can't be pickled, such as a lock, only their own module is sent, and
+workers must have the rest. Loading the configuration checks which modules may be named.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import reduce
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Protocol, runtime_checkable
 
+from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from sluice.changes.diff import balance
 from sluice.changes.order import Direction
-from sluice.changes.trees import balanced
-from sluice.language.duration import Duration
+from sluice.declare.expectation import Expectation
+from sluice.declare.registry import kind
+from sluice.declare.table import Table, carried_columns
+from sluice.errors import ConfigError
+from sluice.language.wall_clock import Duration
+
+FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
+
 
 InputRows = Mapping[str, DataFrame]
 ColumnEquality = Callable[[Column, Column], Column]
@@ -142,7 +169,7 @@ def same(left: str, right: str, columns: tuple[str, ...]) -> Column:
 
 def union(rows: list[DataFrame]) -> DataFrame:
     """Return all rows together; a column that one side lacks is null there. No shuffle."""
-    return balanced(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
+    return balance(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
 
 
 def names(columns: tuple[str, ...]) -> list[Column]:
@@ -158,3 +185,101 @@ def is_unique(rows: DataFrame, key: tuple[str, ...]) -> bool:
 def passed_on(rows: DataFrame, used: tuple[str, ...]) -> list[str]:
     """Return the columns of `rows` beside those that an operator uses."""
     return [c for c in rows.columns if c not in used]
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """Table with a position of its own.
+
+    `ignored`: columns that don't make a row differ. `parts`: fingerprints of the parts of its
+    definition, if it has separate ones.
+    """
+
+    id: str
+    table: Table
+    operator: Operator
+    definition: str
+    _: KW_ONLY
+    partition_by: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """Expectations of the rows of a view's own table; sources have their gate."""
+        is_visible = self.table.is_view and self.id == self.table.id
+        return self.table.expect if is_visible else ()
+
+
+def hidden_columns(view: Table, source: Table, present: Collection[str]) -> list[Column]:
+    """Return the carried columns that are neither in the view nor in `present`."""
+    pairs = carried_columns(view, source).items()
+    return [
+        F.col(f"`{name}`").alias(out)
+        for out, name in pairs
+        if out not in view.columns and out not in present
+    ]
+
+
+NTH = "_sluice_walked"  # tables may have their own `_sluice_nth`
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Output `rows`, the prepared input rows of their groups, and all rows of the references."""
+
+    rows: DataFrame
+    prepared: InputRows
+    references: InputRows
+
+
+@runtime_checkable
+class Lineage(Protocol):
+    """Kind whose rows come from some of their groups' rows."""
+
+    def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
+        """Return, by table, the rows with NTH that the output rows come from."""
+        ...
+
+
+def import_object(reference: str, where: str) -> Any:
+    """Return the object of `module:name`; ConfigError, beginning with `where`, if there is none."""
+    module_name, _, name = reference.partition(":")
+    try:
+        module = import_module(module_name)
+        found = getattr(module, name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            [f"{where}: {error}"],
+            hint="the module must be importable where Sluice runs: install it, or name its "
+            "folder in PYTHONPATH",
+        ) from error
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    package = import_module(module_name.partition(".")[0])
+    if package is not module:
+        _ship(package, found)
+    return found
+
+
+def _ship(package: ModuleType, found: Any) -> None:
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    try:
+        cloudpickle.dumps(found)  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001 - whatever it is, workers may have it
+        cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]
+
+
+@runtime_checkable
+class Unstored(Protocol):
+    """Kind whose tables are not stored."""
+
+    def compute_rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """Return a table's rows, given the rows of its inputs by id."""
+        ...
+
+
+def unstored_rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows of a table that is not stored, given those of its inputs by id."""
+    unstored = kind(table.kind)
+    assert isinstance(unstored, Unstored)
+    return unstored.compute_rows(table, inputs)

@@ -4,17 +4,27 @@ A window is [start, start + size), aligned in UTC or in a named zone's wall cloc
 local day, 23 or 25 hours long twice a year. A window of less than a day keeps its length if its
 step divides an hour evenly. Sizes in months are calendar months. Rows without an event time are in
 no window.
+
+Live windows: those whose end + retention is after the horizon.
+
+The horizon is the greatest event time among the current rows of all inputs. So lateness does not
+depend on arrival: any order of the same rows produces the same table. When the horizon rises,
+windows expire. When a correction removes the row that sets it, the windows that it had expired
+return.
 """
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from sluice.declare.window import Window
-from sluice.language.duration import Duration
+from sluice.changes.diff import WEIGHT
+from sluice.declare.table_spec import Window
+from sluice.engine.query.operator import InputRows, Operator, Retention, names, union
+from sluice.language.wall_clock import Duration
 
 START, END, TIME = "window_start", "window_end", "_time"
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds: years 1 to 9999
@@ -133,3 +143,65 @@ def _to_utc(time: Column, timezone: str) -> Column:
 
 def _micros(length: timedelta) -> int:
     return length // timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Horizon before and after a batch; None if no row has a time yet."""
+
+    retention: Retention
+    before: datetime | None
+    now: datetime | None
+
+    @property
+    def has_fallen(self) -> bool:
+        """True if windows may return."""
+        return self.before is not None and (self.now is None or self.now < self.before)
+
+    def is_alive(self) -> Column:
+        """Condition on rows with the end of their window: true if they are alive."""
+        return self._outlives(self.retention.end, self.now)
+
+    def expired_groups(self, operator: Operator, current: DataFrame) -> DataFrame:
+        """Return the table's groups that are no longer alive."""
+        return current.where(~self.is_alive()).select(*names(operator.group))
+
+    def returning_groups(self, operator: Operator, prepared: InputRows) -> DataFrame:
+        """Return the groups that had expired and are alive again."""
+        lived = self._outlives(self.retention.first_end or self.retention.end, self.before)
+        return union(
+            [
+                rows.where(self.is_alive() & ~lived).select(*names(operator.group))
+                for rows in prepared.values()
+            ]
+        )
+
+    def _outlives(self, end: str, horizon: datetime | None) -> Column:
+        if horizon is None:
+            return F.expr("true")
+        if end == START:  # compared with a literal, by which a scan skips files
+            earliest = self.retention.keep.before(horizon)
+            return F.col(end) > F.lit(earliest)
+        return plus(F.col(f"`{end}`"), self.retention.keep) > F.lit(horizon)
+
+
+def latest_time(snapshots: InputRows, retention: Retention) -> DataFrame:
+    """Return the greatest event time of all inputs' rows: one row, one column (TIMESTAMP)."""
+    each = [
+        rows.select(F.max(F.col(f"`{column}`").cast("timestamp")).alias("horizon"))
+        for name, rows in snapshots.items()
+        for column in retention.times.get(name, ())
+    ]
+    return union(each).agg(F.max("horizon").alias("horizon"))
+
+
+LATE = "late"
+
+
+def late_of_change(prepared: Iterable[DataFrame], alive: Column) -> DataFrame:
+    """Count late rows of a prepared net change; a row counts in every window it would be in.
+
+    The result is one row with the one column LATE, which is null if there are none.
+    """
+    came = union(list(prepared)).where((F.col(WEIGHT) > 0) & ~alive)
+    return came.agg(F.sum(WEIGHT).alias(LATE))

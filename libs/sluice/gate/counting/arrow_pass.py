@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.declare.expectation import Expectation
-from sluice.gate.rules.measures import Measure
-from sluice.gate.rules.uniqueness import SAMPLES, Repeats, UniquenessRule
+from sluice.gate.rules.suite import SAMPLES, Measure, Repeats, UniquenessRule
 
 ROW_COUNTS = ("expect_table_row_count_to_be_between", "expect_table_row_count_to_equal")
 
@@ -58,7 +57,7 @@ def number(rule: Measure, rows: pa.Table) -> Any:
 
 def repeats(rule: UniquenessRule, rows: pa.Table) -> Repeats:
     """Return the repeats found by grouping the rows by the rule's columns."""
-    ignored = _ignored(rule, rows)
+    ignored = _find_ignored(rule, rows)
     judged = rows.filter(pc.invert(ignored)) if ignored is not None else rows
     groups = judged.select(rule.columns).group_by(rule.columns).aggregate([([], "count_all")])
     many = groups.filter(pc.greater(groups["count_all"], 1))
@@ -68,7 +67,7 @@ def repeats(rule: UniquenessRule, rows: pa.Table) -> Repeats:
     return Repeats(rows.num_rows, judged.num_rows, groups.num_rows, repeated, samples)
 
 
-def _ignored(rule: UniquenessRule, rows: pa.Table) -> pa.ChunkedArray | None:
+def _find_ignored(rule: UniquenessRule, rows: pa.Table) -> pa.ChunkedArray | None:
     nulls = [pc.is_null(rows[c]) for c in rule.columns]
     match rule.expectation.kwargs.get("ignore_row_if", "all_values_are_missing"):
         case "any_value_is_missing":

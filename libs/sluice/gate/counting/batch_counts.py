@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from sluice.delta.places.folders import SmallFiles
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.places.small_files import SmallFiles
 
 KEPT = 90  # batches
 
@@ -50,10 +50,10 @@ class KeptCounts:
         return self.batch == other.batch
 
 
-def read(lake: LakeLayout, table_id: str) -> list[KeptCounts]:
+def read_counts(lake: LakeLayout, table_id: str) -> list[KeptCounts]:
     """Return the kept batches of a table, oldest first; none if there are none."""
     rows = json.loads(_files(lake).read(table_id) or b"[]")
-    return sorted(map(_kept, rows), key=lambda kept: kept.moment)
+    return sorted(map(_read_row, rows), key=lambda kept: kept.moment)
 
 
 def newest(kept: Sequence[KeptCounts]) -> KeptCounts:
@@ -90,7 +90,7 @@ def _row(kept: KeptCounts) -> dict[str, Any]:
     return {"facts": row.pop("counts"), **row}
 
 
-def _kept(row: Mapping[str, Any]) -> KeptCounts:
+def _read_row(row: Mapping[str, Any]) -> KeptCounts:
     start = row["interval_start"]
     return KeptCounts(
         BatchCounts(**row["facts"]),

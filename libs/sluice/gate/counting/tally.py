@@ -6,21 +6,57 @@ quarantined. Rules that quarantine judge all readable rows. All others judge the
 because those would be committed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from sluice.declare.delivered_row import CUT, KEPT, OP, RAW, REASON
-from sluice.gate.counting import conflicts
+from sluice.changes.diff import balance
+from sluice.declare.declared import CUT, KEPT, OP, RAW, REASON
+from sluice.gate.counting import counts
 from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.counts import RowCounts, Tally
 from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
 from sluice.gate.rules.sql import as_json, name
-from sluice.gate.rules.suite import Suite
-from sluice.gate.rules.uniqueness import SAMPLES
+from sluice.gate.rules.suite import SAMPLES, Repeats, Suite, UniquenessRule
 from sluice.language.names import RESERVED_PREFIX
+
+
+def find_repeats(rows: DataFrame, rules: Sequence[UniquenessRule]) -> tuple[Repeats, ...]:
+    """Return what each rule's grouping of `rows` finds, all in one Spark job."""
+    if not rules:
+        return ()
+    summaries = [_summary(rows, rule).withColumn("nth", F.lit(i)) for i, rule in enumerate(rules)]
+    found = balance(DataFrame.unionAll, summaries).toArrow().to_pylist()
+    return tuple(_repeats(row) for row in sorted(found, key=lambda row: row["nth"]))
+
+
+def _repeats(row: Mapping[str, Any]) -> Repeats:
+    elements, considered, distinct, repeated = (
+        row[key] or 0 for key in ("elements", "considered", "distinct", "repeated")
+    )
+    return Repeats(elements, considered, distinct, repeated, tuple(row["samples"] or ()))
+
+
+def _summary(rows: DataFrame, rule: UniquenessRule) -> DataFrame:
+    """Return one row, the counts of one rule; null is a value unless it is ignored."""
+    keys = [F.expr(name(c)).alias(c) for c in rule.columns]
+    judged = rows.filter(rule.domain).select(
+        *keys, F.expr(f"NOT ({rule.ignored})").alias("_judged")
+    )
+    groups = judged.groupBy("_judged", *rule.columns).agg(F.count(F.lit(1)).alias("_rows"))
+    key = f"struct({', '.join(f'`{c}`' for c in rule.columns)})"
+    return groups.selectExpr(
+        "sum(_rows) AS elements",
+        "sum(_rows) FILTER (WHERE _judged) AS considered",
+        "count(*) FILTER (WHERE _judged) AS distinct",
+        "sum(_rows) FILTER (WHERE _judged AND _rows > 1) AS repeated",
+        f"transform(max_by({key}, _rows, {SAMPLES}) FILTER (WHERE _judged AND _rows > 1),"
+        f" k -> {as_json('k')}) AS samples",
+    )
+
 
 REASONS = "_sluice_reasons"
 READABLE = f"{REASON} IS NULL"
@@ -37,7 +73,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
     flags = [flag for i, rule in enumerate(suite.rows) for flag in _flags(i, rule, judges)]
     nth = "monotonically_increasing_id() AS _sluice_nth"
     judged = split.selectExpr("*", nth, f"{ACCEPTED} AS _sluice_accepted", *flags)
-    row = f"struct({', '.join(_shown(split))})"
+    row = f"struct({', '.join(_visible_columns(split))})"
     aggregates = [
         "count(*) AS read",
         "count_if(_sluice_accepted) AS accepted",
@@ -48,9 +84,9 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
             f"{m.aggregate('_sluice_accepted')} AS observed_{i}"
             for i, m in enumerate(suite.measures)
         ),
-        *(() if key is None else _counted(visible(split), key)),
+        *(() if key is None else _count_columns(visible(split), key)),
         *((f"sum({CUT}) FILTER (WHERE _sluice_accepted) AS cut",) if CUT in split.columns else ()),
-        *(conflicts.counts(key) if key and conflicts.CONFLICT in split.columns else ()),
+        *(counts.counts(key) if key and counts.CONFLICT in split.columns else ()),
     ]
     found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
     return Tally(
@@ -60,7 +96,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
         tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
         None if key is None else _batch_counts(found, visible(split)),
         found["bytes_quarantined"] or 0,
-        conflicts.found_in(found),
+        counts.found_in(found),
         found.get("cut") or 0,
     )
 
@@ -82,7 +118,7 @@ def whole(split: DataFrame) -> str:
     return f"coalesce({', '.join([*kept, parsed])})" if kept else parsed
 
 
-def _counted(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
+def _count_columns(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
     quoted = [f"`{column}`" for column in columns]
     for nth, column in enumerate(quoted):
         yield f"count_if(_sluice_accepted AND {column} IS NULL) AS nulls_{nth}"
@@ -96,7 +132,7 @@ def _batch_counts(found: dict[str, Any], columns: Sequence[str]) -> BatchCounts:
     return BatchCounts(found["accepted"], found.get("keys"), nulls)
 
 
-def _shown(split: DataFrame) -> Iterator[str]:
+def _visible_columns(split: DataFrame) -> Iterator[str]:
     for column in visible(split):
         quoted = name(column) if "." not in column else f"`{column}`"
         is_text = isinstance(split.schema[column].dataType, StringType)

@@ -21,10 +21,10 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts, keep, read
+from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts, keep, read_counts
 
 if TYPE_CHECKING:
-    from sluice.gate.outcomes.verdict import Verdict
+    from sluice.gate.outcomes.results import Verdict
 
 LEAST_HISTORY, LONGEST_HISTORY = 8, 28
 FAR = 6.0  # spreads
@@ -66,7 +66,7 @@ def warnings(
     if verdict.counts is None:
         return ()
     new = KeptCounts(verdict.counts, batch, run, checked_at, interval_start)
-    past = read(lake, verdict.table)
+    past = read_counts(lake, verdict.table)
     odd = [] if is_absent else unusual(new.counts, around(new, past))
     named = tuple(f"{verdict.table}: {what}" for what in odd)
     keep(lake, verdict.table, replace(new, unusual=named), past)
@@ -89,7 +89,7 @@ def unusual(new: BatchCounts, past: Sequence[BatchCounts]) -> list[str]:
     keys = [f.keys for f in past if f.keys is not None]
     if not rows and new.keys is not None:
         rows = list(_count("different keys", new.keys, keys))
-    nulls = _nulls if len(past) >= LEAST_HISTORY else _vanished
+    nulls = _nulls if len(past) >= LEAST_HISTORY else _find_vanished
     return [*rows, *(what for column in new.nulls for what in nulls(column, new, past))]
 
 
@@ -138,7 +138,7 @@ def _nulls(column: str, new: BatchCounts, past: Sequence[BatchCounts]) -> Iterat
         )
 
 
-def _vanished(column: str, new: BatchCounts, past: Sequence[BatchCounts]) -> Iterator[str]:
+def _find_vanished(column: str, new: BatchCounts, past: Sequence[BatchCounts]) -> Iterator[str]:
     """Report a column that has no value in any of many rows, but had values before."""
     had = all(f.nulls.get(column, f.rows) < f.rows for f in past)
     if past and had and new.nulls[column] == new.rows >= LEAST_ROWS:

@@ -4,21 +4,30 @@ The table lies at `<lake>/__quality/results`. Batches append to it. From time to
 compacted to the rows of `newest`, so reading it costs the same after a year. The rows are Arrow, so
 appending them needs no Spark. Running a batch again leaves its rows twice. Readers use the last
 `checked_at` of a (table, interval_start, expectation).
+
+Expectations that compare a whole table with another: equal row counts, or equal sums.
+
+The other table is read at the version that this one reflects. So a lagging view does not fail for
+rows that it has not read yet. Great Expectations lacks the rule about sums; it is named after the
+one about rows.
 """
 
 import datetime as dt
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.language.internal import QUALITY
+from sluice.declare.expectation import Expectation
+from sluice.gate.outcomes.results import WHOLE, ExpectationOutcome, outcome, plain
+from sluice.language.names import QUALITY, Row
 
 if TYPE_CHECKING:
-    from sluice.gate.outcomes.results import ExpectationOutcome
-    from sluice.gate.outcomes.verdict import Verdict
+    from sluice.gate.outcomes.results import ExpectationOutcome, Verdict
 
 TABLE = f"{QUALITY}/results"
 KEY = ("pipeline", "table", "expectation", "says")
@@ -66,7 +75,7 @@ def rows(
     return pa.Table.from_pylist([common | _row(o) for o in verdict.outcomes], schema=SCHEMA)
 
 
-def newest(rows: pa.Table) -> pa.Table:
+def newest_of_each(rows: pa.Table) -> pa.Table:
     """Return the newest KEPT results of each expectation."""
     ordered = rows.sort_by([("checked_at", "descending")])
     seen: Counter[tuple[Any, ...]] = Counter()
@@ -106,3 +115,92 @@ def _row(outcome: "ExpectationOutcome") -> dict[str, Any]:
         "observed": outcome.observed,
         "result": json.dumps(outcome.result, ensure_ascii=False, default=str),
     }
+
+
+def by_table(results: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the results of each table, by its id."""
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in results:
+        found[f"{row['pipeline']}.{row['table']}"].append(row)
+    return dict(found)
+
+
+def standing(results: Iterable[Row]) -> list[Row]:
+    """Return each expectation's last check per interval (or batch), oldest interval first."""
+    last = {(begin(row), *key(row)): row for row in sorted(results, key=_checked_at)}
+    return sorted(last.values(), key=begin)
+
+
+def newest(rows: Sequence[Row]) -> list[Row]:
+    """Return the results of the newest batch, and of the newest check of the whole table."""
+    last = {is_whole(row): row["checked_at"] for row in sorted(rows, key=_checked_at)}
+    return [row for row in rows if row["checked_at"] == last[is_whole(row)]]
+
+
+def begin(row: Row) -> dt.datetime:
+    """Return the begin of the interval that a result is about, or the time of its batch."""
+    found: dt.datetime = row.get("interval_start") or row["checked_at"]
+    return found
+
+
+def is_whole(row: Row) -> bool:
+    """True for a result over the whole table."""
+    return str(row["says"]).endswith(WHOLE)
+
+
+def key(row: Row) -> tuple[str, str]:
+    """Return the values that distinguish expectations."""
+    return row["expectation"], row["says"]
+
+
+def _checked_at(row: Row) -> dt.datetime:
+    at: dt.datetime = row["checked_at"]
+    return at
+
+
+ROW_COUNT = "expect_table_row_count_to_equal_other_table"
+SUM = "expect_column_sum_to_equal_other_table"
+COMPILED = (ROW_COUNT, SUM)
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    ROW_COUNT: ("other_table_name",),
+    SUM: ("column", "other_table_name", "other_column", "tolerance"),
+}
+OPTIONAL = frozenset({"tolerance", "other_column"})
+COMMON = frozenset({"meta", "severity", "notes", "description"})
+
+
+def mistakes(expectation: Expectation) -> list[str]:
+    """Return the wrong arguments of an expectation whose type is in `COMPILED`."""
+    given, known = set(expectation.kwargs), ARGUMENTS[expectation.type]
+    if expectation.over != "table":
+        return [f"{expectation.type}: a batch can't be compared with a table; write over: table"]
+    missing = [a for a in known if a not in given and a not in OPTIONAL]
+    extra = sorted(given - set(known) - COMMON)
+    return [
+        *(f"{expectation.type} needs the argument {a!r}" for a in missing),
+        *(f"{expectation.type} has no argument {a!r}: {', '.join(known)}" for a in extra),
+    ]
+
+
+def other_column(expectation: Expectation) -> str:
+    """Return the other table's column, by default the one of the same name."""
+    kwargs = expectation.kwargs
+    return str(kwargs.get("other_column", kwargs["column"]))
+
+
+def compare_numbers(expectation: Expectation, mine: Any, others: Any) -> ExpectationOutcome:
+    """Return the outcome: both numbers, and whether they are equal (a sum of no rows is 0)."""
+    other = expectation.kwargs["other_table_name"]
+    if expectation.type == SUM:
+        mine, others = (number or 0 for number in (mine, others))
+        says = f"sum of {expectation.kwargs['column']} equals that of {_name_other(expectation)}"
+    else:
+        says = f"row count equals that of {other}"
+    tolerance = Decimal(str(expectation.kwargs.get("tolerance", 0)))
+    equal = abs(Decimal(str(mine)) - Decimal(str(others))) <= tolerance
+    details = {"observed_value": {"self": plain(mine), "other": plain(others)}}
+    return outcome(expectation, says, equal, details)
+
+
+def _name_other(expectation: Expectation) -> str:
+    return f"{expectation.kwargs['other_table_name']}.{other_column(expectation)}"

@@ -3,7 +3,7 @@
 Nothing is computed yet, so unknown parts are reported before any result.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import types as T
@@ -18,7 +18,9 @@ from sluice.interpreter.expressions.expression_tree import (
     FunctionCall,
     Lambda,
     Literal,
+    SortItem,
     Variable,
+    WindowFunction,
     name_of,
 )
 from sluice.interpreter.functions.arrays import element
@@ -29,6 +31,40 @@ from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant, rows_of
 from sluice.interpreter.values.value_types import LONG, plain
+
+
+def children(node: ExpressionNode) -> tuple[ExpressionNode, ...]:
+    """Return the direct parts of a node; those of a window function belong to itself."""
+    match node:
+        case Alias() | Convert() | SortItem():
+            return (node.child,)
+        case Extract():
+            return (node.child, node.key)
+        case FunctionCall():
+            return (*node.arguments, *((node.where,) if node.where else ()))
+        case Lambda():
+            return (node.body,)
+        case WindowFunction():
+            return (*node.partition, *node.order, *getattr(node.function, "arguments", ()))
+    return ()
+
+
+def outermost(
+    node: ExpressionNode, wanted: Callable[[ExpressionNode], bool]
+) -> Iterator[ExpressionNode]:
+    """Yield the parts, or the whole, that are wanted and not within another one."""
+    if wanted(node):
+        yield node
+        return
+    for child in children(node):
+        yield from outermost(child, wanted)
+
+
+def every(node: ExpressionNode) -> Iterator[ExpressionNode]:
+    """Yield the node and all its parts."""
+    yield node
+    for child in children(node):
+        yield from every(child)
 
 
 @dataclass(frozen=True)
@@ -62,7 +98,7 @@ def compile_node(node: ExpressionNode, bindings: Bindings) -> Value:  # noqa: PL
         case Literal():
             return constant(node.value, node.type)
         case ColumnName():
-            return _named(node.parts, bindings)
+            return _resolve(node.parts, bindings)
         case Variable():
             return _fields(bindings.variables[node.parts[0]], node.parts[1:])
         case Alias():
@@ -71,13 +107,13 @@ def compile_node(node: ExpressionNode, bindings: Bindings) -> Value:  # noqa: PL
             child = compile_node(node.child, bindings)
             return cast(child, plain(node.type), is_try=node.is_try)
         case Extract():
-            return _extracted(compile_node(node.child, bindings), node.key, bindings)
+            return _extract(compile_node(node.child, bindings), node.key, bindings)
         case FunctionCall():
-            return _called(node, bindings)
+            return _call(node, bindings)
     raise NotHere(f"{type(node).__name__} within an expression")
 
 
-def _called(node: FunctionCall, bindings: Bindings) -> Value:
+def _call(node: FunctionCall, bindings: Bindings) -> Value:
     if node.is_distinct or node.where is not None:
         raise NotHere(f"the aggregate {node.name} within an expression")
     if node.name in HIGHER_ORDER:
@@ -95,10 +131,10 @@ def _called(node: FunctionCall, bindings: Bindings) -> Value:
     if len(node.arguments) not in COUNTS.get(node.name, (len(node.arguments),)):
         raise NotHere(f"{node.name} with {len(node.arguments)} arguments")
     found = FUNCTIONS[node.name]([compile_node(a, bindings) for a in node.arguments])
-    return _placed(found, node.text) if node.text else found
+    return _name_place(found, node.text) if node.text else found
 
 
-def _placed(value: Value, text: str) -> Value:
+def _name_place(value: Value, text: str) -> Value:
     """Return a value whose error names the part of the expression that divides by zero."""
 
     def run(batch: ColumnBatch) -> Values:
@@ -150,7 +186,7 @@ class DeferredNode:
         return compile_node(self.node.body, self.bindings.with_variables(bound))
 
 
-def _named(parts: Sequence[str], bindings: Bindings) -> Value:
+def _resolve(parts: Sequence[str], bindings: Bindings) -> Value:
     first = parts[0].lower()
     for name, value in bindings.variables.items():
         if name.lower() == first:
@@ -222,7 +258,7 @@ def _fields_of_items(value: Value, type_: T.ArrayType, name: str) -> Value:
     )
 
 
-def _extracted(child: Value, key: ExpressionNode, bindings: Bindings) -> Value:
+def _extract(child: Value, key: ExpressionNode, bindings: Bindings) -> Value:
     is_key = isinstance(child.type, T.MapType)
     if isinstance(key, Literal) and isinstance(key.value, str) and not is_key:
         return field_of(child, key.value)

@@ -1,9 +1,12 @@
 """Expressions as written: the tree that both protocol and SQL text are read into."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.types import DataType
+
+from sluice.interpreter.refusals import NotHere
 
 
 class ExpressionNode:
@@ -148,3 +151,18 @@ def name_of(node: ExpressionNode) -> str:  # noqa: PLR0911 - one per kind of nod
         case Literal():
             return str(node.value)
     return "_"
+
+
+_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """Return the parts of a name such as `a.`b c`.d`."""
+    parts, at = [], 0
+    while at <= len(text):
+        found = _PART.match(text, at)
+        if not found or (found.end() < len(text) and text[found.end()] != "."):
+            raise NotHere(f"the name {text!r}")
+        parts.append(found[2] if found[1] is None else found[1].replace("``", "`"))
+        at = found.end() + 1
+    return tuple(parts)

@@ -10,7 +10,7 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
 from sluice.interpreter.expressions import expression_tree
-from sluice.interpreter.expressions.dotted_names import split_name
+from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_sql import read_sql, read_type
 from sluice.interpreter.refusals import NotHere
 from sluice.language.typed.types import read_columns
@@ -35,7 +35,7 @@ _NUMBERS: dict[str, T.DataType] = {
 }
 
 
-def read(expression: proto.Expression) -> expression_tree.ExpressionNode:
+def read_expression(expression: proto.Expression) -> expression_tree.ExpressionNode:
     """Return the tree of an expression. Raises NotHere for an unknown kind."""
     kind = expression.WhichOneof("expr_type")
     if kind is None or kind not in _READERS:
@@ -44,7 +44,7 @@ def read(expression: proto.Expression) -> expression_tree.ExpressionNode:
 
 
 def _all(expressions: Any) -> tuple[expression_tree.ExpressionNode, ...]:
-    return tuple(map(read, expressions))
+    return tuple(map(read_expression, expressions))
 
 
 def _cast(cast: proto.Expression.Cast) -> expression_tree.ExpressionNode:
@@ -52,13 +52,15 @@ def _cast(cast: proto.Expression.Cast) -> expression_tree.ExpressionNode:
         type_ = read_type(cast.type_str)
     else:
         type_ = proto_schema_to_pyspark_data_type(cast.type)
-    return expression_tree.Convert(read(cast.expr), type_, cast.eval_mode == _TRY)
+    return expression_tree.Convert(read_expression(cast.expr), type_, cast.eval_mode == _TRY)
 
 
 def order_of(order: proto.Expression.SortOrder) -> expression_tree.SortItem:
     """Return one item of an order."""
     return expression_tree.SortItem(
-        read(order.child), order.direction == _DESCENDING, order.null_ordering == _NULLS_FIRST
+        read_expression(order.child),
+        order.direction == _DESCENDING,
+        order.null_ordering == _NULLS_FIRST,
     )
 
 
@@ -70,7 +72,7 @@ def _window(window: proto.Expression.Window) -> expression_tree.WindowFunction:
             by_rows, _bound(window.frame_spec.lower), _bound(window.frame_spec.upper)
         )
     return expression_tree.WindowFunction(
-        read(window.window_function),
+        read_expression(window.window_function),
         _all(window.partition_spec),
         tuple(map(order_of, window.order_spec)),
         frame,
@@ -83,7 +85,7 @@ def _bound(bound: Any) -> int | None:
             return 0
         case "unbounded":
             return None
-    found = read(bound.value)
+    found = read_expression(bound.value)
     if isinstance(found, expression_tree.Literal) and isinstance(found.value, int):
         return found.value
     raise NotHere("a frame bound that is not a number")
@@ -122,15 +124,15 @@ _READERS: dict[str, Callable[[Any], expression_tree.ExpressionNode]] = {
     "call_function": lambda e: expression_tree.FunctionCall(
         e.function_name.lower(), _all(e.arguments)
     ),
-    "alias": lambda e: expression_tree.Alias(read(e.expr), tuple(e.name)),
+    "alias": lambda e: expression_tree.Alias(read_expression(e.expr), tuple(e.name)),
     "cast": _cast,
     "sort_order": order_of,
     "lambda_function": lambda e: expression_tree.Lambda(
-        tuple(a.name_parts[0] for a in e.arguments), read(e.function)
+        tuple(a.name_parts[0] for a in e.arguments), read_expression(e.function)
     ),
     "unresolved_named_lambda_variable": lambda e: expression_tree.Variable(tuple(e.name_parts)),
     "unresolved_extract_value": lambda e: expression_tree.Extract(
-        read(e.child), read(e.extraction)
+        read_expression(e.child), read_expression(e.extraction)
     ),
     "window": _window,
 }

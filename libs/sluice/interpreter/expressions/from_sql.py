@@ -1,5 +1,6 @@
 """Expressions of SQL text, as `selectExpr`, `where` and `expr` take them."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -10,10 +11,72 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sluice.interpreter.expressions import expression_tree
-from sluice.interpreter.expressions.interval_literals import interval_of
+from sluice.interpreter.expressions.expression_tree import Literal
 from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.zones import DAY, UNITS
 from sluice.language.syntax import Tree, Verbatim
 from sluice.language.typed import inference
+
+_NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d{1,9}))?", re.ASCII)
+_MONTHS = {"year": 12, "month": 1}
+_MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
+_FIELDS = ("day", "hour", "minute", "second")  # of INTERVAL DAY TO SECOND; others count as these
+_FIELD_OF = {"week": "day", "millisecond": "second", "microsecond": "second"}
+_MOST = {"hour": 24, "minute": 60, "second": 60}  # of units that are not the largest
+
+
+def interval_of(tree: exp.Interval) -> Literal:
+    """Return the constant that an interval is. Raises NotHere for another form."""
+    unit, written = tree.args.get("unit"), tree.this
+    if not isinstance(written, exp.Literal):
+        raise NotHere("an interval that is not a constant")
+    if isinstance(unit, exp.IntervalSpan):
+        return _span(written.name, unit.this.name.lower(), unit.expression.name.lower())
+    name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
+    found = _NUMBER.fullmatch(written.name)
+    if not found or not (name in _MONTHS or name in _MICROS) or (found[3] and name != "second"):
+        raise NotHere("an interval with an unsupported unit or number")
+    if name in _MONTHS:
+        return _months(int(found[1] + found[2]) * _MONTHS[name], name, name)
+    field = _FIELD_OF.get(name, name)
+    return _micros(int(found[2]) * _MICROS[name], found[3], found[1], field, field)
+
+
+def _span(text: str, first: str, last: str) -> Literal:
+    if (first, last) == ("year", "month"):
+        found = re.fullmatch(r"([+-]?)(\d+)-(\d{1,2})", text, re.ASCII)
+        if not found or int(found[3]) >= 12:
+            raise NotHere("an interval of an unsupported form")
+        months = int(found[2]) * 12 + int(found[3])
+        return _months(-months if found[1] == "-" else months, first, last)
+    if first not in _FIELDS or last not in _FIELDS[_FIELDS.index(first) + 1 :]:
+        raise NotHere("an interval with unsupported units")
+    names = _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]
+    rest = ":".join(rf"(?P<{name}>\d{{1,2}})" for name in names[1:])
+    form = rf"(?P<{first}>\d+){' ' if first == 'day' else ':'}{rest}"
+    fraction = r"(?:\.(?P<fraction>\d{1,9}))?" if last == "second" else ""
+    found = re.fullmatch(f"(?P<sign>[+-]?){form}{fraction}", text, re.ASCII)
+    if not found or any(int(found[name]) >= _MOST[name] for name in names[1:]):
+        raise NotHere("an interval of an unsupported form")
+    micros = sum(int(found[name]) * _MICROS[name] for name in names)
+    return _micros(micros, found.groupdict().get("fraction"), found["sign"], first, last)
+
+
+def _months(months: int, first: str, last: str) -> Literal:
+    fields = [[*_MONTHS].index(name) for name in (first, last)]
+    if not -(2**31) <= months < 2**31:
+        raise NotHere("an interval of too many months")
+    return Literal(months, T.YearMonthIntervalType(*fields))
+
+
+def _micros(micros: int, fraction: str | None, sign: str, first: str, last: str) -> Literal:
+    """Return an interval with a fraction of a second, cut to microseconds."""
+    micros += int((fraction or "")[:6].ljust(6, "0"))
+    if micros >= 2**63:
+        raise NotHere("an interval of too many microseconds")
+    fields = (_FIELDS.index(first), _FIELDS.index(last))
+    return Literal(-micros if sign == "-" else micros, T.DayTimeIntervalType(*fields))
+
 
 _KIND = exp.DataType.Type
 _TYPES: dict[Any, T.DataType] = {
@@ -71,7 +134,7 @@ def read_sql(text: str) -> expression_tree.ExpressionNode:
         raise NotHere(f"the SQL {text!r}: {error}") from None
     if len(trees) != 1 or trees[0] is None:
         raise NotHere(f"the SQL {text!r}")
-    return _read(trees[0])
+    return _read_part(trees[0])
 
 
 @lru_cache(maxsize=512)
@@ -105,7 +168,7 @@ def _type(tree: exp.DataType) -> T.DataType:
     return _TYPES[tree.this]
 
 
-def _read(tree: Tree) -> expression_tree.ExpressionNode:
+def _read_part(tree: Tree) -> expression_tree.ExpressionNode:
     """Return the tree of a part. Raises NotHere if it has an unknown part."""
     parts, read = _READERS.get(type(tree), ("this expression", _operator))
     known = parts.split()
@@ -137,7 +200,7 @@ def _operator(tree: Tree) -> expression_tree.ExpressionNode:
     operands = [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
     text = tree.sql(dialect=Verbatim) if isinstance(tree, exp.Div | exp.IntDiv | exp.Mod) else ""
     return expression_tree.FunctionCall(
-        _OPERATORS[type(tree)], tuple(map(_read, operands)), text=text
+        _OPERATORS[type(tree)], tuple(map(_read_part, operands)), text=text
     )
 
 
@@ -160,24 +223,26 @@ def _column(tree: exp.Column) -> expression_tree.ExpressionNode:
 def _is(tree: exp.Is) -> expression_tree.ExpressionNode:
     if not isinstance(tree.expression, exp.Null):
         return _operator(tree)
-    return expression_tree.FunctionCall("isnull", (_read(tree.this),))
+    return expression_tree.FunctionCall("isnull", (_read_part(tree.this),))
 
 
 def _cast(tree: exp.Cast) -> expression_tree.ExpressionNode:
     if tree.args["to"].find(exp.NotNullColumnConstraint):
         raise NotHere("a cast to a field that is NOT NULL")
     return expression_tree.Convert(
-        _read(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe"))
+        _read_part(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe"))
     )
 
 
 def _if(tree: exp.If) -> expression_tree.ExpressionNode:
     ends = (tree.args["true"], tree.args.get("false"))
-    return expression_tree.FunctionCall("when", (_read(tree.this), *(_read(e) for e in ends if e)))
+    return expression_tree.FunctionCall(
+        "when", (_read_part(tree.this), *(_read_part(e) for e in ends if e))
+    )
 
 
 def _between(tree: exp.Between) -> expression_tree.ExpressionNode:
-    value, low, high = (_read(tree.args[part]) for part in ("this", "low", "high"))
+    value, low, high = (_read_part(tree.args[part]) for part in ("this", "low", "high"))
     return expression_tree.FunctionCall(
         "and",
         (
@@ -188,14 +253,14 @@ def _between(tree: exp.Between) -> expression_tree.ExpressionNode:
 
 
 def _filter(tree: exp.Filter) -> expression_tree.ExpressionNode:
-    call = _read(tree.this)
+    call = _read_part(tree.this)
     assert isinstance(call, expression_tree.FunctionCall)
-    return replace(call, where=_read(tree.expression.this))
+    return replace(call, where=_read_part(tree.expression.this))
 
 
 def _ignoring_nulls(tree: exp.IgnoreNulls) -> expression_tree.ExpressionNode:
     """Return `first(x) IGNORE NULLS` as `first(x, true)`, the form that plans have."""
-    call = _read(tree.this)
+    call = _read_part(tree.this)
     assert isinstance(call, expression_tree.FunctionCall)
     yes = expression_tree.Literal(True, T.BooleanType())
     return replace(call, arguments=(*call.arguments, yes))
@@ -205,34 +270,34 @@ def _call(tree: exp.Anonymous) -> expression_tree.ExpressionNode:
     arguments, name = tree.expressions, tree.name.lower()
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
         return expression_tree.FunctionCall(
-            name, tuple(map(_read, arguments[0].expressions)), is_distinct=True
+            name, tuple(map(_read_part, arguments[0].expressions)), is_distinct=True
         )
     if name in _BY_UNIT and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
         unit = expression_tree.Literal(arguments[0].name, T.StringType())
-        return expression_tree.FunctionCall(name, (unit, *map(_read, arguments[1:])))
-    return expression_tree.FunctionCall(name, tuple(map(_read, arguments)))
+        return expression_tree.FunctionCall(name, (unit, *map(_read_part, arguments[1:])))
+    return expression_tree.FunctionCall(name, tuple(map(_read_part, arguments)))
 
 
 def _trim(tree: exp.Trim) -> expression_tree.ExpressionNode:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(tree.args.get("position") or "", "trim")
-    characters = [_read(tree.expression)] if tree.expression else []
-    return expression_tree.FunctionCall(name, (*characters, _read(tree.this)))
+    characters = [_read_part(tree.expression)] if tree.expression else []
+    return expression_tree.FunctionCall(name, (*characters, _read_part(tree.this)))
 
 
 def _position(tree: exp.StrPosition) -> expression_tree.ExpressionNode:
     given = (tree.args["substr"], tree.this, tree.args.get("position"))
-    return expression_tree.FunctionCall("locate", tuple(_read(part) for part in given if part))
+    return expression_tree.FunctionCall("locate", tuple(_read_part(part) for part in given if part))
 
 
 def _case(tree: exp.Case) -> expression_tree.ExpressionNode:
     parts: list[expression_tree.ExpressionNode] = []
     for branch in tree.args["ifs"]:
-        condition = _read(branch.this)
+        condition = _read_part(branch.this)
         if tree.this:
-            condition = expression_tree.FunctionCall("==", (_read(tree.this), condition))
-        parts += [condition, _read(branch.args["true"])]
+            condition = expression_tree.FunctionCall("==", (_read_part(tree.this), condition))
+        parts += [condition, _read_part(branch.args["true"])]
     if tree.args.get("default"):
-        parts.append(_read(tree.args["default"]))
+        parts.append(_read_part(tree.args["default"]))
     return expression_tree.FunctionCall("when", tuple(parts))
 
 
@@ -256,8 +321,8 @@ def _window(tree: exp.Window) -> expression_tree.WindowFunction:
     function, order = tree.this, tree.args.get("order")
     is_told = isinstance(function, exp.IgnoreNulls | exp.RespectNulls)
     return expression_tree.WindowFunction(
-        _read(function.this if is_told else function),
-        tuple(map(_read, tree.args.get("partition_by") or ())),
+        _read_part(function.this if is_told else function),
+        tuple(map(_read_part, tree.args.get("partition_by") or ())),
         tuple(order_of(item) for item in (order.expressions if order else ())),
         _frame(tree.args.get("spec")),
         ignores_nulls=isinstance(function, exp.IgnoreNulls),
@@ -267,9 +332,9 @@ def _window(tree: exp.Window) -> expression_tree.WindowFunction:
 def order_of(tree: Tree) -> expression_tree.SortItem:
     """Return one item of ORDER BY."""
     if not isinstance(tree, exp.Ordered):
-        return expression_tree.SortItem(_read(tree), descending=False, nulls_first=True)
+        return expression_tree.SortItem(_read_part(tree), descending=False, nulls_first=True)
     return expression_tree.SortItem(
-        _read(tree.this), bool(tree.args.get("desc")), bool(tree.args.get("nulls_first"))
+        _read_part(tree.this), bool(tree.args.get("desc")), bool(tree.args.get("nulls_first"))
     )
 
 
@@ -307,19 +372,19 @@ def _time_offset(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
 # The reader of each part of SQL, and its supported arguments; any other argument would change the
 # meaning.
 _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.ExpressionNode]]] = {
-    exp.Paren: ("this", lambda t: _read(t.this)),
-    exp.Alias: ("this alias", lambda t: expression_tree.Alias(_read(t.this), (t.alias,))),
+    exp.Paren: ("this", lambda t: _read_part(t.this)),
+    exp.Alias: ("this alias", lambda t: expression_tree.Alias(_read_part(t.this), (t.alias,))),
     exp.Column: ("this table db catalog", _column),
     exp.Identifier: ("this quoted", lambda t: expression_tree.ColumnName((t.name,))),
     exp.Dot: (
         "this expression",
         lambda t: expression_tree.Extract(
-            _read(t.this), expression_tree.Literal(t.expression.name, T.StringType())
+            _read_part(t.this), expression_tree.Literal(t.expression.name, T.StringType())
         ),
     ),
     exp.Bracket: (
         "this expressions",
-        lambda t: expression_tree.Extract(_read(t.this), _read(t.expressions[0])),
+        lambda t: expression_tree.Extract(_read_part(t.this), _read_part(t.expressions[0])),
     ),
     exp.Star: ("", lambda _: expression_tree.Star()),
     exp.Literal: ("this is_string", _literal),
@@ -332,7 +397,9 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.Expression
     exp.If: ("this true false", _if),
     exp.In: (
         "this expressions",
-        lambda t: expression_tree.FunctionCall("in", (_read(t.this), *map(_read, t.expressions))),
+        lambda t: expression_tree.FunctionCall(
+            "in", (_read_part(t.this), *map(_read_part, t.expressions))
+        ),
     ),
     exp.Between: ("this low high", _between),
     exp.Is: ("this expression", _is),
@@ -341,11 +408,13 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.Expression
     exp.IgnoreNulls: ("this", _ignoring_nulls),
     exp.Lambda: (
         "this expressions",
-        lambda t: expression_tree.Lambda(tuple(p.name for p in t.expressions), _read(t.this)),
+        lambda t: expression_tree.Lambda(tuple(p.name for p in t.expressions), _read_part(t.this)),
     ),
     exp.Transform: (
         "this expression",
-        lambda t: expression_tree.FunctionCall("transform", (_read(t.this), _read(t.expression))),
+        lambda t: expression_tree.FunctionCall(
+            "transform", (_read_part(t.this), _read_part(t.expression))
+        ),
     ),
     exp.Trim: ("this expression position", _trim),
     exp.StrPosition: ("this substr position", _position),

@@ -12,26 +12,27 @@ from pyspark.sql import types as T
 from sluice.interpreter.refusals import DividedByZero, NotHere
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import ColumnBatch, Function, Value, constant, each
-from sluice.interpreter.values.numbers import (
-    OutOfRange,
-    bounded,
-    decimal_of_double,
-    fits_in,
-    half_up,
-    rescale,
-)
+from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
     DATE,
     DOUBLE,
+    INT,
     LONG,
+    STRING,
+    OutOfRange,
+    bounds_check,
     decimal_of,
+    decimal_of_double,
+    fits_in,
+    half_up,
     is_fraction,
     is_integer,
     is_number,
     of_decimal,
+    rescale,
     wider,
 )
-from sluice.language.typed.decimals import Decimal
+from sluice.language.typed.types import Decimal
 
 INSTEAD = "by zero. Use `{}` to tolerate divisor being 0 and return NULL instead."  # Spark's words
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible
@@ -56,7 +57,7 @@ def _remainder(a: int, b: int) -> int:
     return a - b * _quotient(a, b)
 
 
-_long = bounded(LONG)
+_long = bounds_check(LONG)
 
 
 def _modulus(a: int, b: int) -> int:
@@ -73,7 +74,7 @@ WHOLE: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def _divided(a: float, b: float) -> float:
+def _divide(a: float, b: float) -> float:
     if not b:
         _zero()
     return a / b
@@ -91,7 +92,7 @@ REAL: Mapping[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": _divided,
+    "/": _divide,
     "%": _rest,
 }
 DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
@@ -119,7 +120,7 @@ def binary(name: str, arguments: list[Value]) -> Value:
     if name == "/":
         return _of_reals(name, a, b)
     type_ = wider(a.type, b.type)
-    return _within(bounded(type_), each(type_, WHOLE[name], a, b))
+    return _within(bounds_check(type_), each(type_, WHOLE[name], a, b))
 
 
 def _within(fits: Callable[[int], int], value: Value) -> Value:
@@ -187,7 +188,7 @@ def _unless_zero(name: str, arguments: list[Value]) -> Value:
     return constant(None, found.type) if b.is_literal and b.literal == 0 else found
 
 
-def _tried(name: str, arguments: list[Value]) -> Value:
+def _try_to_compute(name: str, arguments: list[Value]) -> Value:
     """Return a sum, difference or product of whole numbers, null where it is out of range."""
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
@@ -195,7 +196,7 @@ def _tried(name: str, arguments: list[Value]) -> Value:
             f"{a.type.simpleString()} and {b.type.simpleString()} in try_add and its like"
         )
     type_ = wider(a.type, b.type)
-    fits, compute = bounded(type_), WHOLE[name]
+    fits, compute = bounds_check(type_), WHOLE[name]
 
     def within(x: int, y: int) -> int | None:
         try:
@@ -210,14 +211,14 @@ def _div(arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
         raise NotHere("div of values that are not integers")
-    fits = bounded(LONG)
+    fits = bounds_check(LONG)
     return each(LONG, lambda x, y: fits(_quotient(x, y)), a, b)
 
 
 def _negative(arguments: list[Value]) -> Value:
     (a,) = arguments
     if is_integer(a.type):
-        fits = bounded(a.type)
+        fits = bounds_check(a.type)
         return each(a.type, lambda x: fits(-x), a)
     return each(_numeric(a), operator.neg, _exact(a))
 
@@ -244,7 +245,7 @@ def _numeric(a: Value) -> T.DataType:
 def _abs(arguments: list[Value]) -> Value:
     (a,) = arguments
     if is_integer(a.type):
-        fits = bounded(a.type)
+        fits = bounds_check(a.type)
         return each(a.type, lambda x: fits(abs(x)), a)
     return each(_numeric(a), abs, _exact(a))
 
@@ -254,7 +255,7 @@ def _signum(arguments: list[Value]) -> Value:
     return each(DOUBLE, lambda x: math.copysign(1.0, x) if x and x == x else x, value)  # noqa: PLR0124
 
 
-def _rounded(arguments: list[Value], *, up: bool) -> Value:
+def _round_to(arguments: list[Value], *, up: bool) -> Value:
     if len(arguments) != 1:
         raise NotHere("ceil or floor with a number of digits")
     (a,) = arguments
@@ -268,7 +269,7 @@ def _rounded(arguments: list[Value], *, up: bool) -> Value:
         return each(found, lambda x: -(-x // unit) if up else x // unit, a)
     if not isinstance(a.type, T.DoubleType):
         raise NotHere(f"rounding of a value of type {a.type.simpleString()}")
-    fits = bounded(LONG)
+    fits = bounds_check(LONG)
 
     def whole(x: float) -> int:
         if x != x or math.isinf(x):  # noqa: PLR0124 - NaN
@@ -301,7 +302,7 @@ def _real_rounded(x: float, places: int) -> float:
     return x if x != x or math.isinf(x) else decimal_of_double(x, places) / 10**places  # noqa: PLR0124
 
 
-def _turned(factor: float, arguments: list[Value]) -> Value:
+def _turn(factor: float, arguments: list[Value]) -> Value:
     return each(DOUBLE, lambda x: x * factor, number(arguments[0]))
 
 
@@ -320,7 +321,7 @@ def _sum(name: str, arguments: list[Value]) -> Value:
     """Return a sum or a difference, of numbers or of a date and a number of days."""
     a, b = arguments
     if isinstance(a.type, T.DateType) and is_integer(b.type):
-        fits, compute = bounded(T.IntegerType()), WHOLE[name]
+        fits, compute = bounds_check(T.IntegerType()), WHOLE[name]
         return each(DATE, lambda x, y: fits(compute(x, y)), a, whole(b))
     return binary(name, arguments)
 
@@ -339,20 +340,78 @@ ARITHMETIC: Mapping[str, Function] = {
     "div": _div,
     "try_divide": partial(_unless_zero, "/"),
     "try_mod": partial(_unless_zero, "%"),
-    "try_add": partial(_tried, "+"),
-    "try_subtract": partial(_tried, "-"),
-    "try_multiply": partial(_tried, "*"),
-    "degrees": partial(_turned, 180 / math.pi),
-    "radians": partial(_turned, math.pi / 180),
+    "try_add": partial(_try_to_compute, "+"),
+    "try_subtract": partial(_try_to_compute, "-"),
+    "try_multiply": partial(_try_to_compute, "*"),
+    "degrees": partial(_turn, 180 / math.pi),
+    "radians": partial(_turn, math.pi / 180),
     "negative": _negative,
     "positive": _positive,
     "abs": _abs,
     "signum": _signum,
     "sign": _signum,
-    "floor": partial(_rounded, up=False),
-    "ceil": partial(_rounded, up=True),
-    "ceiling": partial(_rounded, up=True),
+    "floor": partial(_round_to, up=False),
+    "ceil": partial(_round_to, up=True),
+    "ceiling": partial(_round_to, up=True),
     "round": _round,
     "sqrt": _sqrt,
     "isnan": _isnan,
+}
+
+
+def _combine(of: Callable[[int, int], int], arguments: list[Value]) -> Value:
+    a, b = arguments
+    if not (is_integer(a.type) and is_integer(b.type)):
+        raise NotHere("bitwise functions of values that are not integers")
+    return each(wider(a.type, b.type), of, a, b)
+
+
+def _invert(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if not is_integer(value.type):
+        raise NotHere("bitwise functions of values that are not integers")
+    return each(value.type, operator.invert, value)
+
+
+def _shift(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
+    value, by = arguments
+    if not isinstance(value.type, T.IntegerType | T.LongType):
+        raise NotHere("a shift of a value that is not INT or BIGINT")
+    size = SIZES[type(value.type)]
+    half = 1 << (size - 1)
+
+    def shifted(v: int, n: int) -> int:
+        return (of(v, n % size, size) + half) % (2 * half) - half
+
+    return each(value.type, shifted, value, whole(by))
+
+
+def _shift_unsigned(v: int, n: int, size: int) -> int:
+    return (v % (1 << size)) >> n
+
+
+def _count(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if not is_integer(value.type):
+        raise NotHere("bitwise functions of values that are not integers")
+    return each(INT, lambda v: (v % (1 << 64)).bit_count(), value)
+
+
+def _binary(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if not is_integer(value.type):
+        raise NotHere("bitwise functions of values that are not integers")
+    return each(STRING, lambda v: f"{v % (1 << 64):b}", value)
+
+
+BITS: Mapping[str, Function] = {
+    "&": partial(_combine, operator.and_),
+    "|": partial(_combine, operator.or_),
+    "^": partial(_combine, operator.xor),
+    "~": _invert,
+    "shiftleft": partial(_shift, lambda v, n, _: v << n),
+    "shiftright": partial(_shift, lambda v, n, _: v >> n),
+    "shiftrightunsigned": partial(_shift, _shift_unsigned),
+    "bit_count": _count,
+    "bin": _binary,
 }

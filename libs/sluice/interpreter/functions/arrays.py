@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.comparing import alike, equality
-from sluice.interpreter.functions.maps import MAPS, of_map
-from sluice.interpreter.functions.sets import SETS, comparable
+from sluice.interpreter.functions.maps import MAPS, SETS, comparable, of_map
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
@@ -237,7 +236,7 @@ def _position(arguments: list[Value]) -> Value:
     return each(LONG, place, cast(items, T.ArrayType(inner)), cast(value, inner))
 
 
-def _grown(arguments: list[Value], *, is_first: bool) -> Value:
+def _append_or_prepend(arguments: list[Value], *, is_first: bool) -> Value:
     items, value = arguments
     inner = element_type(items)
     if value.type != inner:
@@ -280,7 +279,7 @@ ARRAYS: Mapping[str, Function] = {
     "concat": _concat,
     "array_join": _join,
     "reverse": _reverse,
-    "array_append": partial(_grown, is_first=False),
-    "array_prepend": partial(_grown, is_first=True),
+    "array_append": partial(_append_or_prepend, is_first=False),
+    "array_prepend": partial(_append_or_prepend, is_first=True),
     "array_position": _position,
 }

@@ -8,14 +8,9 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.values.as_text import (
-    decimal_text,
-    double_text,
-    moment_text,
-    single_text,
-)
 from sluice.interpreter.values.casts import caster_of
 from sluice.interpreter.values.column_batch import Value, each
+from sluice.interpreter.values.texts import decimal_text, double_text, moment_text, single_text
 from sluice.interpreter.values.value_types import STRING, is_integer
 
 Writer = Callable[[Any], str]

@@ -8,15 +8,19 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.values.arrow_columns import ArrowColumn, compared, is_null, negated, settled
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.column_batch import (
+    ArrowColumn,
     ColumnBatch,
     Function,
     Value,
+    compare_with,
     constant,
     each,
+    is_null,
+    negate,
+    settle,
     whole,
 )
 from sluice.interpreter.values.value_order import key_of, order_of, same_value
@@ -42,7 +46,7 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     return cast(a, type_), cast(b, type_)
 
 
-def _ordered(compare: Callable[[Any, Any], bool], arguments: list[Value]) -> Value:
+def _compare_order(compare: Callable[[Any, Any], bool], arguments: list[Value]) -> Value:
     a, b = alike(*arguments)
     if isinstance(a.type, T.NullType):
         return constant(None, BOOLEAN)
@@ -71,7 +75,7 @@ def _by_arrow(name: str, a: Value, b: Value, otherwise: Value) -> Value:
     def run(batch: ColumnBatch) -> Values:
         values = a.run(batch)
         return (
-            compared(name, values, b.literal)
+            compare_with(name, values, b.literal)
             if isinstance(values, ArrowColumn)
             else otherwise.run(batch)
         )
@@ -116,7 +120,7 @@ def _logic(arguments: list[Value], *, decides: bool) -> Value:
 
     def run(batch: ColumnBatch) -> Values:
         found = left.run(batch)
-        one = settled(found)
+        one = settle(found)
         if one and one.value is not None:
             return one if one.value is decides else right.run(batch)
         if decides not in found and None not in found:
@@ -136,7 +140,7 @@ def _logic(arguments: list[Value], *, decides: bool) -> Value:
 
 def _not(arguments: list[Value]) -> Value:
     run = boolean(arguments[0]).run
-    return Value(BOOLEAN, lambda b: negated(run(b)))
+    return Value(BOOLEAN, lambda b: negate(run(b)))
 
 
 def _isnull(arguments: list[Value]) -> Value:
@@ -188,7 +192,7 @@ def _when(arguments: list[Value]) -> Value:
             if not left:
                 return found
             holds = condition.run(_part(batch, left))
-            one = settled(holds)
+            one = settle(holds)
             if one and not one.value:
                 continue
             if one and not found:
@@ -222,7 +226,7 @@ def _coalesce(arguments: list[Value]) -> Value:
     def run(batch: ColumnBatch) -> Values:
         found = first.run(batch)
         for other in others:
-            gaps = settled(is_null(found))
+            gaps = settle(is_null(found))
             if gaps and not gaps.value:
                 return found
             if gaps:
@@ -291,10 +295,10 @@ def _raise_error(arguments: list[Value]) -> Value:
 
 
 COMPARING: Mapping[str, Function] = {
-    "<": partial(_ordered, operator.lt),
-    "<=": partial(_ordered, operator.le),
-    ">": partial(_ordered, operator.gt),
-    ">=": partial(_ordered, operator.ge),
+    "<": partial(_compare_order, operator.lt),
+    "<=": partial(_compare_order, operator.le),
+    ">": partial(_compare_order, operator.gt),
+    ">=": partial(_compare_order, operator.ge),
     "==": _equal,
     "=": _equal,
     "!=": partial(_equal, negated=True),

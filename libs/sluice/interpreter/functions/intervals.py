@@ -9,35 +9,82 @@
 No table can hold an interval, so none leaves an expression.
 """
 
+import calendar
 from collections.abc import Callable, Mapping
+from datetime import date
 from functools import partial
 from typing import Any
 
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
-from sluice.interpreter.functions.months import months_later, months_on
 from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.values.as_text import date_of
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.column_batch import Function, Value, constant, each
-from sluice.interpreter.values.numbers import bounded
+from sluice.interpreter.values.texts import date_of
 from sluice.interpreter.values.value_types import (
     DATE,
     INT,
     LONG,
     TIMESTAMP,
+    bounds_check,
     is_integer,
     is_interval,
     is_moment,
     wider,
 )
-from sluice.interpreter.values.zones import DAY, UNITS
+from sluice.interpreter.values.zones import DAY, FIRST_DAY, UNITS
+
+
+def months_on(moment: int, months: int) -> int:
+    """Return the time so many months later, or that of the last day of its month."""
+    return months_later(moment // DAY, months) * DAY + moment % DAY
+
+
+def months_between(start: int, end: int) -> int:
+    """Return the whole months from one time to another, as Java's `LocalDateTime.until` counts.
+
+    The end's day is one nearer to the start where its clock falls short of a whole day.
+    """
+    day, last = start // DAY, end // DAY
+    if last > day and end % DAY < start % DAY:
+        last -= 1
+    elif last < day and end % DAY > start % DAY:
+        last += 1
+    a, b = date_of(day), date_of(last)
+    months, days = (b.year - a.year) * 12 + b.month - a.month, b.day - a.day
+    return months - (months > 0 and days < 0) + (months < 0 and days > 0)
+
+
+def months_later(days: int, months: int) -> int:
+    """Return the day so many months later, or the last one of its month."""
+    found = date_of(days)
+    year, month = divmod(found.year * 12 + found.month - 1 + months, 12)
+    if not 1 <= year <= 9999:
+        raise NotHere("a date outside the years 1 to 9999")
+    last = calendar.monthrange(year, month + 1)[1]
+    return date(year, month + 1, min(found.day, last)).toordinal() - FIRST_DAY
+
+
+def first_day(unit: str, days: int) -> int:
+    """Return the first day of the week, month, quarter or year. Raises NotHere for other units."""
+    found = date_of(days)
+    match unit:
+        case "week":
+            return days - found.weekday()
+        case "month" | "mon" | "mm":
+            return days - found.day + 1
+        case "quarter":
+            return date(found.year, (found.month - 1) // 3 * 3 + 1, 1).toordinal() - FIRST_DAY
+        case "year" | "yyyy" | "yy":
+            return date(found.year, 1, 1).toordinal() - FIRST_DAY
+    raise NotHere(f"the time unit {unit!r}")
+
 
 DAYS = T.DayTimeIntervalType(T.DayTimeIntervalType.DAY)
 SECONDS = T.DecimalType(18, 6)  # whose unscaled values are microseconds
-_days, _months, _micros = bounded(INT), bounded(INT), bounded(LONG)
+_days, _months, _micros = bounds_check(INT), bounds_check(INT), bounds_check(LONG)
 _MOST: Mapping[type[T.DataType], Callable[[int], int]] = {
     T.YearMonthIntervalType: _months,
     T.DayTimeIntervalType: _micros,
@@ -46,15 +93,15 @@ _MOST: Mapping[type[T.DataType], Callable[[int], int]] = {
 
 def _plus(arguments: list[Value]) -> Value:
     a, b = arguments
-    return _moved(1, *((a, b) if is_interval(b.type) else (b, a)))
+    return _move(1, *((a, b) if is_interval(b.type) else (b, a)))
 
 
 def _minus(arguments: list[Value]) -> Value:
     a, b = arguments
-    return _moved(-1, a, b) if is_interval(b.type) else _between(b, a)
+    return _move(-1, a, b) if is_interval(b.type) else _between(b, a)
 
 
-def _moved(sign: int, start: Value, interval: Value) -> Value:
+def _move(sign: int, start: Value, interval: Value) -> Value:
     """Return a date, a time or an interval with an interval added or subtracted."""
     if is_interval(start.type):
         type_ = wider(start.type, interval.type)
@@ -93,11 +140,13 @@ def _of_times(type_: T.DataType, sign: int) -> Callable[[int, Any], int]:
         case T.YearMonthIntervalType():
             return lambda v, n: months_on(v, sign * n)
         case T.CalendarIntervalType():
-            return lambda v, n: _known(months_on(v, sign * n[0]) + sign * (n[1] * DAY + n[2]))
-    return lambda v, n: _known(v + sign * n)
+            return lambda v, n: _check_moment(
+                months_on(v, sign * n[0]) + sign * (n[1] * DAY + n[2])
+            )
+    return lambda v, n: _check_moment(v + sign * n)
 
 
-def _known(moment: int) -> int:
+def _check_moment(moment: int) -> int:
     date_of(moment // DAY)  # readers support no other years
     return moment
 
@@ -176,7 +225,7 @@ _OPERATORS: Mapping[str, Function] = {
 }
 
 
-def _operated(name: str, arguments: list[Value]) -> Value:
+def _operate(name: str, arguments: list[Value]) -> Value:
     """Return arithmetic of numbers, or with an interval or two times."""
     types = [a.type for a in arguments]
     of_times = any(map(is_interval, types)) or (len(types) > 1 and all(map(is_moment, types)))
@@ -184,7 +233,7 @@ def _operated(name: str, arguments: list[Value]) -> Value:
 
 
 INTERVALS: Mapping[str, Function] = {
-    **{name: partial(_operated, name) for name in _OPERATORS},
+    **{name: partial(_operate, name) for name in _OPERATORS},
     "make_interval": _make_interval,
     "make_dt_interval": _make_day_time,
     "make_ym_interval": _make_year_month,

@@ -5,18 +5,15 @@ from functools import partial
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.arithmetic import ARITHMETIC
+from sluice.interpreter.functions.arithmetic import ARITHMETIC, BITS
 from sluice.interpreter.functions.arrays import ARRAYS
 from sluice.interpreter.functions.as_json import JSON
-from sluice.interpreter.functions.bits import BITS
 from sluice.interpreter.functions.comparing import COMPARING
 from sluice.interpreter.functions.hashing import HASHING
 from sluice.interpreter.functions.intervals import INTERVALS
 from sluice.interpreter.functions.patterns import PATTERNS
-from sluice.interpreter.functions.strings import TEXTS
-from sluice.interpreter.functions.time_patterns import TIME_PATTERNS
-from sluice.interpreter.functions.times import TIMES
-from sluice.interpreter.functions.words import WORDS
+from sluice.interpreter.functions.strings import TEXTS, WORDS
+from sluice.interpreter.functions.times import TIME_PATTERNS, TIMES
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Value
 

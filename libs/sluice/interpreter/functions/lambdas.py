@@ -50,7 +50,7 @@ def _over_elements(items: Value, body: Deferred) -> tuple[T.DataType, Callable[[
     return of.type, run
 
 
-def _tested(items: Value, body: Deferred) -> Callable[[ColumnBatch], Any]:
+def _make_test(items: Value, body: Deferred) -> Callable[[ColumnBatch], Any]:
     """Return the function to each row's elements, and whether they meet a condition."""
     type_, run = _over_elements(items, body)
     if type_ != BOOLEAN:
@@ -68,7 +68,7 @@ def _transform(items: Value, others: list[Deferred]) -> Value:
 
 
 def _filter(items: Value, others: list[Deferred]) -> Value:
-    run = _tested(items, others[0])
+    run = _make_test(items, others[0])
 
     def kept(batch: ColumnBatch) -> list[Any]:
         return [
@@ -79,11 +79,11 @@ def _filter(items: Value, others: list[Deferred]) -> Value:
     return Value(items.type, kept)
 
 
-def _decided(items: Value, others: list[Deferred], *, by: bool) -> Value:
+def _decide(items: Value, others: list[Deferred], *, by: bool) -> Value:
     """Return exists (by=True) or forall (by=False), in three-valued logic."""
     if others[0].count > 1:
         raise NotHere("exists or forall with the positions of elements")
-    run = _tested(items, others[0])
+    run = _make_test(items, others[0])
 
     def decided(found: list[Any]) -> bool | None:
         if by in found:
@@ -150,8 +150,8 @@ def _array_sort(items: Value, others: list[Deferred]) -> Value:
 HIGHER_ORDER: Mapping[str, CollectionFunction] = {
     "transform": _transform,
     "filter": _filter,
-    "exists": partial(_decided, by=True),
-    "forall": partial(_decided, by=False),
+    "exists": partial(_decide, by=True),
+    "forall": partial(_decide, by=False),
     "aggregate": _aggregate,
     "reduce": _aggregate,
     "array_sort": _array_sort,

@@ -57,7 +57,7 @@ def _matches(arguments: list[Value]) -> Value:
     return each(BOOLEAN, lambda v: found.search(v) is not None, text(value))
 
 
-def _extracted(arguments: list[Value]) -> Value:
+def _extract(arguments: list[Value]) -> Value:
     value, pattern, *group = arguments
     found, number = portable(pattern.literal), group[0].literal if group else 1
     if not isinstance(number, int) or number > found.groups:
@@ -99,7 +99,7 @@ def _all(arguments: list[Value]) -> Value:
     return each(T.ArrayType(STRING), parts, text(value))
 
 
-def _replaced(arguments: list[Value]) -> Value:
+def _replace(arguments: list[Value]) -> Value:
     value, pattern, other = arguments
     new = other.literal
     if not isinstance(new, str) or "$" in new or "\\" in new:
@@ -109,7 +109,7 @@ def _replaced(arguments: list[Value]) -> Value:
     return each(STRING, lambda v: found.sub(lambda _: new, v), text(value))
 
 
-def _split(arguments: list[Value]) -> Value:
+def _split_by_pattern(arguments: list[Value]) -> Value:
     value, pattern, *limit = arguments
     parts = _characters if pattern.literal == "" else partial(_between, _divider(pattern.literal))
     most = whole(limit[0]) if limit else constant(0, INT)
@@ -144,10 +144,10 @@ PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {
     "rlike": _matches,
     "regexp": _matches,
     "regexp_like": _matches,
-    "regexp_extract": _extracted,
+    "regexp_extract": _extract,
     "regexp_extract_all": _all,
     "regexp_count": _count,
     "regexp_substr": _first,
-    "regexp_replace": _replaced,
-    "split": _split,
+    "regexp_replace": _replace,
+    "split": _split_by_pattern,
 }

@@ -1,4 +1,10 @@
-"""Functions of texts. Those with Java's regular expressions or formats are left to Spark."""
+"""Functions of texts. Those with Java's regular expressions or formats are left to Spark.
+
+Upper and lower case, where Python's Unicode agrees with that of Spark's ICU.
+
+Spark's is newer. Letters whose case is newer than Unicode 14 are left to it, and all planes except
+the first and that of pictographs. The lower case of a capital sigma depends on its neighbours.
+"""
 
 import binascii
 import hashlib
@@ -8,7 +14,6 @@ from functools import partial
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.cases import lower, upper
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
@@ -23,6 +28,34 @@ from sluice.interpreter.values.value_types import (
     is_moment,
     is_number,
 )
+
+_KNOWN = re.compile(
+    "[\0-\u019a\u019c-\u0263\u0265-\u1c88\u1c8b-\ua7ca\uac00-\ud7a3\uf900-\ufffd"
+    "\U0001f000-\U0001faff]*"
+)
+_EUROPEAN = re.compile("[\0-\u019a\u019c-\u0263\u0265-\u0294\u0296-\u058f]*")
+
+
+def upper(value: str) -> str:
+    """Return a text in upper case. Raises NotHere if Spark may see its letters differently."""
+    return _check(value, _KNOWN).upper()
+
+
+def lower(value: str) -> str:
+    """Return a text in lower case. Raises NotHere if Spark may see its letters differently."""
+    return _check(value, _EUROPEAN if "Σ" in value else _KNOWN).lower()
+
+
+def capitals(value: str) -> str:
+    """Return a text whose words between blanks begin with a capital. Raises NotHere likewise."""
+    words = _check(value, _EUROPEAN).split(" ")
+    return " ".join(word.capitalize() for word in words)
+
+
+def _check(value: str, known: re.Pattern[str]) -> str:
+    if not (value.isascii() or known.fullmatch(value)):
+        raise NotHere("upper or lower case of rare letters")
+    return value
 
 
 def text(value: Value) -> Value:
@@ -122,10 +155,10 @@ def _crc32(arguments: list[Value]) -> Value:
 
 def _sha2(arguments: list[Value]) -> Value:
     value, bits = arguments
-    return each(STRING, _hashed, _bytes(value), whole_number(bits))
+    return each(STRING, _hash, _bytes(value), whole_number(bits))
 
 
-def _hashed(value: bytes, bits: int) -> str:
+def _hash(value: bytes, bits: int) -> str:
     if bits not in (0, 224, 256, 384, 512):
         raise NotHere(f"sha2 with {bits} bits")
     return hashlib.new(f"sha{bits or 256}", value).hexdigest()
@@ -138,7 +171,7 @@ def _base64(arguments: list[Value]) -> Value:
     return each(STRING, encoded, _bytes(arguments[0]))
 
 
-def _decoded(value: str) -> bytes:
+def _decode(value: str) -> bytes:
     try:
         return binascii.a2b_base64(value, strict_mode=True)
     except binascii.Error:
@@ -199,7 +232,7 @@ def _length(arguments: list[Value]) -> Value:
     return each(INT, len, value if isinstance(value.type, T.BinaryType) else text(value))
 
 
-def _located(arguments: list[Value]) -> Value:
+def _locate(arguments: list[Value]) -> Value:
     if len(arguments) == 3:
         return _located_from(arguments)
     part, value = arguments
@@ -219,7 +252,7 @@ def _located_from(arguments: list[Value]) -> Value:
     return each(INT, place, text(part), text(value), whole_number(start))
 
 
-def _replaced(arguments: list[Value]) -> Value:
+def _replace(arguments: list[Value]) -> Value:
     value, old, *new = map(text, arguments)
     if not new:
         return each(STRING, lambda v, a: v.replace(a, "") if a else v, value, old)
@@ -252,7 +285,7 @@ def _substring_index(arguments: list[Value]) -> Value:
     return each(STRING, _until, text(value), text(by), whole_number(count))
 
 
-def _translated(v: str, old: str, new: str) -> str:
+def _translate(v: str, old: str, new: str) -> str:
     if "\0" in new:
         raise NotHere("translate to a null character")
     table: dict[int, str] = {}
@@ -279,9 +312,9 @@ TEXTS: Mapping[str, Function] = {
     "endswith": partial(_of_text, BOOLEAN, str.endswith),
     "contains": partial(_of_text, BOOLEAN, lambda v, part: part in v),
     "instr": partial(_of_text, INT, lambda v, part: v.find(part) + 1),
-    "locate": _located,
-    "position": _located,
-    "replace": _replaced,
+    "locate": _locate,
+    "position": _locate,
+    "replace": _replace,
     "trim": partial(_trim, str.strip),
     "ltrim": partial(_trim, str.lstrip),
     "rtrim": partial(_trim, str.rstrip),
@@ -300,12 +333,81 @@ TEXTS: Mapping[str, Function] = {
     "sha2": _sha2,
     "crc32": _crc32,
     "base64": _base64,
-    "unbase64": partial(_of_text, BINARY, _decoded),
+    "unbase64": partial(_of_text, BINARY, _decode),
     "octet_length": _octets,
     "substring_index": _substring_index,
-    "translate": partial(_of_text, STRING, _translated),
+    "translate": partial(_of_text, STRING, _translate),
     "is_valid_utf8": partial(_of_text, BOOLEAN, lambda _: True),
     "make_valid_utf8": _valid,
     "like": _like,
     "ilike": _ilike,
+}
+
+
+def _split_part(arguments: list[Value]) -> Value:
+    value, by, number = arguments
+
+    def part(v: str, separator: str, n: int) -> str:
+        if n in (0, -(2**31)):
+            raise NotHere(f"split_part with the part number {n}")
+        parts = v.split(separator) if separator else [v]
+        if abs(n) > len(parts):
+            return ""
+        return parts[n - 1] if n > 0 else parts[n]
+
+    return each(STRING, part, text(value), text(by), whole_number(number))
+
+
+def _find_in_set(arguments: list[Value]) -> Value:
+    def place(v: str, of: str) -> int:
+        parts = of.split(",")
+        return parts.index(v) + 1 if v in parts else 0
+
+    return each(INT, place, *map(text, arguments))
+
+
+def _initcap(arguments: list[Value]) -> Value:
+    return each(STRING, capitals, text(arguments[0]))
+
+
+def _space(arguments: list[Value]) -> Value:
+    return each(STRING, lambda n: " " * n, length(arguments[0]))
+
+
+def _character(arguments: list[Value]) -> Value:
+    """Return the character of a code's last byte."""
+    (code,) = arguments
+    if not is_integer(code.type):
+        raise NotHere("chr of a value that is not an integer")
+    return each(STRING, lambda n: chr(n & 255) if n >= 0 else "", code)
+
+
+def _ascii(arguments: list[Value]) -> Value:
+    return each(INT, lambda v: ord(v[0]) if v else 0, text(arguments[0]))
+
+
+def _trim_text(arguments: list[Value]) -> Value:
+    value, *characters = map(text, arguments)
+    if not characters:
+        return each(STRING, lambda v: v.strip(" "), value)
+    return each(STRING, lambda v, c: v.strip(c) if c else v, value, characters[0])
+
+
+def _bits(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if isinstance(value.type, T.BinaryType):
+        return each(INT, lambda v: 8 * len(v), value)
+    return each(INT, lambda v: 8 * len(v.encode()), text(value))
+
+
+WORDS: Mapping[str, Function] = {
+    "split_part": _split_part,
+    "find_in_set": _find_in_set,
+    "initcap": _initcap,
+    "space": _space,
+    "char": _character,
+    "chr": _character,
+    "ascii": _ascii,
+    "btrim": _trim_text,
+    "bit_length": _bits,
 }

@@ -7,13 +7,17 @@ from typing import Any
 
 from pyspark.sql.connect import proto
 
-from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
+from sluice.interpreter.expressions.compiling import (
+    Bindings,
+    RelationColumn,
+    compile_node,
+    every,
+    find,
+)
 from sluice.interpreter.expressions.expression_tree import ColumnName, ExpressionNode, FunctionCall
-from sluice.interpreter.expressions.walking import every
 from sluice.interpreter.functions.comparing import alike
 from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.relations.relation import Relation
-from sluice.interpreter.relations.sorting import keys_of
+from sluice.interpreter.relations.relation import Relation, keys_of
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import ColumnBatch, Value
@@ -61,7 +65,7 @@ class Pairs(ColumnBatch):
 def join(left: Relation, right: Relation, kind: int, condition: ExpressionNode | None) -> Relation:
     """Return the rows of a join of that kind."""
     columns = (*left.columns, *right.columns)
-    equalities, rest = _split(condition, left.columns, right.columns)
+    equalities, rest = _split_condition(condition, left.columns, right.columns)
     others = [boolean(compile_node(node, Bindings(columns))) for node in rest]
 
     def compute() -> ColumnBatch:
@@ -70,7 +74,7 @@ def join(left: Relation, right: Relation, kind: int, condition: ExpressionNode |
         for other in others:
             holds = other.run(Pairs(a, b, len(left.columns), found))
             found = [pair for pair, is_so in zip(found, holds, strict=True) if is_so]
-        return _shaped(kind, a, b, len(left.columns), found)
+        return _shape(kind, a, b, len(left.columns), found)
 
     return Relation(left.columns if kind in (SEMI, ANTI) else columns, compute)
 
@@ -83,14 +87,14 @@ def _sides(
     of_right = [(e.places[1], e.left) for e in equalities if e.places[1] is not None]
     if left.narrow and of_left and kind in (INNER, SEMI, RIGHT):
         b = right.rows()
-        return _narrowed(left, b, of_left).rows(), b
+        return _narrow(left, b, of_left).rows(), b
     a = left.rows()
     if right.narrow and of_right and kind in (INNER, LEFT, SEMI, ANTI):
-        return a, _narrowed(right, a, of_right).rows()
+        return a, _narrow(right, a, of_right).rows()
     return a, right.rows()
 
 
-def _narrowed(relation: Relation, other: ColumnBatch, by: Sequence[tuple[int, Value]]) -> Relation:
+def _narrow(relation: Relation, other: ColumnBatch, by: Sequence[tuple[int, Value]]) -> Relation:
     """Return at least the rows that match the other side's in all columns that are compared."""
     for place, value in by:
         if relation.narrow:
@@ -106,7 +110,7 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
     """Return a join by columns of the same names, which the result has once."""
     if kind not in (INNER, LEFT, SEMI, ANTI):
         raise NotHere("a right or full join with USING")
-    one, other = _aliased(left, "_left"), _aliased(right, "_right")
+    one, other = _give_alias(left, "_left"), _give_alias(right, "_right")
     pairs = [
         FunctionCall("==", (ColumnName(("_left", n)), ColumnName(("_right", n)))) for n in names
     ]
@@ -128,11 +132,11 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
     return Relation(tuple(all_[i] for i in order), compute)
 
 
-def _aliased(relation: Relation, alias: str) -> Relation:
+def _give_alias(relation: Relation, alias: str) -> Relation:
     return relation.renamed([RelationColumn(c.name, c.type, alias) for c in relation.columns])
 
 
-def _split(
+def _split_condition(
     condition: ExpressionNode | None,
     left: Sequence[RelationColumn],
     right: Sequence[RelationColumn],
@@ -205,7 +209,7 @@ def _matches(
             yield row, other
 
 
-def _shaped(
+def _shape(
     kind: int, a: ColumnBatch, b: ColumnBatch, width: int, found: list[tuple[int, int]]
 ) -> ColumnBatch:
     """Return the rows of a join of that kind for these pairs."""

@@ -17,19 +17,23 @@ from sluice.interpreter.expressions.compiling import (
     compile_node,
     find,
 )
-from sluice.interpreter.expressions.dotted_names import split_name
-from sluice.interpreter.expressions.expression_tree import Alias, ExpressionNode, Star
+from sluice.interpreter.expressions.expression_tree import Alias, ExpressionNode, Star, split_name
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
 from sluice.interpreter.relations.projecting import project
-from sluice.interpreter.relations.relation import Narrow, Relation
-from sluice.interpreter.relations.sorting import CompiledSortItem, in_order, keys_of, unplaced
-from sluice.interpreter.relations.table_scan import of_arrow
-from sluice.interpreter.values.arrow_columns import Same, settled
+from sluice.interpreter.relations.relation import (
+    CompiledSortItem,
+    Narrow,
+    Relation,
+    in_order,
+    keys_of,
+    of_arrow,
+    refuse_place,
+)
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean, cast
-from sluice.interpreter.values.column_batch import ColumnBatch
+from sluice.interpreter.values.column_batch import ColumnBatch, Same, settle
 from sluice.interpreter.values.value_order import has_floats, normal
 from sluice.interpreter.values.value_types import plain, wider
 
@@ -118,20 +122,20 @@ def _range(plans: Plans, plan: Any) -> Relation:
     return Relation((column_,), lambda: ColumnBatch(len(numbers), {0: list(numbers)}))
 
 
-def _handed(plans: Plans, plan: Any) -> Relation:
+def _passed_rows(plans: Plans, plan: Any) -> Relation:
     return plans.table(plan.dataHashes[0])
 
 
 def _project(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input) if plan.HasField("input") else ONE_ROW
-    nodes = [protocol.read(e) for e in plan.expressions]
+    nodes = [protocol.read_expression(e) for e in plan.expressions]
     if any(is_aggregated(node) for node in nodes):
         return aggregate(relation, [], nodes)
     return project(relation, nodes)
 
 
 def _filter(plans: Plans, plan: Any) -> Relation:
-    return _where(plans.relation(plan.input), protocol.read(plan.condition))
+    return _where(plans.relation(plan.input), protocol.read_expression(plan.condition))
 
 
 def _where(relation: Relation, node: ExpressionNode) -> Relation:
@@ -140,7 +144,7 @@ def _where(relation: Relation, node: ExpressionNode) -> Relation:
 
     def rows(batch: ColumnBatch) -> Sequence[int]:
         found = holds.run(batch)
-        if one := settled(found):
+        if one := settle(found):
             return range(batch.count if one.value else 0)
         return [i for i, is_so in enumerate(found) if is_so]
 
@@ -157,7 +161,7 @@ def _join(plans: Plans, plan: Any) -> Relation:
     if plan.using_columns:
         return join_using(left, right, plan.join_type, list(plan.using_columns))
     given = plan.HasField("join_condition")
-    condition = protocol.read(plan.join_condition) if given else None
+    condition = protocol.read_expression(plan.join_condition) if given else None
     return join(left, right, plan.join_type, condition)
 
 
@@ -238,7 +242,7 @@ def _sort(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
     bindings = Bindings(relation.columns)
     keys = [CompiledSortItem.of(protocol.order_of(o), bindings) for o in plan.order]
-    unplaced([key.value for key in keys])
+    refuse_place([key.value for key in keys])
 
     def rows(batch: ColumnBatch) -> Sequence[int]:
         return in_order(range(batch.count), [key.places(batch) for key in keys], keys)
@@ -253,14 +257,14 @@ def _limit(plans: Plans, plan: Any) -> Relation:
 def _aggregate(plans: Plans, plan: Any) -> Relation:
     if plan.group_type != GROUPBY:
         raise NotHere("a grouping other than GROUP BY")
-    by = [protocol.read(e) for e in plan.grouping_expressions]
-    nodes = [protocol.read(e) for e in plan.aggregate_expressions]
+    by = [protocol.read_expression(e) for e in plan.grouping_expressions]
+    nodes = [protocol.read_expression(e) for e in plan.aggregate_expressions]
     return aggregate(plans.relation(plan.input), by, nodes)
 
 
 def _with_columns(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
-    made = {a.name[0].lower(): protocol.read(a.expr) for a in plan.aliases}
+    made = {a.name[0].lower(): protocol.read_expression(a.expr) for a in plan.aliases}
     names = {a.name[0].lower(): a.name[0] for a in plan.aliases}
     found = project(relation, [Star(), *(Alias(n, (names[k],)) for k, n in made.items())])
     width = len(relation.columns)
@@ -308,13 +312,13 @@ def _without_signs(relation: Relation, places: Sequence[int]) -> Relation:
             i: partial(batch.column, i) for i in range(len(relation.columns))
         }
         for i in signed:
-            later[i] = partial(_shown, batch, i, normal(relation.columns[i].type))
+            later[i] = partial(_show_column, batch, i, normal(relation.columns[i].type))
         return ColumnBatch(batch.count, {}, later)
 
     return Relation(relation.columns, compute)
 
 
-def _shown(batch: ColumnBatch, at: int, shown: Callable[[Any], Any]) -> Values:
+def _show_column(batch: ColumnBatch, at: int, shown: Callable[[Any], Any]) -> Values:
     return list(map(shown, batch.column(at)))
 
 
@@ -324,7 +328,7 @@ def _to_df(plans: Plans, plan: Any) -> Relation:
     return relation.renamed([RelationColumn(name, c.type) for c, name in pairs])
 
 
-def _renamed(plans: Plans, plan: Any) -> Relation:
+def _rename_columns(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
     names = {r.col_name.lower(): r.new_col_name for r in plan.renames}
     names |= {old.lower(): new for old, new in plan.rename_columns_map.items()}
@@ -345,7 +349,7 @@ ONE_ROW = Relation((), lambda: ColumnBatch(1, {}))
 _READERS: Mapping[str, Callable[[Plans, Any], Relation]] = {
     "local_relation": _local,
     "range": _range,
-    "chunked_cached_local_relation": _handed,
+    "chunked_cached_local_relation": _passed_rows,
     "project": _project,
     "filter": _filter,
     "subquery_alias": _alias,
@@ -359,7 +363,7 @@ _READERS: Mapping[str, Callable[[Plans, Any], Relation]] = {
     "drop_na": _drop_nulls,
     "deduplicate": _deduplicate,
     "to_df": _to_df,
-    "with_columns_renamed": _renamed,
+    "with_columns_renamed": _rename_columns,
     "hint": _same,
     "repartition": _same,
     "repartition_by_expression": _same,

@@ -13,6 +13,7 @@ from sluice.interpreter.expressions.compiling import (
     column,
     compile_node,
     find,
+    outermost,
 )
 from sluice.interpreter.expressions.expression_tree import (
     Alias,
@@ -25,7 +26,6 @@ from sluice.interpreter.expressions.expression_tree import (
     WindowFunction,
     name_of,
 )
-from sluice.interpreter.expressions.walking import outermost
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.window_functions import compile_over
@@ -38,9 +38,9 @@ GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
 
 def project(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     """Return the expressions' columns of each row."""
-    nodes = [part for node in nodes for part in _expanded(node, relation.columns)]
+    nodes = [part for node in nodes for part in _expand(node, relation.columns)]
     if any(_generator(node) for node in nodes):
-        return _spread(relation, nodes)
+        return _explode(relation, nodes)
     windows = {
         id(w): w for node in nodes for w in outermost(node, lambda n: isinstance(n, WindowFunction))
     }
@@ -94,7 +94,7 @@ def _column(
     return RelationColumn(name_of(node), value.type)
 
 
-def _expanded(node: ExpressionNode, columns: Sequence[RelationColumn]) -> list[ExpressionNode]:
+def _expand(node: ExpressionNode, columns: Sequence[RelationColumn]) -> list[ExpressionNode]:
     if not isinstance(node, Star):
         return [node]
     if node.of is None:
@@ -115,7 +115,7 @@ def _generator(node: ExpressionNode) -> FunctionCall | None:
     return inner if isinstance(inner, FunctionCall) and inner.name in GENERATORS else None
 
 
-def _spread(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
+def _explode(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     """Return a row for each element of an array, beside the other columns."""
     found = [(i, call) for i, node in enumerate(nodes) if (call := _generator(node))]
     if len(found) != 1 or isinstance(nodes[found[0][0]], WindowFunction):

@@ -1,14 +1,22 @@
 """Relations: rows with named columns, computed when they are first read."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Optional
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions.compiling import RelationColumn
-from sluice.interpreter.values.column_batch import ColumnBatch
+from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node
+from sluice.interpreter.expressions.expression_tree import SortItem
+from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.values.arrow_conversion import Values, to_arrow
+from sluice.interpreter.values.column_batch import ColumnBatch, Value, hold
+from sluice.interpreter.values.value_order import key_of, order_of, same_value
+from sluice.interpreter.values.value_types import plain
 
 Narrow = Callable[[int, Sequence[Any]], Optional["Relation"]]
 
@@ -71,3 +79,122 @@ class Relation:
             return None if less is None else again(less)
 
         return narrowed
+
+
+RowsByKey = dict[tuple[Any, ...], Sequence[int]]
+KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's values
+
+
+@dataclass(frozen=True)
+class CompiledSortItem:
+    """One item of an order, compiled."""
+
+    value: Value
+    descending: bool
+    nulls_first: bool
+
+    @classmethod
+    def of(cls, order: SortItem, bindings: Bindings) -> "CompiledSortItem":
+        return cls(compile_node(order.child, bindings), order.descending, order.nulls_first)
+
+    def places(self, batch: ColumnBatch) -> list[Any]:
+        """Return the sort key for Python, reversed if descending."""
+        order = order_of(self.value.type)
+        null = (2,) if self.nulls_first == self.descending else (0,)
+        values = self.value.run(batch)
+        if order is same_value:
+            return [null if v is None else (1, v) for v in values]
+        return [null if v is None else (1, order(v)) for v in values]
+
+
+def refuse_place(values: Sequence[Value]) -> None:
+    """Raise NotHere for an integer constant, which Spark reads as the number of a column."""
+    if any(v.is_literal and isinstance(v.type, T.IntegerType) for v in values):
+        raise NotHere("GROUP BY or ORDER BY with the number of a column")
+
+
+def in_order(
+    rows: Iterable[int], places: Sequence[list[Any]], keys: Sequence[CompiledSortItem]
+) -> list[int]:
+    """Return the rows, sorted; those that tie keep their order."""
+    found = list(rows)
+    for place, key in reversed(list(zip(places, keys, strict=True))):
+        found.sort(key=place.__getitem__, reverse=key.descending)
+    return found
+
+
+def group_rows(batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of) -> RowsByKey:
+    """Return the rows of each group, in the order of its first."""
+    if not values:
+        return {(): range(batch.count)} if batch.count else {}
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for row, key in enumerate(keys_of(batch, values, how)):
+        groups.setdefault(key, []).append(row)
+    return dict(groups)
+
+
+def keys_of(
+    batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of
+) -> list[tuple[Any, ...]]:
+    """Return each row's key; null is a key like any other."""
+    columns = [_normal(v.run(batch), how(v.type)) for v in values]
+    return list(zip(*columns, strict=True)) if columns else [()] * batch.count
+
+
+def _normal(values: Values, key: Callable[[Any], Any] | None) -> Values:
+    if key is None:
+        return values
+    return [None if v is None else key(v) for v in values]
+
+
+NARROWED_ROWS = 1_000  # smaller tables are read whole
+# Statistics of texts are views in files of delta-rs; Arrow fails to compare these with plain texts.
+LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)
+
+
+def of_dataset(stored: ds.Dataset, schema: T.StructType, most: int) -> Relation:
+    """Return stored rows as a relation that can be narrowed; more than `most` are left to Spark."""
+    columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
+    return _where(stored, columns, most, None)
+
+
+def _where(
+    stored: ds.Dataset, columns: tuple[RelationColumn, ...], most: int, met: pc.Expression | None
+) -> Relation:
+    """Return the stored rows that meet a condition; each narrowing adds another one."""
+
+    def read() -> ColumnBatch:
+        return _few(stored.to_table(columns=[c.name for c in columns], filter=met), columns, most)
+
+    def narrow(at: int, values: Sequence[Any]) -> Relation | None:
+        if isinstance(columns[at].type, UNNARROWED):
+            return None
+        given = to_arrow([v for v in values if v is not None], columns[at].type)
+        field = pc.field(columns[at].name)
+        other = LARGE.get(given.type)
+        where = field.cast(other).isin(given.cast(other)) if other else field.isin(given)
+        if None in values:
+            where |= field.is_null()
+        return _where(stored, columns, most, where if met is None else met & where)
+
+    return Relation(columns, read, narrow)
+
+
+def of_arrow(rows: pa.Table, schema: T.StructType, most: int) -> Relation:
+    """Return rows in memory as a relation; a large one can be narrowed, too."""
+    if rows.num_rows > NARROWED_ROWS:
+        return replace(of_dataset(ds.dataset(rows), schema, most), stored=rows)
+    columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
+    return Relation(columns, lambda: _few(rows, columns, most), stored=rows)
+
+
+def _few(rows: pa.Table, columns: Sequence[RelationColumn], most: int) -> ColumnBatch:
+    """Return rows; a column is converted when it is first read."""
+    if rows.num_rows > most:
+        raise NotHere(f"{rows.num_rows:,} rows of a table")
+
+    later: dict[Hashable, Callable[[], Values]] = {
+        i: partial(hold, rows.column(i), c.type) for i, c in enumerate(columns)
+    }
+    return ColumnBatch(rows.num_rows, {}, later)

@@ -8,12 +8,19 @@ from operator import add
 from typing import Any
 
 import numpy as np
+from pyspark.sql import types as T
 from pyspark.sql.types import DecimalType
 
 from sluice.interpreter.expressions.compiling import Bindings, compile_node
-from sluice.interpreter.expressions.expression_tree import Frame, FunctionCall, WindowFunction
+from sluice.interpreter.expressions.expression_tree import (
+    Frame,
+    FrameBound,
+    FunctionCall,
+    TimeOffset,
+    WindowFunction,
+)
 from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.relations.aggregates import (
+from sluice.interpreter.relations.grouping import (
     AGGREGATES,
     ENDS,
     Fold,
@@ -21,12 +28,116 @@ from sluice.interpreter.relations.aggregates import (
     aggregate_of,
     arguments_of,
 )
-from sluice.interpreter.relations.frames import FrameBounds, ends_of, framing
-from sluice.interpreter.relations.sorting import CompiledSortItem, grouped, in_order
+from sluice.interpreter.relations.relation import CompiledSortItem, group_rows, in_order
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant
 from sluice.interpreter.values.value_types import DOUBLE, INT, common, is_integer
+from sluice.interpreter.values.zones import DAY
+
+MOMENTS = (T.TimestampType, T.TimestampNTZType)
+WHOLE_NUMBERS = (T.IntegerType, T.LongType, T.DateType)
+
+# From rows in order, and the start of each one's peers, to (first, after the last).
+FrameBounds = list[tuple[int, int]]
+Framing = Callable[[Sequence[int], Sequence[int]], FrameBounds]
+
+
+def framing(frame: Frame, keys: Sequence[CompiledSortItem]) -> Callable[[ColumnBatch], Framing]:
+    """Return the frames of a batch's rows."""
+    ends = (frame.lower, frame.upper)
+    if None not in ends and _least(frame.lower) > _least(frame.upper):
+        raise NotHere("a window frame that ends before it begins")
+    if not frame.by_rows and not keys:
+        raise NotHere("a RANGE frame without ORDER BY")
+    if frame.by_rows or all(bound in (None, 0) for bound in ends):
+        return lambda _: lambda _rows, peers: _by_place(frame, peers)
+    (key,) = keys
+    units = {b.unit if isinstance(b, TimeOffset) else "" for b in ends if b}
+    if len(units) > 1:
+        raise NotHere("a window frame whose bounds have different types")
+    lower, upper = (_distance(bound, key.value.type) for bound in ends)
+
+    def of(batch: ColumnBatch) -> Framing:
+        values = key.value.run(batch)
+
+        def by_value(rows: Sequence[int], peers: Sequence[int]) -> FrameBounds:
+            return _near([values[row] for row in rows], peers, lower, upper, key)
+
+        return by_value
+
+    return of
+
+
+def _least(bound: FrameBound) -> int:
+    return bound.micros if isinstance(bound, TimeOffset) else bound or 0
+
+
+def _distance(bound: FrameBound, type_: T.DataType) -> int | None:
+    """Return a bound in the units of the order's values."""
+    match bound:
+        case None | 0:
+            return bound
+        case TimeOffset(micros=micros) if isinstance(type_, MOMENTS):
+            return micros
+        case TimeOffset(micros=micros) if isinstance(type_, T.DateType) and micros % DAY == 0:
+            return micros // DAY
+        case int() if isinstance(type_, WHOLE_NUMBERS):
+            return bound
+    raise NotHere("a RANGE frame with a bound that does not fit its order")
+
+
+def _near(
+    values: Sequence[int | None],
+    peers: Sequence[int],
+    lower: int | None,
+    upper: int | None,
+    key: CompiledSortItem,
+) -> FrameBounds:
+    """Return the frames by values in order; of null's row, the nulls."""
+    sign = -1 if key.descending else 1
+    known = [sign * v for v in values if v is not None]
+    farthest = max(abs(lower or 0), abs(upper or 0))
+    safe = 1 << (62 if isinstance(key.value.type, MOMENTS) else 31)
+    if any(abs(v) + farthest >= safe for v in known):
+        raise NotHere("a RANGE frame that exceeds the type of its order")
+    first = next((i for i, v in enumerate(values) if v is not None), len(values))
+    ends = ends_of(peers)
+    found: FrameBounds = []
+    for i, value in enumerate(values):
+        at = None if value is None else sign * value
+        start, end = peers[i], ends[i]
+        if at is not None:
+            start = first + bisect_left(known, at + (lower or 0))
+            end = first + bisect_right(known, at + (upper or 0))
+        start = 0 if lower is None else start
+        end = len(values) if upper is None else end
+        found.append((start, max(start, end)))
+    return found
+
+
+def _by_place(frame: Frame, peers: Sequence[int]) -> FrameBounds:
+    count = len(peers)
+    if not frame.by_rows:
+        starts = [0] * count if frame.lower is None else list(peers)
+        return list(
+            zip(starts, [count] * count if frame.upper is None else ends_of(peers), strict=True)
+        )
+    first, last = frame.lower, frame.upper
+    if isinstance(first, TimeOffset) or isinstance(last, TimeOffset):
+        raise NotHere("a ROWS frame with an interval")
+    lower = [0 if first is None else min(max(0, i + first), count) for i in range(count)]
+    upper = [count if last is None else i + last + 1 for i in range(count)]
+    return [(a, max(a, min(b, count))) for a, b in zip(lower, upper, strict=True)]
+
+
+def ends_of(peers: Sequence[int]) -> list[int]:
+    """Return, for each place, the one after the last of its peers."""
+    counts: dict[int, int] = {}
+    for first in peers:
+        counts[first] = counts.get(first, 0) + 1
+    return [first + counts[first] for first in peers]
+
 
 MOST_STEPS = 5_000_000
 MOST_ADDITIONS = 500_000_000
@@ -87,7 +198,7 @@ def compile_over(node: WindowFunction, bindings: Bindings) -> Value:
         places = [key.places(batch) for key in keys]
         state = compute(batch)
         found: list[Any] = [None] * batch.count
-        for group in grouped(batch, partition).values():
+        for group in group_rows(batch, partition).values():
             rows = in_order(group, places, keys) if len(group) > 1 else group
             for row, value in zip(rows, state(rows, _peers(rows, places)), strict=True):
                 found[row] = value
@@ -127,7 +238,7 @@ def _function(
         type_, ranker = RANKERS[call.name]
         return type_, lambda _: ranker
     if call.name in SHIFTS:
-        return _shifted(call, bindings, ignores_nulls=node.ignores_nulls)
+        return _compile_shift(call, bindings, ignores_nulls=node.ignores_nulls)
     if call.name not in AGGREGATES or call.name == "approx_count_distinct":
         raise NotHere(f"the window function {call.name}")
     arguments = [compile_node(a, bindings) for a in arguments_of(call)]
@@ -156,7 +267,7 @@ def _way(name: str, frame: Frame, type_: Any) -> Callable[..., list[Any]]:
     if name in MEANS:
         return partial(_average, _way("sum", frame, type_))
     if name not in JOINED:
-        return _framed
+        return _fold_frames
     if frame.lower is None:
         return _running
     return _add_fractions if (name, type_) == ("sum", DOUBLE) else _sliding
@@ -166,7 +277,7 @@ def _of_known(fold: Fold) -> Fold:
     return lambda rows: fold([row for row in rows if row[0] is not None])
 
 
-def _framed(fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
+def _fold_frames(fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
     if sum(b - a for a, b in set(bounds)) > MOST_STEPS:
         raise NotHere("window frames with too many rows")
     known = {bound: fold(values[bound[0] : bound[1]]) for bound in set(bounds)}
@@ -185,7 +296,7 @@ def _sliding(fold: Fold, values: list[Any], bounds: FrameBounds) -> list[Any]:
     A frame is the rest of an earlier one, whose rests are all known, and the rows behind that.
     """
     if any(a > c or b > d for (a, b), (c, d) in pairwise(bounds)):
-        return _framed(fold, values, bounds)
+        return _fold_frames(fold, values, bounds)
     fold(values)  # a sum that overflows in some order of its rows is left to Spark
     join, nothing = _joining(fold), fold([])
     parts, rests = [fold([value]) for value in values], [nothing] * (len(values) + 1)
@@ -260,7 +371,7 @@ def _joining(fold: Fold) -> Callable[[Any, Any], Any]:
     return join
 
 
-def _shifted(
+def _compile_shift(
     call: FunctionCall, bindings: Bindings, *, ignores_nulls: bool
 ) -> tuple[Any, Callable[[ColumnBatch], Ranker]]:
     """Return lag or lead."""

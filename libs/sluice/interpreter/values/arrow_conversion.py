@@ -64,13 +64,13 @@ def from_arrow(column: pa.ChunkedArray | pa.Array, type_: T.DataType) -> Values:
     wanted = arrow_type(type_)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return _read(column if column.type == wanted else column.cast(wanted), type_)
+    return _read_column(column if column.type == wanted else column.cast(wanted), type_)
 
 
-def _read(column: pa.Array, type_: T.DataType) -> Values:
+def _read_column(column: pa.Array, type_: T.DataType) -> Values:
     match type_:
         case T.DecimalType():
-            return _where_valid(column, _unscaled(column))
+            return _where_valid(column, _unscale(column))
         case T.DateType():
             return list(column.view(pa.int32()).to_pylist())
         case T.TimestampType() | T.TimestampNTZType():
@@ -79,7 +79,8 @@ def _read(column: pa.Array, type_: T.DataType) -> Values:
             return _read_lists(column, type_)
         case T.StructType():
             fields = [
-                _read(c, f.dataType) for c, f in zip(column.flatten(), type_.fields, strict=True)
+                _read_column(c, f.dataType)
+                for c, f in zip(column.flatten(), type_.fields, strict=True)
             ]
             rows = list(zip(*fields, strict=True)) if fields else [()] * len(column)
             return _where_valid(column, rows)
@@ -89,10 +90,10 @@ def _read(column: pa.Array, type_: T.DataType) -> Values:
 def _read_lists(column: pa.Array, type_: T.ArrayType | T.MapType) -> Values:
     offsets = column.offsets.to_pylist()
     if isinstance(type_, T.MapType):
-        keys = _read(column.keys, type_.keyType)
-        items: Values = list(zip(keys, _read(column.items, type_.valueType), strict=True))
+        keys = _read_column(column.keys, type_.keyType)
+        items: Values = list(zip(keys, _read_column(column.items, type_.valueType), strict=True))
     else:
-        items = _read(column.values, type_.elementType)
+        items = _read_column(column.values, type_.elementType)
     return _where_valid(column, [tuple(items[a:b]) for a, b in pairwise(offsets)])
 
 
@@ -103,7 +104,7 @@ def _where_valid(column: pa.Array, values: Values) -> Values:
     return [value if is_valid else None for value, is_valid in zip(values, valid, strict=True)]
 
 
-def _unscaled(column: pa.Array) -> Values:
+def _unscale(column: pa.Array) -> Values:
     halves = np.frombuffer(column.buffers()[1], dtype="<u8")
     at = column.offset * 2
     low = halves[at : at + 2 * len(column) : 2].tolist()

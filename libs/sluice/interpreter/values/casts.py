@@ -9,31 +9,28 @@ import numpy as np
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.values import from_text
-from sluice.interpreter.values.arrow_columns import mapped
-from sluice.interpreter.values.as_text import (
+from sluice.interpreter.values import texts
+from sluice.interpreter.values.column_batch import Value, constant, each, map_values
+from sluice.interpreter.values.texts import (
     date_text,
     decimal_text,
     double_text,
     moment_text,
     single_text,
 )
-from sluice.interpreter.values.column_batch import Value, constant, each
-from sluice.interpreter.values.numbers import (
-    OutOfRange,
-    bounded,
-    decimal_of_double,
-    fits_in,
-    rescale,
-    truncated,
-)
 from sluice.interpreter.values.value_types import (
     BITS,
     DOUBLE,
     INT,
+    OutOfRange,
+    bounds_check,
+    decimal_of_double,
+    fits_in,
     is_integer,
     is_moment,
     is_number,
+    rescale,
+    truncate,
 )
 from sluice.interpreter.values.zones import DAY
 
@@ -48,11 +45,11 @@ def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
         return value
     caster = caster_of(value.type, type_)
     if is_try:
-        caster = _tried(value.type, type_, caster)
+        caster = _try_cast(value.type, type_, caster)
     if value.is_literal:
         return constant(None if value.literal is None else caster(value.literal), type_)
     run = value.run
-    return Value(type_, lambda b: mapped(caster, run(b)))
+    return Value(type_, lambda b: map_values(caster, run(b)))
 
 
 def boolean(value: Value) -> Value:
@@ -103,7 +100,7 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
         case T.FloatType(), T.FloatType():
             return _same
         case T.StringType(), T.FloatType():
-            return from_text.single
+            return texts.single
         case T.DoubleType(), T.FloatType():
             return _single
         case _, T.FloatType() if is_integer(a):
@@ -125,9 +122,9 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
         case _, T.TimestampType() if is_number(a):
             return _to_moment(a)
         case T.StringType(), T.DateType():
-            return from_text.day
+            return texts.day
         case T.StringType(), T.TimestampType() | T.TimestampNTZType():
-            return partial(from_text.moment, with_zone=isinstance(b, T.TimestampType))
+            return partial(texts.moment, with_zone=isinstance(b, T.TimestampType))
         case T.StringType(), T.BinaryType():
             return lambda v: v.encode()
         case _, T.BooleanType() if is_number(a):
@@ -172,7 +169,7 @@ def _rounded_once(to_double: Caster, to_text: Caster) -> Caster:
             return single
         end = math.copysign(math.inf, near - single)
         other = float(np.nextafter(np.float32(single), np.float32(end)))
-        return from_text.single(to_text(v)) if near - single == other - near else single
+        return texts.single(to_text(v)) if near - single == other - near else single
 
     return rounded
 
@@ -181,7 +178,7 @@ def _nullable(caster: Caster) -> Caster:
     return lambda v: None if v is None else caster(v)
 
 
-def _tried(a: T.DataType, b: T.DataType, caster: Caster) -> Caster:
+def _try_cast(a: T.DataType, b: T.DataType, caster: Caster) -> Caster:
     """Return null for a value out of range; a text of another form is left to Spark."""
     if (is_number(a) or isinstance(a, T.StringType)) and (is_number(b) or is_moment(b)):
 
@@ -196,7 +193,7 @@ def _tried(a: T.DataType, b: T.DataType, caster: Caster) -> Caster:
 
 
 def _to_integer(a: T.DataType, b: T.DataType) -> Caster:
-    fits = bounded(b)
+    fits = bounds_check(b)
     if is_integer(a):
         return fits if BITS[type(a)] > BITS[type(b)] else _same
     match a:
@@ -205,9 +202,9 @@ def _to_integer(a: T.DataType, b: T.DataType) -> Caster:
         case T.DecimalType():
             return _of_decimal(10**a.scale, fits, is_long=isinstance(b, T.LongType))
         case T.StringType():
-            return lambda v: fits(from_text.whole_number(v))
+            return lambda v: fits(texts.whole_number(v))
         case T.DoubleType() | T.FloatType():
-            return lambda v: fits(truncated(v))
+            return lambda v: fits(truncate(v))
         case T.TimestampType() if isinstance(b, T.LongType):
             return lambda v: v // 1_000_000
     raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
@@ -238,7 +235,7 @@ def _to_moment(a: T.DataType) -> Caster:
     if isinstance(a, T.DecimalType):
         unit = 10**a.scale
         return lambda v: known(_cut(v * 1_000_000, unit))
-    return lambda v: known(truncated(v * 1_000_000))
+    return lambda v: known(truncate(v * 1_000_000))
 
 
 def _cut(value: int, unit: int) -> int:
@@ -257,7 +254,7 @@ def _to_decimal(a: T.DataType, b: T.DecimalType) -> Caster:
         case T.DoubleType() | T.FloatType():
             return lambda v: fits(decimal_of_double(v, scale))
         case T.StringType():
-            return lambda v: fits(from_text.decimal(v, scale))
+            return lambda v: fits(texts.decimal(v, scale))
     raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
 
 
@@ -271,7 +268,7 @@ def _to_double(a: T.DataType) -> Caster:
             unit = 10**a.scale
             return lambda v: v / unit
         case T.StringType():
-            return from_text.double
+            return texts.double
         case T.TimestampType():
             return lambda v: v / 1_000_000
     raise NotHere(f"a cast from {a.simpleString()} to double")
@@ -294,26 +291,26 @@ def _to_string(a: T.DataType) -> Caster:  # noqa: C901, PLR0911 - one per type
         case T.TimestampType() | T.TimestampNTZType():
             return moment_text
         case T.BinaryType():
-            return _decoded
+            return _decode
         case T.ArrayType():
-            item = _shown(a.elementType)
+            item = _show_part(a.elementType)
             return lambda v: f"[{', '.join(map(item, v))}]"
         case T.MapType():
-            key, item = _shown(a.keyType), _shown(a.valueType)
+            key, item = _show_part(a.keyType), _show_part(a.valueType)
             return lambda v: f"{{{', '.join(f'{key(k)} -> {item(x)}' for k, x in v)}}}"
         case T.StructType():
-            parts = [_shown(f.dataType) for f in a.fields]
+            parts = [_show_part(f.dataType) for f in a.fields]
             return lambda v: f"{{{', '.join(p(x) for p, x in zip(parts, v, strict=True))}}}"
     raise NotHere(f"a cast from {a.simpleString()} to string")
 
 
-def _shown(a: T.DataType) -> Caster:
+def _show_part(a: T.DataType) -> Caster:
     """Return the text of a part of a value."""
     shown = caster_of(a, T.StringType())
     return lambda v: "null" if v is None else shown(v)
 
 
-def _decoded(value: bytes) -> str:
+def _decode(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:

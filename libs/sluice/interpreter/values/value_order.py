@@ -22,7 +22,7 @@ def has_floats(type_: T.DataType) -> bool:
     return isinstance(type_, T.FloatType | T.DoubleType)
 
 
-def keyed(type_: T.DataType) -> Callable[[Any], Any]:
+def key_function(type_: T.DataType) -> Callable[[Any], Any]:
     """Return the function that maps equal values of a type to one key."""
     return key_of(type_) or same_value
 
@@ -52,7 +52,7 @@ def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
             assert inner
             return lambda v: None if v is None else tuple(map(inner, v))
         case T.StructType():
-            parts = [keyed(f.dataType) for f in type_.fields]
+            parts = [key_function(f.dataType) for f in type_.fields]
             return lambda v: (
                 None if v is None else tuple(p(x) for p, x in zip(parts, v, strict=True))
             )

@@ -59,7 +59,7 @@ def region(name: object) -> ZoneInfo:
         raise NotHere(f"the timezone {name!r}") from None
 
 
-def _known(micros: int) -> datetime:
+def _check_year(micros: int) -> datetime:
     found = EPOCH + timedelta(microseconds=micros) if abs(micros) < 1 << 61 else None
     if found is None or not 1972 <= found.year <= 2036:
         raise NotHere("a timezone's offset before 1972 or after 2036")
@@ -68,13 +68,13 @@ def _known(micros: int) -> datetime:
 
 def offset_in(utc: int, zone: ZoneInfo) -> int:
     """Return the microseconds that a zone is ahead at a time in UTC."""
-    offset = _known(utc).astimezone(zone).utcoffset()
+    offset = _check_year(utc).astimezone(zone).utcoffset()
     assert offset is not None
     return offset // _MICRO
 
 
 def offset_at(local: int, zone: ZoneInfo) -> int:
     """Return the microseconds that a zone is ahead at a local time; the earlier one of two."""
-    offset = _known(local).replace(tzinfo=zone).utcoffset()
+    offset = _check_year(local).replace(tzinfo=zone).utcoffset()
     assert offset is not None
     return offset // _MICRO

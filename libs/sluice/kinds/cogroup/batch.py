@@ -13,25 +13,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType
 
-from sluice.changes.diff import CHANGE
-from sluice.changes.net import WEIGHT, net
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table
-from sluice.delta.log.feed_size import table_size
+from sluice.changes.diff import CHANGE, WEIGHT, net
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table
+from sluice.delta.log.files import table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.writing.filing import files_for
-from sluice.engine.committing.upkeep import Kept
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch, Extension, count_of
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.computing.batch_result import BatchResult, WholeTable
-from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given
-from sluice.engine.planning.node import Node
+from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way, WholeTable
+from sluice.engine.computing.rows import Held, Here, InSpark, has_elements, is_given
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query import windows
-from sluice.engine.query.lateness import LATE, late_of_change
-from sluice.engine.query.maintained import Maintained
-from sluice.engine.query.operator import InputRows, names, union, within
-from sluice.interpreter.presence import is_here
+from sluice.engine.query.operator import InputRows, Maintained, names, union, within
+from sluice.engine.query.windows import LATE, late_of_change
+from sluice.interpreter.refusals import is_here
 from sluice.kinds.cogroup.change import (
     BROKEN,
     CogroupView,
@@ -44,7 +40,7 @@ from sluice.kinds.cogroup.extension import extension_of
 from sluice.kinds.cogroup.operator import CogroupState
 from sluice.kinds.cogroup.reads import GroupReads, few_rows
 from sluice.kinds.cogroup.spec import Cogroup, definition_by_part
-from sluice.language.internal import STATE, internal
+from sluice.language.names import STATE, internal
 from sluice.limits import Limits
 
 

@@ -14,8 +14,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, unchanged
-from sluice.changes.net import WEIGHT
+from sluice.changes.diff import CHANGE, WEIGHT, agree_in
 from sluice.engine.query.operator import InputRows, Operator, names, same, union
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.kinds.cogroup.operator import CogroupState, delta, delta_name, has_rows, present
@@ -90,7 +89,7 @@ def changed_groups(state: CogroupState, rows: DataFrame, alive: Column | None = 
     change = (
         F.when(is_there & F.col(WAS).isNull(), "insert")
         .when(~is_there & F.col(WAS).isNotNull(), "delete")
-        .when(is_there & ~unchanged(rows.schema, state.stored, (WAS, _NOW)), "update")
+        .when(is_there & ~agree_in(rows.schema, state.stored, (WAS, _NOW)), "update")
     )
     both = rows.withColumn(_NOW, F.struct(*names(state.stored))).withColumn(CHANGE, change)
     row = F.when(F.col(CHANGE) == "delete", F.col(WAS)).otherwise(F.col(_NOW))
@@ -153,7 +152,7 @@ class CogroupView(Operator):
         is_update = F.col(CHANGE) == "update"
         before = self._show(was, passing=(_SHOWN, CHANGE), where=is_update)
         both = before.select(F.struct(*names(tuple(visible.columns))).alias(WAS), _SHOWN, CHANGE)
-        stays = unchanged(visible.schema, visible.columns, (WAS, _SHOWN))
+        stays = agree_in(visible.schema, visible.columns, (WAS, _SHOWN))
         return both.where(~(is_update & stays)).select(f"{_SHOWN}.*", CHANGE)
 
     def _show(

@@ -14,16 +14,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.delta.log.continuity import check_input
-from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import Head, Pin, Pins, Position, head, oldest
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.spark_reads import check_feed, is_readable
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.planning.frontier import frontier_of
-from sluice.engine.query.maintained import Maintained
-from sluice.engine.query.operator import Operator, names, same
+from sluice.engine.planning.plan import frontier_of
+from sluice.engine.query.operator import Maintained, Operator, names, same
 from sluice.errors import HistoryLost
 from sluice.kinds.cogroup.operator import CogroupState, rows_column
 from sluice.kinds.cogroup.spec import SHAPE

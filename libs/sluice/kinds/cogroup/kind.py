@@ -7,27 +7,24 @@ from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, changed, of_input
-from sluice.declare.resolution.scope import Scope, SelectedColumns, TableMistakes
+from sluice.declare.resolution import Scope, SelectedColumns, TableMistakes
 from sluice.declare.table import Table
-from sluice.declare.text.document import Where
-from sluice.declare.window import END, START, WINDOW
+from sluice.declare.table_spec import END, START, WINDOW
 from sluice.kinds.cogroup.spec import Cogroup, Stream
 from sluice.language.expression import Aggregate, Expression
 from sluice.language.interval import IntervalError, parse_time
 from sluice.language.names import unknown
 from sluice.language.typed.coercion import common
-from sluice.language.typed.decimals import Decimal
-from sluice.language.typed.families import family, widen_exactly
 from sluice.language.typed.inference import aggregate_type
-from sluice.language.typed.types import inner_types
+from sluice.language.typed.types import Decimal, family, inner_types, widen_exactly
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
-    from sluice.engine.query.lineage import Groups
-    from sluice.engine.query.operator import InputRows, Operator
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
+    from sluice.engine.query.operator import Groups, InputRows, Operator
     from sluice.read.conditions.key_order import KeyRange
     from sluice.read.naming import Given, NamingOption
     from sluice.read.ordered.keyed import KeyedTable
@@ -274,10 +271,10 @@ def _of_stream(spec: Cogroup, stream: Stream, source: Table) -> Iterator[tuple[s
     for name, expression in zip(spec.key, stream.key, strict=True):
         yield name, sees.of(expression)
     if spec.window:
-        time = changed(of_input(source, stream.time or spec.window.time))
+        time = as_changed(of_input(source, stream.time or spec.window.time))
         yield from ((name, time) for name in (START, END))
     for name, aggregate in stream.aggregates.items():
-        yield name, changed(sees.of(*_list_expressions(stream.in_order(aggregate))))
+        yield name, as_changed(sees.of(*_list_expressions(stream.in_order(aggregate))))
 
 
 def _list_expressions(aggregate: Aggregate) -> Iterator[Expression]:

@@ -14,12 +14,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from sluice.changes.net import WEIGHT
-from sluice.declare.graph import Table
+from sluice.changes.diff import WEIGHT
+from sluice.declare.table import Table
 from sluice.engine.query import windows
-from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import (
     ColumnEquality,
+    Groups,
     InputRows,
     Operator,
     Retention,

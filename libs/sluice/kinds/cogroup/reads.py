@@ -25,7 +25,7 @@ from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query import windows
 from sluice.engine.query.operator import names
-from sluice.engine.query.retention import Horizon
+from sluice.engine.query.windows import Horizon
 from sluice.kinds.cogroup.operator import CogroupState
 
 ReadCondition = tuple[pc.Expression, pc.Expression | None]  # a condition, its part with statistics

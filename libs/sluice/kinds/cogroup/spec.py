@@ -5,15 +5,12 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from sluice.declare.meaning.definition import SILENT, canonical, fingerprint, meant
+from sluice.declare.document import Where
+from sluice.declare.meaning import SILENT, canonical, fingerprint, meant
 from sluice.declare.table import Table
-from sluice.declare.table_spec import Reference
-from sluice.declare.text.document import Where
-from sluice.declare.view import View
-from sluice.declare.window import Window
-from sluice.language.expression import Aggregate, Expression, SortKey
+from sluice.declare.table_spec import Reference, View, Window
+from sluice.language.expression import Aggregate, Expression, Select, SortKey
 from sluice.language.model import Model
-from sluice.language.named import Select
 from sluice.language.names import Name
 
 SHAPE = ""  # everything but its streams

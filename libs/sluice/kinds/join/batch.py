@@ -9,24 +9,20 @@ from enum import StrEnum
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff, inserted
+from sluice.changes.diff import arrivals, departures, diff, insertions
 from sluice.changes.feed_columns import CHANGE_TYPE
-from sluice.changes.net import arrivals, departures
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table
-from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table
+from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
-from sluice.delta.writing.fence import Committed
-from sluice.engine.committing.upkeep import Kept
-from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.computing.batch_result import BatchResult
-from sluice.engine.computing.input_snapshots import snapshot_at
-from sluice.engine.computing.picking import picked_of
+from sluice.delta.writing.own_commits import Committed
+from sluice.engine.committing import Kept
+from sluice.engine.computing.batch import Batch, snapshot_at
+from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way
+from sluice.engine.computing.rows import picked_of
 from sluice.engine.context import Context
-from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, names, within
 from sluice.kinds.join.operator import JoinedRows
 from sluice.kinds.join.spec import EquiJoin
@@ -62,7 +58,7 @@ class JoinBatch(Batch[JoinedRows]):
         other = self._match(changed, self.touched(changes, {}))
         new = self._join_changes(changed, arrivals(rows), other)
         if changed in self.plan.growing:
-            return BatchResult(inserted(new))
+            return BatchResult(insertions(new))
         old = self._join_changes(changed, departures(rows), other)
         return BatchResult(diff(old, new, self.operator.key, ignore=self.plan.node.ignored))
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sluice.declare.column_lineage import MadeFrom, Seen, of_input
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import MadeFrom, Seen, of_input
-from sluice.declare.resolution.scope import Scope, TableMistakes
+from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
-from sluice.declare.text.document import Where
 from sluice.kinds.join.spec import END, PRESENT, EquiJoin, ResolvedJoin
 from sluice.language.expression import Expression
 from sluice.language.typed.coercion import common
-from sluice.language.typed.families import are_comparable, is_orderable, widen_exactly
+from sluice.language.typed.types import are_comparable, is_orderable, widen_exactly
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
     from sluice.engine.query.absence import Condition, Unmatched
-    from sluice.engine.query.lineage import Groups
-    from sluice.engine.query.operator import InputRows, Operator
+    from sluice.engine.query.operator import Groups, InputRows, Operator
 
 
 class JoinKind(Kind):

@@ -14,11 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
-from sluice.engine.computing.pruning import has_bounds
+from sluice.engine.computing.rows import has_bounds
 from sluice.engine.query import windows
 from sluice.engine.query.absence import Condition, Unmatched
-from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import (
+    Groups,
     InputRows,
     Operator,
     Retention,

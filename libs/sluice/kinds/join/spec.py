@@ -11,14 +11,12 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from sqlglot import exp
 
 from sluice.declare.table import Table
-from sluice.declare.table_spec import Reference
-from sluice.declare.view import View
+from sluice.declare.table_spec import Reference, View
 from sluice.language import syntax
-from sluice.language.duration import Duration
-from sluice.language.expression import Expression
+from sluice.language.expression import Expression, Select
 from sluice.language.model import Model
-from sluice.language.named import Select
 from sluice.language.names import Name
+from sluice.language.wall_clock import Duration
 
 JoinEquality = tuple[Expression, Expression] | str
 WANTED = "`on: left.a = right.b`"

@@ -13,30 +13,27 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff, inserted
-from sluice.changes.trees import balanced
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table
-from sluice.delta.log.feed_size import table_size
+from sluice.changes.diff import balance, diff, insertions
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table
+from sluice.delta.log.files import table_size
 from sluice.delta.log.position import REBUILD, Pin, Position, positions
 from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import handed_over, plain, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
-from sluice.engine.committing.upkeep import Kept
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.computing.batch_result import BatchResult, ChangelogRows
-from sluice.engine.computing.pruning import bounds_of, few_of
+from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, ChangelogRows
+from sluice.engine.computing.rows import bounds_of, few_of
 from sluice.engine.context import Context
-from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, names, same, union, within
 from sluice.kinds.lookup.facts import ConcernedFacts, Facts, merge_facts
 from sluice.kinds.lookup.few import FewJoined
 from sluice.kinds.lookup.operator import BUCKET, LookupJoin
 from sluice.kinds.lookup.references import Broadcast, broadcast_of, references_at
 from sluice.kinds.lookup.spec import Join, Lookup
-from sluice.language.hidden_columns import BATCH
+from sluice.language.names import BATCH
 
 
 class LookupBatch(Batch[LookupJoin]):
@@ -138,7 +135,7 @@ class ManyJoined:
         new = self.batch.stored(operator.combine({fact_id: rows}, self._references(rows, few)))
         shown = [operator.prepare(fact_id, part.shown.rows) for part in parts if part.shown]
         if not shown:
-            return inserted(new)
+            return insertions(new)
         touched = union([rows.select(*names(operator.group)) for rows in shown]).distinct()
         return diff(self._old(touched, are_few=few is not None), new, operator.key)
 
@@ -233,18 +230,18 @@ def recompute_by_batch(
     for references, batches in _batches_by_references(batch.plan.uri).items():
         at = replace(batch.plan, references=dict(references)).looked_up
         dimensions = references_at(batch.session, batch.context, operator, at)
-        mine = rows.where(balanced(Column.__or__, [*map(_is_of_batch, batches)])).select(*joined)
+        mine = rows.where(balance(Column.__or__, [*map(_is_of_batch, batches)])).select(*joined)
         found = within(prepared, mine, operator.key)
         present.append(operator.combine({operator.facts.id: found}, dimensions))
         missing.append(operator.combine({operator.facts.id: absent}, dimensions))
     always = _keys_in_each(missing, operator.key)
-    expected = balanced(DataFrame.unionByName, [*present, within(missing[0], always, operator.key)])
+    expected = balance(DataFrame.unionByName, [*present, within(missing[0], always, operator.key)])
     return expected.withColumn(BATCH, F.lit(None).cast("bigint"))
 
 
 def _keys_in_each(parts: list[DataFrame], key: tuple[str, ...]) -> DataFrame:
     """Return the keys that all of the parts have."""
-    every = balanced(DataFrame.unionByName, [part.select(*names(key)) for part in parts])
+    every = balance(DataFrame.unionByName, [part.select(*names(key)) for part in parts])
     counted = every.groupBy(*names(key)).agg(F.count(F.lit(1)).alias("_n"))
     return counted.where(F.col("_n") == len(parts))
 

@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.net import WEIGHT, arrivals, between, net, weighted
-from sluice.delta.log.feed_size import feed_size, table_size
+from sluice.changes.diff import WEIGHT, arrivals, between, net, weigh
+from sluice.delta.log.files import feed_size, table_size
 from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.reading.spark_reads import feed
 from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.held import Held, Here, InSpark
-from sluice.engine.computing.pruning import few_of
+from sluice.engine.computing.rows import Held, Here, InSpark, few_of
 from sluice.kinds.lookup.few import arrow_net
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import dimension_at
@@ -139,7 +138,7 @@ class ConcernedFacts:
         uri, columns = self.batch.context.lake.uri(table_id), self.join.columns(table_id)
         limits = self.batch.context.limits
         rows = feed(self.batch.session, uri, *self.batch.plan.ranges[table_id], limits)
-        return (weighted if table_id in self.batch.plan.growing else net)(rows, columns)
+        return (weigh if table_id in self.batch.plan.growing else net)(rows, columns)
 
     def concerned(self, here: Mapping[Join, pa.Table] | None) -> Facts | None:
         """Return the current facts that a changed dimension row is joined to, or was."""

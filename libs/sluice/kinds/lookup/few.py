@@ -19,13 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from sluice.changes.diff import CHANGE, inserted
+from sluice.changes.diff import CHANGE, WEIGHT, insertions
 from sluice.changes.feed_columns import CHANGE_TYPE, COMES
-from sluice.changes.net import WEIGHT
 from sluice.delta.reading.local import plain, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion, is_exact
-from sluice.engine.computing.batch_result import ChangelogRows
-from sluice.engine.query.validity import CURRENT
+from sluice.engine.computing.batch_plan import ChangelogRows
+from sluice.engine.query.operator import CURRENT
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.spec import Join
 
@@ -65,7 +64,7 @@ class FewJoined:
         if are_new:
             rows = self._hand_over(joined.filter(joined[STANDS])).where(self.operator.condition())
             shown = [column.alias(name) for name, column in self.operator.outputs().items()]
-            return inserted(numbered(rows.select(*shown)))
+            return insertions(numbered(rows.select(*shown)))
         return self._compare(to_arrow(numbered(self._guard(self._hand_over(joined)))))
 
     def _attach_dimensions(self, facts: pa.Table) -> pa.Table | None:

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, of_input
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, of_input
-from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
-from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns, unknown_of
-from sluice.declare.table import Table, carried, carried_columns, hidden_of, unstored
-from sluice.declare.text.document import Where
+from sluice.declare.resolution import (
+    Scope,
+    TableMistakes,
+    check_alike,
+    check_covers_key,
+    joined_dimensions,
+    plain_columns,
+    unknown_of,
+)
+from sluice.declare.table import Table, carried_columns, carried_key, hidden_of, tables_not_stored
 from sluice.kinds.lookup.spec import Join, Lookup
-from sluice.language.hidden_columns import BATCH, HIDDEN_TYPES
-from sluice.language.typed.families import are_comparable
+from sluice.language.names import BATCH, HIDDEN_TYPES
+from sluice.language.typed.types import are_comparable
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
     from sluice.engine.query.absence import Condition, Unmatched
-    from sluice.engine.query.lineage import Groups
-    from sluice.engine.query.operator import InputRows, Operator
+    from sluice.engine.query.operator import Groups, InputRows, Operator
 
 
 class LookupKind(Kind):
@@ -33,7 +39,7 @@ class LookupKind(Kind):
     ) -> Table:
         """Return the table: the columns of the fact and the dimensions, or the selected ones."""
         fact = inputs["from",]
-        dimensions = joined((join.dimension for join in spec.join), inputs)
+        dimensions = joined_dimensions((join.dimension for join in spec.join), inputs)
         qualified = {join.qualifier: dimensions[join.dimension].columns for join in spec.join}
         scope = Scope(fact.columns, qualified)
         for i, join in enumerate(spec.join):
@@ -47,11 +53,11 @@ class LookupKind(Kind):
             _all_columns(fact, dimensions) if spec.select is None else scope.types_of(spec.select)
         )
         unchanged = fact.columns if spec.select is None else plain_columns(spec.select)
-        keys = carried(fact, unchanged)
+        keys = carried_key(fact, unchanged)
         is_corrected = spec.refresh or spec.as_of == "event_time"
         hidden = {**hidden_of(keys), **({} if is_corrected else {BATCH: HIDDEN_TYPES[BATCH]})}
         ids = (fact.id, *(table.id for table in dimensions.values()))
-        through = unstored(dimensions.values())
+        through = tables_not_stored(dimensions.values())
         return Table(
             spec.name,
             spec.pipeline,

@@ -13,12 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.graph import Table
-from sluice.declare.table import carried_columns
+from sluice.declare.table import Table, carried_columns
 from sluice.engine.query.absence import Condition, Unmatched
-from sluice.engine.query.lineage import NTH, Groups
-from sluice.engine.query.operator import InputRows, Operator, names, union, within
-from sluice.engine.query.validity import COLUMNS, CURRENT
+from sluice.engine.query.operator import (
+    COLUMNS,
+    CURRENT,
+    NTH,
+    Groups,
+    InputRows,
+    Operator,
+    names,
+    union,
+    within,
+)
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language import syntax
 from sluice.language.expression import Expression
@@ -165,7 +172,7 @@ class LookupJoin(Operator):
     def _joined_value(self, expression: Expression) -> Column:
         """Return an expression over joined facts, in which dimensions' columns are fields."""
         rows = {join.qualifier: join.row for join in self.spec.join}
-        return F.expr(syntax.requalified(expression.sql, rows))
+        return F.expr(syntax.requalify(expression.sql, rows))
 
     def _used(self) -> set[str]:
         visible = self.facts.columns

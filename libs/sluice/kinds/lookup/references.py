@@ -14,13 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.declare.settings import SparkSettings
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Pins
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.context import Context
-from sluice.engine.query.operator import Operator, names
-from sluice.engine.query.unstored import unstored_rows
-from sluice.engine.query.validity import CURRENT
+from sluice.engine.query.operator import CURRENT, Operator, names, unstored_rows
 from sluice.spark.session import STATIC_CONF
 
 IN_MEMORY = 8 * 2  # bytes of memory per byte of files

@@ -5,13 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
-from sluice.declare.joined import joined_dimensions, joined_dimensions_as_written
-from sluice.declare.table_spec import Reference
-from sluice.declare.view import View
-from sluice.language.expression import Expression
-from sluice.language.join_syntax import read_pairs
+from sluice.declare.table_spec import (
+    Reference,
+    View,
+    joined_dimensions,
+    joined_dimensions_as_written,
+)
+from sluice.language.expression import Expression, Select, read_pairs
 from sluice.language.model import Model, is_draft
-from sluice.language.named import Select
 
 
 class Join(Model):

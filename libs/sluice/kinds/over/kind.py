@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sluice.declare.column_lineage import MadeFrom, Seen, as_changed, of_input
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import MadeFrom, Seen, changed, of_input
-from sluice.declare.resolution.scope import Scope, TableMistakes
-from sluice.declare.table import Table, carried, carried_columns, hidden_of
-from sluice.declare.text.document import Where
+from sluice.declare.resolution import Scope, TableMistakes
+from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.kinds.over.spec import BY, Over
 from sluice.kinds.over.windowed import (
     OTHERS,
@@ -20,22 +20,23 @@ from sluice.kinds.over.windowed import (
     depends_on_ties,
 )
 from sluice.language.expression import Expression, SortKey
-from sluice.language.typed.families import (
+from sluice.language.typed.inference import aggregate_type, whole_type
+from sluice.language.typed.types import (
     DAY,
+    INTEGERS,
     INTERVALS,
     KINDS,
     MONTHS,
     NUMERIC,
+    base_name,
     family,
     fits,
     widen_exactly,
 )
-from sluice.language.typed.inference import aggregate_type, whole_type
-from sluice.language.typed.types import INTEGERS, base_name
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
 
 
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
@@ -57,7 +58,7 @@ class OverKind(Kind):
             n: _type(n, one, spec.order_by, scope, mistakes) for n, one in spec.select.items()
         }
         plain = {name for name, one in spec.select.items() if one.plain_column == name}
-        keys = carried(source, plain)
+        keys = carried_key(source, plain)
         by = {f"{BY}{i}": scope.type_of(e) for i, e in enumerate(spec.partition_by)}
         hidden = {**by, **hidden_of(keys)}
         ids = (source.id,)
@@ -74,7 +75,7 @@ class OverKind(Kind):
         assert isinstance(spec, Over)
         sees = Seen(source)
         shown = {
-            n: sees.of(one.expression) | changed(sees.of(*one.read))
+            n: sees.of(one.expression) | as_changed(sees.of(*one.read))
             for n, one in spec.select.items()
         }
         by = {f"{BY}{i}": sees.of(expression) for i, expression in enumerate(spec.partition_by)}

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table, carried_columns
-from sluice.engine.committing.upkeep import Kept
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table, carried_columns
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on
 from sluice.kinds.over.spec import BY, Over
 from sluice.kinds.over.windowed import ROWS_OF_FRAME, SO_FAR, SUMS, WHOLE, WindowCall

@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from sluice.declare.table_spec import Reference
-from sluice.declare.view import View
+from sluice.declare.table_spec import Reference, View
 from sluice.kinds.over.windowed import ORDERED, WindowedExpression
 from sluice.language.expression import WRITTEN, Expression, SortKey
 from sluice.language.names import WRITTEN_NAME, Name

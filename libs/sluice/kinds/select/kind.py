@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sluice.declare.column_lineage import MadeFrom, Seen, as_changed, of_input
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import MadeFrom, Seen, changed, of_input
-from sluice.declare.resolution.scope import Scope, TableMistakes
+from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, hidden_of
-from sluice.declare.text.document import Where
 from sluice.kinds.select.spec import Selection, keys_of, place_of
 from sluice.language.typed.coercion import element
 from sluice.language.typed.types import base_name
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
 
 
 class SelectKind(Kind):
@@ -62,7 +62,7 @@ class SelectKind(Kind):
         assert isinstance(spec, Selection)
         sees, array = Seen(source), spec.explode
         if array:
-            elements = changed(sees.of(array.of))
+            elements = as_changed(sees.of(array.of))
             sees = Seen(
                 source, made=dict.fromkeys(filter(None, (array.as_, array.position)), elements)
             )

@@ -6,11 +6,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from sluice.declare.table import Table, carried_name
-from sluice.declare.table_spec import Reference
-from sluice.declare.view import View
-from sluice.language.expression import Expression
+from sluice.declare.table_spec import Reference, View
+from sluice.language.expression import Expression, Select
 from sluice.language.model import Model
-from sluice.language.named import Select
 from sluice.language.names import Name
 
 PLACE = "_sluice_place"

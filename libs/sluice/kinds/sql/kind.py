@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sluice.declare.column_lineage import InputColumn, MadeFrom
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import InputColumn, MadeFrom
 from sluice.declare.table import Table
 from sluice.kinds.sql.spec import Sql
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.declare.resolution.scope import TableMistakes
-    from sluice.declare.text.document import Where
-    from sluice.engine.planning.node import Node
+    from sluice.declare.document import Where
+    from sluice.declare.resolution import TableMistakes
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
 
 
 class SqlKind(Kind):

@@ -8,14 +8,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 from sqlglot import exp
 
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.engine.committing.upkeep import Kept
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, Operator, names
 from sluice.kinds.sql.spec import NTH, Sql
 from sluice.language import syntax

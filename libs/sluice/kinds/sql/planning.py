@@ -12,11 +12,11 @@ from typing import Any, cast
 from pydantic import ValidationError
 from sqlglot import exp
 
+from sluice.declare.document import Where
+from sluice.declare.mistakes import explain
 from sluice.declare.registry import kind
-from sluice.declare.resolution.scope import TableMistakes
+from sluice.declare.resolution import TableMistakes
 from sluice.declare.table import Table
-from sluice.declare.text.document import Where
-from sluice.declare.text.mistakes import explain
 from sluice.kinds.sql import spelling, subqueries
 from sluice.kinds.sql.chain import Chain, Uniqueness, Written, of_table
 from sluice.kinds.sql.clauses import group_rows, keep_distinct, set_of

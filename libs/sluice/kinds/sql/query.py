@@ -29,10 +29,9 @@ from sluice.kinds.sql.trees import (
 )
 from sluice.language import syntax
 from sluice.language.expression import UNREADABLE
-from sluice.language.functions import AGGREGATES, SCALAR
 from sluice.language.model import Mistaken
 from sluice.language.names import NAME, unknown
-from sluice.language.syntax import Tree, Verbatim
+from sluice.language.syntax import AGGREGATES, SCALAR, Tree, Verbatim
 
 LONGEST = 100_000
 LONGEST_NAME = 60  # of a column that the query does not name

@@ -12,9 +12,8 @@ from sqlglot import exp
 
 from sluice.kinds.sql.trees import Refused, columns_in, is_aggregate, shared_part, sql, substitute
 from sluice.language import syntax
-from sluice.language.functions import AGGREGATES
 from sluice.language.names import NAME
-from sluice.language.syntax import TAKES_A_PART, Tree
+from sluice.language.syntax import AGGREGATES, TAKES_A_PART, Tree
 
 LISTS = ("collect_list", "array_agg")
 

@@ -6,9 +6,8 @@ from functools import reduce
 from sqlglot import exp
 
 from sluice.language import syntax
-from sluice.language.functions import AGGREGATES
 from sluice.language.names import NAME
-from sluice.language.syntax import Tree
+from sluice.language.syntax import AGGREGATES, Tree
 
 _ATOMS = (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Boolean, exp.Null)
 

@@ -12,20 +12,17 @@ from enum import StrEnum
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE
-from sluice.changes.net import WEIGHT, summed, weighted
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table
-from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.changes.diff import CHANGE, WEIGHT, sum_weights, weigh
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table
+from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
-from sluice.engine.committing.upkeep import Kept
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.computing.batch_result import BatchResult, ChangelogRows
-from sluice.engine.computing.held import Held, Here, InSpark, is_given, is_true
-from sluice.engine.planning.node import Node
+from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, ChangelogRows, Strategy, Way
+from sluice.engine.computing.rows import Held, Here, InSpark, is_given, is_true
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import names, within
 from sluice.kinds.topk.change import (
     FELL,
@@ -38,7 +35,7 @@ from sluice.kinds.topk.change import (
     refill_groups,
 )
 from sluice.kinds.topk.operator import LIMIT, TopKState, TopKView
-from sluice.language.internal import STATE, internal
+from sluice.language.names import STATE, internal
 from sluice.limits import Limits
 
 GROUPS_NAMED = 5
@@ -118,13 +115,15 @@ class TopKBatch(Batch[TopKState]):
     def _prepare(self, feed: DataFrame) -> DataFrame:
         """Return the feed's prepared rows, with WEIGHT."""
         (input_id,) = self.plan.ranges
-        return self.operator.prepare(input_id, weighted(feed, self.operator.columns(input_id)))
+        return self.operator.prepare(input_id, weigh(feed, self.operator.columns(input_id)))
 
     def _late(self, came: DataFrame) -> int:
         """Count rows that arrived for expired windows. Takes a Spark job if there are windows."""
         if self.alive is None:
             return 0
-        return self.count_late([summed(came.where(~self.alive), self.operator.ranking.prepared)])
+        return self.count_late(
+            [sum_weights(came.where(~self.alive), self.operator.ranking.prepared)]
+        )
 
     def _changes(self, came: DataFrame) -> DataFrame:
         """Return the prepared net change, with WEIGHT, of rows that can matter."""
@@ -133,7 +132,7 @@ class TopKBatch(Batch[TopKState]):
             changes = rank_candidates(self.operator, changes, self._last_rows())
         if self.plan.strategy == TopKStrategy.APPEND:
             return best_per_group(self.operator, changes)
-        return summed(changes, self.operator.ranking.prepared)
+        return sum_weights(changes, self.operator.ranking.prepared)
 
     def _last_rows(self) -> DataFrame:
         """Return the last kept row of each group; there may be more than a worker can hold."""

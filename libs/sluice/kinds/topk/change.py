@@ -21,10 +21,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.changes.diff import CHANGE, unchanged
-from sluice.changes.net import WEIGHT
+from sluice.changes.diff import CHANGE, WEIGHT, agree_in
 from sluice.changes.order import Direction, at_or_before
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.reading.local import handed_over, has_local_feed, read_feed, read_rows
 from sluice.delta.reading.searched_version import is_exact
 from sluice.engine.computing.batch import Batch
@@ -115,8 +114,8 @@ def as_changes(state: TopKState, moves: DataFrame, schema: StructType) -> DataFr
     shown = [c for c in state.ranking.shown.values() if c not in state.key]
     compared = moves.where(f"{OLD} IS NOT NULL OR {NEW} IS NOT NULL").select(
         "*",
-        unchanged(schema, values, (OLD, NEW)).alias("_same_row"),
-        unchanged(schema, shown, (OLD, NEW)).alias("_same_look"),
+        agree_in(schema, values, (OLD, NEW)).alias("_same_row"),
+        agree_in(schema, shown, (OLD, NEW)).alias("_same_look"),
     )
     flags = " AND ".join(f"{flag} <=> {OLD_FLAGS[flag]}" for flag in state.flags)
     ranks = f" AND {RANK} <=> {OLD_RANK}" if state.ranking.spec.rank else ""

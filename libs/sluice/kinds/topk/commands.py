@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluice.terminal.fitting import write_found
 from sluice.terminal.options import (
     column_value,
     columns_option,
@@ -13,7 +12,7 @@ from sluice.terminal.options import (
     lake_options,
     version_option,
 )
-from sluice.terminal.output import Format, write_json
+from sluice.terminal.output import Format, write_found, write_json
 
 if TYPE_CHECKING:
     from sluice.kinds.topk.reader import Ranking

@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, changed, of_input
-from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
-from sluice.declare.table import Table, carried, carried_columns, hidden_of
-from sluice.declare.text.document import Where
-from sluice.declare.window import END, START, WINDOW
+from sluice.declare.resolution import Scope, TableMistakes, plain_columns
+from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
+from sluice.declare.table_spec import END, START, WINDOW
 from sluice.kinds.topk.spec import TopK
 from sluice.language.typed.types import INTEGERS
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
     from sluice.engine.query.absence import Condition, Unmatched
-    from sluice.engine.query.lineage import Groups
-    from sluice.engine.query.operator import InputRows, Operator
+    from sluice.engine.query.operator import Groups, InputRows, Operator
     from sluice.pages.elements import Address, Chapter
     from sluice.read.changelog import Changelog, TouchedGroups
     from sluice.read.conditions.key_order import KeyRange
     from sluice.read.lake import Lake
     from sluice.read.naming import Given, NamingOption
-    from sluice.read.ordered.key_values import KeyValues
-    from sluice.read.ordered.keyed import KeyedTable
+    from sluice.read.ordered.keyed import KeyedTable, KeyValues
 
 
 class TopKKind(Kind):
@@ -46,7 +44,7 @@ class TopKKind(Kind):
         rest = {k: v for k, v in _rest(spec, source, scope).items() if k not in head}
         columns = {**head, **rest}
         _check_rank(spec, columns, mistakes)
-        keys = carried(source, _unchanged_columns(spec, columns))
+        keys = carried_key(source, _unchanged_columns(spec, columns))
         key = tuple(dict.fromkeys((*list(window)[:1], *partition, *keys)))
         visible = {**columns, spec.rank: "INT"} if spec.rank else columns
         Scope(visible).check_condition(spec.having, mistakes, "having")
@@ -64,9 +62,9 @@ class TopKKind(Kind):
         assert isinstance(spec, TopK)
         sees, groups = Seen(source), {named.name: named.expression for named in spec.partition_by}
         if spec.window:
-            time = changed(of_input(source, spec.window.time))
+            time = as_changed(of_input(source, spec.window.time))
             sees = Seen(source, made={START: time, END: time})
-        order = changed(sees.of(*(key.expression for key in spec.order_by)))
+        order = as_changed(sees.of(*(key.expression for key in spec.order_by)))
 
         def shown(name: str) -> InputColumns:
             if name == spec.rank:

@@ -18,17 +18,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.order import Direction, at_or_before, field
-from sluice.declare.graph import Table
-from sluice.declare.table import carried_columns
+from sluice.declare.table import Table, carried_columns
 from sluice.declare.table_spec import TableSpec
 from sluice.engine.query import windows
 from sluice.engine.query.absence import Condition
-from sluice.engine.query.imported import imported
-from sluice.engine.query.lineage import Groups
 from sluice.engine.query.operator import (
+    Groups,
     InputRows,
     Operator,
     Retention,
+    import_object,
     names,
     passed_on,
     same,
@@ -333,7 +332,7 @@ def sort_value(key: RankKey, where: str) -> Column:
     the type of its results. Raises ConfigError, beginning with `where`, if it can't be used.
     """
     place = f"{where}: {key.expression.text}"
-    function = imported(key.function, place)
+    function = import_object(key.function, place)
     module = key.function.partition(":")[0]
     if not isinstance(function, FunctionType) or function.__module__ != module:
         raise ConfigError([f"{place}: that is not a function defined in {module}"])

@@ -12,11 +12,9 @@ from sluice.declare.table import Table
 from sluice.errors import UsageError
 from sluice.kinds.topk.spec import TopK
 from sluice.language.expression import SortKey
-from sluice.language.names import unknown
-from sluice.language.row import Row
+from sluice.language.names import Row, unknown
 from sluice.read.changelog import Changelog
-from sluice.read.conditions.key_order import KeyOrder, KeyRange, only
-from sluice.read.conditions.keys import KeyColumns
+from sluice.read.conditions.key_order import KeyColumns, KeyOrder, KeyRange, only
 from sluice.read.conditions.values import from_text
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, NamingOption, not_so, values_of

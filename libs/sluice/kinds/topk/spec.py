@@ -12,13 +12,10 @@ from pydantic import (
     model_validator,
 )
 
-from sluice.declare.table_spec import Reference
-from sluice.declare.text.document import Where
-from sluice.declare.view import View
-from sluice.declare.window import Window
+from sluice.declare.document import Where
+from sluice.declare.table_spec import Reference, View, Window
 from sluice.kinds.topk.sql import RankKey, read_topk
-from sluice.language.expression import Expression
-from sluice.language.named import Named, Select
+from sluice.language.expression import Expression, Named, Select
 from sluice.language.names import WRITTEN_NAME, Name, check_name
 
 RankFunction = Literal["row_number", "rank", "dense_rank"]

@@ -15,8 +15,7 @@ from typing import Any, Self
 from sqlglot import exp
 
 from sluice.language import syntax
-from sluice.language.expression import Expression, SortKey
-from sluice.language.named import Named
+from sluice.language.expression import Expression, Named, SortKey
 from sluice.language.syntax import Tree
 
 RANKINGS = ("row_number", "rank", "dense_rank")

@@ -6,20 +6,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, of_input
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, of_input
-from sluice.declare.resolution.scope import Scope, TableMistakes
+from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
-from sluice.declare.text.document import Where
 from sluice.kinds.union.spec import NUMBER, Input, Union, keys_of
 from sluice.language.names import UnknownName
-from sluice.language.typed.coercion import widened
-from sluice.language.typed.families import family
+from sluice.language.typed.coercion import widened_type
 from sluice.language.typed.inference import ColumnTypes
+from sluice.language.typed.types import family
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
 
 
 class UnionKind(Kind):
@@ -100,7 +100,7 @@ def _merge_columns(
                 here, there = _show_type(types[0]), _show_type(types[-1])
                 why = f"{name} is {here} here and {there} in {first}: cast one"
                 mistakes.add(("from", i), why if all(types) else UnknownName(why))
-    return {name: widened(c[name] for c in found if name in c) for name in found[0]}
+    return {name: widened_type(c[name] for c in found if name in c) for name in found[0]}
 
 
 def _show_type(type_: str) -> str:
@@ -110,7 +110,7 @@ def _show_type(type_: str) -> str:
 def _can_merge(types: Sequence[str]) -> bool:
     """True if Spark widens the types without reading texts; unknown ones must be cast."""
     are_texts = {family(type_) == "string" for type_ in types}
-    return "" not in types and len(are_texts) == 1 and widened(types) != ""
+    return "" not in types and len(are_texts) == 1 and widened_type(types) != ""
 
 
 def _check_names(

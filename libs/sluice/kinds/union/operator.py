@@ -3,12 +3,11 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table
-from sluice.engine.committing.upkeep import Kept
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on, union
 from sluice.kinds.union.spec import NUMBER, Input, Union, keys_of
 

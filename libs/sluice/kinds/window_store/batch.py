@@ -13,23 +13,20 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import deleted, diff, inserted
-from sluice.changes.net import arrivals, departures
-from sluice.declare.graph import Graph
-from sluice.declare.meaning.definition import definition
-from sluice.declare.table import Table
-from sluice.delta.log.opened import opened
+from sluice.changes.diff import arrivals, deletions, departures, diff, insertions
+from sluice.declare.meaning import definition
+from sluice.declare.table import Graph, Table
+from sluice.delta.log.opened import open_version
 from sluice.delta.reading.local import few_rows
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.writing.filing import Slice, is_in_order, slices_of
-from sluice.engine.committing.upkeep import Kept
+from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.batch_plan import Strategy
-from sluice.engine.computing.batch_result import BatchResult
-from sluice.engine.planning.node import Node
+from sluice.engine.computing.batch_plan import BatchResult, Strategy
+from sluice.engine.planning.nodes import Node
 from sluice.engine.query import windows
 from sluice.engine.query.operator import InputRows, union
-from sluice.engine.query.retention import Horizon
+from sluice.engine.query.windows import Horizon
 from sluice.kinds.window_store.operator import PART, WindowStoreRows
 from sluice.kinds.window_store.slices import Cuts, Grain, in_time
 
@@ -73,7 +70,7 @@ class StoreBatch(Batch[WindowStoreRows]):
         new = self._rows_of(name, arrivals(change)).where(~is_passed)
         is_growing = self.plan.growing == {name}
         if is_growing:
-            changelog = inserted(new)
+            changelog = insertions(new)
         else:
             old = self._rows_of(name, departures(change)).where(~is_passed)
             changelog = diff(old, new, store.key)
@@ -82,7 +79,7 @@ class StoreBatch(Batch[WindowStoreRows]):
             back = self._rows_of(name, self._given_until(name, last)).where(is_passed)
             passed = diff(passed, self.living(back), store.key)
         else:
-            passed = deleted(passed)
+            passed = deletions(passed)
         late = self.count_late([store.prepare(name, change)])
         return BatchResult(union([changelog, passed]), expired=late, is_projection=is_growing)
 
@@ -110,7 +107,7 @@ class StoreBatch(Batch[WindowStoreRows]):
     def _stored(self) -> dict[int, int]:
         """Return the store's rows by slice."""
         before = self.plan.before
-        slices = slices_of(opened(before.uri, before.version)) if before else []
+        slices = slices_of(open_version(before.uri, before.version)) if before else []
         return {s.number: s.row_count for s in slices if s.number is not None}
 
     def _arriving(self, store: WindowStoreRows) -> dict[int, int]:

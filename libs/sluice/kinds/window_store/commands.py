@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sluice.terminal.options import key_from_option, key_to_option, page_options, write_page
 from sluice.terminal.output import Format
-from sluice.terminal.paging import key_from_option, key_to_option, page_options, write_page
 
 if TYPE_CHECKING:
     from sluice.read.lake import Lake

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
+from sluice.declare.document import Where
 from sluice.declare.kind import Kind
-from sluice.declare.meaning.column_lineage import InputColumns, MadeFrom, Seen, changed, of_input
-from sluice.declare.resolution.scope import Scope, TableMistakes, plain_columns
-from sluice.declare.table import Table, carried, carried_columns, hidden_of
-from sluice.declare.text.document import Where
-from sluice.declare.window import END, START
+from sluice.declare.resolution import Scope, TableMistakes, plain_columns
+from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
+from sluice.declare.table_spec import END, START
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.typed.types import base_name
 
 if TYPE_CHECKING:
-    from sluice.declare.graph import Graph
-    from sluice.engine.planning.node import Node
-    from sluice.engine.query.lineage import Groups
-    from sluice.engine.query.operator import InputRows, Operator
+    from sluice.declare.table import Graph
+    from sluice.engine.planning.nodes import Node
+    from sluice.engine.query.operator import Groups, InputRows, Operator
     from sluice.pages.elements import Address, Chapter
     from sluice.read.conditions.key_order import KeyRange
     from sluice.read.lake import Lake
     from sluice.read.naming import Given, NamingOption
-    from sluice.read.ordered.key_values import KeyValues
-    from sluice.read.ordered.keyed import KeyedTable
+    from sluice.read.ordered.keyed import KeyedTable, KeyValues
 
 
 NESTED = ("ARRAY", "STRUCT")
@@ -53,7 +51,7 @@ class WindowStoreKind(Kind):
         rest = _rest(spec, source, scope)
         _check_rest(spec, rest, mistakes)
         columns = {**first, **{name: type_ for name, type_ in rest.items() if name not in first}}
-        keys = carried(source, _unchanged_columns(spec, columns)) if spec.duplicates else {}
+        keys = carried_key(source, _unchanged_columns(spec, columns)) if spec.duplicates else {}
         key = tuple(dict.fromkeys((*spec.key, "window_start", *keys)))
         hidden = hidden_of(keys)
         return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, (source.id,), hidden)
@@ -68,11 +66,11 @@ class WindowStoreKind(Kind):
         spec, source = table.spec, inputs[table.inputs[0]]
         assert isinstance(spec, WindowStore)
         sees, time, select = Seen(source), of_input(source, spec.time), spec.select or {}
-        start = time if source.type_of(spec.time) == "TIMESTAMP" else changed(time)
+        start = time if source.type_of(spec.time) == "TIMESTAMP" else as_changed(time)
 
         def shown(name: str) -> InputColumns:
             if name in (START, END):
-                return start if name == START else changed(time)
+                return start if name == START else as_changed(time)
             return sees.of(select[name]) if name in select else sees.named(name)
 
         hidden = {

@@ -15,11 +15,16 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from sluice.changes.order import Direction, by, last_first
-from sluice.declare.graph import Table
+from sluice.declare.table import Table
 from sluice.engine.query import windows
-from sluice.engine.query.identity import hidden_columns
-from sluice.engine.query.lineage import Groups
-from sluice.engine.query.operator import InputRows, Operator, Retention, names
+from sluice.engine.query.operator import (
+    Groups,
+    InputRows,
+    Operator,
+    Retention,
+    hidden_columns,
+    names,
+)
 from sluice.kinds.window_store.slices import Cuts, Grain
 from sluice.kinds.window_store.spec import WindowStore
 

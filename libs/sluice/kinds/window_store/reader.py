@@ -15,12 +15,17 @@ import pyarrow as pa
 from sluice.declare.table import Table
 from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore
-from sluice.language.names import unknown
-from sluice.language.row import Row
-from sluice.pages.elements import Address, Chapter
-from sluice.pages.wording import data
-from sluice.read.conditions.key_order import KeyOrder, KeyRange, Places, only, places
-from sluice.read.conditions.keys import Key, KeyColumns
+from sluice.language.names import Row, unknown
+from sluice.pages.elements import Address, Chapter, data
+from sluice.read.conditions.key_order import (
+    Key,
+    KeyColumns,
+    KeyOrder,
+    KeyRange,
+    Places,
+    only,
+    places,
+)
 from sluice.read.conditions.values import check
 from sluice.read.lake import Lake
 from sluice.read.naming import TIME, Given, key_values, not_so, values_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 
-from sluice.language.duration import Duration
+from sluice.language.wall_clock import Duration
 
 MOST = 100  # slices in a retention: each is a file that a read of a rare key opens
 LEAST_WINDOWS = 24  # windows that share a slice

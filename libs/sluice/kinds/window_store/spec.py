@@ -5,11 +5,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from sluice.declare.table_spec import Reference
-from sluice.declare.view import View
-from sluice.language.expression import Expression, SortKey
+from sluice.declare.table_spec import Reference, View
+from sluice.language.expression import Expression, Select, SortKey
 from sluice.language.interval import Duration
-from sluice.language.named import Select
 from sluice.language.names import Name
 
 

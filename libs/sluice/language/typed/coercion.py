@@ -9,18 +9,20 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from sluice.language.typed.decimals import Decimal
-from sluice.language.typed.families import (
+from sluice.language.typed.types import (
     DAY,
     DAYS,
+    INTEGERS,
     INTERVALS,
     MOMENTS,
     MONTHS,
     NUMERIC,
+    Decimal,
+    base_name,
     family,
+    inner_types,
     widen_exactly,
 )
-from sluice.language.typed.types import INTEGERS, base_name, inner_types
 
 UNKNOWN = ""
 NOTHING = "VOID"
@@ -52,7 +54,7 @@ def element(type_: str) -> str:
     return inner_types(type_)[-1] if base_name(type_) in ("ARRAY", "MAP") else UNKNOWN
 
 
-def rounded(type_: str) -> str:
+def rounded_type(type_: str) -> str:
     """Return the type of a number's floor or ceiling."""
     if base_name(type_) == "DECIMAL":
         found = Decimal.of(type_)
@@ -74,7 +76,7 @@ def common(types: Iterable[str]) -> str:
     return str(reduce(Decimal.wider, known)) if len(known) == len(found) else UNKNOWN
 
 
-def widened(types: Iterable[str]) -> str:
+def widened_type(types: Iterable[str]) -> str:
     """Return the type of Spark's UNION of these; '' if there is none.
 
     Unlike `common`, it rounds: a BIGINT with a DOUBLE, and a DATE to midnight. Decimals that need

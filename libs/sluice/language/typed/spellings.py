@@ -16,8 +16,7 @@ no back-references, ASCII classes alone. Every reader of texts uses them:
 
 from dataclasses import dataclass
 
-from sluice.language.typed.decimals import Decimal
-from sluice.language.typed.types import INTEGERS, base_name
+from sluice.language.typed.types import INTEGERS, Decimal, base_name
 
 AROUND = " \t"
 NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"

@@ -4,39 +4,106 @@ A view is recomputed from its inputs, or only for new parts of its definition. A
 from its deliveries or its files; a dimension is loaded whole. The change feed gets only the
 difference. Views over the table follow by that feed; those that can't are rebuilt as well. Small
 tables are rebuilt in this process, like small batches.
+
+Rows that an environment has computed already, for a promotion that would compute the same.
+
+A table's rows follow from its definition and its inputs' rows. If both agree with those of the
+lake, the environment's rows are the result, and a promotion compares them instead of computing
+them. Whatever is uncertain is computed. Rows that expire depend on earlier batches, too, so tables
+with retention are computed.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.continuity import check_fit
-from sluice.delta.log.position import REBUILD, head_as_found
-from sluice.delta.log.redefinition import is_of_another
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.log.continuity import check_fit, is_of_another, is_past
+from sluice.delta.log.files import FeedSize, table_size
+from sluice.delta.log.position import REBUILD, Head, Pin, head_as_found
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.local import column_types
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.advance import Run, advance_nodes, next_position
 from sluice.engine.batch_report import BatchReport, Clock
-from sluice.engine.committing.swap import Swapped, swap
-from sluice.engine.committing.writing import Target
-from sluice.engine.computing.batch import Extension
+from sluice.engine.committing import Swapped, Target, swap
+from sluice.engine.computing.batch import Extension, horizon_of
 from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.computing.horizon import horizon_of
 from sluice.engine.context import Context
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_batch, plan_rebuild, rebuild_size, whole_size
-from sluice.engine.planning.taken_columns import grown
+from sluice.engine.planning.nodes import Node, nodes_of
+from sluice.engine.planning.plan import (
+    plan_batch,
+    plan_rebuild,
+    rebuild_size,
+    whole_size,
+    with_taken_columns,
+)
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
-from sluice.language.internal import DELIVERIES, internal
-from sluice.operate.definitions.computed import Computed, ComputedRows
+from sluice.language.names import DELIVERIES, internal
+from sluice.limits import Limits
 from sluice.operate.delivering import delivering
 from sluice.spark.session import Spark
+
+
+@dataclass(frozen=True)
+class ComputedRows:
+    """A table of an environment whose rows are those that the lake's table should have."""
+
+    at: Head
+
+    @property
+    def size(self) -> FeedSize:
+        """The size of the table."""
+        return table_size(self.at.uri, self.at.version)
+
+    def rows(self, session: SparkSession, limits: Limits) -> DataFrame:
+        """Return the rows."""
+        return snapshot(session, self.at.uri, self.at.version, limits)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An environment's tables, and those that the lake has taken over from it in this promotion."""
+
+    env: Project
+    _taken: dict[str, tuple[Head, Pin]] = field(default_factory=dict)
+
+    def find(self, plan: BatchPlan, lake: LakeLayout) -> ComputedRows | None:
+        """Return the rows that a planned rebuild would compute; None if that is not certain."""
+        there, node = head_as_found(layout(self.env).uri(plan.node.id)), plan.node
+        position = there.position if there and there.is_filled else None
+        if there is None or position is None or node.operator.retention or plan.waiting_for:
+            return None
+        if plan.before and plan.before.pin.attempt == position.attempt:
+            return None  # the lake has that very commit
+        read = {**position.inputs, **position.references}
+        if position.definition != node.definition or read.keys() != plan.looked_up.keys():
+            return None
+        if all(self._is_same(lake, i, read[i], pin) for i, pin in plan.looked_up.items()):
+            return ComputedRows(there)
+        return None
+
+    def note(self, table_id: str, found: ComputedRows, lake: LakeLayout) -> None:
+        """Note that the lake has taken over a table."""
+        if here := head_as_found(lake.uri(table_id)):
+            self._taken[table_id] = found.at, here.pin
+
+    def _is_same(self, lake: LakeLayout, input_id: str, there: Pin, here: Pin) -> bool:
+        """True if an input has certainly the same rows at both pins, by the attempts in its log."""
+        at = head_as_found(lake.uri(input_id))
+        if at is None or here.version < at.data_version or not there.attempt:
+            return False
+        if at.data_version <= there.version and is_past(at, there):
+            return True
+        if input_id not in self._taken:
+            return False
+        taken, pin = self._taken[input_id]
+        is_in_it = taken.data_version <= there.version <= taken.version
+        return pin == at.pin and taken.table == there.table and is_in_it
+
 
 TAKEN_OVER = "take over"  # the strategy: rows that an environment has computed
 Rebuilt = tuple[BatchReport, bool]  # the second: true if the feed can't be read across the change
@@ -124,7 +191,7 @@ def _nodes(
 ) -> Iterator[Rebuilt]:
     """Rebuild a table's nodes; of a chain that changed in part, those that can't follow."""
     context, ended = Context.of(project), set[str]()
-    nodes = nodes_of(grown(context.lake, table), context.graph)
+    nodes = nodes_of(with_taken_columns(context.lake, table), context.graph)
     is_partly = any(_is_of_another(context, node) for node in nodes) and bool(table.parts)
     for node in nodes:
         found = _found(context, node, computed)
@@ -157,7 +224,7 @@ def _rebuild(
     planned = extension.plan if extension else _ready(whole)
 
     def work(session: SparkSession) -> Rebuilt:
-        return _swapped(session, context, node, whole, extension or found, run, clock)
+        return _swap(session, context, node, whole, extension or found, run, clock)
 
     def large() -> SparkSession:
         with clock.phase("session"):
@@ -171,7 +238,7 @@ def _rebuild(
     return replace(report, engine=engine), ends_feed
 
 
-def _swapped(
+def _swap(
     session: SparkSession,
     context: Context,
     node: Node,

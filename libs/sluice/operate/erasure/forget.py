@@ -4,11 +4,17 @@ The subjects are noted first, so no delivery brings them back. Their rows are de
 commit, and views follow by their feeds. Then every place that still has these rows is cleaned, and
 the whole lake is searched. Each step may run twice, so another attempt finishes one that was
 killed. Landing files and topics are not touched.
+
+Receipt of an erasure: what went, what a search of the lake still finds, and what to do there.
+
+A condition like `user_id = 950753` names a person in every table with that column. So its values
+are `left` wherever they are found. A key names a row of one source: the same number in the column
+of another table may be somebody else, and is reported `elsewhere`.
 """
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,30 +28,99 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.notes.erasures import Unfinished, begun
-from sluice.delta.places.claims import unfinished
+from sluice.delta.notes.failures import Unfinished, begun_at
 from sluice.delta.places.delta_rs import keeps_versions
-from sluice.delta.places.environments import read
+from sluice.delta.places.environments import read_environment, remove_unfinished
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.places.overlay import lock, previews
 from sluice.engine.context import Context
-from sluice.engine.judging.forgotten import Forgotten, keep, noted, with_line
+from sluice.engine.judging import Forgotten, keep, read_notes, with_line
+from sluice.engine.planning.next_batch import engine_of_rebuild
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
-from sluice.engine.planning.rehearsal import engine_of_rebuild
 from sluice.errors import Retryable, UsageError
 from sluice.extras import require
-from sluice.language.internal import FORGOTTEN, PREVIEWS, declared
-from sluice.operate.definitions.dependents import built_from, fed_by, looks_up
-from sluice.operate.erasure.forgetting import Done, Forgetting
-from sluice.operate.erasure.holders import delivered_in
-from sluice.operate.erasure.receipt import AGAIN, ForgottenIn, Receipt, remedies
+from sluice.language.names import DROPPED, FORGOTTEN, PREVIEWS, declared_id
+from sluice.operate.definitions.tables import built_from, fed_by, looks_up
+from sluice.operate.erasure.forgetting import Done, Forgetting, delivered_in
 from sluice.operate.erasure.remains import SearchResult, Sought, search
 from sluice.operate.erasure.subject import Asked, rows_of_any
 from sluice.read.stored.snapshot import Snapshot
 from sluice.spark.session import PROCESS, Spark
+
+AGAIN = "run this again; a file of a killed attempt is deleted when it is a day old"
+WITH_THEM = "it may be of the tables named here: forget it there"
+
+
+@dataclass(frozen=True)
+class ForgottenIn:
+    """Subjects that were forgotten in a source: the values that name each.
+
+    `outside`: the origin of the source's rows, which was not touched.
+    """
+
+    source: str
+    subjects: tuple[dict[str, Any], ...]
+    outside: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof of an erasure: its id, what was done where, and what a search of the lake has found.
+
+    `left`: places that still name the subjects, with how often; `remedies`: what removes them from
+    each. `elsewhere`: tables that have no rows of the sources, but the same values.
+    `in_versions`: true if the lake's bucket keeps earlier versions of objects, with the subjects.
+    """
+
+    id: str
+    begun_at: datetime
+    ended_at: datetime
+    forgotten: tuple[ForgottenIn, ...]
+    done: tuple[Done, ...]
+    searched: SearchResult
+    left: dict[str, int]
+    elsewhere: dict[str, int]
+    remedies: dict[str, str]
+    in_versions: bool
+
+    @property
+    def is_proven(self) -> bool:
+        """True if no file of the lake names the subjects."""
+        return not self.left
+
+
+def remedies(
+    project: Project, asked: Asked, done: Sequence[Table], places: Iterable[str]
+) -> dict[str, str]:
+    """Return what removes the subjects from each of these places."""
+    found = {place: _remedy(project, asked, done, place) for place in sorted(places)}
+    if {*found.values()} != {AGAIN}:
+        found |= {p: WITH_THEM for p, how in found.items() if p[0] == "_" and how == AGAIN}
+    return found
+
+
+def _remedy(project: Project, asked: Asked, done: Sequence[Table], place: str) -> str:
+    if place.startswith(f"{DROPPED}/"):
+        folder = f"{layout(project).root}/{place}"
+        return f"`sluice maintain` deletes it when it is a week old; or delete {folder}"
+    if place.startswith("_"):
+        return AGAIN
+    table = project.graph.tables.get(declared_id(place))
+    if table is None:
+        return f"no pipeline declares it: `sluice drop {declared_id(place)} --now`"
+    delivered = (t for t in project.graph.tables.values() if t.is_delivered)
+    sources = [t for t in delivered if t not in done and table in fed_by(project, t)]
+    named = [t for t in sources if asked.where and asked.fits(t)]
+    if named:
+        return "; ".join(f'`sluice forget {t.id} --where "{asked.where}"`' for t in named)
+    if sources:
+        ids = ", ".join(t.id for t in sources)
+        return f"forget it in {ids}, by the column that has it there"
+    return AGAIN
+
 
 NOWHERE = "and no file of the lake names it"
 LOOK = "look for it with `sluice read --where`"
@@ -90,8 +165,8 @@ def forget(spark: Spark, project: Project, chosen: Sequence[Table], asked: Asked
         fed = [fed_by(project, table) for table in chosen]
         for tables in fed:
             _check(spark, project, tables)
-        erasures = _begun(spark, project, fed, asked)
-        noted = [_noted(spark, project, erasure) for erasure in erasures]
+        erasures = _begin(spark, project, fed, asked)
+        noted = [_take_notes(spark, project, erasure) for erasure in erasures]
         for erasure, notes in zip(erasures, noted, strict=True):
             _take_steps(spark, project, erasure, notes)
         places = [erasure.kept.place for erasure in erasures]
@@ -105,14 +180,14 @@ def forget(spark: Spark, project: Project, chosen: Sequence[Table], asked: Asked
         return receipt
 
 
-def _begun(
+def _begin(
     spark: Spark, project: Project, fed: Sequence[Sequence[Table]], asked: Asked
 ) -> list[_Erasure]:
     """Find the subjects of each table, and keep them for another attempt; then begin."""
     lake, erasures, is_there = layout(project), list[_Erasure](), False
     for tables in fed:
         kept = Unfinished.of(lake, tables[0].id, asked.words)
-        if sought := _sought(spark, project, tables[0], asked, kept):
+        if sought := _find_subjects(spark, project, tables[0], asked, kept):
             erasures.append(_Erasure(tables[0], tables, sought, kept))
             is_there |= kept.subjects() is not None or _has_rows(project, erasures[-1])
     places = [erasure.kept.place for erasure in erasures]
@@ -124,14 +199,16 @@ def _begun(
     return erasures
 
 
-def _sought(
+def _find_subjects(
     spark: Spark, project: Project, table: Table, asked: Asked, kept: Unfinished
 ) -> tuple[Sought, ...]:
     """Return the subjects of a table; those of an unfinished attempt replace the first."""
     uri, spec = layout(project).uri(table.delivered_to), table.spec
     is_filled = exists(uri)
     schema = (
-        Snapshot.open(table.name, uri).schema if is_filled else _declared(spark, project, table)
+        Snapshot.open(table.name, uri).schema
+        if is_filled
+        else _declared_schema(spark, project, table)
     )
     found = asked.find(table, schema, uri if is_filled else "")
     if (before := kept.subjects()) is not None:
@@ -143,7 +220,7 @@ def _sought(
     )
 
 
-def _declared(spark: Spark, project: Project, table: Table) -> pa.Schema:
+def _declared_schema(spark: Spark, project: Project, table: Table) -> pa.Schema:
     """Return the columns of a table that no delivery has filled yet."""
     ddl = ", ".join(f"`{name}` {type_}" for name, type_ in table.columns.items())
 
@@ -200,21 +277,22 @@ def _alone(project: Project) -> Iterator[None]:
 def _check(spark: Spark, project: Project, tables: Sequence[Table]) -> None:
     """Raise an error if a table could not follow, before anything is changed."""
     lake, ids = layout(project), {t.id for t in tables}
-    strangers = {declared(name) for i in ids for name in built_from(lake, i)} - ids
+    strangers = {declared_id(name) for i in ids for name in built_from(lake, i)} - ids
     if strangers:
         raise UsageError(
-            f"the lake has tables made from these rows that are not declared: {_listed(strangers)}",
+            "the lake has tables made from these rows that are not declared: "
+            + _enumerate(strangers),
             hint="declare them again, or `sluice drop` each with --now; then run this again",
         )
     if left := leftovers(project, tables):
         raise UsageError(
-            f"an earlier query has left tables behind: {_listed(left)}",
+            f"an earlier query has left tables behind: {_enumerate(left)}",
             hint="`sluice maintain` removes them; then run this again",
         )
     stored = [t for t in tables if t.is_stored]
     again = [t for t in stored if looks_up(project, t, ids) and exists(lake.uri(t.id))]
     if not spark.is_there and (large := [t.id for t in again if _needs_spark(project, t)]):
-        require("spark", f"a rebuild of {_listed(large)}, which looks rows up in it,")
+        require("spark", f"a rebuild of {_enumerate(large)}, which looks rows up in it,")
     for node in (n for t in stored for n in nodes_of(t, project.graph)):
         if exists(lake.uri(node.id)):
             plan_batch(node, lake, project.graph, project.limits)
@@ -236,10 +314,10 @@ def _check_environments(lake: str) -> None:
     """Raise UsageError if other lakes share the tables' files, or this one shares another's."""
     if shared := names(lake):
         raise UsageError(
-            f"environments have these rows, too: {_listed(shared)}",
+            f"environments have these rows, too: {_enumerate(shared)}",
             hint="`sluice env drop` each; then run this again",
         )
-    if here := read(lake):
+    if here := read_environment(lake):
         raise UsageError(
             f"{lake} is the environment {here.name!r}, and its lake would keep the rows",
             hint=f"`sluice env drop {here.name}`; then run this without --env and SLUICE_ENV",
@@ -249,7 +327,7 @@ def _check_environments(lake: str) -> None:
 def _check_previews(lake: LakeLayout) -> None:
     going_on = [f"{PREVIEWS}/{name}" for name in previews(lake)]
     if "://" in lake.root:
-        going_on += unfinished(lake)
+        going_on += remove_unfinished(lake)
     if going_on:
         hint = "wait until it has ended, and run this again"
         if "://" in lake.root:
@@ -260,10 +338,10 @@ def _check_previews(lake: LakeLayout) -> None:
         )
 
 
-def _noted(spark: Spark, project: Project, erasure: _Erasure) -> list[Forgotten]:
+def _take_notes(spark: Spark, project: Project, erasure: _Erasure) -> list[Forgotten]:
     """Return the notes of these subjects, new ones unless they were noted before."""
     place = _notes(project, erasure.table)
-    before = noted(place)
+    before = read_notes(place)
 
     def notes(session: Any) -> list[Forgotten]:
         return [_note(session, before, sought) for sought in erasure.sought]
@@ -284,9 +362,9 @@ def _absent(
     project: Project, fed: Sequence[Sequence[Table]], every: Sequence[Sought]
 ) -> UsageError:
     ids = [tables[0].id for tables in fed]
-    what = f"{_listed(ids)} {'has' if len(ids) == 1 else 'have'} no such row"
+    what = f"{_enumerate(ids)} {'has' if len(ids) == 1 else 'have'} no such row"
     what, hint = (f"{what}, {NOWHERE}", LOOK) if every else (f"{what} now", KEYS)
-    if any(begun(layout(project), table_id) for table_id in ids):
+    if any(begun_at(layout(project), table_id) for table_id in ids):
         hint = "an unfinished forget has deleted such rows: run exactly that command again"
     return UsageError(what, hint=f"nothing was changed; {hint}")
 
@@ -304,7 +382,7 @@ def _receipt(
 ) -> Receipt:
     ids = {table.id for erasure in erasures for table in erasure.tables}
     found = searched.found.items()
-    others = {p: n for p, n in found if p[0] != "_" and declared(p) not in ids}
+    others = {p: n for p, n in found if p[0] != "_" and declared_id(p) not in ids}
     left = {p: n for p, n in found if p not in others} | {
         p: n for p, n in searched.anywhere.items() if p in others
     }
@@ -333,5 +411,5 @@ def _forgotten(project: Project, erasure: _Erasure) -> ForgottenIn:
     )
 
 
-def _listed(names: Any) -> str:
+def _enumerate(names: Any) -> str:
     return ", ".join(sorted(names))

@@ -91,14 +91,14 @@ def _equalities(text: str) -> dict[str, str]:
         tree = part.unnest()
         sides = (tree.left, tree.right) if isinstance(tree, exp.EQ) else ()
         columns = [side for side in sides if isinstance(side, exp.Column)]
-        values = [value for side in sides if (value := _written(side)) is not None]
+        values = [value for side in sides if (value := _literal_text(side)) is not None]
         if len(columns) != 1 or len(values) != 1 or columns[0].name in found:
             return {}
         found[columns[0].name] = values[0]
     return found
 
 
-def _written(side: exp.Expr) -> str | None:
+def _literal_text(side: exp.Expr) -> str | None:
     """Return a literal's text, with its sign; None for anything else."""
     if isinstance(side, exp.Neg):
         number = side.this.unnest()

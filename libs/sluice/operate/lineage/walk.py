@@ -20,22 +20,18 @@ from pyspark.sql.types import LongType, StructType
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.log.position import REBUILD, Pins, Position, head_as_found
 from sluice.delta.reading.local import nullable, plain, read_rows, to_arrow, types_of
 from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.context import Context
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.taken_columns import grown
-from sluice.engine.query.lineage import NTH, Groups, Lineage
-from sluice.engine.query.operator import names, within
-from sluice.engine.query.unstored import unstored_rows
-from sluice.engine.query.validity import CURRENT
+from sluice.engine.planning.nodes import Node, nodes_of
+from sluice.engine.planning.plan import with_taken_columns
+from sluice.engine.query.operator import CURRENT, NTH, Groups, Lineage, names, unstored_rows, within
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
-from sluice.language.hidden_columns import BATCH
+from sluice.language.names import BATCH
 from sluice.read.stored.commits import back_from
 
 At = tuple[str, int]  # a table and a version
@@ -132,7 +128,7 @@ class Walk:
         graph = self.context.graph
         tables = (*graph.ancestors(self.table.id), self.table)
         lake = self.context.lake
-        return {n.id: n for t in tables for n in nodes_of(grown(lake, t), graph)}
+        return {n.id: n for t in tables for n in nodes_of(with_taken_columns(lake, t), graph)}
 
     @cached_property
     def _order(self) -> list[str]:
@@ -240,10 +236,10 @@ class Walk:
 
     def read(self, at: At) -> NumberedRows:
         if at not in self.known:
-            self.known[at] = self._stored(*at)
+            self.known[at] = self._read_stored(*at)
         return self.known[at]
 
-    def _stored(self, name: str, version: int) -> NumberedRows:
+    def _read_stored(self, name: str, version: int) -> NumberedRows:
         uri = self._uri(name)
         if not is_readable(uri, version):
             raise HistoryLost(

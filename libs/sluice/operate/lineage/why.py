@@ -1,21 +1,65 @@
-"""Explanation of a row: the commit that wrote its values, and the rows that it comes from."""
+"""Explanation of a row: the commit that wrote its values, and the rows that it comes from.
 
+Deliveries that brought rows of a source: their interval, their commit, their files.
+
+The notes name the delivery that is now valid. Where the interval has been delivered again since the
+version in question, its commit is not named.
+"""
+
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from sluice.language.names import RESERVED_PREFIX
-from sluice.operate.lineage.delivered import Delivered, delivered
-from sluice.operate.lineage.walk import lineage
+from sluice.declare.project import Project
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake_layout import layout
+from sluice.language.interval import Interval
+from sluice.language.names import INTERVAL, INTERVALS, RESERVED_PREFIX, declared_id
+from sluice.operate.delivering import delivering
+from sluice.operate.lineage.walk import TracedRows, lineage
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of
 from sluice.read.origin import Origin, origin
+from sluice.read.stored.commits import Commit, back_from
 from sluice.read.stored.scan import Scan
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One interval of a source, and how many of the rows in question it brought.
+
+    `files`: those of the interval that are there now; of a topic or a stream, none are named.
+    """
+
+    source: str
+    interval: Interval
+    rows: int
+    commit: Commit | None
+    files: tuple[str, ...]
+
+
+def deliveries_of(project: Project, part: TracedRows) -> list[Delivered]:
+    """Return the deliveries of a part's rows, in order; none unless they are a source's own."""
+    table = project.graph.tables[declared_id(part.table)]
+    if not table.is_ingested or part.version is None or INTERVAL not in part.rows.column_names:
+        return []
+    uri = layout(project).uri
+    times = Counter[datetime](part.rows[INTERVAL].to_pylist())
+    commits = {c.position.batch: c for c in back_from(uri(part.table), part.version) if c.position}
+    found = []
+    for note in deliveries(uri(table.id, INTERVALS)):
+        within = note.interval
+        if rows := sum(n for time, n in times.items() if within.start <= time < within.end):
+            files = delivering(table).files_read(project, table, note)
+            found.append(Delivered(table.id, within, rows, commits.get(note.batch), files))
+    return found
 
 
 @dataclass(frozen=True)
@@ -80,12 +124,12 @@ def sources_of(changelog: Changelog, row: KeyRange) -> list[ContributingRows]:
     project = changelog.lake.project
     sources = []
     for part in lineage(project, stored, table.version, pa.concat_tables(parts)) if parts else ():
-        brought = tuple(delivered(project, part))
-        rows = _shown(part.rows, bool(brought))
+        brought = tuple(deliveries_of(project, part))
+        rows = _visible(part.rows, bool(brought))
         sources.append(ContributingRows(part.table, part.version, rows, brought, part.untraced))
     return sources
 
 
-def _shown(rows: pa.Table, with_marks: bool) -> pa.Table:
+def _visible(rows: pa.Table, with_marks: bool) -> pa.Table:
     hidden = () if with_marks else (RESERVED_PREFIX,)
     return rows.select([name for name in rows.column_names if not name.startswith(hidden)])

@@ -1,15 +1,299 @@
-"""Explanation of a row that is not there: what keeps it out, and where on its way."""
+"""Explanation of a row that is not there: what keeps it out, and where on its way.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+Search for the reason why rows are absent, from the table down to its deliveries.
+
+At each view, the rows are computed that it would have without its conditions, from the versions
+that it reflects. Conditions then come back one by one, and each keeps some rows out. If there is no
+such row even without conditions, the search continues in the inputs. Cost: every table on the way
+is read whole, and computed once for each condition.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from sluice.operate.lineage.absent import AbsenceSearch
-from sluice.operate.lineage.reasons import AbsenceReason
-from sluice.operate.lineage.walk import walking
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluice.declare.column_lineage import made_from_inputs
+from sluice.declare.registry import kind
+from sluice.declare.table import Graph, Table
+from sluice.declare.table_spec import TableSpec
+from sluice.delta.log.position import Pins
+from sluice.delta.reading.local import to_arrow
+from sluice.engine.planning.nodes import Node, nodes_of
+from sluice.engine.query.absence import Absence, Condition, conditions
+from sluice.engine.query.operator import NTH, names, within
+from sluice.engine.query.windows import Horizon
+from sluice.language.names import declared_id
+from sluice.operate.lineage.reasons import (
+    AbsenceReason,
+    Wanted,
+    mapped_to,
+    no_such,
+    not_explained,
+    of,
+    reasons_undelivered,
+    visible_columns,
+)
+from sluice.operate.lineage.walk import At, Walk, walking
 from sluice.read.changelog import Changelog
+from sluice.read.conditions.key_order import only
 from sluice.read.lake import Lake
-from sluice.read.naming import Given, absent_of, named, row_of
+from sluice.read.naming import Given, absent_of, row_of, values_named
+
+ALIVE = "_sluice_alive"
+FOLLOWED = 3  # keys without a match that are searched in the other table
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """Places of the inputs of a table's version, and the horizon of its retention."""
+
+    inputs: Mapping[str, At]
+    pins: Pins
+    horizon: Horizon | None
+
+
+@dataclass
+class AbsenceSearch:
+    """Search through the tables of a walk; `asked` questions are asked once."""
+
+    walk: Walk
+    asked: set[tuple[At, Wanted]] = field(default_factory=set)
+    pins: dict[At, Pins] = field(default_factory=dict)
+
+    def reasons(self, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
+        """Yield why the wanted rows are not in a table; UsageError if that needs Spark."""
+        if (at, wanted) in self.asked:
+            return
+        self.asked.add((at, wanted))
+        table = self.graph.tables[at[0]]
+        if table.is_delivered:
+            yield from reasons_undelivered(self.walk, table, at, wanted)
+        elif table.is_stored and (why := self._nodes(table)[-1].operator.untraced):
+            yield not_explained(table, why)
+        elif table.is_stored:
+            yield from self._from_inputs(table, at[1], wanted)
+        else:
+            inputs = {name: self.walk.reference(name, self.pins[at]) for name in table.inputs}
+            yield from self._below(table, inputs, wanted)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """All tables, and the parts of those in question."""
+        tables = self.walk.context.graph.tables
+        parts = {n.table.id: n.table for n in self.walk.nodes.values() if n.table.id not in tables}
+        whole = {n.table.id: n.table for n in self.walk.nodes.values()}
+        return Graph({**parts, **tables, **whole})
+
+    def matching(self, at: At, wanted: Wanted) -> pa.Table:
+        """Return the rows of a table that are wanted."""
+        return of(self.walk.read(at).rows, wanted)
+
+    def _from_inputs(self, table: Table, version: int, wanted: Wanted) -> Iterator[AbsenceReason]:
+        made = self._find_reflected(table, version)
+        found = _conditions(table)
+        specs = [_loosen(table.spec, found[nth:]) for nth in range(len(found) + 1)]
+        kept = self._find_kept(table, version, wanted, made)
+        every = self._rows(table, specs[0], made, wanted)
+        rows = _but(every, kept, table.key)
+        for condition, spec in zip(found, specs[1:], strict=True):
+            after = _keys(self._rows(table, spec, made, wanted), table.key)
+            if (lost := _but(rows, after, table.key)).num_rows:
+                yield self._kept_out(table, version, condition, lost)
+            rows = _but(rows, after, table.key, inside=True)
+        yield from _give_other_reasons(table, rows)
+        if not every.num_rows:
+            yield from self._below(table, made.inputs, wanted)
+
+    def _kept_out(self, table: Table, version: int, by: Condition, lost: pa.Table) -> AbsenceReason:
+        """Return the reason of rows that a condition keeps out; with those that rank before."""
+        name = declared_id(table.id)
+        if not by.ranks:
+            return AbsenceReason(name, "filtered", by.text, visible_columns(lost))
+        own = self.walk.read((table.id, version)).rows
+        group = self._nodes(table)[-1].operator.group
+        groups = _keys(lost, group)
+        others = _but(own, groups, group, inside=True)
+        others = others.sort_by(by.rank) if by.rank else others
+        return AbsenceReason(
+            name, "outranked", by.text, visible_columns(lost), visible_columns(others)
+        )
+
+    def _find_kept(
+        self, table: Table, version: int, wanted: Wanted, made: Reflected
+    ) -> set[tuple[Any, ...]]:
+        """Return the keys of wanted rows that the table has, and shows."""
+        there = self.walk.read((table.id, version)).frame(self.walk.session).drop(NTH)
+        rows = of(to_arrow(there.withColumn(ALIVE, _alive(made.horizon, there))), wanted)
+        return _keys(rows.filter(rows[ALIVE]), table.key)
+
+    def _rows(self, table: Table, spec: TableSpec, made: Reflected, wanted: Wanted) -> pa.Table:
+        """Return the wanted rows by another declaration, with ALIVE."""
+        rows: dict[str, DataFrame] = {}
+        for node in self._nodes(replace(table, spec=spec)):
+            operator = node.operator
+            inputs = {
+                i: rows[i] if i in rows else self._frame(node, i, made) for i in operator.inputs
+            }
+            references = {i: self._frame(node, i, made) for i in operator.references}
+            found = operator.query(inputs, references)
+            if operator.retention:
+                found = found.withColumn(ALIVE, _alive(made.horizon, found))
+            rows[node.id] = found
+        last = rows[table.id]
+        if ALIVE not in last.columns:
+            state = next((r for r in rows.values() if ALIVE in r.columns), None)
+            last = self._with_life(table, last, state)
+        return of(to_arrow(last), wanted)
+
+    def _with_life(self, table: Table, rows: DataFrame, state: DataFrame | None) -> DataFrame:
+        """Return the rows of a view, which live if their group in the state does."""
+        if state is None:
+            return rows.withColumn(ALIVE, F.lit(True))
+        group = self._nodes(table)[-1].operator.group
+        dead = state.where(~F.col(ALIVE)).select(*names(group)).distinct()
+        gone = within(rows, dead, group).withColumn(ALIVE, F.lit(False))
+        on = [F.col(f"_r.`{c}`").eqNullSafe(F.col(f"_d.`{c}`")) for c in group]
+        living = rows.alias("_r").join(dead.alias("_d"), on, "left_anti")
+        return gone.unionByName(living.withColumn(ALIVE, F.lit(True)))
+
+    def _frame(self, node: Node, name: str, made: Reflected) -> DataFrame:
+        rows = self.walk.read(made.inputs[name]).frame(self.walk.session).drop(NTH)
+        columns = node.operator.columns(name)
+        return rows.select(*names(columns)) if columns else rows
+
+    def _nodes(self, table: Table) -> tuple[Node, ...]:
+        return nodes_of(replace(table, parts=()), self.graph)
+
+    def _find_reflected(self, table: Table, version: int) -> Reflected:
+        """Return what a version of a table was made from, through its state."""
+        nodes = self._nodes(table)
+        own, at = {node.id for node in nodes}, {nodes[-1].id: version}
+        pins, places, horizon = dict[str, Any](), dict[str, At](), None
+        for node in reversed(nodes):
+            position = self.walk.position(node, at[node.id])
+            at |= {name: pin.version for name, pin in position.inputs.items()}
+            pins |= {**position.inputs, **position.references}
+            if node.operator.retention:
+                horizon = Horizon(node.operator.retention, None, position.horizon)
+            places |= {i: (i, at[i]) for i in node.operator.inputs if i not in own}
+            for name in node.operator.references:
+                places[name] = self.walk.reference(name, pins)
+                self.pins[places[name]] = pins
+        return Reflected(places, pins, horizon)
+
+    def _below(
+        self, table: Table, inputs: Mapping[str, At], wanted: Wanted
+    ) -> Iterator[AbsenceReason]:
+        """Yield why the inputs lack what the rows would be made from."""
+        made, absent = made_from_inputs(table, self.graph.tables), False
+        mapped = {name: mapped_to(made, wanted, name) for name in inputs}
+        there = dict[str, Wanted]()
+        for name, ranges in mapped.items():
+            if ranges and self.matching(inputs[name], ranges).num_rows:
+                there[name] = ranges
+            elif ranges:
+                absent = True
+                yield from self.reasons(inputs[name], ranges)
+        if not absent:
+            found = list(self._find_unmatched(table, inputs, there)) if table.is_stored else []
+            yield from found or [no_such(table, inputs, wanted)]
+
+    def _find_unmatched(
+        self, table: Table, inputs: Mapping[str, At], there: Mapping[str, Wanted]
+    ) -> Iterator[AbsenceReason]:
+        absence = kind(table.kind)
+        if not isinstance(absence, Absence):
+            return
+        node = self._nodes(table)[0]
+        made = Reflected(inputs, {}, None)
+        frames = {name: self._frame(node, name, made) for name in inputs}
+        prepared = {i: node.operator.prepare(i, frames[i]) for i in node.operator.inputs}
+        wanted = {
+            i: node.operator.prepare(i, self._some(node, inputs[i], there[i]))
+            for i in node.operator.inputs
+            if i in there
+        }
+        references = {i: frames[i] for i in node.operator.references}
+        for one in absence.find_unmatched(node.operator, wanted, prepared, references):
+            rows = to_arrow(one.rows)
+            if rows.num_rows and one.is_excluded:
+                yield AbsenceReason(
+                    declared_id(table.id), "excluded", one.on, others=visible_columns(rows)
+                )
+            elif rows.num_rows:
+                yield AbsenceReason(
+                    declared_id(table.id), "no match", f"{one.on}: {declared_id(one.table)}", rows
+                )
+                yield from self._follow(inputs[one.table], rows)
+
+    def _some(self, node: Node, at: At, wanted: Wanted) -> DataFrame:
+        """Return the wanted rows of an input, as its operator reads them."""
+        known = self.walk.read(at)
+        some = replace(known, rows=of(known.rows, wanted))
+        return some.frame(self.walk.session, node.operator.columns(at[0])).drop(NTH)
+
+    def _follow(self, at: At, rows: pa.Table) -> Iterator[AbsenceReason]:
+        """Yield why the other table has no match for the first keys."""
+        columns = [c for c in rows.column_names if c in self.walk.read(at).rows.column_names]
+        for key in rows.select(columns).slice(0, FOLLOWED).to_pylist() if columns else ():
+            ranges = tuple(only((name,), (value,)) for name, value in key.items())
+            has_null = None in key.values()
+            if not has_null and not self.matching(at, ranges).num_rows:
+                yield from self.reasons(at, ranges)
+
+
+def _conditions(table: Table) -> Sequence[Condition]:
+    absence, found = kind(table.kind), conditions(table.spec)
+    return absence.list_conditions(table.spec, found) if isinstance(absence, Absence) else found
+
+
+def _loosen(spec: TableSpec, left_out: Iterable[Condition]) -> TableSpec:
+    for condition in left_out:
+        spec = condition.without(spec)
+    return spec
+
+
+def _give_other_reasons(table: Table, rows: pa.Table) -> Iterator[AbsenceReason]:
+    """Yield the reasons of rows that no condition keeps out."""
+    dead, living = rows.filter(pc.invert(rows[ALIVE])), rows.filter(rows[ALIVE])
+    if dead.num_rows:
+        what = f"retention: {table.spec.kept_for}"
+        yield AbsenceReason(declared_id(table.id), "expired", what, visible_columns(dead))
+    if living.num_rows:
+        what = f"`sluice verify {table.name}` compares the table with its query"
+        yield AbsenceReason(declared_id(table.id), "differs", what, visible_columns(living))
+
+
+def _alive(horizon: Horizon | None, rows: DataFrame) -> Column:
+    """Return a condition that is true of rows that have not expired."""
+    if horizon is None or horizon.now is None:
+        return F.lit(True)
+    has_end = horizon.retention.end in rows.columns
+    return horizon.is_alive() if has_end else F.lit(True)
+
+
+def _keys(rows: pa.Table, key: Sequence[str]) -> set[tuple[Any, ...]]:
+    return set(_each(rows, key))
+
+
+def _each(rows: pa.Table, key: Sequence[str]) -> list[tuple[Any, ...]]:
+    if not key:
+        return [()] * rows.num_rows
+    return list(zip(*(rows[column].to_pylist() for column in key), strict=True))
+
+
+def _but(
+    rows: pa.Table, keys: set[tuple[Any, ...]], key: Sequence[str], *, inside: bool = False
+) -> pa.Table:
+    """Return the rows whose key is not among these; if `inside`, those whose key is."""
+    mask = [(one in keys) == inside for one in _each(rows, key)]
+    return rows.filter(pa.array(mask, pa.bool_()))
 
 
 @dataclass(frozen=True)
@@ -42,7 +326,7 @@ def reasons_of(changelog: Changelog, given: Given) -> WhyNot | None:
     """Return why the table has no row of that name, like `why_not`."""
     table, project = changelog.table, changelog.lake.project
     wanted = absent_of(changelog, given)
-    there = named(table, wanted, table.identity)
+    there = values_named(table, wanted, table.identity)
     if there and (not given.is_place or row_of(changelog, given)):
         return None
     declared = project.graph.table(changelog.name)

@@ -3,10 +3,25 @@
 As in Spark, null precedes every value in every column, and NaN follows. Descending is the exact
 mirror of ascending. A bound may have fewer columns than the order: then it matches every row that
 begins with it.
+
+Bounds of a column's values in a file or row group, by statistics, without reading them.
+
+Bounds may be wider than the values, never narrower. Some statistics can't be trusted to hold every
+value: floats with NaN, decimals that went through JSON, types without an order. For such a column
+the bounds are unknown, and its file is read.
+
+Cursor: the end of a page, as a text that a service can pass to its caller and back.
+
+It holds the values of the order's columns in the last row taken, hidden ones included. So the next
+page begins right after that row, whatever was added or removed since.
 """
 
-from collections.abc import Mapping
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import reduce
 from math import isnan
 from typing import Any
@@ -14,7 +29,83 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.read.conditions.bounds import UNKNOWN, Bounds
+from sluice.errors import UsageError
+from sluice.language.names import unknown
+from sluice.read.conditions.values import check, from_text
+
+EXACT_IN_JSON = 15  # decimal digits that a double preserves
+CUT = timedelta(microseconds=999)  # statistics in the Delta log are cut to milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Range that holds all non-null values: [low, high], both None if there is no such value."""
+
+    low: Any = None
+    high: Any = None
+    has_nulls: bool = True
+    is_known: bool = True
+
+
+UNKNOWN = Bounds(is_known=False)
+ONLY_NULLS = Bounds()
+
+
+def bounds_of(low: Any, high: Any, nulls: int | None, rows: int | None) -> Bounds:
+    """Return bounds from a minimum, a maximum and a null count; any of them may be missing."""
+    if low is None or high is None:
+        return ONLY_NULLS if nulls is not None and nulls == rows else UNKNOWN
+    return Bounds(low, high, has_nulls=nulls != 0)
+
+
+def from_log(kind: pa.DataType, stats: Mapping[str, Any], column: str) -> Bounds:
+    """Return the bounds of a data file from one flattened add action."""
+    if f"partition.{column}" in stats:
+        value = stats[f"partition.{column}"]
+        return bounds_of(value, value, int(value is None), 1)
+    low, high = stats.get(f"min.{column}"), stats.get(f"max.{column}")
+    found = bounds_of(low, high, stats.get(f"null_count.{column}"), stats.get("num_records"))
+    if low is None or high is None:
+        return found
+    if not _is_trusted(kind, low) or (isinstance(low, Decimal) and kind.precision > EXACT_IN_JSON):
+        return UNKNOWN
+    if isinstance(low, datetime):
+        return Bounds(_shift(low, -CUT), _shift(high, CUT), found.has_nulls)
+    return found
+
+
+def from_parquet(kind: pa.DataType, statistics: Any, rows: int) -> Bounds:
+    """Return a row group's bounds from a Parquet column chunk's statistics (None if missing)."""
+    if statistics is None:
+        return UNKNOWN
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if not statistics.has_min_max:
+        return bounds_of(None, None, nulls, rows)
+    low, high = statistics.min, statistics.max
+    return bounds_of(low, high, nulls, rows) if _is_trusted(kind, low) else UNKNOWN
+
+
+def _shift(moment: datetime, by: timedelta) -> datetime:
+    """Return the time shifted by that much, or itself at the end of the calendar."""
+    try:
+        return moment + by
+    except OverflowError:
+        return moment
+
+
+def _is_trusted(kind: pa.DataType, value: Any) -> bool:
+    """True if such a statistic has the column's own type and is ordered as its values are."""
+    if pa.types.is_timestamp(kind):
+        aware = isinstance(value, datetime) and value.tzinfo is not None
+        return kind.unit == "us" and isinstance(value, datetime) and aware == (kind.tz is not None)
+    if pa.types.is_date(kind):
+        return isinstance(value, date) and not isinstance(value, datetime)
+    if pa.types.is_decimal(kind):
+        return isinstance(value, Decimal)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return isinstance(value, int)
+    return pa.types.is_string(kind) and isinstance(value, str)
+
 
 # Position of a value in its column's order; places compare as plain tuples.
 Place = tuple[int] | tuple[int, Any]
@@ -167,3 +258,138 @@ class KeyRange:
 def only(columns: tuple[str, ...], values: tuple[Any, ...]) -> KeyRange:
     """Return the range of exactly that key; null equals null."""
     return KeyRange(columns, places(values), places(values))
+
+
+Key = Any
+
+
+@dataclass(frozen=True)
+class KeyColumns:
+    """Key columns of `table`, with their types."""
+
+    table: str
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+
+    @classmethod
+    def of(cls, table: str, names: Sequence[str], schema: pa.Schema) -> "KeyColumns":
+        return cls(table, tuple(names), tuple(schema.field(name).type for name in names))
+
+    def first(self, count: int) -> "KeyColumns":
+        """Return only the first columns."""
+        return KeyColumns(self.table, self.names[:count], self.types[:count])
+
+    def exactly(self, key: Key) -> KeyRange:
+        """Return the range of that key; every column must be given."""
+        values = self.checked(key)
+        if len(values) != len(self.names):
+            raise self.misfit(len(values))
+        return only(self.names, values)
+
+    def between(self, key_from: Key, key_to: Key) -> tuple[KeyRange, ...]:
+        """Return the range of two inclusive bounds on all or the first columns; None is open."""
+        if key_from is None and key_to is None:
+            return ()
+        return (KeyRange(self.names, self._bound(key_from), self._bound(key_to)),)
+
+    def are_backward(self, key_from: Key, key_to: Key) -> bool:
+        """True if the first of two bounds is after the second."""
+        low, high = self._bound(key_from) or (), self._bound(key_to) or ()
+        named = min(len(low), len(high))
+        return low[:named] > high[:named]
+
+    def checked(self, key: Key) -> tuple[Any, ...]:
+        """Return the key's values in the columns' own types."""
+        values = tuple(key) if isinstance(key, tuple | list) else (key,)
+        if not 0 < len(values) <= len(self.names):
+            raise self.misfit(len(values))
+        columns = zip(values, self.types, self.names, strict=False)
+        return tuple(check(value, kind, name) for value, kind, name in columns)
+
+    def given(self, key: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return a key's values in order, from either values in order or values by column."""
+        is_start = {*self.names[: len(named)]} == {*named}
+        if bool(key) == bool(named) or not is_start:
+            wrong = next(
+                (unknown("key column", n, self.names) for n in named if n not in self.names), ""
+            )
+            raise UsageError(
+                wrong or "a key's values are given all in its order, or each by its column's name",
+                hint=f"the key of {self.table!r} is ({', '.join(self.names)})",
+            )
+        return tuple(key) or tuple(named[name] for name in self.names[: len(named)])
+
+    def parse(self, texts: Sequence[str]) -> tuple[Any, ...] | None:
+        """Return a key from a command line; None if nothing is given."""
+        if len(texts) > len(self.names):
+            raise self.misfit(len(texts))
+        columns = zip(texts, self.types, self.names, strict=False)
+        return tuple(from_text(text, kind, name) for text, kind, name in columns) or None
+
+    def _bound(self, key: Key) -> Places | None:
+        return None if key is None else places(self.checked(key))
+
+    def misfit(self, given: int) -> UsageError:
+        if not self.names:
+            return UsageError(
+                f"the rows of {self.table!r} have no key to identify one by",
+                hint=f"`sluice read {self.table} --where ...` finds them",
+            )
+        values = "1 value doesn't" if given == 1 else f"{given} values don't"
+        names = ", ".join(self.names)
+        return UsageError(f"the key of {self.table!r} is ({names}): {values} fit it")
+
+
+@dataclass(frozen=True)
+class Cursors:
+    """Cursors of a read: the `order` of a row, to which `complete` adds hidden columns.
+
+    `after`: the cursor after which the read began.
+    """
+
+    order: Sequence[str] = ()
+    complete: Callable[[pa.RecordBatch], Any] = lambda row: row
+    after: str | None = None
+
+    def behind(self, row: pa.RecordBatch) -> str | None:
+        """Return the cursor after this row."""
+        if not self.order:
+            return None
+        found = self.complete(row)
+        values = {name: _text(found.column(name)[0].as_py()) for name in self.order}
+        return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
+
+
+def behind(cursor: str, order: KeyOrder, schema: pa.Schema) -> KeyRange:
+    """Return the rows after a cursor in an order. Raises UsageError for another read's."""
+    try:
+        named = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        texts = [named[name] for name in order.columns]
+    except (ValueError, KeyError, TypeError):
+        raise _refuse_cursor(cursor) from None
+    if len(named) != len(texts) or not all(text is None or isinstance(text, str) for text in texts):
+        raise _refuse_cursor(cursor)
+    kinds = [schema.field(name).type for name in order.columns]
+    values = (
+        None if text is None else from_text(text, kind, name)
+        for text, kind, name in zip(texts, kinds, order.columns, strict=True)
+    )
+    place = places(tuple(values))
+    if order.descending:
+        return KeyRange(order.columns, high=place, is_open=True)
+    return KeyRange(order.columns, low=place, is_open=True)
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, date):  # and datetimes
+        return value.isoformat()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _refuse_cursor(cursor: str) -> UsageError:
+    return UsageError(
+        f"{cursor!r} is not a cursor of this read",
+        hint="give `after` the previous page's cursor: `rows.cursor`, or the command's last line",
+    )

@@ -90,7 +90,7 @@ def _time(value: str | date, kind: pa.DataType, column: str) -> datetime:
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:
-    accepted = _accepted(kind)
+    accepted = _types_accepted(kind)
     if isinstance(value, bool):
         return accepted is bool
     if isinstance(value, datetime):
@@ -98,7 +98,7 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
     return isinstance(value, accepted)
 
 
-def _accepted(kind: pa.DataType) -> Any:
+def _types_accepted(kind: pa.DataType) -> Any:
     """Return the Python types that represent a column type."""
     return next((types for is_kind, types in ACCEPTED if is_kind(kind)), str)
 

@@ -3,9 +3,17 @@
 Units are visited best first, by their bounds, until no unread unit can hold an earlier row. At
 first, they are read one by one, so that the last rows of a busy key touch one row group. Then more
 and more are read at a time, so that a long search pays little for each.
+
+Ordered reads without a full sort: units are visited best first, by their bounds.
+
+Rows wait in a pool until no unread unit can hold an earlier row. So the first n rows cost the units
+that can hold them, however large the table is. Memory follows the units whose bounds overlap: one
+sorted file per day needs one day, disjoint row groups need one group.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import accumulate, groupby, takewhile
 from operator import itemgetter
 
@@ -14,9 +22,163 @@ import pyarrow.compute as pc
 
 from sluice.language.names import RESERVED_PREFIX
 from sluice.read.conditions.key_order import KeyOrder, Places, place
-from sluice.read.ordered.units import Units
 from sluice.read.stored.scan import GROUP, ROW, Scan
-from sluice.read.stored.snapshot import RowGroup
+from sluice.read.stored.snapshot import DataFile, RowGroup
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A unit on the heap; `number` keeps equal places in the order of the files."""
+
+    order: KeyOrder
+    place: Places
+    number: int
+    unit: DataFile | RowGroup
+
+    def __lt__(self, other: "Waiting") -> bool:
+        if self.place == other.place:
+            return self.number < other.number
+        return self.order.precedes(self.place, other.place)
+
+
+class Units:
+    """A heap of the scan's files by the first place that each can hold."""
+
+    def __init__(self, scan: Scan, order: KeyOrder) -> None:
+        self.scan, self.order = scan, order
+        self._heap: list[Waiting] = []
+        self._pushed = 0
+        for file in scan.files(also=order.columns):
+            self._push(file)
+
+    @property
+    def best(self) -> Waiting | None:
+        """The next unit; None when all were taken."""
+        return self._heap[0] if self._heap else None
+
+    def take(self) -> RowGroup | None:
+        """Take the best unit: a row group to read, or None for a file, which is opened."""
+        unit = heappop(self._heap).unit
+        if isinstance(unit, RowGroup):
+            return unit
+        for group in self.scan.row_groups(unit, also=self.order.columns):
+            self._push(group)
+        return None
+
+    def _push(self, unit: DataFile | RowGroup) -> None:
+        place = self.order.best(unit.bounds)
+        heappush(self._heap, Waiting(self.order, place, self._pushed, unit))
+        self._pushed += 1
+
+
+SMALL = 10_000  # rows that are cheap to search again after each unit
+PAGE = 65_536  # rows sorted at a time
+
+
+def ordered(
+    scan: Scan, order: KeyOrder, columns: tuple[str, ...], limit: int | None = None
+) -> Iterator[pa.Table]:
+    """Yield the scan's rows in a total order, at most `limit`, table by table.
+
+    Tables have these columns and those of the order.
+    """
+    if limit == 0:
+        return
+    units = Units(scan, order)
+    needed = tuple(dict.fromkeys((*columns, *order.columns)))
+    pool = _Pool(order, limit)
+    while best := units.best:
+        if isinstance(best.unit, DataFile):
+            pool.patience = 0  # often all rows of earlier files are ready
+        yield from pool.release(best.place)
+        if pool.is_done:
+            return
+        if group := units.take():
+            pool.add(scan.read(group, needed))
+    yield from pool.release(None)
+
+
+@dataclass
+class _Pool:
+    """Rows that were read but can't be handed out yet."""
+
+    order: KeyOrder
+    left: int | None
+    tables: list[pa.Table] = field(default_factory=list)
+    rows: int = 0
+    patience: int = 0  # rows to gather before it is worth looking again
+
+    @property
+    def is_done(self) -> bool:
+        return self.left == 0
+
+    def add(self, table: pa.Table) -> None:
+        if table.num_rows:
+            self.tables.append(table)
+            self.rows += table.num_rows
+        if self.left is not None and self.rows > 2 * self.left + SMALL:
+            self._keep(self.order.sort(pa.concat_tables(self.tables)).slice(0, self.left))
+
+    def release(self, bound: Places | None) -> Iterator[pa.Table]:
+        """Yield, in order, rows that no unread unit can precede; `bound` is its best place."""
+        if not self.rows or (bound is not None and self.rows < self.patience):
+            return
+        if bound is None:
+            yield from self._hand_out(self._take_all())
+            return
+        masks = [self.order.before(table, bound) for table in self.tables]
+        count = sum(pc.sum(mask).as_py() or 0 for mask in masks)
+        if not self._is_worth(count):
+            self.patience = 2 * self.rows if self.rows > SMALL else 0
+            return
+        ready, waiting = [], []
+        for table, mask in zip(self._take_all(), masks, strict=True):
+            here = pc.sum(mask).as_py() or 0
+            if here:  # tables that are ready as a whole are not copied
+                ready.append(table if here == table.num_rows else table.filter(mask))
+            if here < table.num_rows:
+                waiting.append(table.filter(pc.invert(mask)) if here else table)
+        self.tables, self.rows = waiting, sum(table.num_rows for table in waiting)
+        yield from self._hand_out(ready)
+
+    def _is_worth(self, ready: int) -> bool:
+        """True if handing out pays: it searches the whole pool, so a few rows of a big one wait."""
+        enough = self.left is not None and ready >= self.left
+        return enough or (ready > 0 and (self.rows <= SMALL or ready * 8 >= self.rows))
+
+    def _hand_out(self, ready: list[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the rows in order, page by page; `ready` is emptied."""
+        table = put_together(ready)
+        places = self.order.ranked(table).slice(0, self.left)
+        for start in range(0, len(places), PAGE):
+            page = table.take(places.slice(start, PAGE))
+            if self.left is not None:
+                self.left -= page.num_rows
+            yield page
+
+    def _take_all(self) -> list[pa.Table]:
+        """Return all tables of the pool, which is then empty."""
+        tables, self.tables = self.tables, []
+        self.rows = self.patience = 0
+        return tables
+
+    def _keep(self, table: pa.Table) -> None:
+        self.tables, self.rows, self.patience = [table], table.num_rows, 0
+
+
+def put_together(tables: list[pa.Table]) -> pa.Table:
+    """Return one table in one piece.
+
+    The list is emptied and the rows are moved column by column, to avoid a second copy of all rows.
+    """
+    whole = pa.concat_tables(tables)
+    tables.clear()
+    schema, columns = whole.schema, []
+    for name in schema.names:
+        columns.append(whole[name].combine_chunks())
+        whole = whole.drop_columns([name])
+    return pa.Table.from_arrays(columns, schema=schema)
+
 
 MOST = 10_000  # rows that are searched for this way; more are streamed
 ONE_BY_ONE = 4  # row groups; then as many at a time as were searched before
@@ -43,7 +205,7 @@ class Candidates:
 
         It has these columns, those of the order, and hidden ones as needed.
         """
-        self._run()
+        self._search()
         if not self.found:
             return
         candidates = pa.concat_tables(self.found)
@@ -60,7 +222,7 @@ class Candidates:
         group, number = row.column(GROUP)[0].as_py(), row.column(ROW)
         return self.scan.fetch([self.units[group]], number, self.order.columns)
 
-    def _run(self) -> None:
+    def _search(self) -> None:
         """Search until it is settled which rows come first."""
         read = 0
         while groups := self._next(max(1, min(read - ONE_BY_ONE, AT_ONCE))):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from sluice.errors import UsageError
-from sluice.language.row import Row
-from sluice.read.conditions.cursor import Cursors
+from sluice.language.names import Row
+from sluice.read.conditions.key_order import Cursors
 from sluice.read.stored.scan import Touched
 
 BATCH = 65_536  # rows of an Arrow batch at most
@@ -68,11 +68,11 @@ class Rows(Iterator[Row]):
             self._page.clear()
             self._seen = self._batch.num_rows
             if begun.num_rows:
-                yield self._shown(begun)
+                yield self._visible(begun)
         for batch in self._source:
             self._turn(batch)
             self._seen = batch.num_rows
-            yield self._shown(batch)
+            yield self._visible(batch)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows not yet taken, as one Arrow table."""
@@ -87,10 +87,10 @@ class Rows(Iterator[Row]):
     def _fill(self) -> None:
         assert self._batch is not None
         page = self._batch.slice(self._seen, PAGE)
-        self._page.extend(_shortest(self._shown(page)).to_pylist(maps_as_pydicts="lossy"))
+        self._page.extend(_shortest(self._visible(page)).to_pylist(maps_as_pydicts="lossy"))
         self._seen += page.num_rows
 
-    def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _visible(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.select(self.schema.names).cast(self.schema)
 
 

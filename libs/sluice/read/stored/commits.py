@@ -2,6 +2,10 @@
 
 It is read from the log's file of just that version. So it belongs to that version, even after later
 commits.
+
+Commits of one table up to a moment, newest first, each read once.
+
+A commit without a position that changes rows is somebody else's: nothing before it is shown.
 """
 
 import json
@@ -10,8 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sluice.delta.log.position import Position
-from sluice.read.stored.parquet import filesystem
+from sluice.delta.log.opened import open_version
+from sluice.delta.log.position import CREATE, UPKEEP, Pin, Position
+from sluice.errors import ForeignCommit, HistoryLost, SluiceError
+from sluice.language.interval import show
+from sluice.read.stored.snapshot import NotBuilt, filesystem
 
 
 @dataclass(frozen=True)
@@ -49,3 +56,106 @@ def back_from(uri: str, version: int) -> Iterator[Commit]:
     while version >= 0 and (found := commit(uri, version)):
         yield found
         version -= 1
+
+
+VersionPosition = tuple[int, Position]
+
+
+class Past:
+    """Past of a table; `version` is its newest one at the moment, if there was one."""
+
+    def __init__(self, name: str, uri: str, moment: datetime) -> None:
+        self.name, self.uri, self._moment = name, uri, moment
+        self._commits: dict[int, Commit | None] = {}
+        table = open_version(uri)
+        self._table, self._head = str(table.metadata().id), table.version()
+        every = self._back_from(self._head)
+        self.version = next((c.version for c in every if c.at <= moment), None)
+        every = self._back_from(self._head)
+        self._names = next((c.position for c in every if c.position), None)
+
+    @property
+    def has_positions(self) -> bool:
+        """False for a table that records nothing of what it reflects, such as a quarantine."""
+        return self._names is not None
+
+    def made(self, upto: int | None = None) -> Iterator[VersionPosition]:
+        """Yield the versions that record a position, with it, from one of them back."""
+        for found in self._back_from(self.version if upto is None else upto):
+            position = found.position
+            if self._is_foreign(found) or (position and position.kind == CREATE):
+                return
+            if position and self._names:
+                yield found.version, position.as_named_in(self._names)
+
+    def alike(self, version: int) -> Iterator[VersionPosition]:
+        """Yield like `made` those that have the rows of a version and are not before it."""
+        newest = version
+        while newest != self.version and not self._changes_data(newest + 1):
+            newest += 1
+        for number, position in self.made(newest):
+            yield number, position
+            if number <= version:
+                return
+
+    def holds(self, pin: Pin) -> bool:
+        """True if the version that was read is surely this table's, and not after the moment."""
+        if self.version is None or pin.table != self._table or pin.version > self.version:
+            return False
+        found = next(self.made(pin.version), None)
+        return found is not None and pin.attempt in ("", found[1].attempt)
+
+    def data_version(self, version: int) -> int:
+        """Return the version that gave the table the rows that it has at this one."""
+        oldest = version
+        for found in self._back_from(version):
+            oldest = found.version
+            if found.changes_data:
+                break
+        return oldest
+
+    def kept(self, version: int) -> int:
+        """Return the last version that upkeep made of one; a vacuum deletes its files last."""
+        while (later := self._commit(version + 1)) and not later.changes_data:
+            if later.position is None or later.position.kind not in UPKEEP:
+                break
+            version += 1
+        return version
+
+    def absence(self) -> SluiceError | None:
+        """Return why the table had no rows at the moment, if that shows in its log."""
+        when, oldest = show(self._moment), None
+        for oldest in self._back_from(self._head):
+            if oldest.at <= self._moment and self._is_foreign(oldest):
+                return ForeignCommit(
+                    f"version {oldest.version} of {self.name!r} ({oldest.operation}) was not "
+                    f"written by Sluice and changed its rows before {when}",
+                    hint="`--version` reads it as it is; a time before that commit can be shown",
+                )
+        if oldest is None or oldest.version > 0:
+            begins = f"begins with version {oldest.version}" if oldest else "is gone"
+            return HistoryLost(
+                f"{self.name!r} can't be shown as of {when}: its log {begins}",
+                hint=f"the log goes back to {show(oldest.at)}" if oldest else "",
+            )
+        if self.version is None or next(self.made(), None) is None:
+            return NotBuilt(f"table {self.name!r} had not been built by {when}")
+        return None
+
+    def _back_from(self, version: int | None) -> Iterator[Commit]:
+        """Yield like `commits.back_from`; a commit is read once."""
+        while version is not None and version >= 0 and (found := self._commit(version)):
+            yield found
+            version -= 1
+
+    def _commit(self, version: int) -> Commit | None:
+        if version not in self._commits:
+            self._commits[version] = commit(self.uri, version)
+        return self._commits[version]
+
+    def _changes_data(self, version: int) -> bool:
+        found = self._commit(version)
+        return found is None or found.changes_data
+
+    def _is_foreign(self, found: Commit) -> bool:
+        return found.position is None and found.changes_data and self.has_positions

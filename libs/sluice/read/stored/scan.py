@@ -5,10 +5,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
 
+from sluice.changes.feed_columns import CHANGE_TYPE, GOES
+from sluice.delta.log.files import feed_size
+from sluice.delta.reading.live import stream_feed
+from sluice.limits import Limits
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.where import Predicate
-from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot
+from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot, open_delta
 
 GROUP, ROW = "_group", "_row"
 
@@ -125,3 +131,26 @@ class Scan:
 
     def _may_hold(self, unit: DataFile | RowGroup) -> bool:
         return unit.rows != 0 and all(key_range.may_hold(unit.bounds) for key_range in self._ranges)
+
+
+def small_feed(
+    name: str, uri: str, after: int, upto: int, columns: Sequence[str], limits: Limits
+) -> tuple[pa.Table, pa.Table] | None:
+    """Return these columns of the rows removed and of the rows added in versions (after, upto].
+
+    None if they are many, or can no longer be read.
+    """
+    fields = [pa.schema(open_delta(name, uri, upto).schema().to_arrow()).field(c) for c in columns]
+    if after == upto:
+        return pa.schema(fields).empty_table(), pa.schema(fields).empty_table()
+    try:
+        if feed_size(uri, after, upto).bytes > limits.swept_feed_bytes:
+            return None
+        delta = open_delta(name, uri, upto)
+        changes = stream_feed(delta, after, upto, [CHANGE_TYPE, *columns]).read_all()
+    except (DeltaError, pa.ArrowException, OSError, KeyError):
+        return None
+    kinds = changes[CHANGE_TYPE].cast(pa.string())
+    went = pc.is_in(kinds, pa.array(GOES))
+    rows = changes.select(columns).cast(pa.schema(fields))
+    return rows.filter(went), rows.filter(pc.invert(went))

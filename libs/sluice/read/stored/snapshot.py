@@ -3,30 +3,114 @@
 A snapshot never changes: later commits are not in it. A table with a feature that this reader would
 read wrongly is refused by that feature's name. Columns starting with `_sluice` are read where an
 order or identity needs them, and never shown.
+
+Parquet files of a Delta table: footers, cached for further reads, and single row groups.
+
+Data files never change once written, so a footer read once is right for every version.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
+from threading import Lock
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from cachetools import LRUCache, cached
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
-from sluice.delta.log.active import active_files
-from sluice.delta.log.opened import opened
-from sluice.delta.log.vectors import file_name, kept_rows, mask_of
-from sluice.delta.places.delta_rs import open_table
+from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
+from sluice.delta.log.opened import open_version
+from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.errors import Retryable, UsageError
-from sluice.language.internal import QUARANTINE, internal
-from sluice.language.names import RESERVED_PREFIX
-from sluice.read.conditions.bounds import Bounds, from_log
-from sluice.read.conditions.key_order import FIRST, LAST, KeyRange
-from sluice.read.stored import parquet
+from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
+from sluice.read.conditions.key_order import (
+    FIRST,
+    LAST,
+    UNKNOWN,
+    Bounds,
+    KeyRange,
+    Place,
+    from_log,
+    from_parquet,
+    highest,
+    lowest,
+)
+
+FOOTERS = 24_000_000  # bytes of cached footers, as in files; in memory they take seven times that
+BOUNDS = 250_000  # bounds of row groups' columns that are cached
+FILES = 4_096  # files whose columns are cached
+MANY = 24  # column chunks that are worth threads
+
+
+@lru_cache(maxsize=64)
+def filesystem(uri: str) -> FileSystem:
+    """Return the folder at `uri`, local or in an object store."""
+    if "://" in uri:
+        return files_below(uri)
+    return SubTreeFileSystem(uri, LocalFileSystem(use_mmap=True))
+
+
+@cached(LRUCache(FOOTERS, getsizeof=lambda kept: kept.serialized_size), lock=Lock())
+def footer(uri: str, path: str) -> pq.FileMetaData:
+    """Return the footer of one file."""
+    with filesystem(uri).open_input_file(path) as source:
+        return pq.read_metadata(source)
+
+
+@lru_cache(maxsize=FILES)
+def leaves(uri: str, path: str) -> Mapping[str, tuple[int, ...]]:
+    """Return the column chunks of each top-level column of one file; a nested one has several."""
+    schema = footer(uri, path).schema
+    found: dict[str, tuple[int, ...]] = {}
+    for i in range(len(schema)):
+        name = schema.column(i).path.partition(".")[0]
+        found[name] = (*found.get(name, ()), i)
+    return found
+
+
+def row_groups(uri: str, path: str, indexes: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """Return those of the columns that the file has, of some row groups one after the other."""
+    present = [c for c in columns if c in leaves(uri, path)]
+    is_far = "://" in uri  # for a local file, gathering pieces takes longer than reading them
+    with filesystem(uri).open_input_file(path) as source:
+        reader = pq.ParquetFile(source, metadata=footer(uri, path), pre_buffer=is_far)
+        many = len(indexes) * len(present) >= MANY
+        return reader.read_row_groups(list(indexes), columns=present, use_threads=many)
+
+
+def stored_bytes(uri: str, path: str, index: int, columns: Sequence[str]) -> int:
+    """Return the size of those columns of a row group in the file."""
+    group, known = footer(uri, path).row_group(index), leaves(uri, path)
+    chunks = (group.column(i) for name in columns for i in known.get(name, ()))
+    return sum(chunk.total_compressed_size for chunk in chunks)
+
+
+@cached(LRUCache(BOUNDS, getsizeof=len), lock=Lock())
+def group_bounds(uri: str, path: str, column: str, kind: pa.DataType) -> tuple[Bounds, ...]:
+    """Return the bounds of a column in each row group of a file."""
+    meta, chunks = footer(uri, path), leaves(uri, path).get(column, ())
+    groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+    if len(chunks) != 1:
+        return (UNKNOWN,) * len(groups)
+    return tuple(
+        from_parquet(kind, group.column(chunks[0]).statistics, group.num_rows) for group in groups
+    )
+
+
+@cached(LRUCache(BOUNDS, getsizeof=len), lock=Lock())
+def group_places(
+    uri: str, path: str, column: str, kind: pa.DataType
+) -> tuple[tuple[Place, Place], ...]:
+    """Return the first and last place of a column's values in each row group."""
+    return tuple((lowest(b), highest(b)) for b in group_bounds(uri, path, column, kind))
+
 
 READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
@@ -110,7 +194,7 @@ class Snapshot:
         """Return the number of rows, from statistics; only files without them are opened."""
         gone = sum(len(kept) - (pc.sum(kept).as_py() or 0) for kept in self.kept.values())
         stored = sum(
-            f.rows if f.rows is not None else parquet.footer(self.uri, f.path).num_rows
+            f.rows if f.rows is not None else footer(self.uri, f.path).num_rows
             for f in self.files(())
         )
         return int(stored - gone)
@@ -137,15 +221,15 @@ class Snapshot:
         Row groups whose first column is outside a range are skipped first.
         """
         try:
-            footer = parquet.footer(self.uri, file.path)
+            opened = footer(self.uri, file.path)
         except FileNotFoundError:
-            raise self._expired() from None
-        rows = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+            raise self._report_expired() from None
+        rows = [opened.row_group(i).num_rows for i in range(opened.num_row_groups)]
         starts, chosen = list(accumulate(rows, initial=0)), list(range(len(rows)))
         for key_range in within:
             chosen = self._within(file, key_range, chosen)
         stored = [c for c in columns if c not in file.partition]
-        known = {c: parquet.group_bounds(self.uri, file.path, c, self.type_of(c)) for c in stored}
+        known = {c: group_bounds(self.uri, file.path, c, self.type_of(c)) for c in stored}
         fixed = {c: file.bounds[c] for c in columns if c in file.partition}
         return [
             RowGroup(file, i, rows[i], fixed | {c: known[c][i] for c in stored}, starts[i])
@@ -165,23 +249,23 @@ class Snapshot:
         file, fields = groups[0].file, [self.schema.field(c) for c in columns]
         stored = [f.name for f in fields if f.name not in file.partition]
         try:
-            found = parquet.row_groups(self.uri, file.path, [g.index for g in groups], stored)
+            found = row_groups(self.uri, file.path, [g.index for g in groups], stored)
         except FileNotFoundError:
-            raise self._expired() from None
+            raise self._report_expired() from None
         rows = sum(group.rows for group in groups)
         columns = [_column(found, file, rows, field) for field in fields]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def bytes_of(self, group: RowGroup, columns: Iterable[str]) -> int:
         """Return the size of those columns of the row group in its file."""
-        return parquet.stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
+        return stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
 
     def _within(self, file: DataFile, key_range: KeyRange, groups: list[int]) -> list[int]:
         """Return the row groups whose values of the range's first column may be in it."""
         first = key_range.columns[0]
         if first in file.partition:
             return groups
-        places = parquet.group_places(self.uri, file.path, first, self.type_of(first))
+        places = group_places(self.uri, file.path, first, self.type_of(first))
         low, high = (
             key_range.low[0] if key_range.low else FIRST,
             key_range.high[0] if key_range.high else LAST,
@@ -216,7 +300,7 @@ class Snapshot:
             self._known[column] = [from_log(self.type_of(column), stats, column) for stats in rows]
         return self._known[column]
 
-    def _expired(self) -> SnapshotExpired:
+    def _report_expired(self) -> SnapshotExpired:
         return SnapshotExpired(
             f"version {self.version} of {self.name!r} can't be read any more: "
             "a file of it was vacuumed",
@@ -234,7 +318,7 @@ def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
 def open_delta(name: str, uri: str, version: int | None = None, *, build: str = "") -> DeltaTable:
     """Return the Delta table; an error about a missing one names the command that makes it."""
     try:
-        return opened(uri, version)
+        return open_version(uri, version)
     except TableNotFoundError:
         if name.endswith(internal("", QUARANTINE)):
             raise NotBuilt(f"{name} is empty: no row was ever quarantined") from None

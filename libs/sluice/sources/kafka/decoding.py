@@ -25,13 +25,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from sluice.declare.delivered_row import FILE, OP
-from sluice.files.conversion import BLOCK, ROW
-from sluice.files.json_texts import MARK
-from sluice.files.retyped import NESTED
+from sluice.declare.declared import FILE, OP
+from sluice.files.conversion import BLOCK, NESTED, ROW
+from sluice.files.json import MARK
 from sluice.gate.rules.sql import text
 from sluice.interpreter.values.arrow_conversion import arrow_type
-from sluice.language.hidden_columns import ID
+from sluice.language.names import ID
 from sluice.sources.kafka.formats.records import (
     INSERT,
     ColumnarRecords,

@@ -20,7 +20,7 @@ from sluice.delta.log.position import Head
 from sluice.delta.notes.intervals import Note
 from sluice.delta.places.lake_layout import table_at
 from sluice.errors import DeliveriesLost, HistoryLost, InputBehind, InputReplaced
-from sluice.language.internal import INTERVALS, internal
+from sluice.language.names import INTERVALS, internal
 from sluice.sources.kafka.message import Message
 
 Offsets = Mapping[int, int]

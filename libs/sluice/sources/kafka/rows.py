@@ -27,13 +27,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sluice.declare.delivered_row import KEPT
+from sluice.declare.declared import KEPT
 from sluice.extras import require
 from sluice.files.conversion import ddl
 from sluice.files.here import as_texts
-from sluice.files.json_texts import MARK
-from sluice.files.spelled import Texts
-from sluice.files.texts import of_texts
+from sluice.files.json import MARK
+from sluice.files.spelled import Texts, of_texts
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.sources.kafka.decoding import (
     AT,

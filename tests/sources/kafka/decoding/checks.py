@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.registry import registry
 
-from sluice.declare.delivered_row import RAW
+from sluice.declare.declared import RAW
 from sluice.declare.project import load
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.language.interval import Interval

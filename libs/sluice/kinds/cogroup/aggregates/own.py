@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType
 
-from sluice.engine.query.imported import imported
+from sluice.engine.query.operator import import_object
 from sluice.errors import ConfigError
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.language.typed.types import canonical
@@ -55,7 +55,7 @@ class Own(Accumulator):
     @cached_property
     def aggregator(self) -> Aggregator:
         """An instance of the class that the aggregate names; ConfigError if there is none."""
-        named = imported(
+        named = import_object(
             self.aggregate.function, f"{self.stream}.{self.name}: {self.aggregate.text}"
         )
         if not isinstance(named, type):

@@ -1,0 +1,219 @@
+"""Jobs as Airflow sees them: their command lines, and what their outcome means.
+
+Command lines of jobs: the arguments that a task and its run pass to the process.
+
+A job is a script of the package, or of the project's `jobs/` if there is one of its name. It gets
+arguments, never a shell line. It reports what it did, or why it failed, in the file named by
+`--report`.
+
+Outcome of a job, and its meaning to Airflow: go on, retry, or give up with the reason.
+
+A job reports in a file: `{"reports": [...]}`, or `{"error", "hint", "exit_code"}` with the tables
+that failed. A job that left no such file was killed, or its machine failed: a retry may help.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from sluice.airflow.blueprint import Task, TaskKind
+from sluice.errors import ExitCode, SluiceError
+
+if TYPE_CHECKING:
+    from sluice.language.interval import Interval
+
+PREVIEW = "preview"
+PACKAGED = Path(__file__).parents[1] / "cli" / "jobs"
+
+
+@dataclass(frozen=True)
+class PipelineRun:
+    """One run of a pipeline: its id, its scope, and the dimension versions that it loaded.
+
+    `interval` is what its sources deliver; with `is_about_news`, each delivers the intervals that
+    it finds due or changed instead. A backfill requests its messages of topics again.
+    `only` lists the tables in scope and is empty for all.
+    """
+
+    id: str
+    interval: "Interval | None" = None
+    pins: Mapping[str, int] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    full_refresh: bool = False
+    allow_empty: bool = False
+    is_preview: bool = False
+    is_backfill: bool = False
+    is_about_news: bool = False
+
+    def is_about(self, table: str) -> bool:
+        """True if the table was chosen."""
+        return not self.only or table in self.only
+
+
+@dataclass(frozen=True)
+class Command:
+    """A script and its arguments."""
+
+    script: Path
+    arguments: tuple[str, ...]
+
+
+def job(task: Task, tables: Iterable[str], run: PipelineRun, config: Path, report: Path) -> Command:
+    """Return the job that does a task's work on these of its tables in that run."""
+    script = script_of(PREVIEW if run.is_preview else task.kind.value, config)
+    arguments = (*tables, "--config", str(config), "--run-id", run.id)
+    asked = (*_bounds(task, run), *_pins(run), *_flags(run))
+    return Command(script, (*arguments, *asked, "--report", str(report)))
+
+
+def script_of(name: str, config: Path) -> Path:
+    """Return the script of a job: the project's own, or that of the package."""
+    own = config.parent / "jobs" / f"{name}.py"
+    return own if own.exists() else PACKAGED / f"{name}.py"
+
+
+def _bounds(task: Task, run: PipelineRun) -> Iterator[str]:
+    if task.kind is not TaskKind.INGEST and not run.is_preview:
+        return
+    if run.is_about_news:
+        yield "--changed"
+    elif run.interval:
+        yield from ("--start", run.interval.start.isoformat())
+        yield from ("--end", run.interval.end.isoformat())
+        if run.is_backfill:
+            yield "--backfill"
+
+
+def _flags(run: PipelineRun) -> Iterator[str]:
+    if run.full_refresh:
+        yield "--full-refresh"
+    if run.allow_empty:
+        yield "--allow-empty"
+
+
+def _pins(run: PipelineRun) -> Iterator[str]:
+    for dimension, version in run.pins.items():
+        yield from ("--pin", f"{dimension}={version}")
+
+
+FINAL = (ExitCode.DIFFERENCES, ExitCode.CONFIGURATION, ExitCode.QUALITY, ExitCode.HISTORY)
+ReportFields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """Batch reports of the tables that the job reached, and how the job ended."""
+
+    reports: tuple[ReportFields, ...] = ()
+    error: str = ""
+    hint: str = ""
+    exit_code: int = 0
+    failed: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, file: Path) -> "JobOutcome | None":
+        """Return the outcome that a file holds; None if it is missing or unreadable."""
+        try:
+            content = json.loads(file.read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        lists = {name: tuple(content.get(name, ())) for name in ("reports", "failed")}
+        return cls(**{**content, **lists})
+
+    def __str__(self) -> str:
+        return f"{self.error}\nhint: {self.hint}" if self.hint else self.error
+
+
+class JobFailed(AirflowException):  # type: ignore[misc]
+    """A failure that may not occur in the next attempt."""
+
+    def __init__(self, outcome: JobOutcome) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
+
+
+class JobRefused(AirflowFailException):  # type: ignore[misc]
+    """A failure that no retry fixes: a person has to change something first."""
+
+    def __init__(self, outcome: JobOutcome) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
+
+
+def check(outcome: JobOutcome | None, cause: BaseException | None) -> JobOutcome:
+    """Return the outcome of a job that did its work; raise an Airflow exception for any other."""
+    if outcome is None and isinstance(cause, AirflowFailException | JobFailed):
+        raise cause  # it was never started, or was killed
+    if outcome is None:
+        raise AirflowException(f"the job ended without a message: {cause}") from cause
+    if outcome.error:
+        kind = JobRefused if outcome.exit_code in FINAL else JobFailed
+        raise kind(outcome) from None
+    return outcome
+
+
+def sentence(report: Mapping[str, Any]) -> str:
+    """Return a line for a task's log: what was read, what changed, how long each phase took."""
+    if "outcome" not in report:
+        return ", ".join(f"{name} {value}" for name, value in report.items())
+    parts = [f"{report['table']}: {report['outcome']}"]
+    if report["outcome"] == "failed":
+        return (
+            f"{parts[0]} with exit code {report['exit_code']}: {report['error']}"
+            + _list_undelivered(report)
+        )
+    if report["outcome"] == "skipped":
+        return f"{parts[0]}, because {', '.join(report['because'])} failed"
+    if report["outcome"] in ("committed", "position"):
+        counts = " ".join(f"{sign}{report.get(name, 0)}" for sign, name in SIGNS)
+        parts[0] += f" version {report['version']}"
+        parts += [f"read {name} ({a}, {b}]" for name, (a, b) in report.get("inputs", {}).items()]
+        rows = report.get("rows_in")
+        parts += [f"{rows} rows in"] if rows is not None else []
+        parts.append(counts)
+    if report.get("quarantined"):
+        parts.append(f"{report['quarantined']} quarantined")
+    phases = ", ".join(f"{name} {spent:.1f}" for name, spent in report.get("seconds", {}).items())
+    return ", ".join(parts) + (f"; seconds: {phases}" if phases else "")
+
+
+def foreseen(record: Mapping[str, Any]) -> list[str]:
+    """Return lines for a preview's log: what would happen to a table, and some changed rows."""
+    counts = " ".join(f"{sign}{record[name]}" for sign, name in SIGNS)
+    line = f"{record['table']}: {record['outcome']}, {counts}"
+    line += f", {record['rows_in']} rows in" if record["rows_in"] is not None else ""
+    more = (f", {record[name]} {name}" for name in ("quarantined", "expired") if record[name])
+    line += "".join(more) + (f": {record['error']}" if record["error"] else "")
+    sides = ((sign, s[side]) for s in record["samples"] for sign, side in SIDES)
+    return [line, *(f"  {sign} {json.dumps(row)}" for sign, row in sides if row is not None)]
+
+
+def _list_undelivered(report: Mapping[str, Any]) -> str:
+    """Return text on the intervals that were not delivered."""
+    from sluice.language.interval import (
+        Interval,  # DAG files do without it
+        spans,
+    )
+
+    intervals = (Interval.parse(*bounds) for bounds in report["undelivered"])
+    left = spans(intervals, report.get("timezone", "UTC"))
+    return f"; not delivered: {', '.join(map(str, left))}" if left else ""
+
+
+SIDES = (("-", "before"), ("+", "after"))
+SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise JobRefused instead of a named error."""
+    try:
+        yield
+    except SluiceError as error:
+        refused = JobOutcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
+        raise JobRefused(refused) from None

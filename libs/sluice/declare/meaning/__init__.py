@@ -1,1 +1,0 @@
-"""Meaning of tables: what their fingerprints, names and columns represent."""

@@ -1,0 +1,197 @@
+"""A loaded configuration, kept in files for the next process as long as it would be the same.
+
+Files that keep the result of reading a configuration, as long as it would be the same.
+
+A result is valid for the same files of the configuration and of this package. The environment
+variables that were read must also have the same values. Only fingerprints of these values are kept,
+because they may be secret.
+
+A loaded project, kept in Python's pickle for the next process.
+
+Loading checks all of a configuration, which takes milliseconds for each table. A kept project is
+read only if nobody but the user can write it.
+"""
+
+import hashlib
+import json
+import os
+import pickle
+import re
+import secrets
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from itertools import islice
+from os import environ as process_environ
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from tempfile import mkstemp
+from typing import Any
+
+from sluice.declare.document import Document, Where
+from sluice.declare.registry import has_added
+
+PACKAGE = Path(__file__).parents[1]
+LIBRARIES = ("croniter", "pydantic", "ruamel.yaml", "sqlglot")  # which read a configuration
+OTHERS_MAY_WRITE = 0o022
+MOST_FILES = 20_000
+Stamp = tuple[str, int, int, int, int]
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Noting(Mapping[str, str]):
+    """An environment; `asked`: names of the variables that were read."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: process_environ)
+    asked: set[str] = field(default_factory=set)
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return self.environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.environ)
+
+    def __len__(self) -> int:
+        return len(self.environ)
+
+
+@dataclass(frozen=True)
+class KeptResult:
+    """A file that keeps a result, and the state of its sources."""
+
+    file: Path
+    state: str
+
+    def read(self, environ: Mapping[str, str]) -> bytes | None:
+        """Return the result; None if it is not valid, or another user could have written it."""
+        with suppress(*UNREADABLE), open(self.file, "rb", opener=_no_link) as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.getuid() or status.st_mode & OTHERS_MAY_WRITE:
+                return None
+            head = json.loads(file.readline())
+            is_same = head["environ"] == _fingerprints(environ, head["environ"], head["salt"])
+            return file.read() if head["state"] == self.state and is_same else None
+        return None
+
+    def write(self, content: bytes, noted: Noting) -> None:
+        """Keep a result. A folder that can't be written only costs time."""
+        salt = secrets.token_hex()
+        values = _fingerprints(noted.environ, noted.asked, salt)
+        head = json.dumps({"state": self.state, "salt": salt, "environ": values})
+        with suppress(OSError):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            handle, draft = mkstemp(".kept", dir=self.file.parent)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(b"%s\n%s" % (head.encode(), content))
+                Path(draft).replace(self.file)
+            except OSError:
+                Path(draft).unlink()
+
+
+def kept_in(folder: Path, config: Path) -> KeptResult:
+    """Return the file in a folder that keeps a configuration's result."""
+    shown = repr((str(config), str(config.absolute())))  # messages show paths as given
+    state = repr((shown, str(config.resolve()), _made_by(), stamps(config)))
+    name = hashlib.sha256(shown.encode()).hexdigest()[:16]
+    return KeptResult(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
+
+
+@cache
+def _made_by() -> tuple[object, ...]:
+    """Return the identity of this process's code, whose files were read once."""
+    return (sys.version, *map(version, LIBRARIES), *stamps(PACKAGE, ".py"))
+
+
+def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
+    """Return the state of the files below a folder, without reading them.
+
+    Declarations refer to files of queries and schemas, so any file counts, linked ones included.
+    The state of too many files is never the same.
+    """
+    found = sorted(islice(_stamps(str(folder), suffix, ()), MOST_FILES))
+    return tuple(found) if len(found) < MOST_FILES else ((secrets.token_hex(), 0, 0, 0, 0),)
+
+
+def _stamps(folder: str, suffix: str, inside: tuple[tuple[int, int], ...]) -> Iterator[Stamp]:
+    for entry in _entries(folder):
+        with suppress(OSError):  # an editor's file that has disappeared, or a broken link
+            found = entry.stat()
+            place = (found.st_dev, found.st_ino)
+            if S_ISDIR(found.st_mode) and place not in inside:
+                yield from _stamps(entry.path, suffix, (*inside, place))
+            elif S_ISREG(found.st_mode) and entry.name.endswith(suffix):
+                times = (found.st_mtime_ns, found.st_ctime_ns)
+                yield (entry.path, found.st_size, *times, found.st_ino)
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
+
+
+def _fingerprints(
+    environ: Mapping[str, str], names: Iterable[str], salt: str
+) -> dict[str, str | None]:
+    """Return fingerprints of variables' current values, which they don't reveal."""
+    key = bytes.fromhex(salt)
+    values = ((name, environ.get(name)) for name in names)
+    return {n: v and hashlib.blake2b(os.fsencode(v), key=key).hexdigest() for n, v in values}
+
+
+MOST_KEPT = 32
+OF_TABLE = 3  # parts of a field's place: section, table, field
+PLAIN = {("lake",), ("start_date",), ("end_date",)}
+SECRETIVE = re.compile("[@?;&]")  # stand beside passwords and tokens in a URL
+
+
+def recall(kept: KeptResult, environ: Mapping[str, str]) -> Any:
+    """Return the project that is kept; None if there is none, or it is no longer valid."""
+    content = None if has_added() else kept.read(environ)
+    if content is None:
+        return None
+    try:
+        return pickle.loads(content)  # noqa: S301 - only this user could write it
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, it can be loaded again
+        return None
+
+
+def keep(project: Any, documents: Iterable[Document], kept: KeptResult, noted: Noting) -> None:
+    """Keep a project, unless it may hold a secret; delete old ones."""
+    if has_added() or any(map(_may_hold_secrets, documents)):
+        return
+    kept.write(pickle.dumps(project, pickle.HIGHEST_PROTOCOL), noted)
+    with suppress(OSError):
+        files = sorted(kept.file.parent.glob("*.kept"), key=_age)
+        for old in files[:-MOST_KEPT]:
+            old.unlink(missing_ok=True)
+
+
+def _may_hold_secrets(document: Document) -> bool:
+    """Return whether a value of the environment is used where it might be a secret."""
+    for where, own in document.variables.items():
+        value = str(document.at(where))
+        if value != own and (not _is_plain(where) or SECRETIVE.search(value)):
+            return True
+    return False
+
+
+def _is_plain(where: Where) -> bool:
+    """Return whether a place holds the lake, a table's path, or a pipeline's dates."""
+    return where in PLAIN or (len(where) == OF_TABLE and where[-1] == "path")
+
+
+def _age(file: Path) -> float:
+    return file.stat().st_mtime

@@ -1,1 +1,0 @@
-"""Text of a configuration: YAML with its lines, and mistakes at their places."""

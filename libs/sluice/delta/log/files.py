@@ -1,0 +1,379 @@
+"""Files of a version: what the log says of each, its marked rows, the bounds of its times.
+
+The `add` actions of a version: all that the log says of each file, with its deletion vector.
+
+delta-rs doesn't give them whole. They are replayed from the last checkpoint, or from a version that
+was replayed before in this process.
+
+Deletion vectors: rows that a commit removed from a file without rewriting it.
+
+A file's vector lists the numbers of its removed rows. Sluice writes vectors into the log itself.
+Vectors in separate files, which other writers make, are read in the same way.
+
+Bounds of the times in a column, from the statistics of the table's files in its log.
+
+The log cuts times down to milliseconds, so upper bounds are raised by that much. A file without
+statistics has no bounds.
+"""
+
+import base64
+import json
+import uuid
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from cachetools import LRUCache
+from deltalake import DeltaTable
+from pyroaring import BitMap64
+
+from sluice.delta.log.actions import Action, Log, feed_files
+from sluice.delta.log.opened import CommitKey, commit_of, open_version
+from sluice.delta.places.delta_rs import files_below
+
+
+def active_files(table: DeltaTable) -> pa.Table:
+    """Return a row for each file: `path`, `size_bytes`, `num_records`, and statistics by name.
+
+    Names are those of deltalake's flattened actions: `min.<column>`, `partition.<column>`. Bounds
+    of dates are left out where Python has no such dates.
+    """
+    files = as_table(table.get_add_actions(flatten=True))
+    return files.drop_columns([n for n in files.column_names if not _is_held(files[n])])
+
+
+def _is_held(column: pa.ChunkedArray) -> bool:
+    if not pa.types.is_temporal(column.type):
+        return True
+    try:
+        pc.min_max(column).as_py()
+    except OverflowError:
+        return False
+    return True
+
+
+def as_table(stream: object) -> pa.Table:
+    """Return a table that another library passes as a stream of Arrow.
+
+    `pa.table` would import pandas, a third of a second, to check for its types.
+    """
+    return pa.RecordBatchReader.from_stream(stream).read_all()
+
+
+Added = dict[str, Action]  # by path as in the log
+
+_known: LRUCache[CommitKey, Added] = LRUCache(8)
+_keeping_added = Lock()
+
+
+def added_files(uri: str, version: int) -> Added | None:
+    """Return the files of a version by path; None if the log before it can't be replayed here."""
+    log, later = Log(uri), list[list[Action]]()
+    for number in range(version, -1, -1):
+        found = _look_up(uri, number) or _of_checkpoint(uri, number)
+        if found is not None:
+            break
+        try:
+            later.append(log.actions(number))
+        except FileNotFoundError:
+            return None
+    else:
+        found = {}
+    for actions in reversed(later):
+        found = _after(found, actions)
+    _keep(uri, version, found)
+    return found
+
+
+def partition_of(file: Action, schema: pa.Schema) -> dict[str, Any]:
+    """Return the values of a file's partition, which the log holds as texts, by column."""
+    values = file["partitionValues"].items()
+    return {
+        name: text and pa.scalar(text).cast(schema.field(name).type).as_py()
+        for name, text in values
+    }
+
+
+def _after(files: Added, actions: list[Action]) -> Added:
+    gone = {a["remove"]["path"] for a in actions if "remove" in a}
+    came = {a["add"]["path"]: a["add"] for a in actions if "add" in a}
+    return {path: add for path, add in files.items() if path not in gone} | came
+
+
+def _look_up(uri: str, version: int) -> Added | None:
+    commit = commit_of(uri, version)
+    with _keeping_added:
+        return _known.get(commit) if commit else None
+
+
+def _keep(uri: str, version: int, files: Added) -> None:
+    if commit := commit_of(uri, version):
+        with _keeping_added:
+            _known[commit] = files
+
+
+def _of_checkpoint(uri: str, version: int) -> Added | None:
+    """Return the files that a classic checkpoint names; None if there is none, or another kind.
+
+    delta-rs gives every checkpoint a column for files of checkpoints, which is empty in these. One
+    whose statistics are not texts counts as another kind.
+    """
+    try:
+        with files_below(uri).open_input_file(
+            f"_delta_log/{version:020d}.checkpoint.parquet"
+        ) as file:
+            rows = pq.ParquetFile(file).read(["add", "sidecar"])
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return None
+    if "sidecar" in rows.column_names and rows["sidecar"].null_count < rows.num_rows:
+        return None
+    files = [_plain(file) for file in rows["add"].drop_null().to_pylist()]
+    is_whole = all("stats" in file for file in files)
+    return {file["path"]: file for file in files} if is_whole else None
+
+
+def _plain(file: dict[str, Any]) -> Action:
+    """Return an action of a checkpoint as a commit holds it."""
+    known = {name: value for name, value in file.items() if value is not None}
+    known |= {name: dict(known[name]) for name in ("partitionValues", "tags") if name in known}
+    if vector := known.get("deletionVector"):
+        known["deletionVector"] = {name: v for name, v in vector.items() if v is not None}
+    known.pop("stats_parsed", None)
+    known.pop("partitionValues_parsed", None)
+    return known
+
+
+FEATURE = "deletionVectors"
+SETTING = "delta.enableDeletionVectors"
+INLINE, BESIDE = "i", "u"
+NAMED, NAME = "deletion_vector_", 20  # files of vectors; characters of their names in the log
+_MAGIC = (1681511377).to_bytes(4, "little")
+# The digits of 85 in RFC 1924 and in ZeroMQ.
+_RFC_1924 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_TO_Z85, _FROM_Z85 = bytes.maketrans(_RFC_1924, _Z85), bytes.maketrans(_Z85, _RFC_1924)
+_KEPT_BYTES = 64_000_000
+
+
+def _size(kept: Mapping[str, pa.BooleanArray]) -> int:
+    return sum((int(mask.nbytes) for mask in kept.values()), start=1)
+
+
+_masks: LRUCache[CommitKey, Mapping[str, pa.BooleanArray]] = LRUCache(_KEPT_BYTES, getsizeof=_size)
+_keeping_vectors = Lock()
+
+
+def has_vectors(table: DeltaTable) -> bool:
+    """True if files of the table may have deletion vectors."""
+    return FEATURE in (table.protocol().reader_features or ())
+
+
+def kept_rows(table: DeltaTable) -> Mapping[str, pa.BooleanArray]:
+    """Return, for each file that lost rows, a mask that is true for the rows it still has.
+
+    Files are known by `file_name`. A mask may end before its file does; all later rows are kept.
+    """
+    if not has_vectors(table):
+        return {}
+    commit = commit_of(table.table_uri, table.version())
+    with _keeping_vectors:
+        if commit and commit in _masks:
+            return _masks[commit]
+    found: dict[str, pa.BooleanArray] = {}
+    for batch in as_table(table.deletion_vectors()).to_batches():
+        for path, mask in zip(batch["filepath"], batch["selection_vector"], strict=True):
+            found[file_name(path.as_py())] = mask.values
+    if commit and _size(found) <= _KEPT_BYTES:
+        with _keeping_vectors:
+            _masks[commit] = found
+    return found
+
+
+def lost_rows(file: Mapping[str, Any]) -> BitMap64 | None:
+    """Return the rows that a file's `add` action marks; None if a file of its own holds them."""
+    vector = file.get("deletionVector")
+    if not vector:
+        return BitMap64()
+    if vector["storageType"] != INLINE:
+        return None
+    data = base64.b85decode(vector["pathOrInlineDv"].encode().translate(_FROM_Z85))
+    return BitMap64.deserialize(data[len(_MAGIC) : vector["sizeInBytes"]])
+
+
+def vector_file(file: Mapping[str, Any]) -> str | None:
+    """Return the path, in the table's folder, of what holds a file's vector; None if the log does.
+
+    A vector by an absolute path lies elsewhere, and counts as none.
+    """
+    vector = file.get("deletionVector")
+    if not vector or vector["storageType"] != BESIDE:
+        return None
+    folder, name = vector["pathOrInlineDv"][:-NAME], vector["pathOrInlineDv"][-NAME:]
+    number = uuid.UUID(bytes=base64.b85decode(name.encode().translate(_FROM_Z85)))
+    return f"{folder}/{NAMED}{number}.bin" if folder else f"{NAMED}{number}.bin"
+
+
+def mask_of(kept: pa.BooleanArray, start: int, rows: int) -> pa.BooleanArray:
+    """Return the part of a mask for `rows` rows of its file, from row `start` on."""
+    part = kept.slice(start, rows)
+    rest = pa.repeat(pa.scalar(True), rows - len(part))
+    return pa.concat_arrays([part, rest]) if len(rest) else part
+
+
+def file_name(path: str) -> str:
+    """Return the last name of a file's path, which no other file of the table has."""
+    return unquote(path).rpartition("/")[2]
+
+
+def vector_of(rows: BitMap64) -> dict[str, Any]:
+    """Return the vector of rows for a file's `add` action, held in the log itself.
+
+    Rows side by side take no more room than one: upkeep marks whole parts of a file.
+    """
+    rows.run_optimize()
+    data = _MAGIC + rows.serialize()
+    padded = data + bytes(-len(data) % 4)
+    text = base64.b85encode(padded).translate(_TO_Z85).decode()
+    return {
+        "storageType": INLINE,
+        "pathOrInlineDv": text,
+        "sizeInBytes": len(data),
+        "cardinality": len(rows),
+    }
+
+
+CUT = timedelta(milliseconds=1)
+TimeBounds = tuple[datetime | None, datetime | None]
+
+
+def may_hold(uri: str, version: int, column: str, start: datetime, end: datetime) -> bool:
+    """True if the table may have a time in [start, end) in a column."""
+    return any(
+        low is None or high is None or (low < end and high + CUT > start)
+        for low, high in _bounds(uri, version, column)
+    )
+
+
+def not_before(uri: str, version: int, column: str) -> datetime | None:
+    """Return a time that is not after the column's latest; None if it is unknown.
+
+    A file with marked rows may have lost its latest. Any row that it still has is not before its
+    first time, if none is null.
+    """
+    table = open_version(uri, version)
+    marked, actions = kept_rows(table), active_files(table)
+    known = [
+        high if file_name(path) not in marked else low if nulls == 0 else None
+        for path, low, high, nulls in _of_files(
+            actions, "path", *_statistics_of(column, "null_count")
+        )
+    ]
+    return max((time for time in known if isinstance(time, datetime)), default=None)
+
+
+def _bounds(uri: str, version: int, column: str) -> Iterator[TimeBounds]:
+    """Yield the bounds of each file, None where they are unknown."""
+    return _of_files(active_files(open_version(uri, version)), *_statistics_of(column))
+
+
+def _statistics_of(column: str, *others: str) -> list[str]:
+    return [f"{kind}.{column}" for kind in ("min", "max", *others)]
+
+
+def _of_files(actions: pa.Table, *names: str) -> Iterator[Any]:
+    """Yield these columns of each file's action, None where it has none."""
+    unknown = [None] * actions.num_rows
+    columns = actions.select([n for n in names if n in actions.column_names]).to_pydict()
+    return zip(*(columns.get(name, unknown) for name in names), strict=True)
+
+
+MANY_COMMITS = 200
+
+
+@dataclass(frozen=True)
+class FeedSize:
+    """Bytes and files of data to read; `rows` is None if the log does not report them."""
+
+    bytes: int = 0
+    files: int = 0
+    rows: int | None = 0
+
+    def __add__(self, other: "FeedSize") -> "FeedSize":
+        rows = None if self.rows is None or other.rows is None else self.rows + other.rows
+        return FeedSize(self.bytes + other.bytes, self.files + other.files, rows)
+
+
+def feed_size(uri: str, after: int, upto: int) -> FeedSize:
+    """Return the size of the change feed of versions (after, upto].
+
+    The log must hold them: see `check_feed`.
+    """
+    if upto - after > MANY_COMMITS:
+        return table_size(uri, upto)
+    log = Log(uri)
+    sizes = (_commit_size(log.actions(version)) for version in range(after + 1, upto + 1))
+    return sum(sizes, FeedSize())
+
+
+def only_inserts(uri: str, after: int, upto: int) -> bool:
+    """True if the change feed of versions (after, upto] surely holds nothing but new rows."""
+    if upto - after > MANY_COMMITS:
+        return False
+    log = Log(uri)
+    commits = (log.actions(version) for version in range(after + 1, upto + 1))
+    return not any(_takes_away(action) for actions in commits for action in actions)
+
+
+def _takes_away(action: Action) -> bool:
+    """True if the action may remove rows; compaction and sealing only put them into other files."""
+    return "cdc" in action or bool(action.get("remove", {}).get("dataChange"))
+
+
+def table_size(uri: str, version: int) -> FeedSize:
+    """Return the size of the table as of a version."""
+    return size_of(open_version(uri, version))
+
+
+def size_of(table: DeltaTable, without: Container[str] = ()) -> FeedSize:
+    """Return the size of a table that is already open; `without` some of its files."""
+    columns = active_files(table).select(["path", "size_bytes", "num_records"])
+    files = [f for f in columns.to_pylist() if f["path"] not in without]
+    sizes, rows = [f["size_bytes"] for f in files], [f["num_records"] for f in files]
+    return FeedSize(sum(sizes), len(sizes), None if None in rows else sum(rows))
+
+
+def _commit_size(actions: list[Action]) -> FeedSize:
+    files = feed_files(actions)
+    rows = [_rows(f) for f in files]
+    known = [n for n in rows if n is not None]
+    total = sum(known) if len(known) == len(rows) else _count_changes(actions)
+    return FeedSize(sum(f.get("size") or 0 for f in files), len(files), total)
+
+
+def _count_changes(actions: list[Action]) -> int | None:
+    """Return the rows of a commit's change data by its metrics; None if it lacks either."""
+    infos = (a["commitInfo"].get("operationMetrics") or {} for a in actions if "commitInfo" in a)
+    metrics = next(infos, {})
+    names = ("inserted", "updated", "deleted")
+    counts = [
+        metrics.get(f"num_target_rows_{name}", metrics.get(f"numTargetRows{name.title()}"))
+        for name in names
+    ]
+    known = [int(count) for count in counts if count is not None]
+    if len(known) < len(names) or not any("cdc" in action for action in actions):
+        return None
+    inserted, updated, deleted = known
+    return inserted + 2 * updated + deleted
+
+
+def _rows(file: Action) -> int | None:
+    """Return the rows of an added file; None for other files, which report none."""
+    statistics = json.loads(file.get("stats") or "{}")
+    count = statistics.get("numRecords")
+    return None if count is None else int(count)

@@ -1,0 +1,357 @@
+"""Commits that Sluice writes itself: made once, onto one version of a table.
+
+Files as actions of a commit: added, with marked rows, or removed.
+
+`changes` is false for upkeep: rows only move, and the change feed does not show it.
+
+The fence of a commit: it is made once, onto the version that it was computed from, or not at
+all.
+
+Every commit of a batch carries the number of the batch and the identity of its attempt. Afterwards
+the log shows whose attempt has won. It also shows the outcome of a commit whose answer the store
+has lost.
+
+Commits that Sluice writes itself, without Spark, because deltalake can't add a vector.
+
+A commit is a draft, then a hard link to its place in the log, which the file system grants to one
+writer. delta-rs commits to a disk in the same way, but syncs nothing. Here, the files that a commit
+names are on the disk before the commit can be seen, and the commit before it is reported.
+"""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction
+from pyroaring import BitMap64
+
+from sluice.delta.log.actions import Action
+from sluice.delta.log.continuity import lost, lost_race_of
+from sluice.delta.log.files import FEATURE, SETTING, has_vectors, vector_of
+from sluice.delta.log.opened import CHECKPOINTS, keep, open_for_writer, open_version
+from sluice.delta.log.position import Head, Position, positions
+from sluice.delta.places.exclusive import check_exclusive
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.folders import LOG, local_path, sync
+from sluice.delta.writing import statistics
+from sluice.delta.writing.statistics import has_exact_statistics, statistics_of
+from sluice.errors import LostRace, Retryable, SluiceError
+
+SAMPLE = 5_000  # rows
+LEAST = 2  # occurrences of each value
+
+
+def repeated_columns(rows: pa.Table) -> list[str]:
+    """Return the stored columns, by their paths in the file, whose values repeat in a sample."""
+    sample = rows.slice(0, SAMPLE).combine_chunks()
+    leaves = (leaf for name in sample.column_names for leaf in _leaves(_one(sample[name]), name))
+    return [path for path, values in leaves if LEAST * len(values.unique()) <= len(values)]
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def _leaves(values: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
+    """Yield the columns without parts that a column consists of."""
+    if pa.types.is_struct(values.type):
+        for field, part in zip(values.type, values.flatten(), strict=True):
+            yield from _leaves(part, f"{path}.{field.name}")
+    elif pa.types.is_map(values.type):
+        yield from _leaves(values.keys, f"{path}.key_value.key")
+        yield from _leaves(values.items, f"{path}.key_value.value")
+    elif pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        yield from _leaves(values.flatten(), f"{path}.list.element")
+    else:
+        yield path, values
+
+
+FEED = "_change_data"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # Delta's word for null in a path
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition: its folder within the table's, and its values as texts; empty without one."""
+
+    folder: str = ""
+    values: Mapping[str, str | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, file: Action) -> Self:
+        """Return the partition of a file."""
+        return cls(file["path"].rpartition("/")[0], dict(file["partitionValues"]))
+
+    def path(self, name: str) -> str:
+        """Return the path of a file in the partition."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+def by_part(rows: pa.Table, column: str | None) -> Iterator[tuple[Partition, pa.Table]]:
+    """Yield the rows of each partition, without the column of whole numbers that names it."""
+    if column is None:
+        yield Partition(), rows
+        return
+    ordered, begun = rows.combine_chunks().sort_by(column), 0
+    for counted in pc.value_counts(ordered[column]).to_pylist():
+        value, count = counted["values"], counted["counts"]
+        text = None if value is None else str(value)
+        partition = Partition(f"{column}={NO_VALUE if text is None else text}", {column: text})
+        yield partition, ordered.slice(begun, count).drop_columns([column])
+        begun += count
+
+
+def come(folder: str, rows: pa.Table, partition: Partition, *, changes: bool) -> Action:
+    """Write rows of a partition to a file of the table in a folder; return its action."""
+    path = partition.path(f"part-00000-{uuid.uuid4()}.snappy.parquet")
+    size = write_file(folder, unquote(path), rows)
+    return {
+        "add": {
+            "path": path,
+            "partitionValues": dict(partition.values),
+            "size": size,
+            "modificationTime": now(),
+            "dataChange": changes,
+            "stats": json.dumps(statistics_of(rows)),
+        }
+    }
+
+
+def cdc_action(folder: str, rows: pa.Table, partition: Partition) -> Action:
+    """Write change data of a partition; return its action."""
+    path = f"{FEED}/{partition.path(f'cdc-00000-{uuid.uuid4()}.snappy.parquet')}"
+    size = write_file(folder, unquote(path), rows)
+    values = dict(partition.values)
+    return {"cdc": {"path": path, "partitionValues": values, "size": size, "dataChange": False}}
+
+
+def re_add_with_vector(file: Action, gone: BitMap64, *, changes: bool) -> Action:
+    """Return the action of a file with all removed rows marked."""
+    known = json.dumps({**json.loads(file["stats"]), "tightBounds": False})
+    vector = vector_of(gone)
+    changed = {"dataChange": changes, "stats": known, "deletionVector": vector}
+    return {"add": {**file, **changed}}
+
+
+def remove_action(file: Action, *, changes: bool) -> Action:
+    """Return the action that removes a file, as it was."""
+    known: dict[str, Any] = {k: file[k] for k in ("path", "size", "deletionVector") if k in file}
+    values: Mapping[str, Any] = file.get("partitionValues") or {}
+    fixed = {"dataChange": changes, "extendedFileMetadata": True, "partitionValues": dict(values)}
+    return {"remove": {**known, **fixed, "deletionTimestamp": now()}}
+
+
+def write_file(folder: str, name: str, rows: pa.Table) -> int:
+    """Write a file of the table in a folder; return its bytes."""
+    path = Path(folder, name)
+    path.parent.mkdir(exist_ok=True, parents=True)
+    pq.write_table(
+        rows,
+        path,
+        row_group_size=statistics.GROUP_ROWS,
+        write_statistics=[f.name for f in rows.schema if has_exact_statistics(f.type)],
+        use_dictionary=repeated_columns(rows),
+        store_schema=False,
+        store_decimal_as_integer=True,
+    )
+    return path.stat().st_size
+
+
+def rows_of(file: Action) -> int:
+    """Return the number of a file's rows, with marked ones."""
+    return int(json.loads(file["stats"])["numRecords"])
+
+
+def now() -> int:
+    """Return the time in milliseconds, as in the log."""
+    return int(time.time() * 1000)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """Result of a commit; `version` is the table's head after it."""
+
+    version: int
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    @property
+    def changed(self) -> int:
+        """Rows in the changelog."""
+        return self.inserted + self.updated + self.deleted
+
+
+def result_of(before: Head, counts: Mapping[str, int]) -> Committed:
+    """Return the result of a commit with these numbers of changes."""
+    return Committed(
+        before.version + 1, *(counts.get(change, 0) for change in ("insert", "update", "delete"))
+    )
+
+
+def properties(before: Head, position: Position) -> CommitProperties:
+    """Return the commit properties for delta-rs, which tries only once."""
+    return CommitProperties(
+        custom_metadata={"userMetadata": position.to_json()},
+        max_commit_retries=0,
+        app_transactions=[Transaction(before.table, position.batch)],
+    )
+
+
+@contextmanager
+def fenced(before: Head, position: Position) -> Iterator[Position]:
+    """Yield the position to commit; raise LostRace if the table has moved on."""
+    check_exclusive(before.uri)
+    passing("committing", before.uri)
+    try:
+        with lost_race_of(before.uri, before.version):
+            renames = before.position.renames if before.position else ()
+            yield replace(position, after=before.version, renames=position.renames or renames)
+    except SluiceError as error:
+        if not isinstance(error, LostRace) or local_path(before.uri):
+            raise
+        if not _has_landed(before, position, error):
+            raise
+    except Exception as error:
+        if local_path(before.uri) or not _has_landed(before, position, error):
+            raise
+    passing("committed", before.uri)
+
+
+def won(before: Head, position: Position, done: Committed) -> Committed:
+    """Return `done` at the version whose commit names this attempt; LostRace if there is none."""
+    version = _version_of(before, position)
+    if version is None:
+        raise lost(before.uri, before.version)
+    return replace(done, version=version)
+
+
+def _version_of(before: Head, position: Position) -> int | None:
+    """Return the version whose commit names this attempt; None if there is none."""
+    newer = open_version(before.uri).version() - before.version
+    found = positions(before.uri, newer) if newer > 0 else ()
+    return next((v for v, one in found if one.attempt == position.attempt), None)
+
+
+def _has_landed(before: Head, position: Position, error: Exception) -> bool:
+    """True if a commit landed although it failed with this error, as when its answer was lost."""
+    try:
+        return _version_of(before, position) is not None
+    except OSError:
+        raise Retryable(
+            f"{before.uri}: the store failed during a commit, whose outcome is unknown",
+            hint="the next run reads the outcome from the log, and continues from there",
+        ) from error
+
+
+LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
+KINDS = ("add", "cdc", "remove")  # actions that name a file
+CONSTRAINTS = "delta.constraints."
+WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that need nothing else from these commits
+
+
+def is_plain(table: DeltaTable) -> bool:
+    """True if these commits satisfy all of the table's writer features."""
+    protocol = table.protocol()
+    if any(name.startswith(CONSTRAINTS) for name in table.metadata().configuration):
+        return False
+    return {*(protocol.writer_features or ()), *(protocol.reader_features or ())} <= WRITABLE
+
+
+def commit_actions(before: Head, actions: Sequence[Action]) -> None:
+    """Make the commit after `before`, and keep the table open. Raises LostRace if there is one."""
+    folder = local_path(before.uri)
+    assert folder is not None
+    table = open_for_writer(before.uri, before.version)
+    _link(folder, before, actions)
+    table.update_incremental()
+    every = {**CHECKPOINTS, **table.metadata().configuration}["delta.checkpointInterval"]
+    if table.version() % int(every) == 0:
+        table.create_checkpoint()
+    keep(before.uri, table)
+
+
+def checkpoint(uri: str) -> None:
+    """Save later readers the commits up to the head."""
+    open_version(uri).create_checkpoint()
+
+
+def info(before: Head, position: Position, operation: str, done: Committed | None = None) -> Action:
+    """Return the action that carries the position, and counts of changes as delta-rs has them."""
+    counts = done and {
+        "num_target_rows_inserted": done.inserted,
+        "num_target_rows_updated": done.updated,
+        "num_target_rows_deleted": done.deleted,
+    }
+    return {
+        "commitInfo": {
+            "timestamp": now(),
+            "operation": operation,
+            "operationParameters": {},
+            "readVersion": before.version,
+            "isBlindAppend": False,
+            "engineInfo": "sluice",
+            **({"operationMetrics": counts} if counts else {}),
+            "userMetadata": position.to_json(),
+        }
+    }
+
+
+def vectors_allowed(table: DeltaTable) -> Iterator[Action]:
+    """Yield the actions that allow a table vectors, unless it has them."""
+    metadata, protocol = table.metadata(), table.protocol()
+    if has_vectors(table) and metadata.configuration.get(SETTING) == "true":
+        return
+    yield {
+        "protocol": {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": sorted({*(protocol.reader_features or ()), FEATURE}),
+            "writerFeatures": sorted({*(protocol.writer_features or LEGACY), FEATURE}),
+        }
+    }
+    yield {
+        "metaData": {
+            "id": str(metadata.id),
+            **{name: text for name in ("name", "description") if (text := getattr(metadata, name))},
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": table.schema().to_json(),
+            "partitionColumns": metadata.partition_columns,
+            "configuration": {**metadata.configuration, SETTING: "true"},
+            "createdTime": metadata.created_time,
+        }
+    }
+
+
+def _link(folder: str, before: Head, actions: Sequence[Action]) -> None:
+    log, number = Path(folder, LOG), before.version + 1
+    draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
+    draft.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
+    try:
+        sync([*_files_named(Path(folder), actions), draft])
+        os.link(draft, log / f"{number:020d}.json")
+        sync([log])
+    except FileExistsError:
+        raise lost(before.uri, before.version) from None
+    finally:
+        draft.unlink()
+
+
+def _files_named(folder: Path, actions: Sequence[Action]) -> Iterator[Path]:
+    """Yield the new files that a commit names, then the folders that hold their names."""
+    names = {kind: [a[kind]["path"] for a in actions if kind in a] for kind in KINDS}
+    new = {*names["add"], *names["cdc"]} - {*names["remove"]}
+    files = [folder / unquote(name) for name in sorted(new)]
+    yield from files
+    for file in files:
+        yield from (above for above in file.parents if above.is_relative_to(folder))

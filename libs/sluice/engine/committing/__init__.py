@@ -1,1 +1,0 @@
-"""Committing: changelogs written or swapped in, and the upkeep of files."""

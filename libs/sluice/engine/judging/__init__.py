@@ -1,1 +1,0 @@
-"""Judging: expectations of new rows, and the quarantine of delivered ones."""

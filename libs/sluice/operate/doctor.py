@@ -1,0 +1,165 @@
+"""Faults of a lake, found before a batch, a reader or a VACUUM meets them.
+
+Each finding has a name, a description, and a next step. Those that `stops` marks block the next
+batch or a reader; the others will later, or are clutter. Nothing is changed and no Spark is
+started. Brokers of topics and schema registries are asked, too.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
+from sluice.delta.log.position import head
+from sluice.delta.notes.failures import Failure, stored_failures
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.inventory import LEFT_BEHIND, REPAIR, leftovers, undeclared_tables
+from sluice.delta.places.lake_layout import layout
+from sluice.delta.upkeep import inspection
+from sluice.delta.upkeep.vacuum import committed_at
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import plan_batch
+from sluice.errors import SluiceError
+from sluice.language.names import ARRIVALS, INTERVALS, QUARANTINE, declared_id, internal
+from sluice.operate.delivering import delivering
+from sluice.operate.maintain import consumers, kept_in
+from sluice.read.status import missing
+
+NOTES = (QUARANTINE, INTERVALS, ARRIVALS)
+MISSING = "missing-intervals"
+UNDECLARED = "undeclared"
+LEFT = "left-behind"
+HARMLESS = ("orphan-files", "short-retention", MISSING, UNDECLARED, LEFT)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault of one Delta table."""
+
+    table: str
+    name: str
+    what: str
+    repair: str
+
+    @property
+    def stops(self) -> bool:
+        """True if something can't continue because of it."""
+        return self.name not in HARMLESS
+
+
+def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Finding]:
+    """Return all faults of these tables and of their internal tables."""
+    found: list[Finding] = []
+    failures, tables = stored_failures(layout(project)), list(tables)
+    for table in tables:
+        if table.is_stored:
+            found += _of_files(project, table, now)
+            found += _of_batches(project, table)
+        if table.id in failures and not any(one.table == table.id and one.stops for one in found):
+            found.append(_of_failure(failures[table.id]))
+    found += [
+        Finding(name, LEFT, LEFT_BEHIND.format(view.id), REPAIR.format(view.name))
+        for name, view in leftovers(project, tables).items()
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _of_failure(failure: Failure) -> Finding:
+    """Return the finding of a table whose last batch failed, if no batch has succeeded since."""
+    what = f"its last batch failed at {failure.at:%Y-%m-%d %H:%M} UTC: {failure.reason}"
+    return Finding(failure.table, "failed", what, failure.hint or "run it again")
+
+
+def strangers(project: Project) -> list[Finding]:
+    """Return the tables of the lake that no declaration names."""
+    what = "no declaration names this table"
+    return [
+        Finding(
+            name,
+            UNDECLARED,
+            what,
+            f"declare it again, `sluice drop {name}`, or `sluice rename {name} NEW`",
+        )
+        for name in undeclared_tables(project)
+    ]
+
+
+def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding]:
+    kept = {k.table for k in kept_in(table, project)}
+    for table_id in (*kept, *(internal(table.id, note) for note in NOTES)):
+        uri = layout(project).uri(table_id)
+        if not exists(uri):
+            continue
+        found = [*inspection.log_faults(uri), *inspection.file_faults(uri)]
+        if not found:
+            looks = [inspection.orphans(uri, now)]
+            looks += [inspection.setting_faults(uri)] if table_id in kept else []
+            found += chain(*looks)
+        yield from (Finding(table_id, *one) for one in found)
+        if not found and table_id in kept:
+            yield from _of_retention(project, table_id, now)
+
+
+def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
+    """Yield what the next batch would report."""
+    lake = layout(project)
+    if table.is_delivered:
+        yield from _of_deliveries(project, table)
+    nodes = nodes_of(table, project.graph)
+    for table_id in dict.fromkeys([table.id, *(node.id for node in nodes)]):
+        try:
+            head(lake.uri(table_id))
+        except SluiceError as error:
+            yield Finding(table_id, *_finding(error))
+    for node in nodes:
+        try:
+            plan_batch(node, lake, project.graph, project.limits)
+        except SluiceError as error:
+            yield Finding(node.id, *_finding(error))
+
+
+def _of_deliveries(project: Project, table: Table) -> Iterator[Finding]:
+    """Yield why the next delivery can't succeed, and the intervals that are missing."""
+    for check in delivering(table).checks(project, table):
+        try:
+            check()
+        except SluiceError as error:
+            yield Finding(table.id, *_finding(error))
+    noted = deliveries(layout(project).uri(table.id, INTERVALS))
+    for span in missing(project, table, noted):
+        bounds = span.interval.options(span.timezone)
+        what = f"{span} was not delivered, but earlier and later ones were"
+        yield Finding(table.id, MISSING, what, f"`sluice run {table.pipeline} {bounds}`")
+
+
+def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Finding]:
+    """Yield each consumer that lags longer than VACUUM keeps deleted files."""
+    uri = layout(project).uri(table_id)
+    try:
+        at = head(uri)
+    except SluiceError:
+        return
+    keep = inspection.file_retention(uri)
+    for consumer, version in consumers(project, table_id, at.table) if at else ():
+        next_one = committed_at(uri, version + 1) if at and version < at.data_version else None
+        if next_one and now - next_one > keep:
+            yield Finding(
+                table_id,
+                "short-retention",
+                f"{consumer} has read it up to version {version}; the next one is "
+                f"{_days(now - next_one)} old, and a VACUUM keeps deleted files for {_days(keep)}",
+                f"`sluice advance {declared_id(consumer)}`; VACUUM by `sluice maintain` alone",
+            )
+
+
+def _days(length: timedelta) -> str:
+    return f"{length / timedelta(days=1):.1f} days"
+
+
+def _finding(error: SluiceError) -> inspection.TableFault:
+    """Return an error's name as words: `FeedVacuumed` is `feed-vacuumed`."""
+    name = "".join(f"-{c.lower()}" if c.isupper() else c for c in type(error).__name__)
+    return name.removeprefix("-"), error.message, error.hint
