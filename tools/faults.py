@@ -51,7 +51,7 @@ Verdict = Literal["found", "survived", "not reached"]
 
 @dataclass(frozen=True)
 class Result:
-    """What the tests said of a fault."""
+    """Result of the tests for one fault."""
 
     fault: Fault
     was: str  # the text that the fault replaced

@@ -29,10 +29,12 @@ from os import environ as process_environ
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from tempfile import mkstemp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sluice.declare.document import Document, Where
 from sluice.declare.registry import has_added
+
+if TYPE_CHECKING:
+    from sluice.declare.document import Document, Where
 
 PACKAGE = Path(__file__).parents[1]
 LIBRARIES = ("croniter", "pydantic", "ruamel.yaml", "sqlglot")  # which read a configuration
@@ -168,7 +170,7 @@ def recall(kept: KeptResult, environ: Mapping[str, str]) -> Any:
         return None
 
 
-def keep(project: Any, documents: Iterable[Document], kept: KeptResult, noted: Noting) -> None:
+def keep(project: Any, documents: Iterable["Document"], kept: KeptResult, noted: Noting) -> None:
     """Keep a project, unless it may hold a secret; delete old ones."""
     if has_added() or any(map(_may_hold_secrets, documents)):
         return
@@ -179,7 +181,7 @@ def keep(project: Any, documents: Iterable[Document], kept: KeptResult, noted: N
             old.unlink(missing_ok=True)
 
 
-def _may_hold_secrets(document: Document) -> bool:
+def _may_hold_secrets(document: "Document") -> bool:
     """Return whether a value of the environment is used where it might be a secret."""
     for where, own in document.variables.items():
         value = str(document.at(where))
@@ -188,7 +190,7 @@ def _may_hold_secrets(document: Document) -> bool:
     return False
 
 
-def _is_plain(where: Where) -> bool:
+def _is_plain(where: "Where") -> bool:
     """Return whether a place holds the lake, a table's path, or a pipeline's dates."""
     return where in PLAIN or (len(where) == OF_TABLE and where[-1] == "path")
 

@@ -360,6 +360,10 @@ def _unchanged(table: Table, before: Head) -> BatchReport:
 def plan_load(project: Project, table: Table, what: str) -> NextBatch:
     """Return the next load, as `sluice plan` shows it; `what`: why everything is read again."""
     context = Context.of(project)
+    return with_marking(context, _plan_load(context, project, table, what), table.key)
+
+
+def _plan_load(context: Context, project: Project, table: Table, what: str) -> NextBatch:
     try:
         found = find(project, table)
     except UsageError as error:
@@ -373,5 +377,4 @@ def plan_load(project: Project, table: Table, what: str) -> NextBatch:
     engine = engine_of_load(context, found, wanted, None if what else before)
     said = why(context.settings, engine, wanted.bytes)
     reason, size = "; ".join([reason, *said]), wanted.bytes
-    batch = NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))
-    return with_marking(context, batch, table.key)
+    return NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))

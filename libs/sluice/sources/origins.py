@@ -98,7 +98,7 @@ class Origin:
 
     @property
     def remedy(self) -> str:
-        """What to do if the rows came from elsewhere."""
+        """Hint for a declaration whose rows came from elsewhere."""
         return "revert the change; or declare the changed source under another name"
 
     def check_rebuild(self, *, as_landed: bool) -> None:

@@ -17,7 +17,6 @@ from sluice.interpreter.local_session import Session, interpreting
 from sluice.language.interval import Interval
 from sluice.sources.kafka.formats.records import FormatReader
 from sluice.sources.kafka.message import Message, arrange_messages
-from sluice.sources.kafka.rows import rows_of
 from sluice.sources.topic import TopicFeed
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'
@@ -73,7 +72,7 @@ def rows(read: TopicFeed, messages: list[Message], reader: FormatReader) -> list
     session = Session()
     with interpreting(session):
         sent = arrange_messages(messages)
-        found = rows_of(session, read.spec, sent, reader, AT_NOON).drop(RAW).toArrow()
+        found = replace(read, reader=reader).rows(sent, AT_NOON, session).drop(RAW).toArrow()
     return sorted(found.to_pylist(), key=lambda row: str(row["_sluice_id"]))
 
 
