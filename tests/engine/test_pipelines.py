@@ -167,7 +167,7 @@ class Pipelines(Game):
 
 
 SETTINGS = games(default=(60, 20), deep=(1_000, 30))
-BY_CHANCE, STEPS = 80, 20
+BY_CHANCE, STEPS = 50, 20
 IN_DEPTH = 20_000
 
 

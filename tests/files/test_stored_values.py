@@ -15,7 +15,7 @@ from tests.files.files import Files
 from tests.files.stored import KINDS, Columns, Stored, columns, value, values
 from tests.files.strict import NotTaken
 
-EACH, DEEP_EACH, HERE_SHARE = 12, 100, 0.1
+EACH, DEEP_EACH, HERE_SHARE = 12, 100, 0.07
 LOST = object()
 
 

@@ -17,7 +17,7 @@ from tests.files.strict import NotTaken, value
 
 from sluice.interpreter.local_session import Session, interpreting
 
-COUNT, HERE_COUNT, DEEP_COUNT, DEEP_HERE_COUNT = 6_000, 300, 60_000, 3_000
+COUNT, HERE_COUNT, DEEP_COUNT, DEEP_HERE_COUNT = 6_000, 180, 60_000, 3_000
 LOST = object()
 
 

@@ -89,11 +89,11 @@ def test_a_first_batch_of_many_rows_is_cut_at_once(lake: Lake) -> None:
 def test_files_are_bounded_by_the_rows_while_a_store_grows_day_by_day(lake: Lake) -> None:
     """180,000 rows of 195 days at a hundredth of the size, with the limit as much smaller."""
     lake.limit(slice_rows=1_000, unordered_rows=50, slice_files=4)
-    for day in range(0, DAYS, 5):
-        lake.put("flights", *(row for d in range(day, day + 5) for row in flights(d, 9)))
+    for day in range(0, DAYS, 8):
+        lake.put("flights", *(row for d in range(day, min(day + 8, DAYS)) for row in flights(d, 9)))
         lake.advance()
     found = sizes(lake)
-    assert found[2013] <= 1_000 + 5 * 9
+    assert found[2013] <= 1_000 + 8 * 9
     assert max(found.values()) == found[2013]
     assert len(found) <= 1 + 12
     assert files(lake) <= len(found) * 4
