@@ -185,6 +185,7 @@ def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(pro
     assert verified.code == 0, verified.out
 
 
+@pytest.mark.usefixtures("long")
 def test_a_vacuum_of_the_lake_takes_nothing_from_an_environment_until_it_expires(
     project: Here,
 ) -> None:
@@ -235,6 +236,7 @@ def test_several_environments_are_apart_and_are_chosen_by_a_variable_too(
     assert [r["environment"] for r in project.sluice("env", "list", "--json").records] == ["dev"]
 
 
+@pytest.mark.usefixtures("long")
 def test_who_may_not_write_the_lake_works_in_an_environment(project: Here) -> None:
     """The lake's folders and files are read-only; only environments and scratch are writable."""
     free = [project.folder / "lake" / name for name in BESIDE]
@@ -291,6 +293,7 @@ def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here) ->
     assert rows(project) == rows(project, "dev")
 
 
+@pytest.mark.usefixtures("long")
 def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_nothing_of_it(
     project: Here,
 ) -> None:
