@@ -46,6 +46,7 @@ def test_unchanged_files_are_not_read_again(new_landed: NewLanded) -> None:
     assert lake.versions("things", "things__intervals") == before
 
 
+@pytest.mark.usefixtures("long")
 def test_a_large_snapshot_that_is_the_same_commits_and_writes_nothing(
     new_landed: NewLanded,
 ) -> None:

@@ -188,6 +188,7 @@ def test_it_ends_with_its_parent(project: Project) -> None:
         assert orphan.status() == psutil.STATUS_ZOMBIE or not orphan.wait(10)
 
 
+@pytest.mark.usefixtures("long")
 def test_a_run_names_the_table_whose_process_was_killed_and_the_next_one_finishes(
     project: Project,
 ) -> None:

@@ -93,7 +93,7 @@ def test_the_search_finds_every_spelling(tmp_path: Path) -> None:
 
 
 def test_no_command_without_spark_writes_a_secret(shop: Path) -> None:
-    for words in (["validate"], ["plan"], ["read", "items"]):
+    for words in (["validate"], ["read", "items"]):
         run(shop, "-m", "sluice.cli.main", *words, "--debug")
     assert "no mistakes" in (shop / "outputs").read_text()
     assert list(leaks(shop)) == []

@@ -147,6 +147,7 @@ def test_a_map_of_more_tests_is_added_to_the_one_there_is(tmp_path: Path) -> Non
         assert Reach(tmp_path, tmp_path / "libs").tests_of(fault) == reached
 
 
+@pytest.mark.usefixtures("long")
 def test_the_tests_that_reach_a_fault_find_it(project: Path) -> None:
     def faults(*words: str) -> str:
         command = [sys.executable, "tools/faults.py", *words]

@@ -161,6 +161,7 @@ def _allow(lake: Following, folders: int, files: int) -> None:
         path.chmod(folders if path.is_dir() else files)
 
 
+@pytest.mark.usefixtures("long")
 def test_a_table_that_may_only_be_read_is_followed(following: Made) -> None:
     lake = following(extra=KEYED)
     lake.crm.create({"id": 1, "v": 1}, feed=True)
@@ -175,6 +176,7 @@ def test_a_table_that_may_only_be_read_is_followed(following: Made) -> None:
     _allow(lake, 0o755, 0o644)
 
 
+@pytest.mark.usefixtures("long")
 def test_a_table_that_may_not_be_read_is_named(following: Made) -> None:
     lake = following(extra=KEYED)
     lake.crm.create({"id": 1, "v": 1})
