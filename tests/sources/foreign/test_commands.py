@@ -7,6 +7,7 @@ from ctypes import CDLL
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from tests.sources.foreign.conftest import Following, Made
 
