@@ -152,7 +152,7 @@ def test_what_comes_behind_the_kept_rows_is_dropped_before_a_shuffle(
         passed.append((rows.count(), plan.queryExecution().executedPlan().toString()))
         return diff.sum_weights(rows, columns)
 
-    monkeypatch.setattr("sluice.kinds.topk.batch.summed", summed)
+    monkeypatch.setattr("sluice.kinds.topk.batch.sum_weights", summed)
     lake.put("sales", *(sale(v, v - 10) for v in range(7)), sale(10, 50), sale(11, 1))
     state, _ = advanced(lake)
     assert state.strategy == "update"
