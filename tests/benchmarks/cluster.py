@@ -44,8 +44,8 @@ from tests.support.stores import METRICS, Store, running, using
 import landing
 from daemons import Daemons
 from sluice.cli.jobs.ingest import deliver
+from sluice.declare.filesystems import located
 from sluice.declare.project import Project, load
-from sluice.declare.stores import located
 from sluice.engine.advance import Run, advance
 from sluice.language.interval import Interval, parse_time
 from sluice.limits import Limits

@@ -14,7 +14,7 @@ from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
-from sluice.declare import stores
+from sluice.declare import filesystems
 from sluice.delta.places import delta_rs
 from sluice.delta.places.delta_rs import located, open_table, store_fault
 from sluice.engine import retries
@@ -27,11 +27,11 @@ Kind = type[SluiceError]
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(retries, "PAUSES", (0.0,))
-    monkeypatch.setattr(stores, "PATIENCE", timedelta(seconds=1))
+    monkeypatch.setattr(filesystems, "PATIENCE", timedelta(seconds=1))
     monkeypatch.setitem(delta_rs.RETRIES, "max_retries", "1")
-    stores._google.cache_clear()
+    filesystems._google.cache_clear()
     yield
-    stores._google.cache_clear()
+    filesystems._google.cache_clear()
 
 
 def read_a_file(shop: StoredShop) -> None:

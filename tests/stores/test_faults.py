@@ -9,7 +9,7 @@ from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import COMMIT, LIST, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
-from sluice.declare import stores
+from sluice.declare import filesystems
 from sluice.delta.places import delta_rs
 from sluice.delta.places.delta_rs import store_fault
 from sluice.engine import retries
@@ -29,11 +29,11 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A request is tried twice: six tries, with their pauses, would not be answered either."""
-    monkeypatch.setattr(stores, "ATTEMPTS", 2)
+    monkeypatch.setattr(filesystems, "ATTEMPTS", 2)
     monkeypatch.setitem(delta_rs.RETRIES, "max_retries", "1")
-    stores._s3.cache_clear()
+    filesystems._s3.cache_clear()
     yield
-    stores._s3.cache_clear()
+    filesystems._s3.cache_clear()
 
 
 def sluice(shop: StoredShop, environ: Mapping[str, str], *words: str) -> tuple[int, str]:

@@ -112,7 +112,7 @@ def test_conditional_writes_are_asked_for_and_no_secret_is_an_option() -> None:
     [
         ("DeltaTable(", "delta/places/delta_rs.py"),
         ("DeltaStorageHandler(", "delta/places/delta_rs.py"),
-        ("from_uri(", "declare/stores.py"),
+        ("from_uri(", "declare/filesystems.py"),
     ],
 )
 def test_tables_and_files_are_opened_in_one_place(name: str, place: str) -> None:

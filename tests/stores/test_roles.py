@@ -14,7 +14,8 @@ from tests.support.roles import ARN, Roles
 from tests.support.stores import using
 
 from sluice.declare import stores as declared
-from sluice.declare.stores import keys_of_role, located
+from sluice.declare.filesystems import located
+from sluice.declare.stores import keys_of_role
 from sluice.errors import Retryable, SluiceError, StoreRefused
 
 if TYPE_CHECKING:

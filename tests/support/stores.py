@@ -19,7 +19,7 @@ from pathlib import Path
 from pyarrow.fs import FileSelector, FileSystem, S3FileSystem
 
 from ports import free_port
-from sluice.declare.stores import VARIABLES
+from sluice.declare.filesystems import VARIABLES
 
 BUCKET = "lakes"
 PATIENCE = 240.0  # seconds

@@ -43,14 +43,14 @@ def place(lake: str, name: str) -> str:
 
 def folders(lake: str) -> list[str]:
     """Return the names of a lake's environments in a store, claimed or not."""
-    from sluice.declare.stores import folder_names
+    from sluice.declare.filesystems import folder_names
 
     return folder_names(f"{lake.rstrip('/')}/{ENVIRONMENTS}")
 
 
 def claimant(folder: str) -> str | None:
     """Return the lake to which an environment's folder in a store belongs; None if to none."""
-    from sluice.declare.stores import located
+    from sluice.declare.filesystems import located
 
     files, path = located(f"{folder}/{_ONLY_COMMIT}")
     try:

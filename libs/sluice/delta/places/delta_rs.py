@@ -15,20 +15,16 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from sluice.declare.stores import (
+from sluice.declare.filesystems import (
     ATTEMPTS,
-    AZURE,
-    GOOGLE,
-    S3,
     access,
     endpoint_of,
     folder_names,
     located,
     region,
-    scheme_of,
-    store_of,
     uri_of,
 )
+from sluice.declare.stores import AZURE, GOOGLE, S3, scheme_of, store_of
 from sluice.errors import Retryable, SluiceError, StoreRefused
 
 __all__ = [

@@ -1,0 +1,160 @@
+"""Access to the files at a path or URI: pyarrow's file system, with the server and its keys.
+
+Endpoint, region and credentials come from the environment (`AWS_*`, `AZURE_*`, `GOOGLE_*`), a
+profile or a role, and are written nowhere.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyarrow.fs import (
+    AwsStandardS3RetryStrategy,
+    AzureFileSystem,
+    FileSelector,
+    FileSystem,
+    FileType,
+    GcsFileSystem,
+    LocalFileSystem,
+    S3FileSystem,
+)
+
+from sluice.declare.stores import AZURE, GOOGLE, S3, Credentials, keys_of_role, scheme_of
+
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+ATTEMPTS = 6  # of one request, with growing pauses: some ten seconds in all
+AZURE_KEYS = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY")
+AZURE_TOKENS = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
+AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+EMULATED, EMULATOR = "AZURE_STORAGE_USE_EMULATOR", "AZURITE_BLOB_STORAGE_URL"
+GOOGLE_EMULATOR = "STORAGE_EMULATOR_HOST"
+VARIABLES = ("AWS_", "AZUR", "GOOGLE_", GOOGLE_EMULATOR)  # how those of stores begin
+PATIENCE = timedelta(seconds=10)  # with Google's store, which is asked again until then
+
+
+def located(uri: str) -> tuple[FileSystem, str]:
+    """Return the file system of a path or URI, and the path in it."""
+    scheme = scheme_of(uri)
+    if not scheme:
+        return LocalFileSystem(), uri
+    if scheme in S3.schemes:
+        files = _s3(tuple(sorted(access().items())), keys_of_role())
+        return files, uri.partition("://")[2].rstrip("/")
+    if scheme in AZURE.schemes:
+        container, account, below = _azure_parts(uri)
+        files = _azure(account, tuple(sorted(access().items())))
+        return files, f"{container}/{below}".rstrip("/")
+    if scheme in GOOGLE.schemes:
+        files = _google(tuple(sorted(access().items())))
+        return files, uri.partition("://")[2].rstrip("/")
+    found: tuple[FileSystem, str] = FileSystem.from_uri(uri)
+    return found
+
+
+def folder_names(uri: str) -> list[str]:
+    """Return the names of the folders in a folder; none if there is no such folder.
+
+    pyarrow lists no folders in Google's store, so there, all files below are listed.
+    """
+    files, path = located(uri)
+    is_flat = isinstance(files, GcsFileSystem)
+    found = files.get_file_info(FileSelector(path, recursive=is_flat, allow_not_found=True))
+    if not is_flat:
+        return sorted(f.base_name for f in found if f.type == FileType.Directory)
+    below = (f.path.removeprefix(f"{path}/").partition("/") for f in found)
+    return sorted({name for name, slash, _ in below if slash})
+
+
+def uri_of(path: str, beside: str) -> str:
+    """Return the URI of a path in the file system of another URI."""
+    scheme = beside.partition("://")[0]
+    if scheme.lower() not in AZURE.schemes:
+        return f"{scheme}://{path}"
+    container, _, below = path.partition("/")
+    return f"{scheme}://{container}@{urlsplit(beside).netloc.rpartition('@')[2]}/{below}"
+
+
+def endpoint_of(uri: str) -> str:
+    """Return the server that the environment names for a store; '' for the provider's own."""
+    scheme = scheme_of(uri)
+    if scheme in GOOGLE.schemes:
+        return _google_emulator()
+    return _azure_endpoint() if scheme in AZURE.schemes else _named(*ENDPOINTS)
+
+
+def access() -> Mapping[str, str]:
+    """Return the variables by which this process reaches stores."""
+    return {n: value for n, value in os.environ.items() if n.startswith(VARIABLES)}
+
+
+def _named(*variables: str) -> str:
+    """Return the first of these variables that is set."""
+    return next((os.environ[name] for name in variables if os.environ.get(name)), "")
+
+
+def region() -> str:
+    """Return the region; your own server has one, too, under any name."""
+    return _named(*REGIONS) or ("us-east-1" if _named(*ENDPOINTS) else "")
+
+
+@lru_cache(maxsize=8)
+def _s3(environ: tuple[tuple[str, str], ...], keys: Credentials | None) -> S3FileSystem:  # noqa: ARG001
+    """Return the client for these variables. Without keys, it finds credentials like every AWS
+    tool.
+    """
+    named: dict[str, Any] = {"endpoint_override": _named(*ENDPOINTS), "region": region()}
+    named |= asdict(keys) if keys else {}
+    return S3FileSystem(
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        allow_delayed_open=True,  # a small file is one request
+        connect_timeout=5,
+        request_timeout=60,
+        **{name: value for name, value in named.items() if value},
+    )
+
+
+def _azure_endpoint() -> str:
+    """Return the server that is named; Azurite, the emulator, has variables of its own."""
+    is_emulated = _named(EMULATED).lower() in ("1", "true")
+    return _named(*((EMULATOR,) if is_emulated else AZURE_ENDPOINTS))
+
+
+def _azure_parts(uri: str) -> tuple[str, str, str]:
+    """Return container, account and path of `abfss://container@account.dfs.core.windows.net/…`."""
+    parts = urlsplit(uri)
+    container, _, host = parts.netloc.rpartition("@")
+    return container, host.partition(".")[0], parts.path.strip("/")
+
+
+@lru_cache(maxsize=8)
+def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSystem:  # noqa: ARG001
+    """Return the client for these variables: by key, token, or Azure's usual credentials."""
+    named = {"account_key": _named(*AZURE_KEYS), "sas_token": _named(*AZURE_TOKENS)}
+    if endpoint := _azure_endpoint():
+        server = urlsplit(endpoint)
+        for service in ("blob", "dfs"):
+            named[f"{service}_storage_authority"] = server.netloc
+            named[f"{service}_storage_scheme"] = server.scheme
+    return AzureFileSystem(account, **{name: value for name, value in named.items() if value})
+
+
+def _google_emulator() -> str:
+    """Return the emulator that is named; Google's own clients take it with and without a scheme."""
+    named = _named(GOOGLE_EMULATOR)
+    return named if "://" in named or not named else f"http://{named}"
+
+
+@lru_cache(maxsize=8)
+def _google(environ: tuple[tuple[str, str], ...]) -> GcsFileSystem:  # noqa: ARG001
+    """Return the client for these variables, or by Google's usual credentials.
+
+    An emulator needs none.
+    """
+    server = urlsplit(_google_emulator())
+    named = {"anonymous": True, "scheme": server.scheme, "endpoint_override": server.netloc}
+    return GcsFileSystem(retry_time_limit=PATIENCE, **(named if server.netloc else {}))
