@@ -84,7 +84,7 @@ def endpoint_of(uri: str) -> str:
     scheme = scheme_of(uri)
     if scheme in GOOGLE.schemes:
         return _google_emulator()
-    return _azure_endpoint() if scheme in AZURE.schemes else _named(*ENDPOINTS)
+    return _azure_endpoint() if scheme in AZURE.schemes else _first_set(*ENDPOINTS)
 
 
 def access() -> Mapping[str, str]:
@@ -92,14 +92,14 @@ def access() -> Mapping[str, str]:
     return {n: value for n, value in os.environ.items() if n.startswith(VARIABLES)}
 
 
-def _named(*variables: str) -> str:
+def _first_set(*variables: str) -> str:
     """Return the first of these variables that is set."""
     return next((os.environ[name] for name in variables if os.environ.get(name)), "")
 
 
 def region() -> str:
     """Return the region; your own server has one, too, under any name."""
-    return _named(*REGIONS) or ("us-east-1" if _named(*ENDPOINTS) else "")
+    return _first_set(*REGIONS) or ("us-east-1" if _first_set(*ENDPOINTS) else "")
 
 
 @lru_cache(maxsize=8)
@@ -107,7 +107,7 @@ def _s3(environ: tuple[tuple[str, str], ...], keys: Credentials | None) -> S3Fil
     """Return the client for these variables. Without keys, it finds credentials like every AWS
     tool.
     """
-    named: dict[str, Any] = {"endpoint_override": _named(*ENDPOINTS), "region": region()}
+    named: dict[str, Any] = {"endpoint_override": _first_set(*ENDPOINTS), "region": region()}
     named |= asdict(keys) if keys else {}
     return S3FileSystem(
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
@@ -120,8 +120,8 @@ def _s3(environ: tuple[tuple[str, str], ...], keys: Credentials | None) -> S3Fil
 
 def _azure_endpoint() -> str:
     """Return the server that is named; Azurite, the emulator, has variables of its own."""
-    is_emulated = _named(EMULATED).lower() in ("1", "true")
-    return _named(*((EMULATOR,) if is_emulated else AZURE_ENDPOINTS))
+    is_emulated = _first_set(EMULATED).lower() in ("1", "true")
+    return _first_set(*((EMULATOR,) if is_emulated else AZURE_ENDPOINTS))
 
 
 def _azure_parts(uri: str) -> tuple[str, str, str]:
@@ -134,7 +134,7 @@ def _azure_parts(uri: str) -> tuple[str, str, str]:
 @lru_cache(maxsize=8)
 def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSystem:  # noqa: ARG001
     """Return the client for these variables: by key, token, or Azure's usual credentials."""
-    named = {"account_key": _named(*AZURE_KEYS), "sas_token": _named(*AZURE_TOKENS)}
+    named = {"account_key": _first_set(*AZURE_KEYS), "sas_token": _first_set(*AZURE_TOKENS)}
     if endpoint := _azure_endpoint():
         server = urlsplit(endpoint)
         for service in ("blob", "dfs"):
@@ -145,7 +145,7 @@ def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSyste
 
 def _google_emulator() -> str:
     """Return the emulator that is named; Google's own clients take it with and without a scheme."""
-    named = _named(GOOGLE_EMULATOR)
+    named = _first_set(GOOGLE_EMULATOR)
     return named if "://" in named or not named else f"http://{named}"
 
 

@@ -293,11 +293,3 @@ def out_of_reach(lake: str, environ: Mapping[str, str]) -> Iterator[SettingFault
     if store_of(lake) is GOOGLE and named:
         why = "which pyarrow does not support: set GOOGLE_APPLICATION_CREDENTIALS instead"
         yield ("lake",), f"{named[0]} is set in the environment, {why}"
-
-
-EMULATED, EMULATOR = "AZURE_STORAGE_USE_EMULATOR", "AZURITE_BLOB_STORAGE_URL"
-
-
-def _first_set_variable(*variables: str) -> str:
-    """Return the first of these variables that is set."""
-    return next((os.environ[name] for name in variables if os.environ.get(name)), "")
