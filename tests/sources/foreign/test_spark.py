@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.sources.foreign.conftest import Made
 
-from sluice.interpreter.refusals import is_here
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("real_spark")  # it is the writer
 SETTINGS = {
     "plain": "",
     "feed": "'delta.enableChangeDataFeed' = 'true'",
@@ -67,8 +66,6 @@ OPS = (
 def test_the_rows_are_the_tables_that_spark_writes(
     following: Made, spark: "SparkSession", settings: str, *, small: bool
 ) -> None:
-    if is_here(spark):
-        pytest.skip("Spark is the writer")
     chance = random.Random(f"{settings} {small}")
     key = "key: [id]" if chance.random() < 0.5 else ""
     lake = following("id BIGINT, part STRING, v BIGINT", extra=key)
@@ -90,8 +87,6 @@ def test_the_rows_are_the_tables_that_spark_writes(
 def test_a_table_that_is_created_or_replaced_is_followed(
     following: Made, spark: "SparkSession"
 ) -> None:
-    if is_here(spark):
-        pytest.skip("Spark is the writer")
     lake = following("id BIGINT, part STRING, v BIGINT", extra="key: [id]")
     theirs = Theirs(spark, lake.crm.path, "")
     lake.take()
