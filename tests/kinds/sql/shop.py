@@ -10,7 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
+import sqlglot
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from tests.support.games import in_depth
@@ -187,11 +189,7 @@ def wrong(
     lake: Lake, session: "SparkSession", queries: Mapping[str, str]
 ) -> dict[str, tuple[Counter[Any], Counter[Any]]]:
     """The views whose rows are not Spark's answer: those that only one of the two has."""
-    for name, rows in lake.rows_of_sources().items():
-        columns = lake.table(name).columns
-        schema = ", ".join(f"{c} {t}" for c, t in columns.items())
-        stored = to_arrow_schema(StructType.fromDDL(schema), timezone="UTC")
-        plain = pa.Table.from_pylist([{c: row[c] for c in columns} for row in rows], stored)
+    for name, (schema, plain) in _sources(lake).items():
         session.createDataFrame(plain, schema).createOrReplaceTempView(name)
     found = {}
     with _in_one_task(session):
@@ -199,6 +197,38 @@ def wrong(
             kept, answered = _tuples(lake.rows(name)), _answer(session, sql)
             if kept != answered:
                 found[name] = (kept - answered, answered - kept)
+    return found
+
+
+def not_as_in_duckdb(lake: Lake, queries: Mapping[str, str]) -> dict[str, str]:
+    """The queries to which DuckDB, which is fast, has another answer than the view, or none."""
+    found = {}
+    with duckdb.connect() as base:
+        base.execute("SET TimeZone = 'UTC'")
+        for name, (_, plain) in _sources(lake).items():
+            base.register(name, plain)
+        for name, sql in queries.items():
+            try:
+                (text,) = sqlglot.transpile(sql, read="spark", write="duckdb")
+                answered = Counter(map(frozen, base.execute(text).fetchall()))
+            except (duckdb.Error, sqlglot.ParseError):
+                answered = None
+            if answered != _tuples(lake.rows(name)):
+                found[name] = sql
+    return found
+
+
+def _sources(lake: Lake) -> dict[str, tuple[str, pa.Table]]:
+    """The rows of each source, with its columns as they are declared."""
+    found = {}
+    for name, rows in lake.rows_of_sources().items():
+        columns = lake.table(name).columns
+        schema = ", ".join(f"{c} {t}" for c, t in columns.items())
+        stored = to_arrow_schema(StructType.fromDDL(schema), timezone="UTC")
+        found[name] = (
+            schema,
+            pa.Table.from_pylist([{c: row[c] for c in columns} for row in rows], stored),
+        )
     return found
 
 
