@@ -89,19 +89,23 @@ def merge_log(
     run: str,
     clock: Clock,
 ) -> Loaded:
-    """Commit the state after new rows, and return its rows without deletes. Raises LostRace."""
+    """Commit the state after new rows, and return its rows without deletes. Raises LostRace.
+
+    Safe to repeat, as when what follows is left to Spark: rows that the state has already are
+    merged into it again.
+    """
     spec = landed.spec
     columns = (*columns_of(landed.table, spec), OP, ORIGIN)
     fresh = operations(accepted, spec.change).select(*names((*columns, POSITION)))
-    before = due.state or head_as_found(landed.state_uri)
+    before = head_as_found(landed.state_uri)
     position = next_position(landed.table, before, run)
     target = Target(landed.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
-    if due.state is None:
+    if due.state is None or before is None:
         touched, rows = None, last_rows(fresh, spec).select(*names(columns))
         done = swap(session, context, target, rows, position, clock).done
     else:
         touched = fresh.select(*names(spec.key)).distinct()
-        old = rows_of_keys(session, context.limits, due.state, touched, spec.key)
+        old = rows_of_keys(session, context.limits, before, touched, spec.key)
         known = old.withColumn(POSITION, F.lit(0).cast("bigint")).unionByName(fresh)
         rows = last_rows(known, spec).select(*names(columns))
         changelog = diff(old, rows, spec.identity)
@@ -116,9 +120,10 @@ def rows_of_keys(
 ) -> DataFrame:
     """Return the rows of a table that have one of these keys."""
     rows = snapshot(session, at.uri, at.version, limits)
-    is_large = table_size(at.uri, at.version).bytes > limits.read_here_bytes
-    bounds = bounds_of(keys, key, limits) if is_large else None
-    return within(rows if bounds is None else rows.where(bounds), keys, key)
+    if not is_here(session) and table_size(at.uri, at.version).bytes > limits.read_here_bytes:
+        bounds = bounds_of(keys, key, limits)
+        rows = rows if bounds is None else rows.where(bounds)
+    return within(rows, keys, key)
 
 
 Put = Callable[[SparkSession, Loaded, Target, Position, Clock], Committed]
@@ -160,7 +165,7 @@ def load_as(
 
     size = _size(wanted, before, 0).bytes
     is_little = size <= context.limits.computed_here_bytes
-    is_small = is_little and _is_plain(landed.spec)
+    is_small = is_little and _is_at_hand(landed.spec)
     size = 0 if is_little else size
     try:
         with naming_faults(landed.table.id):
@@ -171,9 +176,9 @@ def load_as(
     return replace(report, engine=engine)
 
 
-def _is_plain(spec: Dimension) -> bool:
+def _is_at_hand(spec: Dimension) -> bool:
     """True if a little of it can be read without Spark."""
-    return spec.format == "delta" or (is_of_files(spec) and not spec.is_log)
+    return spec.format == "delta" or is_of_files(spec)
 
 
 def engine_of_load(
@@ -181,7 +186,7 @@ def engine_of_load(
 ) -> str:
     """Return the engine that a load would report, unless a value needs Spark."""
     size = _size(pending, before, 0).bytes
-    is_small = size <= context.limits.computed_here_bytes and _is_plain(landed.spec)
+    is_small = size <= context.limits.computed_here_bytes and _is_at_hand(landed.spec)
 
     def rehearsed(session: SparkSession) -> None:
         rows = _read(session, context, landed, pending).rows
