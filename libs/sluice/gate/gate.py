@@ -17,7 +17,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.declared import CUT, FILE, KEPT, RAW, REASON
+from sluice.declare.declared import CUT, FILE, KEPT, RAW, REASON, UNDATED
 from sluice.declare.expectation import Expectation
 from sluice.gate import engine
 from sluice.gate.counting.counts import CONFLICT, Tally
@@ -34,7 +34,7 @@ from sluice.gate.rules.sql import text
 from sluice.gate.rules.suite import Suite, build_suite
 from sluice.interpreter.refusals import leave_to_spark
 
-OWN = (REASON, REASONS, RAW, KEPT, FILE, CUT, CONFLICT)
+OWN = (REASON, REASONS, RAW, KEPT, FILE, CUT, UNDATED, CONFLICT)
 REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
 NO_REASONS = f"CAST(array() AS {REASON_TYPE})"
 
@@ -90,6 +90,7 @@ class Gate:
             bytes_quarantined=tallied.bytes_quarantined,
             conflicts=tallied.conflicts,
             cut=tallied.cut,
+            undated=tallied.undated,
         )
 
     def _others(self, split: DataFrame) -> tuple[ExpectationOutcome, ...]:

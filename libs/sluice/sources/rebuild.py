@@ -202,7 +202,7 @@ def _check_files(
 
     With `as_landed`, it is enough that they exist.
     """
-    if not spec.has_pattern:
+    if spec.shares_files:
         return
     made = {h.position.definition for h in _heads(project, table) if h.position}
     zone = project.pipelines[table.pipeline].timezone
@@ -233,7 +233,7 @@ def _check_rows(
     This replaces `_check_files` if intervals share their files. With `as_landed`, one row is
     enough.
     """
-    if spec.has_pattern:
+    if not spec.shares_files:
         return
     read = {d.interval: d.rows_read for d in _noted(beside, table)}
     least = {d.interval: min(d.rows_read, 1) if as_landed else d.rows_read for d in delivered}

@@ -215,6 +215,7 @@ class Replacement:
             span.end,
             is_replayed=is_added,
             is_absent=delivery.is_absent,
+            shares_files=delivery.spec.shares_files,
         )
         emptied = Emptied(delivery, lambda: self._count(session), run.allow_empty or is_added)
         on_conflict = delivery.spec.on_conflict
@@ -268,7 +269,7 @@ class Replacement:
     ) -> BatchReport:
         """Note the delivery, and report it."""
         delivery, span = self.delivery, self.delivery.interval
-        accepted, bad = verdict.rows_accepted, verdict.rows_quarantined
+        accepted, bad = verdict.rows_accepted, verdict.rows_quarantined - verdict.undated
         if delivery.is_added:
             accepted = self._count(session) + done.inserted - done.deleted
         counts = (accepted + bad, accepted, bad, batch)
@@ -280,8 +281,8 @@ class Replacement:
             is_absent=bool(delivery.warnings),
             timezone=delivery.timezone,
             strategy="replace interval",
-            rows_in=verdict.rows_read,
-            quarantined=verdict.rows_quarantined,
+            rows_in=verdict.rows_read - verdict.undated,
+            quarantined=bad,
             warnings=(*delivery.warnings, *reading.warnings, *verdict.warnings),
             interval=(span.start.isoformat(), span.end.isoformat()),
         )

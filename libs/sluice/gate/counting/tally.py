@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from sluice.changes.diff import balance
-from sluice.declare.declared import CUT, KEPT, OP, RAW, REASON
+from sluice.declare.declared import CUT, KEPT, OP, RAW, REASON, UNDATED
 from sluice.gate.counting import counts
 from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.counts import RowCounts, Tally
@@ -86,6 +86,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
         ),
         *(() if key is None else _count_columns(visible(split), key)),
         *((f"sum({CUT}) FILTER (WHERE _sluice_accepted) AS cut",) if CUT in split.columns else ()),
+        *((f"count_if({UNDATED}) AS undated",) if UNDATED in split.columns else ()),
         *(counts.counts(key) if key and counts.CONFLICT in split.columns else ()),
     ]
     found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
@@ -98,6 +99,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
         found["bytes_quarantined"] or 0,
         counts.found_in(found),
         found.get("cut") or 0,
+        found.get("undated", 0),
     )
 
 

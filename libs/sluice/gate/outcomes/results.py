@@ -218,6 +218,7 @@ class Verdict:
     bytes_quarantined: int = 0  # of text, if it is quarantined
     conflicts: Conflicts | None = None
     cut: int = 0  # values of accepted rows that lost digits beyond a microsecond
+    undated: int = 0  # rows in no interval, all of them in quarantine
 
     @property
     def rows_quarantined(self) -> int:
@@ -233,12 +234,17 @@ class Verdict:
         """Warnings for a report: failures that don't stop the batch, and unusual counts."""
         failed = (*self.failed("quarantine"), *self.failed("warn"))
         unmet = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
-        return (*unmet, *self._cut, *self.unusual)
+        return (*unmet, *self._cut, *self._undated, *self.unusual)
 
     @property
     def _cut(self) -> tuple[str, ...]:
         what = "digits beyond a microsecond, which were cut"
         return (f"{self.table}: {self.cut:,} time(s) had {what}",) if self.cut else ()
+
+    @property
+    def _undated(self) -> tuple[str, ...]:
+        what = "without an event time are in quarantine, in no interval"
+        return (f"{self.table}: {self.undated:,} row(s) {what}",) if self.undated else ()
 
     def enforce(self) -> None:
         """Raise QualityStop if an expectation marked `stop` failed."""
