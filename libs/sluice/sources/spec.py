@@ -12,8 +12,7 @@ from sluice.declare.table_spec import JobName, Section
 from sluice.language.interval import Duration, Schedule
 from sluice.language.model import Model
 from sluice.language.names import DELIVERIES, ID, INTERVAL
-from sluice.language.paths import check_path, check_pattern, contents
-from sluice.sources.own_paths import same_path
+from sluice.language.paths import check_path, check_pattern, contents, same_path
 
 
 class ForeignTable(Model):
