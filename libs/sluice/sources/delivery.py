@@ -283,11 +283,16 @@ def choose_columns(
     known = tuple(beyond(spec.types, stored))
     if not isinstance(spec, Source) or not spec.evolve or not heads:
         return ExtraColumns(known)
-    brought = (
-        _types_of_json(session, spec, heads) if spec.format == "json" else _types_of_files(heads)
-    )
+    if spec.format == "json":
+        brought = dict.fromkeys(names_of_lines(json_lines(session, spec, heads), spec), "STRING")
+    else:
+        brought = _types_of_files(heads)
     have = {*spec.types, *spec.of_files, *(c.name for c in known)}
-    new = (ExtraColumn(name=n, type=t) for n, t in sorted(brought.items()) if n not in have)
+    new = (
+        ExtraColumn(name=n, type=t)
+        for n, t in sorted(brought.items())
+        if n not in have and _may_be_taken(n)
+    )
     return ExtraColumns(known, tuple(new))
 
 
@@ -306,7 +311,7 @@ def _types_of_files(heads: Sequence[FileHead]) -> dict[str, str]:
     for one in heads:
         types = one.types or ("STRING",) * len(one.names)
         for name, type_ in zip(one.names, types, strict=True):
-            if type_ and VOID not in type_ and _may_be_taken(name):
+            if type_ and VOID not in type_:
                 plain = "TIMESTAMP" if type_ in IN_UTC else type_
                 found[name] = _wider(found.get(name, plain), plain)
     return found
@@ -317,13 +322,6 @@ def _wider(left: str, right: str) -> str:
     if {left, right} <= {*INTEGERS, "FLOAT", "DOUBLE"} and left != right:
         return common((left, right)) or "DOUBLE"
     return common((left, right)) or left
-
-
-def _types_of_json(
-    session: SparkSession, spec: Source, heads: Sequence[FileHead]
-) -> dict[str, str]:
-    names = names_of_lines(json_lines(session, spec, heads), spec)
-    return {name: "STRING" for name in names if _may_be_taken(name)}
 
 
 def _may_be_taken(name: str) -> bool:

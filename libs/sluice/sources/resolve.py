@@ -12,8 +12,9 @@ from sluice.sources.spec import Source, ValueFormat
 
 def resolve(spec: Source, mistakes: TableMistakes) -> Table:
     """Return a source's table: its columns without the one with the row's operation."""
-    for where, message in _useless(spec):
-        mistakes.add(where, message)
+    if "max_ahead" in spec.model_fields_set and not spec.time:
+        what = "`max_ahead` guards the event time: name its column as `time`"
+        mistakes.add(("max_ahead",), what)
     check_columns(spec, mistakes)
     for where, message in _check_fields(spec.value, spec.types) if spec.value else ():
         mistakes.add(where, message)
@@ -22,12 +23,6 @@ def resolve(spec: Source, mistakes: TableMistakes) -> Table:
     key = spec.key or (INTERVAL, ID)
     hidden = {name: HIDDEN_TYPES[name] for name in key if name in HIDDEN_TYPES}
     return Table(spec.name, spec.pipeline, spec.KIND, spec.row_types, key, spec, hidden=hidden)
-
-
-def _useless(spec: Source) -> Iterator[tuple[Where, str]]:
-    """Yield settings without effect."""
-    if "max_ahead" in spec.model_fields_set and not spec.time:
-        yield ("max_ahead",), "`max_ahead` guards the event time: name its column as `time`"
 
 
 def _check_fields(value: ValueFormat, columns: Iterable[str]) -> Iterator[tuple[Where, str]]:
