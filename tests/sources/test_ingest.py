@@ -280,6 +280,18 @@ def test_a_row_without_a_time_is_quarantined_once_whichever_intervals_read_it(
     assert len(lake.quarantine()) == 4
 
 
+@pytest.mark.usefixtures("real_spark")
+@pytest.mark.parametrize("few", [1, 10])
+def test_spark_quarantines_a_row_without_a_time_once_too(new_landed: NewLanded, few: int) -> None:
+    lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
+    lake.limit(computed_here_bytes=-1, quarantined_rows=few)
+    lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\nx,2024-01-02\n4,\n5,nonsense\n")
+    for nth in (1, 0):
+        assert lake.deliver(nth)[0].engine == "spark"
+    assert [q["_sluice_interval"] for q in lake.quarantine()] == [NO_INTERVAL] * 2 + [day(1).start]
+    assert lake.noted() == {day(0): (1, 1, 0), day(1): (2, 1, 1)}
+
+
 def test_rows_without_a_time_are_replaced_by_any_delivery_of_their_files(
     new_landed: NewLanded,
 ) -> None:
