@@ -13,7 +13,9 @@ from tests.support.lake import Row, counted, folded
 from tests.support.landed import Landed, NewLanded, lines
 from tests.support.rows import maybe, row
 
+from sluice.delta.writing.own_commits import Committed
 from sluice.dimensions import load as loading
+from sluice.interpreter.refusals import NotHere
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ CONFIG = settings(SETTINGS, max_examples=40 if IS_DEEP else 3)
 CHANGES = "delivery: changes, change: {column: op, insert: [c, u], delete: [d]}"
 SCHEMA = "id INT, v INT, s INT, op STRING"
 Files = dict[str, list[Row]]
+Steps = list[dict[str, list[Row] | None]]
 
 
 def declared(more: str = "sequence: [s]", schema: str = SCHEMA) -> str:
@@ -54,7 +57,8 @@ def lake(new_landed: NewLanded) -> Landed:
     """One file was loaded: 1 and 2 stand, 3 is gone."""
     lake = new_landed(declared("sequence: []", SCHEMA.replace("s INT, ", "")))
     put(lake, "a", change(1, 1), change(2, 2), change(3, 3), change(3, op="d"), change(9, op="?"))
-    assert lake.load().rows_in == 5
+    report = lake.load()
+    assert (report.rows_in, report.engine) == (5, "process")
     return lake
 
 
@@ -67,6 +71,7 @@ def test_only_the_files_that_came_since_are_read(lake: Landed) -> None:
     (step,) = explain(lake.project, lake.table("things"))
     assert (step.next, step.files) == ("load", 1)
     report = lake.load()
+    assert (step.engine, report.engine) == ("process", "process")
     assert (report.rows_in, report.inserted, report.updated, report.deleted) == (3, 1, 1, 0)
     assert values(lake) == {1: 1, 2: 20, 4: 4}
     assert [q["raw"][:7] for q in lake.quarantine("things")] == ['{"id":8', '{"id":9']
@@ -122,6 +127,25 @@ def test_a_crash_between_its_two_commits_is_mended(
     assert values(lake) == {1: 1, 2: 2}, "what the crash left is not taken for loaded"
 
 
+def test_what_is_left_to_spark_after_the_state_was_committed_begins_again(
+    lake: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, refusals = loading._put, iter([NotHere("a value")])
+
+    def refuse_once(*args: Any) -> Committed:
+        for refusal in refusals:
+            raise refusal
+        return real(*args)
+
+    put(lake, "b", change(1, op="d"), change(2, 20), change(4, 4))
+    monkeypatch.setattr(loading, "_put", refuse_once)
+    report = lake.load()
+    assert report.engine == "spark: a value"
+    assert (report.rows_in, report.inserted, report.updated, report.deleted) == (3, 1, 1, 1)
+    assert values(lake) == {2: 20, 4: 4}
+    assert lake.load().outcome == "unchanged"
+
+
 def test_each_version_in_a_log_of_a_history_is_kept(new_landed: NewLanded) -> None:
     schema = "id INT, v INT, since DATE, op STRING"
     lake = new_landed(declared("history: true, valid_from: since", schema))
@@ -160,14 +184,31 @@ CHANGE = row(
 STEP = st.dictionaries(
     st.sampled_from("abcd"), maybe(st.lists(CHANGE, max_size=4)), min_size=1, max_size=2
 )
+STEPS = st.lists(STEP, min_size=4, max_size=4)
 
 
 @CONFIG
-@given(steps=st.lists(STEP, min_size=4, max_size=4), again=st.booleans())
+@given(steps=STEPS, again=st.booleans())
 def test_it_is_what_its_files_come_to_whatever_becomes_of_them(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, steps: list[Any], again: bool
+    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, steps: Steps, again: bool
 ) -> None:
-    lake, files = Landed(tmp_path_factory.mktemp("log"), declared(), spark), Files()
+    lake = Landed(tmp_path_factory.mktemp("log"), declared(), spark)
+    assert engines_of(lake, steps, again) <= {"process", ""}
+
+
+@pytest.mark.usefixtures("real_spark")
+@CONFIG
+@given(steps=STEPS, again=st.booleans())
+def test_by_spark_it_is_the_same(
+    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, steps: Steps, again: bool
+) -> None:
+    lake = Landed(tmp_path_factory.mktemp("log"), declared(), spark).limit(computed_here_bytes=-1)
+    assert engines_of(lake, steps, again) <= {"spark", ""}
+
+
+def engines_of(lake: Landed, steps: Steps, again: bool) -> set[str]:
+    """Load after each step, check the rows, and return what computed them."""
+    files, reports = Files(), []
     for step in steps:
         for name, rows in step.items():
             path = put(lake, name, *(rows or []))
@@ -175,14 +216,15 @@ def test_it_is_what_its_files_come_to_whatever_becomes_of_them(
             if rows is None and len(files) > 1:
                 path.unlink()
                 del files[name]
-        lake.load()
+        reports.append(lake.load())
         assert counted(lake.rows("things")) == counted(latest(files))
         bad = sum(r["op"] == "?" for rows in files.values() for r in rows)
         assert len(lake.quarantine("things")) == bad
     assert folded(lake.feed("things")) == counted(lake.stored("things"))
     if again:
-        lake.rebuild("things")
+        reports += lake.rebuild("things").values()
         assert counted(lake.rows("things")) == counted(latest(files))
+    return {report.engine for report in reports}
 
 
 def latest(files: Files) -> list[Row]:

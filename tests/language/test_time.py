@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.language.interval import Schedule
-from sluice.language.paths import path_of
-from sluice.sources.own_paths import same_path
+from sluice.language.paths import path_of, same_path
 
 BEGIN = datetime(2011, 12, 1, tzinfo=UTC)
 ZONES = (

@@ -229,6 +229,13 @@ def test_a_dimension_shows_the_rows_of_its_load() -> None:
     assert "1970" not in text
 
 
+def test_a_row_in_no_interval_is_listed_without_one() -> None:
+    row = {**aside("column at is null", "4,", "all/a.csv"), "_sluice_interval": EPOCH}
+    ((listing,),) = (reason.parts for reason in quality_pages.reasons([row]))
+    assert isinstance(listing, Listing)
+    assert listing.rows == [["4,", "", "a.csv"]]
+
+
 def test_rows_in_quarantine_are_listed_by_their_reason() -> None:
     rows = (aside("a", '{"id": 1}', None), aside("b", "{", None), aside("a", '{"no": 2}', None))
     reasons = list(quality_pages.reasons(rows))

@@ -12,12 +12,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.support.lake import Row, counted, folded, frozen
-from tests.support.landed import Landed, NewLanded, day, folder_of
+from tests.support.landed import RUN, Landed, NewLanded, day, folder_of
 
+from sluice.delta.notes.intervals import NO_INTERVAL
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ConfigError, UsageError
 from sluice.language.interval import Interval
+from sluice.operate.delivering import replay, to_replay
 from sluice.operate.run import run
+from sluice.read.status import status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -243,22 +246,70 @@ def test_a_schedule_made_coarser_replaces_what_lies_inside(new_landed: NewLanded
 
 
 def test_rows_of_files_that_hold_many_intervals_are_selected_by_time(new_landed: NewLanded) -> None:
-    schema = "id INT, at TIMESTAMP"
-    lake = new_landed(declared("time: at", schema, "csv", "landing/all/"))
-    text = "id,at\n1,2024-01-01\n2,2024-01-01T23:59:59.999999\n3,2024-01-02\n4,\n5,nonsense\n"
-    lake.land("all", a_csv=text)
+    lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
+    lake.land("all", a_csv="id,at\n1,2024-01-01\n2,2024-01-01T23:59:59.999999\n3,2024-01-02\n")
     lake.deliver(0)
     assert sorted(r["id"] for r in lake.rows("events")) == [1, 2]
     lake.deliver(1)
     assert sorted(r["id"] for r in lake.rows("events")) == [1, 2, 3]
-    assert lake.noted() == {day(0): (4, 2, 2), day(1): (3, 1, 2)}
-    assert [q["reason"] for q in lake.quarantine()][:2] == [
-        "column at is null, so it is in no interval"
-    ] * 2
-    lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\n")
+    assert lake.noted() == {day(0): (2, 2, 0), day(1): (1, 1, 0)}
+
+
+def test_a_row_without_a_time_is_quarantined_once_whichever_intervals_read_it(
+    new_landed: NewLanded,
+) -> None:
+    lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
+    bad = "4,\n5,nonsense\n5,nonsense\n"
+    lake.land("all", a_csv=f"id,at\n1,2024-01-01\n3,2024-01-02\nx,2024-01-02\n{bad}")
+    for nth in (1, 0, 1, 2):
+        (report,) = lake.deliver(nth)
+        assert report.outcome == "unchanged" or report.warnings == (
+            "shop.events: 3 row(s) without an event time are in quarantine, in no interval",
+        )
+    assert [(q["raw"], q["_sluice_interval"]) for q in lake.quarantine()] == [
+        ('{"id":4,"at":null}', NO_INTERVAL),
+        ('{"id":"5","at":"nonsense"}', NO_INTERVAL),
+        ('{"id":"5","at":"nonsense"}', NO_INTERVAL),
+        ('{"id":"x","at":"2024-01-02"}', day(1).start),
+    ]
+    assert lake.quarantine()[0]["reason"] == "column at is null, so it is in no interval"
+    assert lake.noted() == {day(0): (1, 1, 0), day(1): (2, 1, 1), day(2): (0, 0, 0)}
+    (known,) = status(lake.project, [lake.table("events")])
+    assert known.quarantined == 4
+    lake.rebuild()
+    assert len(lake.quarantine()) == 4
+
+
+@pytest.mark.usefixtures("real_spark")
+@pytest.mark.parametrize("few", [1, 10])
+def test_spark_quarantines_a_row_without_a_time_once_too(new_landed: NewLanded, few: int) -> None:
+    lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
+    lake.limit(computed_here_bytes=-1, quarantined_rows=few)
+    lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\nx,2024-01-02\n4,\n5,nonsense\n")
+    for nth in (1, 0):
+        assert lake.deliver(nth)[0].engine == "spark"
+    assert [q["_sluice_interval"] for q in lake.quarantine()] == [NO_INTERVAL] * 2 + [day(1).start]
+    assert lake.noted() == {day(0): (1, 1, 0), day(1): (2, 1, 1)}
+
+
+def test_rows_without_a_time_are_replaced_by_any_delivery_of_their_files(
+    new_landed: NewLanded,
+) -> None:
+    lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
+    lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\n4,\n5,nonsense\n")
+    for nth in range(2):
+        lake.deliver(nth)
+    table = lake.table("events")
+    assert to_replay(lake.project, table) == [day(1)]
+    lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\n4,\n5,2024-01-01\n")
+    lake.deliver(1)
+    assert [q["raw"] for q in lake.quarantine()] == ['{"id":4,"at":null}']
     lake.deliver(0)
-    assert sorted(r["id"] for r in lake.rows("events")) == [1, 3]
-    assert len(lake.quarantine()) == 2  # the second day's, until it is delivered again
+    assert sorted(r["id"] for r in lake.rows("events")) == [1, 3, 5]
+    assert [q["raw"] for q in lake.quarantine()] == ['{"id":4,"at":null}']
+    lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\n")
+    tuple(replay(lake.spark, lake.project, table, to_replay(lake.project, table), RUN))
+    assert lake.quarantine() == []
 
 
 def test_a_time_far_ahead_of_its_interval_is_quarantined(new_landed: NewLanded) -> None:

@@ -2,8 +2,9 @@
 
 A delivered row: its own columns, plus those that its reader adds.
 
-The columns may be missing; all but CUT are STRING. A row with a reason can't be used and is
-quarantined. Expectations don't apply to a row that deletes: it need not hold more than its key.
+The columns may be missing; all but CUT and UNDATED are STRING. A row with a reason can't be used
+and is quarantined. Expectations don't apply to a row that deletes: it need not hold more than its
+key.
 
 Patterns of dates and times that Spark would refuse, or read as another day or hour.
 
@@ -36,6 +37,7 @@ FILE = "_sluice_file"  # file that it was read from
 KEPT = "_sluice_kept"  # text that the quarantine keeps of it, instead of RAW or its columns
 OP = "_sluice_op"  # `insert` or `delete`: what it does to its table
 CUT = "_sluice_cut"  # number (INT) of its values that lost digits beyond a microsecond
+UNDATED = "_sluice_undated"  # true (BOOLEAN) if it has no event time, so it is in no interval
 
 
 PATTERN_OPTIONS = ("dateFormat", "timestampFormat", "timestampNTZFormat")

@@ -172,6 +172,11 @@ class TableSpec(Model):
         return False
 
     @property
+    def shares_files(self) -> bool:
+        """True if its intervals lie in the same files, whose rows are selected by their time."""
+        return False
+
+    @property
     def expects_files(self) -> bool:
         """True if it is delivered by interval, and each interval should have files."""
         return False

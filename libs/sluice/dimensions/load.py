@@ -9,15 +9,18 @@ of their keys, in the order that reading all files at once would give. Only thes
 the dimension's own table.
 """
 
+import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, insertions
+from sluice.declare.connections import VARIABLE, read_connection
 from sluice.declare.meaning import definition, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -28,7 +31,6 @@ from sluice.delta.notes import intervals
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.own_commits import Committed
-from sluice.dimensions.connections import jdbc_options
 from sluice.dimensions.rows import (
     ORIGIN,
     columns_of,
@@ -60,6 +62,10 @@ from sluice.limits import Limits
 from sluice.spark.rehearsing import engine_of, why
 from sluice.spark.session import Spark
 
+DATABASE = "postgresql://user:password@host:port/database"
+KINDS = {"postgres": "postgresql"}  # Airflow's names with another spelling in JDBC
+PORTS = {"postgresql": 5432}
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -89,19 +95,23 @@ def merge_log(
     run: str,
     clock: Clock,
 ) -> Loaded:
-    """Commit the state after new rows, and return its rows without deletes. Raises LostRace."""
+    """Commit the state after new rows, and return its rows without deletes. Raises LostRace.
+
+    Safe to repeat, as when what follows is left to Spark: rows that the state has already are
+    merged into it again.
+    """
     spec = landed.spec
     columns = (*columns_of(landed.table, spec), OP, ORIGIN)
     fresh = operations(accepted, spec.change).select(*names((*columns, POSITION)))
-    before = due.state or head_as_found(landed.state_uri)
+    before = head_as_found(landed.state_uri)
     position = next_position(landed.table, before, run)
     target = Target(landed.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
-    if due.state is None:
+    if due.state is None or before is None:
         touched, rows = None, last_rows(fresh, spec).select(*names(columns))
         done = swap(session, context, target, rows, position, clock).done
     else:
         touched = fresh.select(*names(spec.key)).distinct()
-        old = rows_of_keys(session, context.limits, due.state, touched, spec.key)
+        old = rows_of_keys(session, context.limits, before, touched, spec.key)
         known = old.withColumn(POSITION, F.lit(0).cast("bigint")).unionByName(fresh)
         rows = last_rows(known, spec).select(*names(columns))
         changelog = diff(old, rows, spec.identity)
@@ -116,9 +126,10 @@ def rows_of_keys(
 ) -> DataFrame:
     """Return the rows of a table that have one of these keys."""
     rows = snapshot(session, at.uri, at.version, limits)
-    is_large = table_size(at.uri, at.version).bytes > limits.read_here_bytes
-    bounds = bounds_of(keys, key, limits) if is_large else None
-    return within(rows if bounds is None else rows.where(bounds), keys, key)
+    if not is_here(session) and table_size(at.uri, at.version).bytes > limits.read_here_bytes:
+        bounds = bounds_of(keys, key, limits)
+        rows = rows if bounds is None else rows.where(bounds)
+    return within(rows, keys, key)
 
 
 Put = Callable[[SparkSession, Loaded, Target, Position, Clock], Committed]
@@ -138,7 +149,13 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
             before = head(found.uri)
             check_definition(table, before)
             if before and found.is_loaded(before) and not run.full_refresh:
-                return _unchanged(table, before)
+                return BatchReport(
+                    table=table.id,
+                    kind="dimension",
+                    outcome="unchanged",
+                    version=before.version,
+                    batch=before.position.batch if before.position else None,
+                )
             return load_as(spark, context, found, run, before, put)
 
     return (with_retries(work),)
@@ -160,7 +177,7 @@ def load_as(
 
     size = _size(wanted, before, 0).bytes
     is_little = size <= context.limits.computed_here_bytes
-    is_small = is_little and _is_plain(landed.spec)
+    is_small = is_little and _is_at_hand(landed.spec)
     size = 0 if is_little else size
     try:
         with naming_faults(landed.table.id):
@@ -171,9 +188,9 @@ def load_as(
     return replace(report, engine=engine)
 
 
-def _is_plain(spec: Dimension) -> bool:
+def _is_at_hand(spec: Dimension) -> bool:
     """True if a little of it can be read without Spark."""
-    return spec.format == "delta" or (is_of_files(spec) and not spec.is_log)
+    return spec.format == "delta" or is_of_files(spec)
 
 
 def engine_of_load(
@@ -181,7 +198,7 @@ def engine_of_load(
 ) -> str:
     """Return the engine that a load would report, unless a value needs Spark."""
     size = _size(pending, before, 0).bytes
-    is_small = size <= context.limits.computed_here_bytes and _is_plain(landed.spec)
+    is_small = size <= context.limits.computed_here_bytes and _is_at_hand(landed.spec)
 
     def rehearsed(session: SparkSession) -> None:
         rows = _read(session, context, landed, pending).rows
@@ -236,8 +253,14 @@ def _judge_and_put(
     is_as_before = before is not None and done.version == before.version
     batch = before.next_batch - 1 if before and is_as_before else position.batch
     _record(landed, pending, passed, batch)
-    warnings = (*reading.warnings, *passed.verdict.warnings)
-    report = replace(_report(landed, passed, done, clock), warnings=warnings, batch=position.batch)
+    report = replace(
+        BatchReport.of(landed.table.id, "dimension", done, clock),
+        batch=position.batch,
+        strategy=spec.delivery,
+        rows_in=passed.verdict.rows_read,
+        quarantined=passed.verdict.rows_quarantined,
+        warnings=(*reading.warnings, *passed.verdict.warnings),
+    )
     return replace(report, outcome="unchanged") if is_as_before else report
 
 
@@ -256,11 +279,27 @@ def _compile(
 def _read(
     session: SparkSession, context: Context, landed: LandedDimension, pending: PendingFiles
 ) -> Reading:
-    rows = read_files(session, _resolve_spec(landed), pending.files, context.limits)
+    spec = landed.spec
+    secret = jdbc_options(spec.connection, landed.table.id) if spec.connection else {}
+    here = {"path": landed.path, "options": {**landed.options, **secret}}
+    rows = read_files(session, spec.model_copy(update=here), pending.files, context.limits)
     reading = Reading(rows.rows, (*pending.warnings, *rows.warnings))
-    reading = judge_rows(reading, landed.spec, Gate(landed.table.id, landed.spec.expect).fits)
+    reading = judge_rows(reading, spec, Gate(landed.table.id, spec.expect).fits)
     notes = read_notes(context.lake.uri(landed.table.id, FORGOTTEN))
     return replace(reading, rows=withheld(reading.rows, notes))
+
+
+def jdbc_options(connection: str, table: str) -> dict[str, str]:
+    """Return Spark's options `url`, `user` and `password`; raise UsageError without them."""
+    found = read_connection(connection, table, os.environ, DATABASE)
+    if not found.host:
+        name = VARIABLE.format(connection.upper())
+        raise UsageError(f"{table}: {name} has no host", hint=f"set {name} to {DATABASE}")
+    kind = KINDS.get(found.kind, found.kind)
+    host = f"{found.host}:{found.port or PORTS.get(kind, '')}".rstrip(":")
+    url = f"jdbc:{kind}://{host}/{found.schema or unquote(found.path.lstrip('/'))}"
+    known = {"url": url, "user": found.login, "password": found.password}
+    return {key: value for key, value in known.items() if value}
 
 
 def _check_usable(landed: LandedDimension, passed: Passed, replaced: Head | None) -> None:
@@ -308,24 +347,13 @@ def _changelog(
     session: SparkSession, context: Context, table: Table, loaded: Loaded, before: Head | None
 ) -> DataFrame:
     assert isinstance(table.spec, Dimension)
-    old = _old(session, context.limits, loaded, before, table.spec.key) if before else None
+    old, touched = None, loaded.touched
+    if before and touched is None:
+        old = snapshot(session, before.uri, before.version, context.limits)
+    elif before and touched is not None:
+        old = rows_of_keys(session, context.limits, before, touched, table.spec.key)
     rows = table_rows(session, table, loaded.rows, old)
     return insertions(rows) if old is None else diff(old, rows, table.key)
-
-
-def _old(
-    session: SparkSession, limits: Limits, loaded: Loaded, before: Head, key: tuple[str, ...]
-) -> DataFrame:
-    if loaded.touched is None:
-        return snapshot(session, before.uri, before.version, limits)
-    return rows_of_keys(session, limits, before, loaded.touched, key)
-
-
-def _resolve_spec(landed: LandedDimension) -> Dimension:
-    """Return the declaration with its path and connection resolved for this environment."""
-    spec = landed.spec
-    secret = jdbc_options(spec.connection, landed.table.id) if spec.connection else {}
-    return spec.model_copy(update={"path": landed.path, "options": {**landed.options, **secret}})
 
 
 def _record(landed: LandedDimension, pending: PendingFiles, passed: Passed, batch: int) -> None:
@@ -336,25 +364,6 @@ def _record(landed: LandedDimension, pending: PendingFiles, passed: Passed, batc
         known = (earlier.rows_read, earlier.rows_accepted, earlier.rows_quarantined)
         counts = (counts[0] + known[0], counts[1] + known[1], counts[2] + known[2])
     intervals.record(landed.loads_uri, intervals.Note(WHOLE, landed.note, *counts, batch))
-
-
-def _report(landed: LandedDimension, passed: Passed, done: Committed, clock: Clock) -> BatchReport:
-    return replace(
-        BatchReport.of(landed.table.id, "dimension", done, clock),
-        strategy=landed.spec.delivery,
-        rows_in=passed.verdict.rows_read,
-        quarantined=passed.verdict.rows_quarantined,
-    )
-
-
-def _unchanged(table: Table, before: Head) -> BatchReport:
-    return BatchReport(
-        table=table.id,
-        kind="dimension",
-        outcome="unchanged",
-        version=before.version,
-        batch=before.position.batch if before.position else None,
-    )
 
 
 def plan_load(project: Project, table: Table, what: str) -> NextBatch:

@@ -71,18 +71,14 @@ def _history(
     if CURRENT not in old.columns:
         return None
     if not spec.history:
-        _check_nothing_closed(table, old)
+        if closed := old.where(~F.col(CURRENT)).count():
+            raise _lost(table, f"without a history, {closed} earlier versions have no place")
         return None
     if lacking := [c for c in spec.key if c not in old.columns]:
         raise _lost(table, f"its versions have no {', '.join(lacking)}, which is in the key now")
     kept = {name: type_ for name, type_ in table.columns.items() if name in old.columns}
     _check_types(table, old, kept)
     return old.select(*[F.col(f"`{c}`").cast(type_).alias(c) for c, type_ in kept.items()])
-
-
-def _check_nothing_closed(table: Table, old: DataFrame) -> None:
-    if closed := old.where(~F.col(CURRENT)).count():
-        raise _lost(table, f"without a history, {closed} earlier versions have no place")
 
 
 def _check_types(table: Table, old: DataFrame, kept: dict[str, str]) -> None:

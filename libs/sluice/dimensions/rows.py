@@ -123,15 +123,18 @@ def versions_by_load(
     values = tuple(loaded.columns)
     now = F.lit(at).cast("timestamp")
     current = old.where(F.col(CURRENT))
-    unchanged = _semi(current, loaded, values)
+    unchanged = _matching(current, loaded, values, "left_semi")
     until = F.greatest(now, _after(F.col(FROM)))
     closed = _anti(current, loaded, values).withColumn(TO, until).withColumn(CURRENT, F.lit(False))
     last = F.max(_after(F.greatest(FROM, F.coalesce(TO, FROM)))).alias(LAST)
     known = old.groupBy(*names(key)).agg(last)
     fresh = _anti(loaded, current, values)
+    micros = (BEGINNING - EPOCH) // timedelta(
+        microseconds=1
+    )  # a literal would be of Java's calendar
     begun = [
         (_matching(fresh, known, key, "inner").select("_l.*", LAST), F.greatest(now, LAST)),
-        (_anti(fresh, known, key), F.timestamp_micros(F.lit(_micros(BEGINNING)))),
+        (_anti(fresh, known, key), F.timestamp_micros(F.lit(micros))),
     ]
     result = old.where(~F.col(CURRENT)).unionByName(unchanged).unionByName(closed)
     for rows, start in begun:
@@ -144,11 +147,6 @@ def versions_by_load(
 def _after(moment: Column) -> Column:
     """Return the next moment: by numbers, because small batches know no literal intervals."""
     return F.timestamp_micros(F.unix_micros(moment) + 1)
-
-
-def _micros(moment: datetime) -> int:
-    """Return microseconds since the epoch; a literal time would use Java's different calendar."""
-    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def versions_by_column(
@@ -194,10 +192,6 @@ def add_columns(old: DataFrame, loaded: DataFrame) -> DataFrame:
         agrees = agrees & F.col(f"_l.`{name}`").eqNullSafe(F.col(f"_r.`{name}`"))
     new = [F.col(f"_r.`{name}`") for name in added]
     return left.join(right, agrees, "left").select("_l.*", *new)
-
-
-def _semi(rows: DataFrame, others: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    return _matching(rows, others, columns, "left_semi")
 
 
 def _anti(rows: DataFrame, others: DataFrame, columns: tuple[str, ...]) -> DataFrame:

@@ -52,12 +52,19 @@ class LandedDimension:
 
     @property
     def note(self) -> str:
-        """The note of its files once they are loaded."""
-        return note_files(self.spec, self.files, self.made)
+        """The note of its files once loaded; it changes with them and their interpretation."""
+        if self.spec.is_log:
+            return " ".join(_print(file, self.made) for file in self.files)
+        return fingerprint(self.files, self.made)
+
+    @property
+    def noted(self) -> intervals.Note | None:
+        """The note of the last load."""
+        return next(iter(intervals.deliveries(self.loads_uri)), None)
 
     def is_loaded(self, before: Head | None) -> bool:
         """True if exactly this was loaded last and the table, whose head is `before`, has it."""
-        noted = _noted(self)
+        noted = self.noted
         if before is None or noted is None or self.spec.format not in IN_FILES:
             return False
         return noted.files == self.note and _has(before, noted)
@@ -90,21 +97,16 @@ def find(project: Project, table: Table) -> LandedDimension:
         is_pinned = any(name.lower() in ("versionasof", "timestampasof") for name in options)
         options = options if is_pinned else {"versionAsOf": str(at.version), **options}
     elif spec.format in IN_FILES:
-        files = _list_files(table, path)
+        files = landing.list_delivered(path, table.id)
+        if not files:
+            raise UsageError(
+                f"{table.id}: there are no files at {path}",
+                hint="a dimension must be loaded before facts are joined; for an empty one, "
+                "deliver a file without rows",
+            )
     uris, state_id = (lake.uri(table.id), lake.uri(table.id, INTERVALS)), internal(table.id, STATE)
     state = state_id, lake.uri(state_id)
     return LandedDimension(table, spec, files, made, *uris, *state, path, options)
-
-
-def _list_files(table: Table, path: str) -> tuple[LandedFile, ...]:
-    files = landing.list_delivered(path, table.id)
-    if not files:
-        raise UsageError(
-            f"{table.id}: there are no files at {path}",
-            hint="a dimension must be loaded before facts are joined; for an empty one, deliver a "
-            "file without rows",
-        )
-    return files
 
 
 def choose_files(
@@ -113,7 +115,7 @@ def choose_files(
     """Return what to read for a table whose head is `before`; `again`: everything."""
     if again or before is None or not before.is_filled:
         return PendingFiles(landed.files)
-    noted = _noted(landed)
+    noted = landed.noted
     if noted is None or not _has(before, noted):
         return _read_all(landed, "the record of the last load is missing; everything is read again")
     if not landed.spec.is_log:
@@ -140,10 +142,6 @@ def _state(landed: LandedDimension, before: Head) -> Head | None:
     return at if used.version <= at.version else None
 
 
-def _noted(landed: LandedDimension) -> intervals.Note | None:
-    return next(iter(intervals.deliveries(landed.loads_uri)), None)
-
-
 def _has(at: Head, noted: intervals.Note) -> bool:
     """True if a table has the batch of a note, so no older state of the table was restored."""
     return noted.batch < at.next_batch
@@ -151,13 +149,6 @@ def _has(at: Head, noted: intervals.Note) -> bool:
 
 def _read_all(landed: LandedDimension, why: str) -> PendingFiles:
     return PendingFiles(landed.files, warnings=(f"{landed.table.id}: {why}",))
-
-
-def note_files(spec: Dimension, files: Sequence[LandedFile], made: str) -> str:
-    """Return the note about files; it changes with them, and with their interpretation."""
-    if spec.is_log:
-        return " ".join(_print(file, made) for file in files)
-    return fingerprint(files, made)
 
 
 def choose_unread(

@@ -1,12 +1,11 @@
 """Declaration of a dimension: a whole table of reference data, from snapshots or changes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from sluice.declare.declared import Declared
-from sluice.declare.document import Where
 from sluice.declare.resolution import Scope, TableMistakes, check_columns
 from sluice.declare.table import Table
 from sluice.declare.table_spec import JobName, Section
@@ -101,27 +100,19 @@ INSTEAD = (
 
 def resolve(spec: Dimension, mistakes: TableMistakes) -> Table:
     """Return a dimension's table; with history, it has a row per version."""
-    for where, message in _useless(spec):
-        mistakes.add(where, message)
+    if spec.format == "kafka":
+        what = f"a dimension is loaded whole, and a topic has no end: {INSTEAD}"
+        mistakes.add(("format",), what)
+    elif spec.format == "jdbc" and spec.path:
+        what = "a database has no path: name its table in `options` (dbtable or query)"
+        mistakes.add(("path",), what)
     check_columns(spec, mistakes)
     if spec.valid_from:
         Scope(spec.types).check_time(spec.valid_from, mistakes, "valid_from")
     if not spec.history:
         return Table(spec.name, spec.pipeline, spec.KIND, spec.row_types, spec.key, spec)
-    _check_history(spec, mistakes)
-    columns = {**spec.row_types, **HISTORY_COLUMNS}
-    return Table(spec.name, spec.pipeline, spec.KIND, columns, (*spec.key, "valid_from"), spec)
-
-
-def _useless(spec: Dimension) -> Iterator[tuple[Where, str]]:
-    """Yield settings without effect, and unsupported formats."""
-    if spec.format == "kafka":
-        yield ("format",), f"a dimension is loaded whole, and a topic has no end: {INSTEAD}"
-    elif spec.format == "jdbc" and spec.path:
-        yield ("path",), "a database has no path: name its table in `options` (dbtable or query)"
-
-
-def _check_history(spec: Dimension, mistakes: TableMistakes) -> None:
     taken = [name for name in HISTORY_COLUMNS if name in spec.types and name != spec.valid_from]
     if taken:
         mistakes.add(("schema",), f"history: true adds the columns {', '.join(taken)} itself")
+    columns = {**spec.row_types, **HISTORY_COLUMNS}
+    return Table(spec.name, spec.pipeline, spec.KIND, columns, (*spec.key, "valid_from"), spec)

@@ -42,10 +42,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
-from sluice.declare.declared import FILE, KEPT, RAW, REASON, Declared
+from sluice.declare.declared import FILE, KEPT, RAW, REASON, UNDATED, Declared
 from sluice.declare.stores import takes_spark
 from sluice.declare.table import Table
-from sluice.delta.notes.intervals import NO_INTERVAL
+from sluice.delta.notes.intervals import IS_UNDATED, NO_INTERVAL
 from sluice.delta.notes.note_tables import (
     append_rows,
     count_rows,
@@ -211,8 +211,11 @@ def quarantine_rows(
     quarantined_at: dt.datetime,
 ) -> DataFrame:
     """Return a split batch's rows for the quarantine (see `gate`), in SCHEMA; times are aware."""
+    start = _timestamp(interval_start)
+    if UNDATED in split.columns:
+        start = F.when(F.col(UNDATED), _timestamp(NO_INTERVAL)).otherwise(start)
     columns = [
-        _timestamp(interval_start).alias(INTERVAL),
+        start.alias(INTERVAL),
         _join_reasons("reason").alias("reason"),
         _join_reasons("expectation").alias("expectation"),
         F.expr(whole(split)).alias("raw"),
@@ -242,6 +245,7 @@ class JudgedBatch:
     `is_added`: its quarantined rows join those of earlier batches instead of replacing them.
     `is_replayed`: its rows come from the quarantine, which keeps them until the good ones are
     committed. `is_absent`: it has no files, as its source declares, so its count is not unusual.
+    `shares_files`: its files hold other intervals, too, and it brings their UNDATED rows.
     """
 
     run: str
@@ -251,6 +255,7 @@ class JudgedBatch:
     is_added: bool = False
     is_replayed: bool = False
     is_absent: bool = False
+    shares_files: bool = False
 
     @property
     def within(self) -> str:
@@ -258,7 +263,8 @@ class JudgedBatch:
         start, end = (time or NO_INTERVAL for time in (self.start, self.end))
         last = f"< '{end.isoformat()}'" if self.end else f"<= '{end.isoformat()}'"
         own = f" AND batch = {self.number}" if self.is_added else ""
-        return f"{INTERVAL} >= '{start.isoformat()}' AND {INTERVAL} {last}{own}"
+        undated = f" OR {IS_UNDATED}" if self.shares_files else ""
+        return f"({INTERVAL} >= '{start.isoformat()}' AND {INTERVAL} {last}{own}){undated}"
 
 
 def put_in_quarantine(

@@ -80,21 +80,13 @@ def _build(expectation: Expectation, index: int) -> Any:
 
 def _outcome(expectation: Expectation, result: Json) -> ExpectationOutcome:
     """Return GX's result, with the configuration as the user wrote it."""
-    kept = {**result, "expectation_config": config(expectation)}
-    kept["exception_info"] = _only_exception(result.get("exception_info") or {})
-    return ExpectationOutcome(expectation, _says(expectation), bool(result["success"]), kept)
-
-
-def _says(expectation: Expectation) -> str:
+    info = result.get("exception_info") or {}
+    if "raised_exception" not in info:  # GX nests the exceptions of several failed metrics
+        info = next(iter(info.values()), {"raised_exception": False})
+    kept = {**result, "expectation_config": config(expectation), "exception_info": dict(info)}
     is_bounded = expectation.type.endswith("_to_be_between") and "column" in expectation.kwargs
-    return words(expectation) if is_bounded else expectation.label
-
-
-def _only_exception(info: Mapping[str, Any]) -> Json:
-    """Return one exception: GX nests those of several failed metrics."""
-    if "raised_exception" in info:
-        return dict(info)
-    return dict(next(iter(info.values()), {"raised_exception": False}))
+    says = words(expectation) if is_bounded else expectation.label
+    return ExpectationOutcome(expectation, says, bool(result["success"]), kept)
 
 
 def mistakes(expectation: Expectation) -> list[str]:

@@ -17,7 +17,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.declared import CUT, FILE, KEPT, RAW, REASON
+from sluice.declare.declared import CUT, FILE, KEPT, RAW, REASON, UNDATED
 from sluice.declare.expectation import Expectation
 from sluice.gate import engine
 from sluice.gate.counting.counts import CONFLICT, Tally
@@ -34,7 +34,7 @@ from sluice.gate.rules.sql import text
 from sluice.gate.rules.suite import Suite, build_suite
 from sluice.interpreter.refusals import leave_to_spark
 
-OWN = (REASON, REASONS, RAW, KEPT, FILE, CUT, CONFLICT)
+OWN = (REASON, REASONS, RAW, KEPT, FILE, CUT, UNDATED, CONFLICT)
 REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
 NO_REASONS = f"CAST(array() AS {REASON_TYPE})"
 
@@ -65,7 +65,8 @@ class Gate:
         broken = ", ".join(_reason(rule) for rule in self.suite.quarantine)
         by_rules = f"CAST(array_compact(array({broken})) AS {REASON_TYPE})"
         by_reader = f"array(named_struct('expectation', NULL, 'reason', {REASON}))"
-        marked = with_reason(parsed)
+        has_reasons = REASON in parsed.columns  # a reader says why it could not use a row
+        marked = parsed if has_reasons else parsed.withColumn(REASON, F.lit(None).cast("string"))
         if judges := is_judged(parsed):
             by_rules = f"CASE WHEN {judges} THEN {by_rules} ELSE {NO_REASONS} END"
         usable = f"CASE WHEN {REASON} IS NULL THEN {by_rules} ELSE {by_reader} END"
@@ -90,6 +91,7 @@ class Gate:
             bytes_quarantined=tallied.bytes_quarantined,
             conflicts=tallied.conflicts,
             cut=tallied.cut,
+            undated=tallied.undated,
         )
 
     def _others(self, split: DataFrame) -> tuple[ExpectationOutcome, ...]:
@@ -117,13 +119,6 @@ def accepted_rows(split: DataFrame) -> DataFrame:
 def quarantined_rows(split: DataFrame) -> DataFrame:
     """Return the other rows of a split batch, with all of their columns."""
     return split.filter(f"NOT ({ACCEPTED})")
-
-
-def with_reason(parsed: DataFrame) -> DataFrame:
-    """Return `parsed` with the column in which a reader explains why it could not use a row."""
-    if REASON in parsed.columns:
-        return parsed
-    return parsed.withColumn(REASON, F.lit(None).cast("string"))
 
 
 def _reason(rule: RowRule) -> str:

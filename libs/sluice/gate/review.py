@@ -156,12 +156,8 @@ def is_plain(expectation: Expectation) -> bool:
         return False
     if not all(accepted[name](value) for name, value in kwargs.items()):
         return False
-    return "min_value" not in accepted or _is_range(kwargs)
-
-
-def _is_range(kwargs: Mapping[str, Any]) -> bool:
     bounds = [kwargs[name] for name in ("min_value", "max_value") if name in kwargs]
-    return bool(bounds) and bounds[0] <= bounds[-1]
+    return "min_value" not in accepted or (bool(bounds) and bounds[0] <= bounds[-1])
 
 
 def _is_text(value: Any) -> bool:
@@ -174,10 +170,6 @@ def _is_whole(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return _is_whole(value) or (type(value) is float and abs(value) <= LARGEST)
-
-
-def _is_share(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= 1
 
 
 def _is_flag(value: Any) -> bool:
@@ -198,7 +190,7 @@ def _between(test: Test) -> dict[str, Test]:
 
 
 _COLUMN: Mapping[str, Test] = {"column": _is_text}
-_MOSTLY: Mapping[str, Test] = {"mostly": _is_share}
+_MOSTLY: Mapping[str, Test] = {"mostly": lambda value: _is_number(value) and 0 <= value <= 1}
 ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
     "expect_column_values_to_not_be_null": (_COLUMN, _MOSTLY),
     "expect_column_values_to_be_null": (_COLUMN, _MOSTLY),
@@ -209,7 +201,10 @@ ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
     "expect_column_values_to_not_be_in_set": ({**_COLUMN, "value_set": _are_values}, _MOSTLY),
     "expect_column_values_to_match_regex": ({**_COLUMN, "regex": _is_text}, _MOSTLY),
     "expect_column_values_to_not_match_regex": ({**_COLUMN, "regex": _is_text}, _MOSTLY),
-    "expect_compound_columns_to_be_unique": ({"column_list": _are_several}, _MOSTLY),
+    "expect_compound_columns_to_be_unique": (
+        {"column_list": _are_several},
+        _MOSTLY,
+    ),
     "expect_column_min_to_be_between": (_COLUMN, _between(_is_number)),
     "expect_column_max_to_be_between": (_COLUMN, _between(_is_number)),
     "expect_column_sum_to_be_between": (_COLUMN, _between(_is_number)),
@@ -233,19 +228,15 @@ def _answer(ask: Callable[[Expectation], list[str]], expectation: Expectation) -
     if not is_installed("quality"):
         return []
     file = cache_folder() / f"expectations-{version('great-expectations')}.json"
-    settled, question = _read_kept(file), _question(ask.__name__, expectation)
+    asked = [ask.__name__, expectation.type, expectation.kwargs]
+    text = json.dumps(asked, sort_keys=True, default=lambda v: f"{type(v).__name__} {v}")
+    settled, question = _read_kept(file), hashlib.sha256(text.encode()).hexdigest()
     if question in settled:
         return []
     found = ask(expectation)
     if not found:
         _keep(file, settled | {question})
     return found
-
-
-def _question(about: str, expectation: Expectation) -> str:
-    asked = [about, expectation.type, expectation.kwargs]
-    text = json.dumps(asked, sort_keys=True, default=lambda v: f"{type(v).__name__} {v}")
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _read_kept(file: Path) -> set[str]:

@@ -23,9 +23,7 @@ def parameter_problem(function: str, parameters: Sequence[Any]) -> str:
     match function:
         case "approx_count_distinct":
             found = _of_distinct(*parameters)
-        case "approx_percentile":
-            found = _of_percentile(*parameters)
-        case "percentile":
+        case "approx_percentile" | "percentile":
             found = _of_percentile(*parameters)
         case "approx_top_k":
             found = _of_top_k(*parameters)
@@ -205,19 +203,10 @@ def _unwrap(argument: syntax.Tree, name: str) -> tuple[syntax.Tree, tuple[syntax
     order_by: tuple[syntax.Tree, ...] = ()
     if isinstance(argument, exp.Order):
         order_by, argument = tuple(argument.expressions), argument.this
-    if isinstance(argument, exp.Distinct):
-        return _distinct(argument), order_by, _distinct_name(name)
-    return argument, order_by, name
-
-
-def _distinct(argument: syntax.Tree) -> syntax.Tree:
+    if not isinstance(argument, exp.Distinct):
+        return argument, order_by, name
     if len(argument.expressions) != 1:
         raise ValueError("DISTINCT takes one expression; combine several by struct(a, b)")
-    only: syntax.Tree = argument.expressions[0]
-    return only
-
-
-def _distinct_name(name: str) -> str:
     same = {"count": "count_distinct", "collect_list": "collect_set", "min": "min", "max": "max"}
     if name == _OWN:
         raise ValueError("DISTINCT does not go with an aggregator of your own: drop it")
@@ -225,7 +214,7 @@ def _distinct_name(name: str) -> str:
         raise ValueError(
             f"{name}(DISTINCT ...) is not supported; DISTINCT goes with count and collect_list"
         )
-    return same[name]
+    return argument.expressions[0], order_by, same[name]
 
 
 def _constant(node: syntax.Tree) -> Any:
@@ -237,11 +226,9 @@ def _constant(node: syntax.Tree) -> Any:
         return node.this
     if not isinstance(node, exp.Literal):
         raise ValueError(f"{syntax.render(node)!r}: an aggregate's parameters are constants")
-    return node.name if node.is_string else _number(node.name)
-
-
-def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)
+    if node.is_string:
+        return node.name
+    return int(node.name) if node.name.isdigit() else float(node.name)
 
 
 def _check_parts(parts: AggregateParts, text: str) -> None:

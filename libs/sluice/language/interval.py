@@ -182,8 +182,12 @@ class Schedule(Model):
         for bound in (start, end):
             if off := self.off_grid(bound):
                 raise off
-        whole = Interval(start, end)
-        return list(self._walk(whole))
+        whole, found = Interval(start, end), list[Interval]()
+        for interval in self.onward(whole.start):
+            found.append(interval)
+            if interval.end >= whole.end:
+                break
+        return found
 
     def off_grid(self, bound: datetime) -> IntervalError | None:
         """Return why no interval begins or ends there, and the nearest bounds; None if one does."""
@@ -202,9 +206,10 @@ class Schedule(Model):
             hint=f"the nearest are {before} and {after}",
         )
 
-    def _walk(self, whole: Interval) -> Iterator[Interval]:
-        start = whole.start
-        while start < whole.end:
+    def onward(self, moment: datetime) -> Iterator[Interval]:
+        """Yield the intervals from the one that contains the moment on, without end."""
+        start = self.last_until(moment)
+        while True:
             following = self.next_after(start)
             yield Interval(start, following)
             start = following
@@ -259,13 +264,9 @@ def newest(found: Sequence[Span]) -> str:
 def gaps(delivered: Iterable[Interval], schedule: Schedule) -> list[Span]:
     """Return the grid's missing intervals between the first and the last delivered one."""
     known = [span.interval for span in spans(delivered)]
-    between = pairwise(known)
-    missing = (_within(schedule, before.end, after.start) for before, after in between)
-    return spans((i for intervals in missing for i in intervals), schedule.timezone)
-
-
-def _within(schedule: Schedule, start: datetime, end: datetime) -> list[Interval]:
-    """Return today's whole intervals between two moments, which may be from an earlier grid."""
-    first = start if schedule.is_on_grid(start) else schedule.next_after(start)
-    last = schedule.last_until(end)
-    return schedule.intervals(first, last) if first < last else []
+    missing: list[Interval] = []
+    for before, after in pairwise(known):  # their bounds may be of an earlier grid
+        _, first = schedule.nearest(before.end)
+        last = schedule.last_until(after.start)
+        missing += schedule.intervals(first, last) if first < last else []
+    return spans(missing, schedule.timezone)

@@ -26,7 +26,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from sluice.language.names import near
 
@@ -89,12 +89,11 @@ common: coalesce greatest ifnull least nvl
 """
 
 
-def _read_functions(table: str) -> dict[str, str]:
-    lines = [line.split(": ", 1) for line in table.strip().splitlines()]
-    return {name: returns.strip() for returns, names in lines for name in names.split()}
-
-
-SCALAR = _read_functions(_TABLE)
+SCALAR = {
+    name: returns
+    for returns, names in (line.split(": ", 1) for line in _TABLE.strip().splitlines())
+    for name in names.split()
+}
 
 # Known, so that a refusal can say where they belong.
 _AGGREGATES = """
@@ -255,14 +254,11 @@ def _check_tokens(text: str) -> None:
     if len(text) > LONGEST:
         raise ValueError(f"an expression of {len(text)} characters is longer than {LONGEST}")
     for token in Verbatim().tokenize(text):
-        _check_token(token)
-
-
-def _check_token(token: Token) -> None:
-    if token.comments or token.token_type == TokenType.HINT:
-        raise ValueError("a comment is not allowed in an expression; write it as a YAML comment")
-    if token.token_type == TokenType.SEMICOLON:
-        raise ValueError(WHY_NOT[exp.Block])
+        if token.comments or token.token_type == TokenType.HINT:
+            what = "a comment is not allowed in an expression"
+            raise ValueError(f"{what}; write it as a YAML comment")
+        if token.token_type == TokenType.SEMICOLON:
+            raise ValueError(WHY_NOT[exp.Block])
 
 
 def reason_of(error: Exception) -> str:

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.notes.intervals import Note, deliveries
+from sluice.delta.notes.intervals import NO_INTERVAL, Note, deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
@@ -123,7 +123,11 @@ def to_replay(
         raise UsageError(
             f"{table.id} is of kind {table.kind}: only sources and dimensions quarantine rows"
         )
-    found = [_interval(project, table, moment) for moment in _quarantined_intervals(project, table)]
+    moments = _quarantined_intervals(project, table)
+    if table.spec.shares_files and NO_INTERVAL in moments:  # any interval brings the rows of none
+        known = [d.interval.start for d in deliveries(layout(project).uri(table.id, INTERVALS))]
+        moments = sorted({*moments, *known[-1:]} - {NO_INTERVAL})
+    found = [_interval(project, table, moment) for moment in moments]
     if table.is_loaded:
         return found
     return [i for i in found if (not start or i.start >= start) and (not end or i.end <= end)]

@@ -16,12 +16,13 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import UPKEEP, Head
 from sluice.delta.notes.failures import Failure, begun_at, stored_failures
-from sluice.delta.notes.intervals import Note, deliveries
+from sluice.delta.notes.intervals import IS_UNDATED, Note, deliveries
+from sluice.delta.notes.note_tables import count_rows
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.interval import Span, gaps, spans
-from sluice.language.names import INTERVALS, STATE, internal
+from sluice.language.names import INTERVALS, QUARANTINE, STATE, internal
 from sluice.read.pending import (
     Heads,
     Range,
@@ -175,11 +176,17 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         rows=Snapshot.open(table.name, at.uri, at.version).count(),
         lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
         last=_last_batch(at),
-        quarantined=sum(d.rows_quarantined for d in noted),
+        quarantined=sum(d.rows_quarantined for d in noted) + _count_undated(heads.lake, table),
         refills=_refills(heads, table),
         problem=_rebuild_needed(table, heads),
         forgetting=_forgetting(heads.lake, table),
     )
+
+
+def _count_undated(lake: LakeLayout, table: Table) -> int:
+    """Count the quarantined rows that are in no interval."""
+    uri = lake.uri(table.id, QUARANTINE)
+    return count_rows(uri, IS_UNDATED) if table.spec.shares_files else 0
 
 
 def _rebuild_needed(table: Table, heads: Heads) -> str:

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from sluice.delta.notes.intervals import NO_INTERVAL
 from sluice.gate.counting.batch_counts import KeptCounts
 from sluice.gate.outcomes.anomalies import LEAST_HISTORY
 from sluice.language.names import INTERVAL, QUALITY, Row
@@ -367,7 +368,8 @@ def _expectation(found: ExpectationSummary) -> Entry:
 
 def _quarantine(table: TableSummary) -> Content:
     rows = table.record.quarantine
-    few = f"{len(rows)} of {max(table.quarantined, len(rows)):,}, a few of each reason"
+    count = max(table.record.status.quarantined, table.quarantined, len(rows))
+    few = f"{len(rows)} of {count:,}, a few of each reason"
     fix = Text(f"sluice replay {table.record.table.name}", "mono")
     said = Text([f"{few}, newest first. After a fix: ", fix], "line soft small")
     found = list(reasons(rows, of_intervals=not table.record.table.is_loaded))
@@ -393,10 +395,10 @@ def _unusable(rows: Sequence[Row], *, of_intervals: bool) -> Listing:
     shown: list[list[Content]] = []
     for row, fields in zip(rows, parsed, strict=True):
         text = "" if fields else _cut(row["raw"] or "")
-        when = [moment(row[INTERVAL])] if of_intervals else []
+        when = [moment(row[INTERVAL]) if row[INTERVAL] != NO_INTERVAL else ""]
         file = str(row["file"] or "").rpartition("/")[2]
         values = [cell(fields[name]) if name in fields else "" for name in names]
-        shown.append([*values, *([text] if texts else []), *when, file])
+        shown.append([*values, *([text] if texts else []), *when[not of_intervals :], file])
     return Listing([*((name, "mono") for name in names), *texts, *ends], shown)
 
 

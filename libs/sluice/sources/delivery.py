@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.declare.declared import REASON, Declared
+from sluice.declare.declared import REASON, UNDATED, Declared
 from sluice.declare.declared import Column as ExtraColumn
 from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import Project
@@ -167,8 +167,8 @@ def read_delivery(
     wide = spec.model_copy(update={"columns": (*spec.columns, *more.columns)})
     found = rows_of(session, wide, seen, limits)
     rows = found.rows
-    if spec.time and not delivery.spec.has_pattern and spec.delivery == "interval":
-        rows = rows.where(_of_interval(spec.time, delivery.interval))
+    if spec.time and delivery.spec.shares_files:
+        rows = _of_interval(rows, spec.time, delivery.interval)
     warnings = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
     reading = Reading(judge_rows(rows, delivery), (*warnings, *found.warnings))
     return ReadDelivery(
@@ -204,13 +204,14 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     return identify(rows.select(*names(known)), columns).select(*names(known), ID, interval)
 
 
-def _of_interval(time: str, interval: Interval) -> Column:
-    """Return the condition for the interval's rows.
+def _of_interval(rows: DataFrame, time: str, interval: Interval) -> DataFrame:
+    """Return the interval's rows of files that it shares with others, and those marked UNDATED.
 
-    Rows without a time are in every interval, so that they are quarantined at least once.
+    Each delivery reads all of these, and replaces them in quarantine.
     """
     at = F.col(f"`{time}`").cast("timestamp")
-    return at.isNull() | ((at >= F.lit(interval.start)) & (at < F.lit(interval.end)))
+    is_inside = (at >= F.lit(interval.start)) & (at < F.lit(interval.end))
+    return rows.where(at.isNull() | is_inside).withColumn(UNDATED, at.isNull())
 
 
 def object_to_rows(rows: DataFrame, spec: Source, interval: Interval) -> DataFrame:
@@ -231,7 +232,7 @@ def _time_reasons(spec: Source, interval: Interval) -> list[Column]:
         at > F.lit(latest),
         f"column {spec.time} is more than {spec.max_ahead} ahead of the interval",
     )
-    if spec.has_pattern or spec.delivery == "stream":
+    if not spec.shares_files:
         return [ahead]
     return [ahead, F.when(at.isNull(), f"column {spec.time} is null, so it is in no interval")]
 
@@ -282,11 +283,16 @@ def choose_columns(
     known = tuple(beyond(spec.types, stored))
     if not isinstance(spec, Source) or not spec.evolve or not heads:
         return ExtraColumns(known)
-    brought = (
-        _types_of_json(session, spec, heads) if spec.format == "json" else _types_of_files(heads)
-    )
+    if spec.format == "json":
+        brought = dict.fromkeys(names_of_lines(json_lines(session, spec, heads), spec), "STRING")
+    else:
+        brought = _types_of_files(heads)
     have = {*spec.types, *spec.of_files, *(c.name for c in known)}
-    new = (ExtraColumn(name=n, type=t) for n, t in sorted(brought.items()) if n not in have)
+    new = (
+        ExtraColumn(name=n, type=t)
+        for n, t in sorted(brought.items())
+        if n not in have and _may_be_taken(n)
+    )
     return ExtraColumns(known, tuple(new))
 
 
@@ -305,7 +311,7 @@ def _types_of_files(heads: Sequence[FileHead]) -> dict[str, str]:
     for one in heads:
         types = one.types or ("STRING",) * len(one.names)
         for name, type_ in zip(one.names, types, strict=True):
-            if type_ and VOID not in type_ and _may_be_taken(name):
+            if type_ and VOID not in type_:
                 plain = "TIMESTAMP" if type_ in IN_UTC else type_
                 found[name] = _wider(found.get(name, plain), plain)
     return found
@@ -316,13 +322,6 @@ def _wider(left: str, right: str) -> str:
     if {left, right} <= {*INTEGERS, "FLOAT", "DOUBLE"} and left != right:
         return common((left, right)) or "DOUBLE"
     return common((left, right)) or left
-
-
-def _types_of_json(
-    session: SparkSession, spec: Source, heads: Sequence[FileHead]
-) -> dict[str, str]:
-    names = names_of_lines(json_lines(session, spec, heads), spec)
-    return {name: "STRING" for name in names if _may_be_taken(name)}
 
 
 def _may_be_taken(name: str) -> bool:

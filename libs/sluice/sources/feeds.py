@@ -4,9 +4,7 @@ There is one for each kind of origin. A source that keeps its deliveries then fo
 """
 
 import uuid
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Protocol
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -17,7 +15,6 @@ from sluice.delta.writing.commit import commit_position
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.errors import UsageError
-from sluice.language.interval import Interval
 from sluice.sources.delivery import grow
 from sluice.sources.files import FileFeed
 from sluice.sources.origins import check_source, origin_of
@@ -27,24 +24,12 @@ from sluice.sources.topic import TopicFeed
 from sluice.spark.session import Spark
 
 
-class Feed(Protocol):
-    """Feed of a source. Safe to repeat: what was delivered already changes nothing."""
+def feed_of(project: Project, table: Table) -> FileFeed | TopicFeed | TableFeed:
+    """Return the feed of the origin that a source declares.
 
-    def read(
-        self, spark: Spark, run: Run, interval: Interval | None = None
-    ) -> Iterator[BatchReport]:
-        """Deliver what is there now, or an interval; yield a report of each delivery."""
-        ...
-
-    def replay(
-        self, spark: Spark, run: Run, intervals: Iterable[Interval]
-    ) -> Iterator[BatchReport]:
-        """Judge the deliveries of those intervals again."""
-        ...
-
-
-def feed_of(project: Project, table: Table) -> Feed:
-    """Return the feed of the origin that a source declares."""
+    `read` delivers what is there now, or an interval; `replay` judges the deliveries of intervals
+    again. Both yield a report of each delivery, and change nothing if repeated.
+    """
     spec = table.spec
     assert isinstance(spec, Source)
     if spec.kafka:

@@ -19,13 +19,14 @@ from sluice.delta.log.continuity import check_definition
 from sluice.delta.log.opened import Foreign, exists
 from sluice.delta.log.position import Head, head, head_as_found
 from sluice.delta.notes.intervals import Note, check_kept, deliveries
+from sluice.delta.notes.note_tables import delete_rows
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.errors import ConfigError, HistoryLost, UsageError
 from sluice.language import paths
 from sluice.language.interval import Interval, spans
-from sluice.language.names import DELIVERIES, INTERVALS, internal
+from sluice.language.names import DELIVERIES, INTERVAL, INTERVALS, QUARANTINE, internal
 from sluice.read.pending import Outside, Unread, pending
 from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.connection import client_settings
@@ -71,6 +72,14 @@ class Origin:
     @property
     def intervals_uri(self) -> str:
         return layout(self.project).uri(self.table.id, INTERVALS)
+
+    @property
+    def quarantine_uri(self) -> str:
+        return layout(self.project).uri(self.table.id, QUARANTINE)
+
+    def clear_quarantine(self, since: datetime | None) -> None:
+        """Delete what killed batches after that moment left there; what they read is read again."""
+        delete_rows(self.quarantine_uri, f"{INTERVAL} > '{since.isoformat()}'" if since else "true")
 
     def unread(self) -> tuple[Unread, ...]:
         """Return what was not read yet, by partition; nothing of files."""

@@ -65,7 +65,7 @@ def _can_be_recomputed(project: Project, table: Table) -> bool:
         return False
     return (
         deliveries.position.definition == definition_of_deliveries(table)
-        and intervals.newest_batch(_noted(project, table)) < deliveries.next_batch
+        and intervals.newest_batch(_read_notes(project, table)) < deliveries.next_batch
     )
 
 
@@ -88,9 +88,9 @@ def rebuild(
         with _lake_beside(project, table) as beside:
             with clock.phase("read"):
                 tuple(feed_of(beside, table).read(spark, run))
-            return _swapped(spark, project, beside, table, run, clock, before)
+            return _swap_in(spark, project, beside, table, run, clock, before)
     with clock.phase("plan"):
-        delivered = _delivered(spark, project, table, spec)
+        delivered = _list_delivered(spark, project, table, spec)
         _check_files(project, table, spec, delivered, as_landed=as_landed)
     with _lake_beside(project, table) as beside, clock.phase("read"):
         for interval in [d.interval for d in delivered]:
@@ -100,10 +100,10 @@ def rebuild(
         _check_rows(beside, table, spec, delivered, zone=zone, as_landed=as_landed)
         if not run.allow_empty:
             _check_usable(beside, table, delivered, zone)
-        return _swapped(spark, project, beside, table, run, clock, before)
+        return _swap_in(spark, project, beside, table, run, clock, before)
 
 
-def _swapped(
+def _swap_in(
     spark: Spark,
     project: Project,
     beside: Project,
@@ -127,7 +127,7 @@ def _swapped(
             f"{table.id}: another writer committed while its files were read again",
             hint="nothing was changed; run it again",
         )
-    noted = intervals.newest_batch(_noted(project, table))
+    noted = intervals.newest_batch(_read_notes(project, table))
     position = Position(
         batch=max(noted + 1, before.next_batch if before else 1),
         attempt=uuid.uuid4().hex,
@@ -148,7 +148,8 @@ def _swapped(
     read = _note(project, beside, table, position.batch)
     if name == table.id:
         remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is no longer declared
-    report = _report(name, position, done, read, clock)
+    report = BatchReport.of(name, "source", done.done, clock)
+    report = replace(report, batch=position.batch, strategy="read again", rows_in=read)
     return replace(report, engine=engine), done.ends_feed
 
 
@@ -167,7 +168,9 @@ def _by_size(
     )
 
 
-def _delivered(spark: Spark, project: Project, table: Table, spec: Source) -> list[intervals.Note]:
+def _list_delivered(
+    spark: Spark, project: Project, table: Table, spec: Source
+) -> list[intervals.Note]:
     """Return what was delivered; interrupted deliveries get their interval from the schedule."""
     if spec.delivery == "stream":
         raise HistoryLost(
@@ -202,7 +205,7 @@ def _check_files(
 
     With `as_landed`, it is enough that they exist.
     """
-    if not spec.has_pattern:
+    if spec.shares_files:
         return
     made = {h.position.definition for h in _heads(project, table) if h.position}
     zone = project.pipelines[table.pipeline].timezone
@@ -216,7 +219,7 @@ def _check_files(
             changed.append(delivery.interval)
     if changed:
         what = "gone" if as_landed else "not those that were delivered"
-        raise _lost(table, f"the files of {_shown(changed, zone)} are {what}", as_landed=as_landed)
+        raise _lost(table, f"the files of {_show(changed, zone)} are {what}", as_landed=as_landed)
 
 
 def _check_rows(
@@ -233,25 +236,25 @@ def _check_rows(
     This replaces `_check_files` if intervals share their files. With `as_landed`, one row is
     enough.
     """
-    if spec.has_pattern:
+    if not spec.shares_files:
         return
-    read = {d.interval: d.rows_read for d in _noted(beside, table)}
+    read = {d.interval: d.rows_read for d in _read_notes(beside, table)}
     least = {d.interval: min(d.rows_read, 1) if as_landed else d.rows_read for d in delivered}
     if fewer := [interval for interval, rows in least.items() if read[interval] < rows]:
         what = "had rows, and none" if as_landed else "had more rows than"
-        raise _lost(table, f"{_shown(fewer, zone)} {what} can be read now", as_landed=as_landed)
+        raise _lost(table, f"{_show(fewer, zone)} {what} can be read now", as_landed=as_landed)
 
 
 def _check_usable(
     beside: Project, table: Table, delivered: list[intervals.Note], zone: str
 ) -> None:
     """Raise QualityStop if an interval that had usable rows now has only unusable ones."""
-    read = {d.interval: d.rows_read for d in _noted(beside, table) if not d.rows_accepted}
+    read = {d.interval: d.rows_read for d in _read_notes(beside, table) if not d.rows_accepted}
     had = {d.interval: d.rows_accepted for d in delivered if d.rows_accepted}
     if emptied := [interval for interval in had if read.get(interval)]:
         counts = f"{sum(had[i] for i in emptied):,} and {sum(read[i] for i in emptied):,}"
         raise QualityStop(
-            f"{table.id} can't be rebuilt: {_shown(emptied, zone)} had rows, and of those that are "
+            f"{table.id} can't be rebuilt: {_show(emptied, zone)} had rows, and of those that are "
             f"read now none can be used ({counts} rows)",
             hint="nothing was changed; fix the files or the source's `schema`; if these intervals "
             "should be empty, run it with --allow-empty",
@@ -269,7 +272,7 @@ def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:
     )
 
 
-def _shown(spans: list[Interval], zone: str, most: int = 3) -> str:
+def _show(spans: list[Interval], zone: str, most: int = 3) -> str:
     shown = ", ".join(span.shown(zone) for span in spans[:most])
     return shown if len(spans) <= most else f"{shown} and {len(spans) - most} more"
 
@@ -296,7 +299,7 @@ def _lake_beside(project: Project, table: Table) -> Iterator[Project]:
 
 def _note(project: Project, beside: Project, table: Table, batch: int) -> int:
     """Note the deliveries as they were read now, and return the number of their rows."""
-    noted = _noted(beside, table)
+    noted = _read_notes(beside, table)
     if table.spec.is_followed:
         intervals.withdraw_all(layout(project).uri(table.id, INTERVALS))
     for delivery in noted:
@@ -304,12 +307,5 @@ def _note(project: Project, beside: Project, table: Table, batch: int) -> int:
     return sum(d.rows_read for d in noted)
 
 
-def _noted(project: Project, table: Table) -> list[intervals.Note]:
+def _read_notes(project: Project, table: Table) -> list[intervals.Note]:
     return intervals.deliveries(layout(project).uri(table.id, INTERVALS))
-
-
-def _report(
-    name: str, position: Position, swapped: Swapped, read: int, clock: Clock
-) -> BatchReport:
-    report = BatchReport.of(name, "source", swapped.done, clock)
-    return replace(report, batch=position.batch, strategy="read again", rows_in=read)

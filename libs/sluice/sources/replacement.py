@@ -81,9 +81,10 @@ class Emptied:
             return
         name = self.delivery.table.id
         interval = self.delivery.interval.shown(self.delivery.timezone)
-        before = f"{name}: the interval {interval} has {had:,} {_rows(had)}"
+        before = f"{name}: the interval {interval} has {had:,} {'row' if had == 1 else 'rows'}"
         if verdict.rows_read:
-            first = _first_reason(split)
+            bad = split.where(F.col(REASON).isNotNull()).select(FILE, REASON).limit(1).toArrow()
+            first = "".join(f"; e.g. in {row[FILE]}: {row[REASON]}" for row in bad.to_pylist())
             what = f"none of {verdict.rows_read:,} now delivered can be used{first}"
             hint = f"nothing was committed; {MENDING}; {ALLOWED}"
         else:
@@ -100,15 +101,6 @@ class Emptied:
     def _nothing(self) -> str:
         files = "no row" if self.delivery.files else "no file"
         return f"{files} at {self.delivery.path}" if self.delivery.path else "no row"
-
-
-def _rows(count: int) -> str:
-    return "row" if count == 1 else "rows"
-
-
-def _first_reason(split: DataFrame) -> str:
-    found = split.where(F.col(REASON).isNotNull()).select(FILE, REASON).limit(1).toArrow()
-    return "".join(f"; e.g. in {row[FILE]}: {row[REASON]}" for row in found.to_pylist())
 
 
 KEY = (INTERVAL, ID)
@@ -141,14 +133,14 @@ class Replacement:
 
         size = delivery.bytes if self._is_at_hand else 0
         report, engine = spark.best(
-            self._committed, large, limits, is_small=self._is_small, size=size
+            self._read_and_commit, large, limits, is_small=self._is_small, size=size
         )
         return replace(report, engine=engine)
 
     @property
     def engine(self) -> str:
         """The engine that `commit` would report, unless a value of the files needs Spark."""
-        return engine_of(self.context.settings, self._rehearsed, is_small=self._is_small)
+        return engine_of(self.context.settings, self._rehearse_whole, is_small=self._is_small)
 
     @property
     def _is_at_hand(self) -> bool:
@@ -163,7 +155,7 @@ class Replacement:
         most = limits.messages_here_bytes if is_of_messages else limits.computed_here_bytes
         return self._is_at_hand and delivery.bytes <= most
 
-    def _rehearsed(self, session: SparkSession) -> None:
+    def _rehearse_whole(self, session: SparkSession) -> None:
         """Compute what `commit` computes, of files without rows. Raises NotHere."""
         table, spec = self.delivery.table, self.delivery.spec
         found = read_delivery(session, self.delivery, self.before, self.context.limits)
@@ -186,7 +178,7 @@ class Replacement:
         """The head of a table that has another definition and that nobody has read."""
         return replaceable(self.at, self.position.definition)
 
-    def _committed(self, session: SparkSession) -> BatchReport:
+    def _read_and_commit(self, session: SparkSession) -> BatchReport:
         stamps = landing.stamps(self.delivery.files)
         with self.clock.phase("read"):
             found = (
@@ -198,11 +190,11 @@ class Replacement:
 
     def finish(self, session: SparkSession, reading: Reading, stamps: Stamps) -> BatchReport:
         """Judge the rows read, and commit the difference from the earlier delivery."""
-        with self.clock.timed("check", self._judged(session, reading, stamps)) as passed:
-            done, batch = self._written(session, passed, reading)
-        return self._recorded(session, done, batch, reading, passed.verdict)
+        with self.clock.timed("check", self._judge(session, reading, stamps)) as passed:
+            done, batch = self._write(session, passed, reading)
+        return self._record(session, done, batch, reading, passed.verdict)
 
-    def _judged(
+    def _judge(
         self, session: SparkSession, reading: Reading, stamps: Stamps
     ) -> AbstractContextManager[Passed]:
         """Return the gate that the rows go through."""
@@ -215,6 +207,7 @@ class Replacement:
             span.end,
             is_replayed=is_added,
             is_absent=delivery.is_absent,
+            shares_files=delivery.spec.shares_files,
         )
         emptied = Emptied(delivery, lambda: self._count(session), run.allow_empty or is_added)
         on_conflict = delivery.spec.on_conflict
@@ -230,7 +223,7 @@ class Replacement:
         )
         return gated(self.context, delivery.table, rows, batch, refuse, on_conflict)
 
-    def _written(
+    def _write(
         self, session: SparkSession, passed: Passed, reading: Reading
     ) -> tuple[Committed, int]:
         """Commit the difference; return the number of the batch that holds the rows, too."""
@@ -242,7 +235,8 @@ class Replacement:
         keeps = old is not None or bool(verdict.rows_accepted or position.inputs or position.topic)
         is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = verdict.rows_accepted if is_counted else None
-        target = self._target(before, verdict.rows_read, keeps)
+        size = FeedSize(delivery.bytes, len(delivery.files), verdict.rows_read)
+        target = Target(self._uri, KEY, before, size, keeps_position=keeps, replaces=self.replaces)
         if keeps and not delivery.is_added:  # the offsets of a batch stay valid
             intervals.withdraw(self._notes, delivery.interval)
         changelog = _changelog(new, old)
@@ -252,13 +246,7 @@ class Replacement:
         is_noted_only = before is not None and done.version == before.version
         return done, before.next_batch - 1 if before and is_noted_only else position.batch
 
-    def _target(self, before: Head | None, rows: int, keeps: bool) -> Target:
-        delivery = self.delivery
-        size = FeedSize(delivery.bytes, len(delivery.files), rows)
-        replaces = self.replaces
-        return Target(self._uri, KEY, before, size, keeps_position=keeps, replaces=replaces)
-
-    def _recorded(
+    def _record(
         self,
         session: SparkSession,
         done: Committed,
@@ -268,7 +256,7 @@ class Replacement:
     ) -> BatchReport:
         """Note the delivery, and report it."""
         delivery, span = self.delivery, self.delivery.interval
-        accepted, bad = verdict.rows_accepted, verdict.rows_quarantined
+        accepted, bad = verdict.rows_accepted, verdict.rows_quarantined - verdict.undated
         if delivery.is_added:
             accepted = self._count(session) + done.inserted - done.deleted
         counts = (accepted + bad, accepted, bad, batch)
@@ -280,8 +268,8 @@ class Replacement:
             is_absent=bool(delivery.warnings),
             timezone=delivery.timezone,
             strategy="replace interval",
-            rows_in=verdict.rows_read,
-            quarantined=verdict.rows_quarantined,
+            rows_in=verdict.rows_read - verdict.undated,
+            quarantined=bad,
             warnings=(*delivery.warnings, *reading.warnings, *verdict.warnings),
             interval=(span.start.isoformat(), span.end.isoformat()),
         )
@@ -350,7 +338,9 @@ def replace_interval(
     def work() -> BatchReport:
         now = next(first, None) or (again() if again else delivery)
         at = head(context.lake.uri(now.table.delivered_to))
-        _check_topic(now, at)
+        reached = at.position.topic if at and at.position else {}
+        if now.topic and reached != now.after:
+            raise LostRace(f"{now.table.id}: another run has delivered this")
         position = next_position(now, at, run, inputs or {})
         made = Replacement(context, now, at, position, run, arrived)
         try:
@@ -363,13 +353,6 @@ def replace_interval(
             return replace(made, delivery=replace(now, files=files)).commit(spark)
 
     return with_retries(work)
-
-
-def _check_topic(delivery: Delivery, at: Head | None) -> None:
-    """Raise LostRace if another run has read on since this delivery was planned."""
-    now = at.position.topic if at and at.position else {}
-    if delivery.topic and now != delivery.after:
-        raise LostRace(f"{delivery.table.id}: another run has delivered this")
 
 
 def next_position(delivery: Delivery, before: Head | None, run: Run, inputs: Pins) -> Position:

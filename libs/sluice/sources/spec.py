@@ -12,8 +12,7 @@ from sluice.declare.table_spec import JobName, Section
 from sluice.language.interval import Duration, Schedule
 from sluice.language.model import Model
 from sluice.language.names import DELIVERIES, ID, INTERVAL
-from sluice.language.paths import check_path, check_pattern, contents
-from sluice.sources.own_paths import same_path
+from sluice.language.paths import check_path, check_pattern, contents, same_path
 
 
 class ForeignTable(Model):
@@ -241,7 +240,7 @@ class Source(Declared):
             raise ValueError(AS_FOLLOWED.format(self.path))
         if self.delivery == "stream" and self.has_pattern:
             raise ValueError("a stream is read as it arrives: its `path` takes no {interval_start}")
-        if self.delivery == "interval" and not self.has_pattern and not self.time:
+        if self.shares_files and not self.time:
             raise ValueError(
                 "Sluice can't find an interval's rows: put {interval_start:%Y-%m-%d} into "
                 "`path`, or name the event `time` column that selects them"
@@ -289,6 +288,10 @@ class Source(Declared):
     @property
     def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:
         return {DELIVERIES: (INTERVAL, ID)} if self.keeps_deliveries else {}
+
+    @property
+    def shares_files(self) -> bool:
+        return self.is_by_interval and not self.has_pattern
 
     @property
     def expects_files(self) -> bool:

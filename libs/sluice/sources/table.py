@@ -25,9 +25,8 @@ from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import Foreign
 from sluice.delta.log.position import Head, head
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.notes.note_tables import delete_rows, read_rows
+from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.foreign_rows import columns_of, read_part
 from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.advance import Run
@@ -38,7 +37,6 @@ from sluice.files.conversion import BLOCK, ROW, convert
 from sluice.files.reading import comparable
 from sluice.gate.rules.sql import field_name, text
 from sluice.language.interval import Interval
-from sluice.language.names import INTERVAL, QUARANTINE
 from sluice.limits import Limits
 from sluice.sources.delivery import Delivery, judge_rows
 from sluice.sources.origins import TableOrigin, check_source
@@ -138,11 +136,16 @@ def _deliver(
     )
     for nth, span in enumerate(some):
         if not nth:
-            _clear_quarantine(source, versions)
+            source.clear_quarantine(versions.at if versions else None)
         passing("read", source.table.id)
-        last = last.reached(found, span, _next_moment(last))
+        now = datetime.now(UTC)
+        last = last.reached(found, span, max(now, last.at + INSTANT) if last.at else now)
         report = source.deliver(spark, found, span, last, run, after)
-        yield replace(report, warnings=(*_warn_of_replaced(source, span), *report.warnings))
+        replaced = (
+            f"{source.table.id}: {what} of {source.uri} replaced its rows; the difference is read"
+            for what in span.replaced
+        )
+        yield replace(report, warnings=(*replaced, *report.warnings))
         after = last.plain()
 
 
@@ -185,25 +188,6 @@ def _note_last(
         return
     span, again = _span_of(source, found, versions.fingerprint(), versions.at)
     yield source.deliver(spark, found, span, again, run)
-
-
-def _next_moment(last: VersionRange) -> datetime:
-    """Return now, or the instant after the batch before."""
-    now = datetime.now(UTC)
-    return max(now, last.at + INSTANT) if last.at else now
-
-
-def _warn_of_replaced(source: TableFeed, commits: CommitRange) -> Iterator[str]:
-    """Yield a warning for each commit that replaced all rows."""
-    for what in commits.replaced:
-        yield f"{source.table.id}: {what} of {source.uri} replaced its rows; the difference is read"
-
-
-def _clear_quarantine(source: TableFeed, versions: VersionRange | None) -> None:
-    """Delete what killed batches left in quarantine; their commits are read again."""
-    uri = layout(source.project).uri(source.table.id, QUARANTINE)
-    since = versions.at if versions else None
-    delete_rows(uri, f"{INTERVAL} > '{since.isoformat()}'" if since else "true")
 
 
 INSERT, DELETE = "insert", "delete"

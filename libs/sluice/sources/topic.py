@@ -31,9 +31,8 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import head
 from sluice.delta.notes import intervals
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.notes.note_tables import delete_rows, read_rows
+from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.judging import REASON_GIVEN as FORGOTTEN
@@ -41,7 +40,7 @@ from sluice.errors import HistoryLost
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.reading import POSITION
 from sluice.language.interval import Interval
-from sluice.language.names import INTERVAL, QUARANTINE
+from sluice.language.names import INTERVAL
 from sluice.sources.delivery import Delivery, object_to_rows
 from sluice.sources.kafka.client import Brokers, PolledMessages
 from sluice.sources.kafka.decoding import message_of
@@ -143,7 +142,7 @@ def _read_new(spark: Spark, source: TopicFeed, run: Run) -> Iterator[BatchReport
         )  # notes where the topic ended
     for nth, taken in enumerate(batches):
         if not nth:
-            _clear_quarantine(source, offsets)
+            source.clear_quarantine(offsets.at)
         passing("read", source.table.id)
         offsets = _move_on(offsets, taken)
         plain = offsets.plain()
@@ -191,12 +190,6 @@ def _commit_batch(
     delivery = replace(delivery, topic=plain, after=after, message_bytes=polled.bytes)
     rows = partial(source.rows, polled.messages, delivery.interval)
     return replace_interval(spark, source.project, delivery, run, arrived=rows)
-
-
-def _clear_quarantine(source: TopicFeed, offsets: OffsetRange) -> None:
-    """Delete what killed batches left in quarantine; their messages are read again."""
-    uri = layout(source.project).uri(source.table.id, QUARANTINE)
-    delete_rows(uri, f"{INTERVAL} > '{offsets.at.isoformat()}'" if offsets.at else "true")
 
 
 def fetch_ahead(batches: Generator[PolledMessages]) -> Iterator[PolledMessages]:
@@ -302,6 +295,5 @@ def _complete(source: TopicFeed, messages: Sequence[Message]) -> Iterator[Messag
 
 
 def _quarantined_messages(source: TopicFeed, moment: datetime) -> list[Message]:
-    uri = layout(source.project).uri(source.table.id, QUARANTINE)
-    rows = read_rows(uri, [(INTERVAL, "=", moment)])
+    rows = read_rows(source.quarantine_uri, [(INTERVAL, "=", moment)])
     return list(map(message_of, {row["raw"] for row in rows if row["reason"] != FORGOTTEN}))

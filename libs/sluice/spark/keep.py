@@ -18,20 +18,16 @@ def main(command: Sequence[str], environ: Mapping[str, str] | None = None) -> in
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     while True:
         began = time.monotonic()
-        code = _run(command, environ)
+        with subprocess.Popen(command, env=environ) as program:
+            try:
+                code = program.wait()
+            except BaseException:
+                program.terminate()
+                raise
         if time.monotonic() - began < LEAST:
             return code
         print(f"{command[0]} ended with {code} and is started again", flush=True)
         time.sleep(PAUSE)  # or be asked to end, like the program
-
-
-def _run(command: Sequence[str], environ: Mapping[str, str] | None) -> int:
-    with subprocess.Popen(command, env=environ) as program:
-        try:
-            return program.wait()
-        except BaseException:
-            program.terminate()
-            raise
 
 
 if __name__ == "__main__":

@@ -52,11 +52,9 @@ def spark_paths(uris: Iterable[str]) -> list[str]:
 
 def sees_copies(session: "SparkSession", uris: Iterable[str]) -> bool:
     """True if Spark reads all of these files itself, or its tasks see this machine's disk."""
-    return all(map(takes_spark, uris)) or _master(session).startswith("local")
-
-
-def _master(session: "SparkSession") -> str:
-    return session.conf.get("spark.master") or ""
+    if all(map(takes_spark, uris)):
+        return True
+    return (session.conf.get("spark.master") or "").startswith("local")
 
 
 def with_real_paths(words: str) -> str:

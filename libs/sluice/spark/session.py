@@ -28,7 +28,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -434,6 +434,7 @@ def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
     found = classpath(drivers=settings.drivers)
     jars = os.pathsep.join(map(str, found))
     logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
+    brings_jars = "s3" in settings.drivers and not settings.master.startswith("local")
     archive = Archive.of(java_home(), found, os.environ).options(may_write=is_short)
     return {
         "spark.master": settings.master,
@@ -444,14 +445,8 @@ def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
         **STATIC_CONF,
         **(LOOPBACK if settings.master.startswith("local") else {}),
         **(conf() if "s3" in settings.drivers else {}),
-        **_bring_jars(settings, found),
+        # Workers may share no disk with this machine.
+        **({"spark.jars": ",".join(map(str, found))} if brings_jars else {}),
         **RUNTIME_CONF,
         **settings.conf,
     }
-
-
-def _bring_jars(settings: SparkSettings, jars: Iterable[Path]) -> dict[str, str]:
-    """Return what brings the jars to workers that may share no disk with this machine."""
-    if settings.master.startswith("local") or "s3" not in settings.drivers:
-        return {}
-    return {"spark.jars": ",".join(map(str, jars))}

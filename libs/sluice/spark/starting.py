@@ -71,9 +71,12 @@ def lasting() -> Iterator[None]:
     except SluiceError:
         raise
     except Exception as error:
+        from py4j.protocol import Py4JNetworkError
+
         is_short = "OutOfMemoryError" in _message_of(error)  # Java's, or Spark's own
         is_ending = _is_ending()
-        code = _java_ended(ENDING if is_ending or _is_cut_off(error) else 0)
+        is_cut_off = isinstance(error, (Py4JNetworkError, ConnectionError))
+        code = _java_ended(ENDING if is_ending or is_cut_off else 0)
         if code is None and not is_ending and not is_short:
             raise
         known = "" if code is None else f" (exit code {code})"
@@ -83,12 +86,6 @@ def lasting() -> Iterator[None]:
             hint="nothing is half-written; run it again to continue. Where the log reports "
             "OutOfMemoryError, raise spark.driver.memory under spark: conf: in sluice.yaml",
         ) from error
-
-
-def _is_cut_off(error: Exception) -> bool:
-    from py4j.protocol import Py4JNetworkError
-
-    return isinstance(error, (Py4JNetworkError, ConnectionError))
 
 
 def _is_ending() -> bool:

@@ -30,9 +30,11 @@ from sluice.delta.places.delta_rs import is_table
 from sluice.delta.places.failpoint import passing
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval
+from sluice.language.names import INTERVAL
 from sluice.language.wall_clock import EPOCH
 
 NO_INTERVAL = EPOCH  # of what is not delivered by interval
+IS_UNDATED = f"{INTERVAL} = '{NO_INTERVAL.isoformat()}'"  # rows in quarantine that are in none
 MANY_FILES = 32  # the most that are read to list deliveries
 _TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(

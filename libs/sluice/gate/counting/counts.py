@@ -86,3 +86,4 @@ class Tally:
     bytes_quarantined: int = 0
     conflicts: Conflicts | None = None
     cut: int = 0  # values of accepted rows that lost digits beyond a microsecond
+    undated: int = 0  # rows in no interval, all of them in quarantine

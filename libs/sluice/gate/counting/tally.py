@@ -6,7 +6,7 @@ quarantined. Rules that quarantine judge all readable rows. All others judge the
 because those would be committed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from sluice.changes.diff import balance
-from sluice.declare.declared import CUT, KEPT, OP, RAW, REASON
+from sluice.declare.declared import CUT, KEPT, OP, RAW, REASON, UNDATED
 from sluice.gate.counting import counts
 from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.counts import RowCounts, Tally
@@ -30,14 +30,16 @@ def find_repeats(rows: DataFrame, rules: Sequence[UniquenessRule]) -> tuple[Repe
         return ()
     summaries = [_summary(rows, rule).withColumn("nth", F.lit(i)) for i, rule in enumerate(rules)]
     found = balance(DataFrame.unionAll, summaries).toArrow().to_pylist()
-    return tuple(_repeats(row) for row in sorted(found, key=lambda row: row["nth"]))
-
-
-def _repeats(row: Mapping[str, Any]) -> Repeats:
-    elements, considered, distinct, repeated = (
-        row[key] or 0 for key in ("elements", "considered", "distinct", "repeated")
+    return tuple(
+        Repeats(
+            row["elements"] or 0,
+            row["considered"] or 0,
+            row["distinct"] or 0,
+            row["repeated"] or 0,
+            tuple(row["samples"] or ()),
+        )
+        for row in sorted(found, key=lambda row: row["nth"])
     )
-    return Repeats(elements, considered, distinct, repeated, tuple(row["samples"] or ()))
 
 
 def _summary(rows: DataFrame, rule: UniquenessRule) -> DataFrame:
@@ -86,18 +88,21 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
         ),
         *(() if key is None else _count_columns(visible(split), key)),
         *((f"sum({CUT}) FILTER (WHERE _sluice_accepted) AS cut",) if CUT in split.columns else ()),
+        *((f"count_if({UNDATED}) AS undated",) if UNDATED in split.columns else ()),
         *(counts.counts(key) if key and counts.CONFLICT in split.columns else ()),
     ]
     found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
+    nulls = {c: found.get(f"nulls_{nth}") for nth, c in enumerate(visible(split))}
     return Tally(
         found["read"],
         found["accepted"],
         tuple(_row_counts(found, i, rule) for i, rule in enumerate(suite.rows)),
         tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
-        None if key is None else _batch_counts(found, visible(split)),
+        None if key is None else BatchCounts(found["accepted"], found.get("keys"), nulls),
         found["bytes_quarantined"] or 0,
         counts.found_in(found),
         found.get("cut") or 0,
+        found.get("undated", 0),
     )
 
 
@@ -125,11 +130,6 @@ def _count_columns(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
     if key:
         hashed = f"xxhash64({', '.join(f'`{column}`' for column in key)})"
         yield f"approx_count_distinct({hashed}) FILTER (WHERE _sluice_accepted) AS keys"
-
-
-def _batch_counts(found: dict[str, Any], columns: Sequence[str]) -> BatchCounts:
-    nulls = {column: found[f"nulls_{nth}"] for nth, column in enumerate(columns)}
-    return BatchCounts(found["accepted"], found.get("keys"), nulls)
 
 
 def _visible_columns(split: DataFrame) -> Iterator[str]:

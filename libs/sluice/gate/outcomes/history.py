@@ -17,6 +17,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -127,13 +128,13 @@ def by_table(results: Iterable[Row]) -> dict[str, list[Row]]:
 
 def standing(results: Iterable[Row]) -> list[Row]:
     """Return each expectation's last check per interval (or batch), oldest interval first."""
-    last = {(begin(row), *key(row)): row for row in sorted(results, key=_checked_at)}
+    last = {(begin(row), *key(row)): row for row in sorted(results, key=itemgetter("checked_at"))}
     return sorted(last.values(), key=begin)
 
 
 def newest(rows: Sequence[Row]) -> list[Row]:
     """Return the results of the newest batch, and of the newest check of the whole table."""
-    last = {is_whole(row): row["checked_at"] for row in sorted(rows, key=_checked_at)}
+    last = {is_whole(r): r["checked_at"] for r in sorted(rows, key=itemgetter("checked_at"))}
     return [row for row in rows if row["checked_at"] == last[is_whole(row)]]
 
 
@@ -151,11 +152,6 @@ def is_whole(row: Row) -> bool:
 def key(row: Row) -> tuple[str, str]:
     """Return the values that distinguish expectations."""
     return row["expectation"], row["says"]
-
-
-def _checked_at(row: Row) -> dt.datetime:
-    at: dt.datetime = row["checked_at"]
-    return at
 
 
 ROW_COUNT = "expect_table_row_count_to_equal_other_table"
@@ -193,14 +189,11 @@ def compare_numbers(expectation: Expectation, mine: Any, others: Any) -> Expecta
     other = expectation.kwargs["other_table_name"]
     if expectation.type == SUM:
         mine, others = (number or 0 for number in (mine, others))
-        says = f"sum of {expectation.kwargs['column']} equals that of {_name_other(expectation)}"
+        column = expectation.kwargs["column"]
+        says = f"sum of {column} equals that of {other}.{other_column(expectation)}"
     else:
         says = f"row count equals that of {other}"
     tolerance = Decimal(str(expectation.kwargs.get("tolerance", 0)))
     equal = abs(Decimal(str(mine)) - Decimal(str(others))) <= tolerance
     details = {"observed_value": {"self": plain(mine), "other": plain(others)}}
     return outcome(expectation, says, equal, details)
-
-
-def _name_other(expectation: Expectation) -> str:
-    return f"{expectation.kwargs['other_table_name']}.{other_column(expectation)}"

@@ -133,14 +133,13 @@ def _meets_mostly(expectation: Expectation, considered: int, unexpected: int) ->
 
 def _value(row: Json, columns: Sequence[str]) -> Any:
     """Return GX's sample of an unexpected row: the value, or the values of several columns."""
-    values = [_field(row, column) for column in columns]
+    values: list[Any] = []
+    for column in columns:
+        found: Any = row
+        for part in column.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        values.append(found)
     return values[0] if len(values) == 1 else values
-
-
-def _field(row: Any, path: str) -> Any:
-    for part in path.split("."):
-        row = row.get(part) if isinstance(row, dict) else None
-    return row
 
 
 def _map_details(
@@ -159,18 +158,16 @@ def _map_details(
         details["missing_percent"] = _percent(elements - considered, elements)
         details["unexpected_percent_total"] = total
         details["unexpected_percent_nonmissing"] = nonmissing
-    details["partial_unexpected_counts"] = _most_common(values)
+    counts = Counter(json.dumps(v, sort_keys=True) for v in values)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    details["partial_unexpected_counts"] = [
+        {"value": json.loads(value), "count": count} for value, count in ordered
+    ]
     return details
 
 
 def _percent(part: int, whole: int) -> float | None:
     return part / whole * 100 if whole else None
-
-
-def _most_common(values: Sequence[Any]) -> list[Json]:
-    counts = Counter(json.dumps(v, sort_keys=True) for v in values)
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [{"value": json.loads(value), "count": count} for value, count in ordered]
 
 
 def outcome(
@@ -218,6 +215,7 @@ class Verdict:
     bytes_quarantined: int = 0  # of text, if it is quarantined
     conflicts: Conflicts | None = None
     cut: int = 0  # values of accepted rows that lost digits beyond a microsecond
+    undated: int = 0  # rows in no interval, all of them in quarantine
 
     @property
     def rows_quarantined(self) -> int:
@@ -233,12 +231,17 @@ class Verdict:
         """Warnings for a report: failures that don't stop the batch, and unusual counts."""
         failed = (*self.failed("quarantine"), *self.failed("warn"))
         unmet = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
-        return (*unmet, *self._cut, *self.unusual)
+        return (*unmet, *self._cut, *self._undated, *self.unusual)
 
     @property
     def _cut(self) -> tuple[str, ...]:
         what = "digits beyond a microsecond, which were cut"
         return (f"{self.table}: {self.cut:,} time(s) had {what}",) if self.cut else ()
+
+    @property
+    def _undated(self) -> tuple[str, ...]:
+        what = "without an event time are in quarantine, in no interval"
+        return (f"{self.table}: {self.undated:,} row(s) {what}",) if self.undated else ()
 
     def enforce(self) -> None:
         """Raise QualityStop if an expectation marked `stop` failed."""

@@ -60,18 +60,9 @@ def _of_column(kwargs: Kwargs, holds: Callable[[str], str], says: str) -> RowTes
     return RowTest(holds(name(column)), f"{column} {says}", (column,), f"{name(column)} IS NULL")
 
 
-def _not_null(kwargs: Kwargs) -> RowTest:
-    column = kwargs["column"]
-    return RowTest(f"{name(column)} IS NOT NULL", f"{column} is not null", (column,))
-
-
-def _null(kwargs: Kwargs) -> RowTest:
-    column = kwargs["column"]
-    return RowTest(f"{name(column)} IS NULL", f"{column} is null", (column,))
-
-
-def _between(kwargs: Kwargs) -> RowTest:
-    return _of_column(kwargs, lambda c: bounds(c, kwargs), f"is {bounds_text(kwargs)}")
+def _null(kwargs: Kwargs, negation: str = "") -> RowTest:
+    column, says = kwargs["column"], f"{negation}NULL"
+    return RowTest(f"{name(column)} IS {says}", f"{column} is {says.lower()}", (column,))
 
 
 def _in_set(kwargs: Kwargs) -> RowTest:
@@ -88,18 +79,6 @@ def _not_in_set(kwargs: Kwargs) -> RowTest:
     member = _in_set(kwargs)
     says = f"{kwargs['column']} is none of {shorten(list(kwargs['value_set']))}"
     return RowTest(f"NOT ({member.holds})", says, member.columns, member.ignored)
-
-
-def _length_between(kwargs: Kwargs) -> RowTest:
-    says = f"has a length of {bounds_text(kwargs)}"
-    return _of_column(kwargs, lambda c: bounds(f"length({c})", kwargs), says)
-
-
-def _length_equal(kwargs: Kwargs) -> RowTest:
-    value = kwargs["value"]
-    return _of_column(
-        kwargs, lambda c: f"length({c}) = {literal(value)}", f"has a length of {value}"
-    )
 
 
 def _matching(operator: str, patterns_key: str, *, wanted: bool) -> Callable[[Kwargs], RowTest]:
@@ -121,13 +100,23 @@ def _matching(operator: str, patterns_key: str, *, wanted: bool) -> Callable[[Kw
 
 
 SINGLE: Mapping[str, Callable[[Kwargs], RowTest]] = {
-    "expect_column_values_to_not_be_null": _not_null,
+    "expect_column_values_to_not_be_null": lambda kwargs: _null(kwargs, "NOT "),
     "expect_column_values_to_be_null": _null,
-    "expect_column_values_to_be_between": _between,
+    "expect_column_values_to_be_between": lambda kwargs: _of_column(
+        kwargs, lambda c: bounds(c, kwargs), f"is {bounds_text(kwargs)}"
+    ),
     "expect_column_values_to_be_in_set": _in_set,
     "expect_column_values_to_not_be_in_set": _not_in_set,
-    "expect_column_value_lengths_to_be_between": _length_between,
-    "expect_column_value_lengths_to_equal": _length_equal,
+    "expect_column_value_lengths_to_be_between": lambda kwargs: _of_column(
+        kwargs,
+        lambda c: bounds(f"length({c})", kwargs),
+        f"has a length of {bounds_text(kwargs)}",
+    ),
+    "expect_column_value_lengths_to_equal": lambda kwargs: _of_column(
+        kwargs,
+        lambda c: f"length({c}) = {literal(kwargs['value'])}",
+        f"has a length of {kwargs['value']}",
+    ),
     "expect_column_values_to_match_regex": _matching("RLIKE", "regex", wanted=True),
     "expect_column_values_to_not_match_regex": _matching("RLIKE", "regex", wanted=False),
     "expect_column_values_to_match_regex_list": _matching("RLIKE", "regex_list", wanted=True),
@@ -160,10 +149,6 @@ def _a_above_b(kwargs: Kwargs) -> RowTest:
     if kwargs.get("or_equal"):
         return _pair(kwargs, lambda x, y: f"{x} >= {y} OR {x} <=> {y}", f"is at least {b}", BOTH)
     return _pair(kwargs, lambda x, y: f"{x} > {y}", f"is above {b}", BOTH)
-
-
-def _a_equals_b(kwargs: Kwargs) -> RowTest:
-    return _pair(kwargs, lambda x, y: f"{x} <=> {y}", f"equals {kwargs['column_B']}", BOTH)
 
 
 def _pair_in_set(kwargs: Kwargs) -> RowTest:
@@ -210,7 +195,9 @@ def _all_different(kwargs: Kwargs) -> RowTest:
 
 RELATIONS: Mapping[str, Callable[[Kwargs], RowTest]] = {
     "expect_column_pair_values_a_to_be_greater_than_b": _a_above_b,
-    "expect_column_pair_values_to_be_equal": _a_equals_b,
+    "expect_column_pair_values_to_be_equal": lambda kwargs: _pair(
+        kwargs, lambda x, y: f"{x} <=> {y}", f"equals {kwargs['column_B']}", BOTH
+    ),
     "expect_column_pair_values_to_be_in_set": _pair_in_set,
     "expect_multicolumn_sum_to_equal": _sum_equals,
     "expect_multicolumn_values_to_be_equal": _all_equal,

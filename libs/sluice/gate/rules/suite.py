@@ -58,11 +58,6 @@ class Measure:
         return within(observed, kwargs)
 
 
-def compile_measure(expectation: Expectation) -> Measure:
-    """Return the measure of an expectation whose type is in `AGGREGATES`."""
-    return Measure(expectation, words(expectation), domain(expectation.kwargs))
-
-
 def words(expectation: Expectation) -> str:
     """Return an expectation about one number as text: `mean of price is at least 3`."""
     kwargs = expectation.kwargs
@@ -179,18 +174,13 @@ BOUNDS = ("min_value", "max_value")
 _NOW = re.compile(r"\s*now\s*(?:([+-])\s*(.+))?", re.IGNORECASE)
 
 
-def is_moving(value: Any) -> bool:
-    """True if a bound moves with the clock."""
-    return isinstance(value, str) and _NOW.fullmatch(value) is not None
-
-
 def at(expectation: Expectation, now: dt.datetime) -> Expectation:
     """Return the expectation with its bounds as they are at `now`, an aware time.
 
     Raises ValueError for a duration that can't be read, or for an expectation over a batch.
     """
     given = {bound: expectation.kwargs.get(bound) for bound in BOUNDS}
-    moving = {bound: str(value) for bound, value in given.items() if is_moving(value)}
+    moving = {b: v for b, v in given.items() if isinstance(v, str) and _NOW.fullmatch(v)}
     if not moving:
         return expectation
     if expectation.over != "table":
@@ -235,7 +225,7 @@ class Suite:
 
 COMPILERS: Mapping[str, Callable[[Expectation], Rule]] = {
     **dict.fromkeys(row_rules.COMPILED, row_rules.compile_row_rule),
-    **dict.fromkeys(AGGREGATES, compile_measure),
+    **dict.fromkeys(AGGREGATES, lambda e: Measure(e, words(e), domain(e.kwargs))),
     **dict.fromkeys(COMPILED, compile_uniqueness),
 }
 
@@ -264,12 +254,9 @@ def refusals(expectation: Expectation) -> list[str]:
     """Return the reason why a known expectation can't be used here."""
     if expectation.quarantine_problem:
         return [expectation.quarantine_problem]
-    found = (refuse(expectation) for refuse in (_meaning, _condition, _arguments))
+    meaning = MEANINGLESS.get(expectation.type, "")
+    found = (meaning, _condition(expectation), _arguments(expectation))
     return [f"{expectation.type}: {why}" for why in found if why]
-
-
-def _meaning(expectation: Expectation) -> str:
-    return MEANINGLESS.get(expectation.type, "")
 
 
 def _condition(expectation: Expectation) -> str:

@@ -312,10 +312,6 @@ def together(types: Iterable[str]) -> str:
     return "STRING"
 
 
-def _to_places(types: list[str]) -> str:
-    return types[0] if types[0] in (*INTEGERS, "FLOAT", "DOUBLE") else UNKNOWN
-
-
 def _array(of: str) -> str:
     return f"ARRAY<{of}>" if of not in (UNKNOWN, NOTHING) else UNKNOWN
 
@@ -345,7 +341,7 @@ BY_RULE: dict[str, Callable[[list[str]], str]] = {
     "whole": lambda types: rounded_type(types[0]) if len(types) == 1 else UNKNOWN,
     "common": common,
     "either": lambda types: common(types[1:]),
-    "places": _to_places,
+    "places": lambda types: types[0] if types[0] in (*INTEGERS, "FLOAT", "DOUBLE") else UNKNOWN,
     "together": together,
 }
 

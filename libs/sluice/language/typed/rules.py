@@ -123,13 +123,11 @@ number number number number number number: try_make_timestamp_ntz
 """
 
 
-def _read_signatures(table: str) -> dict[tuple[str, int], tuple[str, ...]]:
-    lines = [line.split(": ", 1) for line in table.strip().splitlines()]
-    kinds = [(tuple(head.split()), names.split()) for head, names in lines]
-    return {(name, len(head)): head for head, names in kinds for name in names}
-
-
-SIGNATURES = _read_signatures(_TABLE)
+SIGNATURES = {
+    (name, len(kinds.split())): tuple(kinds.split())
+    for kinds, names in (line.split(": ", 1) for line in _TABLE.strip().splitlines())
+    for name in names.split()
+}
 
 # Functions whose arguments become one value, and those that compare two.
 ONE_TYPE = frozenset({"array", "coalesce", "greatest", "ifnull", "least", "nvl"})

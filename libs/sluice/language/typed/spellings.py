@@ -52,13 +52,10 @@ def spelling(type_: str) -> Spelling:
     if base_name(type_) in INTEGERS:
         return Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,2}})?", r"[+-]?[0-9]*(\.0*)?")
     if decimal := Decimal.of(type_):
-        return Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,2}})?", _places(decimal))
+        # No more digits than the type has, except zeros.
+        exact = rf"[+-]?0*[0-9]{{0,{decimal.whole}}}(\.[0-9]{{0,{decimal.scale}}}0*)?"
+        return Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,2}})?", exact)
     return _OTHERS[base_name(type_)]
-
-
-def _places(type_: Decimal) -> str:
-    """Return the pattern of numbers with no more digits than the type has, except zeros."""
-    return rf"[+-]?0*[0-9]{{0,{type_.whole}}}(\.[0-9]{{0,{type_.scale}}}0*)?"
 
 
 _BINARY_FRACTION = Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,4}})?|{NOT_FINITE}")

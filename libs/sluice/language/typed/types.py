@@ -299,7 +299,13 @@ def widen_exactly(left: str, right: str) -> bool:
         return True
     if {a, b} <= NUMERIC - {"fraction"}:
         return _widen_to_decimal(left, right)
-    return a == b and _are_alike_within(left, right)
+    if a != b:
+        return False
+    if a == "struct":  # its parts go together by their names
+        names, others = ([name for name, _ in struct_fields(t)] for t in (left, right))
+        if names != others:
+            return False
+    return all(map(widen_exactly, inner_types(left), inner_types(right)))
 
 
 def _widen_to_decimal(left: str, right: str) -> bool:
@@ -308,17 +314,6 @@ def _widen_to_decimal(left: str, right: str) -> bool:
     if one is None or other is None:
         return True
     return max(one.whole, other.whole) + max(one.scale, other.scale) <= MOST
-
-
-def _are_alike_within(left: str, right: str) -> bool:
-    """Return whether the nested parts of two types of one family go together, part by part."""
-    if base_name(left) == "STRUCT" and _fields(left) != _fields(right):
-        return False
-    return all(map(widen_exactly, inner_types(left), inner_types(right)))
-
-
-def _fields(struct: str) -> list[str]:
-    return [name for name, _ in struct_fields(struct)]
 
 
 def _meet(a: str, b: str) -> bool:

@@ -59,7 +59,7 @@ class Answers:
         from confluent_kafka import KafkaError, KafkaException
 
         try:
-            return self._awaited(admin, future)
+            return self._await(admin, future)
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -67,9 +67,9 @@ class Answers:
                     f"{self.table}: there is no topic {self.topic.topic}",
                     hint="create it, or correct `kafka.topic`",
                 ) from None
-            raise self._unheard(admin, error.str()) from failure
+            raise self._report_silence(admin, error.str()) from failure
         except TimeoutError as late:
-            raise self._unheard(admin, f"no answer within {self.within_s:g} s") from late
+            raise self._report_silence(admin, f"no answer within {self.within_s:g} s") from late
 
     def check_refused(self, fault: "KafkaError") -> None:
         """Raise UsageError if a login or a certificate was refused, by either side."""
@@ -84,7 +84,7 @@ class Answers:
             "extra fields",
         )
 
-    def _awaited(self, admin: "AdminClient", future: Any) -> Any:
+    def _await(self, admin: "AdminClient", future: Any) -> Any:
         """Return an answer, unless no broker is left to give it."""
         last = time.monotonic() + self.within_s
         while (left := last - time.monotonic()) > 0:
@@ -96,7 +96,7 @@ class Answers:
                     self.check_refused(fault)
         return future.result(0)
 
-    def _unheard(self, admin: "AdminClient", why: str) -> Retryable:
+    def _report_silence(self, admin: "AdminClient", why: str) -> Retryable:
         """Return the error of brokers that don't answer, with the last fault of a connection."""
         admin.poll(0)
         last = next((f"; {each.str()}" for each in self.faults[::-1] if not _is_of_all(each)), "")
@@ -320,7 +320,7 @@ class Brokers:
     def _admin(self) -> "AdminClient":
         from confluent_kafka.admin import AdminClient
 
-        with self._named():
+        with self._check_settings():
             return AdminClient({**QUIET, **self.settings, "error_cb": self.faults.append})
 
     @contextmanager
@@ -328,7 +328,7 @@ class Brokers:
         from confluent_kafka import Consumer
 
         isolation = {"isolation.level": self.topic.isolation}
-        with self._named():
+        with self._check_settings():
             consumer = Consumer({**QUIET, **FETCHES, **self.settings, **OWN, **isolation})
         try:
             yield consumer
@@ -336,7 +336,7 @@ class Brokers:
             consumer.close()
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _check_settings(self) -> Iterator[None]:
         """Raise UsageError if the client refuses its settings."""
         from confluent_kafka import KafkaError, KafkaException
 

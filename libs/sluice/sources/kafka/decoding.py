@@ -289,7 +289,8 @@ def _each_row(
     """Yield the rows of messages, each with its message's place; one with a fault gives none."""
     for place, message in enumerate(messages):
         try:
-            _check_size(message)
+            if size := message.left_out:
+                raise Unusable(f"the message has {size:,} bytes, more than `max_message_bytes`")
             records = reader(message)
             if nested:
                 records = [r._replace(fields=_shape_nested(r.fields, nested)) for r in records]
@@ -299,11 +300,6 @@ def _each_row(
         else:
             for record in records:
                 yield place, record, None
-
-
-def _check_size(message: Message) -> None:
-    if message.left_out:
-        raise Unusable(f"the message has {message.left_out:,} bytes, more than `max_message_bytes`")
 
 
 def _shape_nested(fields: Fields, nested: Sequence[DecodedColumn]) -> Fields:
@@ -316,7 +312,9 @@ def _describe_rows(topic: str, found: DecodedRows) -> dict[str, pa.Array]:
     partition, offset, left_out = (sent.column(n) for n in ("partition", "offset", "left_out"))
     place = [partition.cast(text), offset.cast(text)]
     if found.nths:
-        place.append(pa.array([_sortable(nth) if nth else None for nth in found.nths], text))
+        # Texts that sort as the numbers do: 9, a10, a99, aa100.
+        sorted_so = (f"{'a' * (len(str(nth)) - 1)}{nth}" if nth else None for nth in found.nths)
+        place.append(pa.array(sorted_so, text))
     return {
         MARK: pa.nulls(count, text),
         FAULT: pa.array(found.faults, text) if found.faults else pa.nulls(count, text),
@@ -330,8 +328,3 @@ def _describe_rows(topic: str, found: DecodedRows) -> dict[str, pa.Array]:
         KEY: sent.column("key"),
         VALUE: sent.column("value"),
     }
-
-
-def _sortable(nth: int) -> str:
-    """Return a number as a text that sorts as the number does: 9, a10, a99, aa100."""
-    return f"{'a' * (len(str(nth)) - 1)}{nth}"

@@ -69,7 +69,9 @@ class OffsetRange:
             raise InputReplaced(f"{table} was filled from a different place", hint=_choice(table))
         at = datetime.fromisoformat(plain["at"]) if plain["at"] else None
         gaps = tuple((p, start, end) for p, start, end in plain.get("gaps", ()))
-        start, following = (_numbered(plain[name]) for name in ("from", "to"))
+        start, following = (
+            {int(p): offset for p, offset in plain[name].items()} for name in ("from", "to")
+        )
         return cls(plain["cluster"], plain["topic"], plain["id"], start, following, at, gaps)
 
     def plain(self) -> dict[str, Any]:
@@ -86,7 +88,7 @@ class OffsetRange:
 
     def check(self, description: TopicDescription, table: str) -> None:
         """Raise HistoryLost unless the topic still has all messages from here on."""
-        for faults in (self._other, self._behind, self._expired):
+        for faults in (self._find_other, self._find_loss, self._find_expiry):
             if lost := faults(description):
                 kind, what = lost
                 raise kind(f"{table}: {what}", hint=_choice(table))
@@ -120,7 +122,7 @@ class OffsetRange:
         moved = OffsetRange.beginning(description, latest=latest)
         return replace(moved, at=self.at, gaps=(*self.gaps, *skipped))
 
-    def _other(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+    def _find_other(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         if self.cluster != description.cluster:
             now, before = description.cluster, self.cluster
             return InputReplaced, f"its brokers are now of the cluster {now}, no longer of {before}"
@@ -128,7 +130,7 @@ class OffsetRange:
             return InputReplaced, f"the topic {description.topic} was deleted and created again"
         return None
 
-    def _behind(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+    def _find_loss(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         for p, offset in sorted(self.following.items()):
             end = description.following.get(p)
             if end is None or end < offset:
@@ -136,7 +138,7 @@ class OffsetRange:
                 return InputBehind, f"{what} {end or 0}: its brokers have lost messages"
         return None
 
-    def _expired(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
+    def _find_expiry(self, description: TopicDescription) -> tuple[type[HistoryLost], str] | None:
         for p, offset in sorted(self.following.items()):
             if offset < (first := description.first[p]):
                 what = f"partition {p} of {self.topic} was read up to offset {offset}, but begins"
@@ -150,10 +152,6 @@ def _choice(table: str) -> str:
         f"the topic still has; `sluice rebuild {table} --from earliest` (or latest) keeps them, "
         "continues there and notes the gap"
     )
-
-
-def _numbered(offsets: Mapping[str, int]) -> dict[int, int]:
-    return {int(p): offset for p, offset in offsets.items()}
 
 
 INSTANT = timedelta(microseconds=1)

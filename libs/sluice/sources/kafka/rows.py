@@ -102,10 +102,14 @@ def plain_values(texts: pa.Array, type_: DataType) -> pa.Array | None:
     if isinstance(type_, StringType):
         return texts
     pattern = _pattern(type_)
-    if not pattern or not _is_all(texts, rf"\A(?:{pattern})\z"):
+    fits = pattern and pc.match_substring_regex(texts, rf"\A(?:{pattern})\z")
+    if not fits or not pc.all(fits, min_count=0).as_py():
         return None
     try:
-        return _cast_plain(texts, type_)
+        if isinstance(type_, TimestampType):
+            local = pc.utf8_rtrim(texts, "Z").cast(pa.timestamp("us"))
+            return local.view(arrow_type(type_))
+        return texts.cast(arrow_type(type_))
     except pa.ArrowInvalid:  # the 30th of February, or a number beyond the type
         return None
 
@@ -117,19 +121,6 @@ def _pattern(type_: DataType) -> str:
         rest = rf"(\.[0-9]{{1,{places}}})?" if places else ""
         return f"-?[0-9]{{1,{whole}}}{rest}" if whole else f"-?0{rest}"
     return NUMBER if isinstance(type_, IntegralType) else PATTERNS.get(type(type_), "")
-
-
-def _is_all(texts: pa.Array, pattern: str) -> bool:
-    fits = pc.all(pc.match_substring_regex(texts, pattern), min_count=0)
-    return bool(fits.as_py())
-
-
-def _cast_plain(texts: pa.Array, type_: DataType) -> pa.Array:
-    wanted = arrow_type(type_)
-    if isinstance(type_, TimestampType):
-        local = pc.utf8_rtrim(texts, "Z").cast(pa.timestamp("us"))
-        return local.view(wanted)
-    return texts.cast(wanted)
 
 
 def reader_of(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:

@@ -75,12 +75,12 @@ class Schemas(dict[bytes, Parsed]):
 
     def __missing__(self, prefix: bytes) -> Parsed:
         try:
-            self[prefix] = self._parsed(prefix)
+            self[prefix] = self._parse(prefix)
         except Unusable as fault:
             self[prefix] = Parsed(None, {}, {}, str(fault))
         return self[prefix]
 
-    def _parsed(self, prefix: bytes) -> Parsed:
+    def _parse(self, prefix: bytes) -> Parsed:
         if len(prefix) < PREFIX or prefix[0] != 0:
             raise Unusable("the message does not begin with the id of a schema")
         schema_id = int.from_bytes(prefix[1:], "big")
@@ -97,7 +97,7 @@ class Schemas(dict[bytes, Parsed]):
             raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
         schema = one["fields"][0]["type"]
         image = _meanings(_image(schema, named))
-        marked, record = _marked(schema, named), plain_record(schema, named)
+        marked, record = _mark_schema(schema, named), plain_record(schema, named)
         changes = changes_of(record, _image(schema, named), image) if record else None
         return Parsed(one, _meanings(schema), image, "", marked, record, changes)
 
@@ -108,12 +108,11 @@ def avro_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatR
     if value.is_debezium:
         whole = by_columns(partial(_changes, schemas), key)
         return debezium(partial(_envelope, schemas), partial(_key, schemas), key, whole)
-    read = partial(_value, schemas)
+
+    def read(data: bytes) -> Any:
+        return _decode(schemas[data[:PREFIX]], data)
+
     return plain(read, read, key, partial(_values, schemas), partial(_columns, schemas))
-
-
-def _value(schemas: Schemas, data: bytes) -> Any:
-    return _decode(schemas[data[:PREFIX]], data)
 
 
 def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
@@ -174,7 +173,7 @@ def _decode(parsed: Parsed, data: bytes) -> Any:
     return decode_value(PREFIX, parsed.schema, data)["value"]
 
 
-def _marked(schema: Any, named: Mapping[str, Any]) -> Any:
+def _mark_schema(schema: Any, named: Mapping[str, Any]) -> Any:
     """Return the schema of a list of records, each followed by a separator; None for others."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         return None
@@ -231,12 +230,10 @@ def avro_file_reader(value: ValueFormat, key: tuple[str, ...]) -> FormatReader:
     schemas = parse_files(value)
     if value.encoding != "single-object":
         return plain(partial(decode_value, 0, schemas[-1]), parse_text, key)
-    known = {_fingerprint(schema): schema for schema in schemas}
+    forms = [to_parsing_canonical_form(schema) for schema in schemas]
+    prints = [bytes.fromhex(fingerprint(form, "CRC-64-AVRO")) for form in forms]
+    known = dict(zip(prints, schemas, strict=True))
     return plain(partial(_of_single_object, known), parse_text, key)
-
-
-def _fingerprint(schema: Any) -> bytes:
-    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
 
 
 def _of_single_object(known: Mapping[bytes, Any], data: bytes) -> Any:

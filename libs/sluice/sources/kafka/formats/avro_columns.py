@@ -122,12 +122,12 @@ class _Cursor:
                 parts = [self.field(each, rows) for each in type_.values()]
                 return pa.StructArray.from_arrays(parts, list(type_))
             case list():
-                return self._perhaps(type_, rows)
-        return self._values(type_, rows)
+                return self._read_optional(type_, rows)
+        return self._read_kind(type_, rows)
 
-    def _perhaps(self, type_: list[Any], every: RowNumbers) -> pa.Array:
+    def _read_optional(self, type_: list[Any], every: RowNumbers) -> pa.Array:
         """Read a field that some messages have: the place of its type is before it."""
-        chosen = self._numbers(every)
+        chosen = self._read_numbers(every)
         if ((chosen != 0) & (chosen != 1)).any():
             raise Doubt
         null = type_.index("null")
@@ -142,23 +142,23 @@ class _Cursor:
         if (self.at != self.ends).any():
             raise Doubt
 
-    def _values(self, kind: str, rows: RowNumbers) -> pa.Array:
+    def _read_kind(self, kind: str, rows: RowNumbers) -> pa.Array:
         match kind:
             case "null":
                 return pa.nulls(len(rows), pa.string())
             case "int" | "long":
-                return pa.array(self._numbers(rows))
+                return pa.array(self._read_numbers(rows))
             case "boolean":
-                found = self._fixed(rows, 1)[:, 0]
+                found = self._read_bytes(rows, 1)[:, 0]
                 if (found > 1).any():
                     raise Doubt
                 return pa.array(found == 1)
             case "double":
-                return pa.array(self._fixed(rows, 8).view("<f8")[:, 0])
-        found = self._slices(rows)
+                return pa.array(self._read_bytes(rows, 8).view("<f8")[:, 0])
+        found = self._read_slices(rows)
         return found.cast(pa.string()) if kind == "string" else found
 
-    def _numbers(self, rows: RowNumbers) -> Ints:
+    def _read_numbers(self, rows: RowNumbers) -> Ints:
         """Read a number of each of these messages: seven bits a byte, the last ones last."""
         at, found = self.at[rows], np.zeros(len(rows), np.uint64)
         left = np.arange(len(rows))
@@ -174,15 +174,15 @@ class _Cursor:
         self._move(rows, at)
         return (found >> np.uint64(1)).astype(np.int64) ^ -(found & np.uint64(1)).astype(np.int64)
 
-    def _fixed(self, rows: RowNumbers, size: int) -> npt.NDArray[np.uint8]:
+    def _read_bytes(self, rows: RowNumbers, size: int) -> npt.NDArray[np.uint8]:
         at = self.at[rows]
         self._move(rows, at + size)
         found: npt.NDArray[np.uint8] = self.data[at[:, None] + np.arange(size)]
         return found
 
-    def _slices(self, rows: RowNumbers) -> pa.Array:
+    def _read_slices(self, rows: RowNumbers) -> pa.Array:
         """Read bytes: every other part of the data, which each part's length precedes."""
-        sizes = self._numbers(rows)
+        sizes = self._read_numbers(rows)
         if (sizes < 0).any() or (sizes > len(self.data)).any():
             raise Doubt
         starts = self.at[rows]

@@ -102,7 +102,8 @@ def _records(envelope: Envelope, key: tuple[str, ...], own: Callable[[], Any]) -
     elif does == "d":
         yield Record({**(_image(envelope, "before") or {}), **_key(own(), key)}, DELETE)
     if does in WRITES:
-        row = _require(_image(envelope, "after"), f"op {does} without the row after it")
+        if (row := _image(envelope, "after")) is None:
+            raise Unusable(f"op {does} without the row after it")
         lacks = any(name not in row for name in key)
         yield Record({**_key(own(), key), **row} if lacks else row, nth=1 if is_taken_away else 0)
 
@@ -119,12 +120,6 @@ def _read_before(envelope: Envelope, own: Callable[[], Any]) -> Fields:
     names = found.fields if isinstance(found, Envelope) else found
     is_named = isinstance(names, Mapping) and names
     raise Unusable(NO_BEFORE.format(f"`key: [{', '.join(names)}]`" if is_named else "a `key`"))
-
-
-def _require(row: Fields | None, otherwise: str) -> Fields:
-    if row is None:
-        raise Unusable(otherwise)
-    return row
 
 
 def _image(envelope: Envelope, name: str) -> Fields | None:
@@ -278,7 +273,8 @@ def translate_column(values: pa.Array, meaning: ConnectType, type_: DataType) ->
     if meaning.name not in VALUES or values.null_count == len(values):
         return values
     ticks = TICKS.get(meaning.name)
-    if ticks and _is_for(type_, ticks) and pa.types.is_integer(values.type):
+    of = DateType if ticks == DAY else TimestampType | TimestampNTZType
+    if ticks and isinstance(type_, of) and pa.types.is_integer(values.type):
         return _times(values, ticks, type_)
     to_text, given = VALUES[meaning.name], meaning.parameters
     if meaning.name == DECIMAL and isinstance(type_, DecimalType):
@@ -286,10 +282,6 @@ def translate_column(values: pa.Array, meaning: ConnectType, type_: DataType) ->
     if DIGITS in given:
         raise ValueError
     return pa.array([None if v is None else to_text(v, given) for v in values.to_pylist()])
-
-
-def _is_for(type_: DataType, ticks: int) -> bool:
-    return isinstance(type_, DateType if ticks == DAY else TimestampType | TimestampNTZType)
 
 
 def _times(values: pa.Array, ticks: int, type_: DataType) -> pa.Array:
@@ -303,7 +295,7 @@ def _times(values: pa.Array, ticks: int, type_: DataType) -> pa.Array:
 
 def _decimals(values: pa.Array, scale: int, digits: str | None) -> pa.Array:
     """Return decimals whose digits are bytes, or bytes in base64. Raises ValueError for others."""
-    numbers = pa.array(map(_unscaled, values.to_pylist()), pa.int64())
+    numbers = pa.array(map(_read_integer, values.to_pylist()), pa.int64())
     most = 10 ** int(digits or LONGEST)
     least, greatest = pc.min(numbers).as_py(), pc.max(numbers).as_py()
     if not 0 <= scale < LONGEST or least <= -most or greatest >= most:
@@ -312,7 +304,7 @@ def _decimals(values: pa.Array, scale: int, digits: str | None) -> pa.Array:
     return pa.Array.from_buffers(pa.decimal128(LONGEST, scale), len(wide), wide.buffers())
 
 
-def _unscaled(value: Any) -> int | None:
+def _read_integer(value: Any) -> int | None:
     if value is None:
         return None
     raw = value if isinstance(value, bytes) else b64decode(value, validate=True)

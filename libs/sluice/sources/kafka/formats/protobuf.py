@@ -68,12 +68,12 @@ class MessageTypes(dict[bytes, Type]):
 
     def __missing__(self, prefix: bytes) -> Type:
         try:
-            self[prefix] = Type(self._made(prefix))
+            self[prefix] = Type(self._find_class(prefix))
         except Unusable as fault:
             self[prefix] = Type(None, str(fault))
         return self[prefix]
 
-    def _made(self, prefix: bytes) -> type[Message]:
+    def _find_class(self, prefix: bytes) -> type[Message]:
         nths = _numbers(prefix)
         schema_id = int.from_bytes(prefix[1:NUMBERS], "big")
         what = f"schema {schema_id}"
@@ -171,17 +171,16 @@ def _reader(field: FieldDescriptor) -> ValueReader:
     name = field.name
     if field.is_repeated and field.message_type and field.message_type.GetOptions().map_entry:
         inner = _value(field.message_type.fields_by_name["value"])
-        return lambda m: {_key(k): inner(v) for k, v in getattr(m, name).items()}
+        return lambda m: {
+            str(k).lower() if isinstance(k, bool) else str(k): inner(v)
+            for k, v in getattr(m, name).items()
+        }
     one = _value(field)
     if field.is_repeated:
         return lambda m: [one(each) for each in getattr(m, name)]
     if field.has_presence:
         return lambda m: one(getattr(m, name)) if m.HasField(name) else None
     return lambda m: one(getattr(m, name))
-
-
-def _key(key: Any) -> str:
-    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def _value(field: FieldDescriptor) -> ValueReader:
@@ -191,15 +190,7 @@ def _value(field: FieldDescriptor) -> ValueReader:
     if field.enum_type:
         names = {number: each.name for number, each in field.enum_type.values_by_number.items()}
         return lambda number: names.get(number, number)
-    return SCALARS.get(field.type, _same)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _base64(value: bytes) -> str:
-    return b64encode(value).decode()
+    return SCALARS.get(field.type, lambda value: value)
 
 
 def _double(value: float) -> Any:
@@ -232,7 +223,7 @@ def _moment(stamp: Any) -> str:
     return f"{at.isoformat()}Z"
 
 
-def _wrapped(wrapper: Any) -> Any:
+def _unwrap(wrapper: Any) -> Any:
     return _value(wrapper.DESCRIPTOR.fields_by_name["value"])(wrapper.value)
 
 
@@ -253,13 +244,13 @@ def _as_json(message: Any) -> Any:
 
 
 SCALARS: Mapping[int, ValueReader] = {
-    FieldDescriptor.TYPE_BYTES: _base64,
+    FieldDescriptor.TYPE_BYTES: lambda value: b64encode(value).decode(),
     FieldDescriptor.TYPE_DOUBLE: _double,
     FieldDescriptor.TYPE_FLOAT: _float,
 }
 WRAPPERS = ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
 WELL_KNOWN: Mapping[str, ValueReader] = {
-    **{f"google.protobuf.{name}Value": _wrapped for name in WRAPPERS},
+    **{f"google.protobuf.{name}Value": _unwrap for name in WRAPPERS},
     **{f"google.protobuf.{name}": _as_text for name in ("Duration", "FieldMask")},
     **{f"google.protobuf.{name}": _as_json for name in ("Any", "ListValue", "Struct", "Value")},
     "google.protobuf.Timestamp": _moment,
