@@ -121,7 +121,8 @@ def to_replay(
     """
     if not table.is_delivered:
         raise UsageError(
-            f"{table.id} is of kind {table.kind}: only sources and dimensions quarantine rows"
+            f"{table.id} is of kind {table.declared_kind}: only sources and dimensions quarantine "
+            "rows"
         )
     found = [_interval(project, table, moment) for moment in _quarantined_intervals(project, table)]
     if table.is_loaded:

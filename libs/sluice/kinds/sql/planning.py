@@ -127,9 +127,10 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
         return _whole(spec.model_copy(update={"refusal": noted.problems[0]}), names, tables)
     for problem in _hindrances(spec, noted):
         mistakes.add(("sql",), problem)
-    last = parts.get(f"{spec.pipeline}.{spec.name}")
-    if last is None:
+    table_id = f"{spec.pipeline}.{spec.name}"
+    if table_id not in parts:
         return _whole(spec, names, tables)
+    last = parts[table_id] = replace(parts[table_id], written_as=spec.KIND)
     shown = {n: last.columns[n] for n in names} if {*names} == {*last.columns} else last.columns
     declared = _key(spec, shown, chain.uniqueness[spec.name], mistakes)
     return replace(
