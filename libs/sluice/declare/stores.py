@@ -81,7 +81,10 @@ def role_of_profile(environ: Mapping[str, str]) -> str:
     while all variables that were read stay the same.
     """
     name = environ.get("AWS_PROFILE") or "default"
-    takes_role = any(map(_takes_role, _sections(name, environ)))
+    takes_role = any(  # pyarrow takes one only by a file with a token
+        "role_arn" in section and "web_identity_token_file" not in section
+        for section in _sections(name, environ)
+    )
     return name if takes_role and not environ.get("AWS_ACCESS_KEY_ID") else ""
 
 
@@ -93,11 +96,6 @@ def _sections(profile: str, environ: Mapping[str, str]) -> Iterator[Mapping[str,
         with suppress(Error, OSError, UnicodeDecodeError):
             known.read(file, encoding="utf-8")
         yield from (known[name] for name in {profile, f"{begin}{profile}"} if name in known)
-
-
-def _takes_role(section: Mapping[str, str]) -> bool:
-    """True if a profile's section names a role that pyarrow does not take."""
-    return "role_arn" in section and "web_identity_token_file" not in section
 
 
 def _role(environ: Mapping[str, str]) -> _Role | None:
