@@ -6,8 +6,7 @@ machine. Options select it for delta-rs, and settings for Spark, because the def
 for S3 is a lock within one JVM. Where this is not tested, Spark computes, and delta-rs reads and
 commits.
 
-Keys of a role on S3, issued for a limited time by a token service for the machine's own token.
-
+Keys of a role on S3 are issued for a limited time by a token service, for the machine's own token.
 delta-rs and Spark request them themselves. pyarrow can only use Amazon's service, so its keys are
 fetched here if another one is configured. They are held in memory, and renewed after half of their
 lifetime. pyarrow never takes a role that a profile names by `role_arn`.

@@ -7,7 +7,7 @@ them matches none, which needs conditions that are never true of a null. Values 
 scalar subqueries are joined to groups once these are formed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
@@ -16,7 +16,7 @@ from sluice.kinds.sql.clauses import LATER, GroupedNames, groups_of
 from sluice.kinds.sql.correlated import NAMES, is_alone, not_in_any
 from sluice.kinds.sql.joining import join_sources
 from sluice.kinds.sql.joins import JoinedSources, Planner, equalities, prefix_columns
-from sluice.kinds.sql.relations import AnyRows, DistinctRows, QueryRows
+from sluice.kinds.sql.relations import AnyRows, DistinctRows, QueryRows, StoredRows
 from sluice.kinds.sql.trees import (
     Refused,
     columns_in,
@@ -84,10 +84,7 @@ def _not_in(joined: JoinedSources, test: exp.In) -> None:
     counted = {
         n: exp.Anonymous(this="count", expressions=[tree.copy()]) for n, tree in counts.items()
     }
-    whole = QueryRows(
-        groups_of(joined.planner.chain, stored, {}, counted), {n: exp.column(n) for n in counted}
-    )
-    seen = _everywhere(joined, whole, alias)
+    seen = _summarize(joined, stored, counted, alias)
     zero = exp.Literal.number(0)
     is_sure = exp.And(
         this=exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())),
@@ -115,9 +112,13 @@ def _none_of(joined: JoinedSources, values: list[Tree], select: Tree) -> None:
         keep(joined, condition)
 
 
-def _everywhere(joined: JoinedSources, whole: AnyRows, alias: str) -> dict[str, Tree]:
-    """Join one row to every row; return its columns by name."""
-    seen: dict[str, Tree] = {name: exp.column(name, alias) for name in whole.columns}
+def _summarize(
+    joined: JoinedSources, rows: StoredRows, aggregates: Mapping[str, Tree], alias: str
+) -> dict[str, Tree]:
+    """Join aggregates of all of a subquery's rows to every row; return their columns by name."""
+    groups = groups_of(joined.planner.chain, rows, {}, aggregates)
+    whole = QueryRows(groups, {name: exp.column(name) for name in aggregates})
+    seen: dict[str, Tree] = {name: exp.column(name, alias) for name in aggregates}
     joined.after += [*seen.values()]
     joined.join(prefix_columns(whole, alias), {alias}, "inner", [], [])
     return seen
@@ -165,8 +166,7 @@ def _if_any(joined: JoinedSources, rows: AnyRows, alias: str, *, is_negated: boo
     """Keep all rows if a subquery has any row, or has none."""
     stored = joined.planner.chain.store(rows, [])
     counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
-    whole = QueryRows(groups_of(joined.planner.chain, stored, {}, counted), {"n": exp.column("n")})
-    seen = _everywhere(joined, whole, alias)
+    seen = _summarize(joined, stored, counted, alias)
     compared = exp.EQ if is_negated else exp.GT
     condition = compared(this=seen["n"], expression=exp.Literal.number(0))
     joined.rows = joined.rows.filter([joined.rows.resolve(condition)])
@@ -249,17 +249,18 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     keys = {f"k{i}": stored.resolve(b) for i, (_, b) in enumerate(pairs)}
     places = GroupedNames({}, stored)
     value = places.place(item)
+    if not pairs:
+        seen = _summarize(joined, stored, places.aggregates, alias)
+        return exp.Paren(this=substitute(value, seen))
     groups = QueryRows(
         groups_of(joined.planner.chain, stored, keys, places.aggregates),
         {n: exp.column(n) for n in (*keys, *places.aggregates)},
     )
-    if not pairs:
-        return exp.Paren(this=substitute(value, _everywhere(joined, groups, alias)))
     on = [
         exp.EQ(this=a.copy(), expression=exp.column(f"k{i}", alias))
         for i, (a, _) in enumerate(pairs)
     ]
-    seen: dict[str, Tree] = {name: exp.column(name, alias) for name in places.aggregates}
+    seen = {name: exp.column(name, alias) for name in places.aggregates}
     joined.after += [*seen.values()]
     joined.join(prefix_columns(groups, alias), {alias}, "left", on, [])
     is_grouped = bool(select.args.get("group"))  # then there is no row, not a count of 0
@@ -296,10 +297,7 @@ def _only(joined: JoinedSources, select: exp.Select, alias: str) -> Tree:
     (name,) = rows.columns
     stored = joined.planner.chain.store(rows)
     value = exp.Anonymous(this="max", expressions=[stored.columns[name].copy()])
-    whole = QueryRows(
-        groups_of(joined.planner.chain, stored, {}, {"v": value}), {"v": exp.column("v")}
-    )
-    return exp.Paren(this=_everywhere(joined, whole, alias)["v"])
+    return exp.Paren(this=_summarize(joined, stored, {"v": value}, alias)["v"])
 
 
 def match_tied(
