@@ -268,7 +268,7 @@ def _table(project: Project, name: str, step: str) -> Table:
         called = next(kind.name for kind in kinds() if step == kind.model.STEP)
         known = [t.id for t in tables if step == t.spec.STEP]
         raise UsageError(
-            f"{table.id} is of kind {table.kind}, not a {called}",
+            f"{table.id} is of kind {table.declared_kind}, not a {called}",
             hint=f"{called}s are: {listing(known)}",
         )
     return table
@@ -278,7 +278,7 @@ def _view(project: Project, name: str) -> Table:
     table = project.graph.table(name)
     if not table.is_view:
         raise UsageError(
-            f"{table.id} is a {table.kind}, not a view",
+            f"{table.id} is a {table.declared_kind}, not a view",
             hint="`sluice ingest` delivers sources, `sluice load` dimensions",
         )
     return table

@@ -7,7 +7,7 @@ All other modules use only `DbtNode` and `DataTest`.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,8 @@ def _parse(path: Path, parse: Any, kind: str) -> Any:
         raise UsageError(f"can't read {path}: {error.strerror}", hint=COMPILE) from None
     except ValueError:
         raise UsageError(f"{path} is not JSON", hint=COMPILE) from None
-    schema = _schema(data)
+    metadata = data.get("metadata") if isinstance(data, dict) else None
+    schema = str(metadata.get("dbt_schema_version", "")) if isinstance(metadata, dict) else ""
     if f"/dbt/{kind}/" not in schema:
         what = f"is not a dbt {kind}" if not schema else f"is a different dbt file: {schema}"
         raise UsageError(f"{path} {what}", hint=COMPILE)
@@ -134,11 +135,6 @@ def _parse(path: Path, parse: Any, kind: str) -> Any:
             hint="`pip install --upgrade dbt-artifacts-parser` may add support for it; manifests "
             "of versions 1 to 12 are supported",
         ) from None
-
-
-def _schema(data: Any) -> str:
-    metadata = data.get("metadata") if isinstance(data, dict) else None
-    return str(metadata.get("dbt_schema_version", "")) if isinstance(metadata, dict) else ""
 
 
 def _first(error: ValueError) -> str:
@@ -193,7 +189,7 @@ def _node(node: Any, types: Mapping[str, dict[str, str]]) -> DbtNode:
         getattr(node, "language", None) in (None, "sql"),
         str(node.description or ""),
         types.get(node.unique_id) or declared,
-        frozenset(_tags_of(node.tags)),
+        frozenset([node.tags] if isinstance(node.tags, str) else map(str, node.tags or ())),
         str(node.original_file_path),
         tuple(getattr(getattr(node, "depends_on", None), "nodes", None) or ()),
     )
@@ -202,10 +198,6 @@ def _node(node: Any, types: Mapping[str, dict[str, str]]) -> DbtNode:
 def _either(node: Any, *names: str) -> Any:
     """Return the first of these fields that has a value: they were renamed in version 7."""
     return next((value for name in names if (value := getattr(node, name, None))), "")
-
-
-def _tags_of(tags: Any) -> Iterator[str]:
-    yield from [tags] if isinstance(tags, str) else (str(tag) for tag in tags or ())
 
 
 def _check(test: Any, nodes: Mapping[str, DbtNode]) -> DataTest:
@@ -231,11 +223,6 @@ def _check(test: Any, nodes: Mapping[str, DbtNode]) -> DataTest:
 def _meant(text: str, among: list[DbtNode]) -> str:
     """Return the id of the node that `ref('x')` or `source('a', 'x')` means; '' if none."""
     quoted = re.findall(r"['\"]([^'\"]+)['\"]", text)
-    is_source = "source(" in text
-    named = [n for n in among if quoted and n.name in (quoted[-1], *_versions(quoted[-1], n))]
-    return next((n.id for n in named if (n.type == "source") == is_source), "")
-
-
-def _versions(name: str, node: DbtNode) -> Iterator[str]:
-    if re.fullmatch(rf"{re.escape(name)}_v\w+", node.name):
-        yield node.name
+    name = re.compile(rf"{re.escape(quoted[-1])}(_v\w+)?" if quoted else "(?!)")  # or a version
+    of_type = (n for n in among if (n.type == "source") == ("source(" in text))
+    return next((node.id for node in of_type if name.fullmatch(node.name)), "")

@@ -50,43 +50,28 @@ def is_run(node: DbtNode) -> bool:
     return node.type in ("model", "snapshot")
 
 
+# The texts of a node that a selector may match.
+METHODS: Mapping[str, Callable[[DbtNode], Iterable[str]]] = {
+    "name": lambda node: [node.name],
+    "tag": lambda node: node.tags,
+    "path": lambda node: [node.path, *map(str, PurePosixPath(node.path).parents)],
+}
+
+
 def _choose(nodes: Nodes, word: str) -> set[str]:
     parts = SELECTOR.fullmatch(word)
     method = (parts[2] or "name") if parts else ""
     if parts is None or method not in METHODS:
         raise UsageError(f"--select {word} can't be parsed", hint=FORMS)
-    matches = METHODS[method]
-    found = {i for i, node in nodes.items() if matches(node, parts[3])}
+    asked, texts = parts[3].rstrip("/") if method == "path" else parts[3], METHODS[method]
+    found = {i for i, n in nodes.items() if any(fnmatchcase(text, asked) for text in texts(n))}
     with_parents = _reach(found, {i: n.parents for i, n in nodes.items()}) if parts[1] else set()
     with_children = _reach(found, _children(nodes)) if parts[4] else set()
     every = found | with_parents | with_children
     if not any(is_run(nodes[i]) for i in every):
-        raise UsageError(f"--select {word} selects no model", hint=_near(nodes, parts[3]))
+        known = unknown("model", parts[3], (n.name for n in nodes.values() if is_run(n)))
+        raise UsageError(f"--select {word} selects no model", hint=f"{known}; {FORMS}")
     return every
-
-
-def _near(nodes: Nodes, name: str) -> str:
-    return f"{unknown('model', name, (n.name for n in nodes.values() if is_run(n)))}; {FORMS}"
-
-
-def _has_name(node: DbtNode, name: str) -> bool:
-    return fnmatchcase(node.name, name)
-
-
-def _has_tag(node: DbtNode, tag: str) -> bool:
-    return any(fnmatchcase(one, tag) for one in node.tags)
-
-
-def _lies_in(node: DbtNode, path: str) -> bool:
-    places = (PurePosixPath(node.path), *PurePosixPath(node.path).parents)
-    return any(fnmatchcase(str(place), path.rstrip("/")) for place in places)
-
-
-METHODS: Mapping[str, Callable[[DbtNode, str], bool]] = {
-    "name": _has_name,
-    "tag": _has_tag,
-    "path": _lies_in,
-}
 
 
 def _reach(found: set[str], edges: Mapping[str, Iterable[str]]) -> set[str]:
@@ -148,18 +133,13 @@ timezone: UTC
 def _section(name: str, tables: Mapping[str, YamlFields]) -> str:
     if not tables:
         return ""
-    parts = (
-        indent(_yaml({table: _format_fields(fields)}), "  ") for table, fields in tables.items()
-    )
+    shaped = {t: {n: _shape(v) for n, v in fields.items()} for t, fields in tables.items()}
+    parts = (indent(_yaml({table: fields}), "  ") for table, fields in shaped.items())
     return f"\n{name}:\n" + "\n".join(parts)
 
 
-def _format_fields(fields: YamlFields) -> CommentedMap:
-    """Return the fields formatted: queries as blocks, lists in one line."""
-    return CommentedMap((name, _value(value)) for name, value in fields.items())
-
-
-def _value(value: Any) -> Any:
+def _shape(value: Any) -> Any:
+    """Return a field's value as YAML writes it: queries as blocks, lists in one line."""
     if isinstance(value, str):
         return LiteralScalarString(value) if "\n" in value else value
     if isinstance(value, list):
@@ -173,7 +153,7 @@ def _value(value: Any) -> Any:
 def _in_line(item: Any) -> Any:
     if not isinstance(item, dict):
         return item
-    shaped = CommentedMap((name, _value(value)) for name, value in item.items())
+    shaped = CommentedMap((name, _shape(value)) for name, value in item.items())
     shaped.fa.set_flow_style()
     return shaped
 
@@ -200,7 +180,8 @@ def import_project(
     `target`: the folder of the configuration, and the pipeline's name, '' for dbt's own. Raises
     UsageError, before anything is written, if the project can't be imported.
     """
-    project = read_artifacts(manifest, catalog or _beside(manifest))
+    beside = manifest.with_name("catalog.json")
+    project = read_artifacts(manifest, catalog or (beside if beside.exists() else None))
     config, name = target[0], _name(target[1] or clean(project.name))
     file = config / "pipelines" / f"{name}.yaml"
     check_free(file, force=force)
@@ -216,11 +197,6 @@ def import_project(
         )
     write(file, text_of(imported))
     return file, imported
-
-
-def _beside(manifest: Path) -> Path | None:
-    catalog = manifest.with_name("catalog.json")
-    return catalog if catalog.exists() else None
 
 
 def _name(name: str) -> str:

@@ -1,18 +1,14 @@
 """Names of a pipeline's tables and columns for dbt's, and types of a warehouse as those of Spark.
 
-Names of a pipeline's tables and columns for dbt's, and the nodes that compiled SQL means.
-
 Names are assigned for the whole project, so a different selection doesn't change them. Models come
 first; a source or a seed whose name is taken gets the name of its source or schema as a prefix.
-
-Types of a warehouse as those of Spark.
 
 Times without a zone become TIMESTAMP, because Sluice reads them as UTC. A decimal without places
 has the warehouse's meaning.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 
 from sqlglot import exp
@@ -30,7 +26,8 @@ def free_names(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
     ranks = ("model", "seed", "snapshot", "source")
     names: dict[str, str] = {}
     for node in sorted(nodes.values(), key=lambda n: (ranks.index(n.type), n.id)):
-        names[node.id] = free(_candidates(node), names.values())
+        wanted = (node.name, f"{node.group}_{node.name}", f"{node.group}_{node.type}_{node.name}")
+        names[node.id] = free(map(clean, wanted), names.values())
     return names
 
 
@@ -56,12 +53,6 @@ def clean(text: str) -> str:
     """Return the text as a table's name: lower case, and without `__`, which Sluice reserves."""
     name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[: LONGEST - 10]
     return name if name[:1].isalpha() else f"t_{name}".rstrip("_")
-
-
-def _candidates(node: DbtNode) -> Iterator[str]:
-    yield clean(node.name)
-    yield clean(f"{node.group}_{node.name}")
-    yield clean(f"{node.group}_{node.type}_{node.name}")
 
 
 class Relations:

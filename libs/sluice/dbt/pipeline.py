@@ -70,7 +70,8 @@ def lines(report: ImportReport) -> Iterator[str]:
         ("named otherwise", report.renamed),
     ):
         yield from _list_reasons(title, reasons)
-    yield f"tests: {_tests(report)}"
+    by_key = f", {report.by_key} kept by keys" if report.by_key else ""
+    yield f"tests: {counted(report.expectations, 'expectation')}{by_key}"
     yield from _list_reasons("tests without an equivalent", report.untested)
 
 
@@ -83,11 +84,6 @@ def _list_reasons(title: str, reasons: Mapping[str, str]) -> Iterator[str]:
     if reasons:
         yield f"{title} ({len(reasons)}):"
         yield from (f"  {name}: {reason}" for name, reason in reasons.items())
-
-
-def _tests(report: ImportReport) -> str:
-    by_key = f", {report.by_key} kept by keys" if report.by_key else ""
-    return f"{counted(report.expectations, 'expectation')}{by_key}"
 
 
 ExpectationFields = dict[str, Any]

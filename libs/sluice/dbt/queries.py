@@ -1,10 +1,7 @@
 """Compiled SQL as Spark SQL over the pipeline's tables.
 
-sqlglot translates, and `meanings` corrects it: a wrong result is worse than none.
-
-Parts of a query whose meaning differs between sqlglot's Spark SQL and the warehouse.
-
-Each is replaced by one with the warehouse's result, or refused with ValueError. Types come last,
+sqlglot translates. Parts whose meaning would differ in Spark are replaced by ones with the
+warehouse's result, or refused with ValueError: a wrong result is worse than none. Types come last,
 because a cast's meaning depends on the warehouse's type.
 """
 
@@ -58,8 +55,11 @@ def unsure(tree: SqlTree, dialect: str) -> Iterator[str]:
     """Yield parts that may differ in Spark, because types or functions aren't known."""
     typed = annotate_types(tree.copy())
     for division in typed.find_all(exp.Div):
-        sides = (division.this, division.expression)
-        if division.args.get("typed") and not any(_is_fraction(side) for side in sides):
+        keeps_fraction = any(
+            side.is_type(*exp.DataType.REAL_TYPES) or (side.is_number and not side.is_int)
+            for side in (division.this, division.expression)
+        )
+        if division.args.get("typed") and not keeps_fraction:
             shown = division.sql()
             yield f"{shown}: Spark's / keeps the fraction; write DIV if both values are integers"
     for call in tree.find_all(exp.Anonymous) if dialect not in SPARKS else ():
@@ -78,10 +78,6 @@ def _replace_parts(
         elif meant is not part:
             part.replace(meant)
     return tree
-
-
-def _is_fraction(side: SqlTree) -> bool:
-    return side.is_type(*exp.DataType.REAL_TYPES) or (side.is_number and not side.is_int)
 
 
 def _distinct(part: exp.NullSafeNEQ, _dialect: str) -> SqlTree:
@@ -108,12 +104,9 @@ def _difference(part: SqlTree, dialect: str) -> SqlTree:
         )
     times = {"later": part.this, "earlier": part.expression}
     formula = sqlglot.parse_one(BOUNDS[unit], dialect="spark")
-    return exp.paren(formula.transform(_fill, times))
-
-
-def _fill(part: SqlTree, times: Mapping[str, SqlTree]) -> SqlTree:
-    """Return the argument behind a placeholder of a formula."""
-    return times[part.name].copy() if isinstance(part, exp.Column) else part
+    for column in [*formula.find_all(exp.Column)]:
+        column.replace(times[column.name].copy())
+    return exp.paren(formula)
 
 
 def _add_interval(part: SqlTree, _dialect: str) -> SqlTree:
@@ -248,11 +241,15 @@ def translate(
     tree = _tree(node.sql, dialect)
     _rename_columns(tree, columns)
     reads = _rename_tables(tree, node, relations, names, pipeline)
-    cautions = (*_when_compiled(node), *unsure(tree, dialect))
+    cautions = [*unsure(tree, dialect)]
+    if "is_incremental" in node.raw and not THIS.search(node.raw):  # else it reads its own table
+        cautions.insert(
+            0, "it calls is_incremental(): create the manifest with `dbt compile --full-refresh`"
+        )
     text = _spark(tree, dialect)
     if found := VARIABLE.search(text):
         raise ValueError(f"{found[0]!r} in its SQL would be read from the environment")
-    return TranslatedQuery(text, reads, cautions)
+    return TranslatedQuery(text, reads, tuple(cautions))
 
 
 def translated_condition(text: str, dialect: str) -> str:
@@ -334,12 +331,6 @@ def _name(table: exp.Table, name: str, pipeline: str) -> None:
     table.set("this", exp.to_identifier(name))
     table.set("db", exp.to_identifier(pipeline) if pipeline else None)
     table.set("catalog", None)
-
-
-def _when_compiled(node: DbtNode) -> Iterator[str]:
-    """Yield a caution about a part that dbt leaves out of a full refresh, if it can't be seen."""
-    if "is_incremental" in node.raw and not THIS.search(node.raw):
-        yield "it calls is_incremental(): create the manifest with `dbt compile --full-refresh`"
 
 
 def _spark(tree: exp.Expr, dialect: str) -> str:

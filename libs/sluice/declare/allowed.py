@@ -1,13 +1,8 @@
 """Content that a configuration's files must not have: secrets, and code not written for Sluice.
 
-Refusal of configuration that would run code not written for Sluice.
-
 Editors of YAML name tables, columns and settings. Code comes from those who install Python modules
-and set up Spark; a configuration can only pick from it.
-
-Options that a configuration's files must not hold: secrets, and names of code.
-
-Both may come from the environment, which is not controlled by the files' authors.
+and set up Spark; a configuration can only pick from it. Secrets come from the environment, which is
+not controlled by the files' authors; it may also name code.
 """
 
 import re

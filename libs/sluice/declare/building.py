@@ -1,8 +1,7 @@
-"""Builder of the graph: finds names, reports cycles, and resolves inputs first.
+"""Declarations as a configuration's files hold them, and the graph of tables built of them.
 
-Reader of a configuration's files, which returns declarations.
-
-Each table is read separately, so that no mistake hides another.
+The graph finds names, reports cycles, and resolves inputs first. Each table is read separately, so
+that no mistake hides another.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -82,7 +81,9 @@ def build(
         tables[name] = table or _blank(declaration)
         if not (declaration.spec and table and is_whole and left_out.isdisjoint(inputs)):
             left_out.add(name)
-        if not (is_certain and table and (declaration.spec or _is_whole(declaration, table))):
+        draft = declaration.draft
+        has_all = draft and draft.is_whole and table and all(table.columns.values())
+        if not (is_certain and table and (declaration.spec or has_all)):
             uncertain.add(name)
     return Graph({name: table for name, table in tables.items() if name not in left_out})
 
@@ -182,7 +183,9 @@ def _in_order(
         except CycleError as error:
             cycle = _from_first(error.args[1], list(declared))
             at = declared[cycle[0]]
-            mistakes.add(at.document, at.where, f"a cycle: {_arrows(cycle)}")
+            is_in_one = len({name.partition(".")[0] for name in cycle}) == 1
+            shown = " -> ".join(n.partition(".")[2] if is_in_one else n for n in cycle)
+            mistakes.add(at.document, at.where, f"a cycle: {shown}")
             remaining = {name: [] if name in cycle else of for name, of in remaining.items()}
 
 
@@ -192,11 +195,6 @@ def _from_first(cycle: list[str], declared: list[str]) -> list[str]:
     start = ring.index(min(ring, key=declared.index))
     turned = [*ring[start:], *ring[:start]]
     return [*turned, turned[0]]
-
-
-def _arrows(cycle: list[str]) -> str:
-    pipelines = {name.partition(".")[0] for name in cycle}
-    return " -> ".join(n if len(pipelines) > 1 else n.partition(".")[2] for n in cycle)
 
 
 def _resolve(
@@ -226,12 +224,6 @@ def _resolve(
     table = kind(spec.KIND).resolve(spec, inputs, own)
     check_expectations(table.columns if table else {}, spec.expectations, own, review)
     return table
-
-
-def _is_whole(declaration: Declaration, table: Table) -> bool:
-    """True if the table of a draft has all columns that the corrected one will have."""
-    draft = declaration.draft
-    return bool(draft and draft.is_whole and all(table.columns.values()))
 
 
 def _blank(declaration: Declaration) -> Table:

@@ -6,14 +6,10 @@ The columns may be missing; all but CUT and UNDATED are STRING. A row with a rea
 and is quarantined. Expectations don't apply to a row that deletes: it need not hold more than its
 key.
 
-Patterns of dates and times that Spark would refuse, or read as another day or hour.
-
-Letters are those of Spark's datetime patterns. Spark sets what a pattern lacks itself: the year to
-1970, the month to January, the half of the day to the morning.
-
-Options of a file's reader: names as Spark spells them, and options that would alter values.
-
-Spark ignores the case of a name. Sluice looks at some options itself, so each has one spelling.
+Options of a file's reader that would alter values are refused, and so are patterns of times that
+Spark would refuse, or read as another day or hour. Spark sets what a pattern lacks itself: the year
+to 1970, the month to January, the half of the day to the morning. Spark ignores the case of an
+option's name. Sluice looks at some options itself, so each has one spelling.
 """
 
 import re

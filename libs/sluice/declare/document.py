@@ -4,10 +4,8 @@ YAML 1.2 rules apply, so `on`, `yes` and `no` are words. Text may name environme
 `${VAR:-default}`. Numbers, texts, booleans and null become Python's. Dates stay text, so an
 impossible date is a mistake of its key, not of the file.
 
-Values in `{...}` and `[...]` that their own commas have cut.
-
-YAML ends a value there at every comma outside quotes. `{a: coalesce(x, y)}` gives the value
-`coalesce(x` and a key `y)` without a value.
+In `{...}` and `[...]`, YAML ends a value at every comma outside quotes. `{a: coalesce(x, y)}` gives
+the value `coalesce(x` and a key `y)` without a value. Such values are found and refused.
 """
 
 import re

@@ -6,7 +6,7 @@ table `claim` names the lake that owns the name.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from os import environ as process_environ
 from pathlib import Path
 
@@ -27,7 +27,8 @@ def names(lake: str) -> list[str]:
 def places(lake: str) -> dict[str, str]:
     """Return the places of a lake's environments, by name."""
     if "://" in lake:
-        return dict(_claims(lake))
+        claims = ((name, claimant(place(lake, name))) for name in folders(lake))
+        return {name: there for name, there in claims if there}
     found = Path(lake, ENVIRONMENTS).glob(f"*/{NOTE}.json")
     return {note.parent.name: str(note.parent) for note in found}
 
@@ -59,12 +60,6 @@ def claimant(folder: str) -> str | None:
     except FileNotFoundError:
         return None
     return next(f"{folder}/{a['metaData']['name']}" for a in actions if "metaData" in a)
-
-
-def _claims(lake: str) -> Iterator[tuple[str, str]]:
-    for name in folders(lake):
-        if there := claimant(place(lake, name)):
-            yield name, there
 
 
 def existing(lake: str, name: str) -> str:

@@ -46,9 +46,10 @@ def located(uri: str) -> tuple[FileSystem, str]:
         files = _s3(tuple(sorted(access().items())), keys_of_role())
         return files, uri.partition("://")[2].rstrip("/")
     if scheme in AZURE.schemes:
-        container, account, below = _azure_parts(uri)
-        files = _azure(account, tuple(sorted(access().items())))
-        return files, f"{container}/{below}".rstrip("/")
+        parts = urlsplit(uri)  # abfss://container@account.dfs.core.windows.net/folder
+        container, _, host = parts.netloc.rpartition("@")
+        files = _azure(host.partition(".")[0], tuple(sorted(access().items())))
+        return files, f"{container}/{parts.path.strip('/')}".rstrip("/")
     if scheme in GOOGLE.schemes:
         files = _google(tuple(sorted(access().items())))
         return files, uri.partition("://")[2].rstrip("/")
@@ -122,13 +123,6 @@ def _azure_endpoint() -> str:
     """Return the server that is named; Azurite, the emulator, has variables of its own."""
     is_emulated = _first_set(EMULATED).lower() in ("1", "true")
     return _first_set(*((EMULATOR,) if is_emulated else AZURE_ENDPOINTS))
-
-
-def _azure_parts(uri: str) -> tuple[str, str, str]:
-    """Return container, account and path of `abfss://container@account.dfs.core.windows.net/…`."""
-    parts = urlsplit(uri)
-    container, _, host = parts.netloc.rpartition("@")
-    return container, host.partition(".")[0], parts.path.strip("/")
 
 
 @lru_cache(maxsize=8)

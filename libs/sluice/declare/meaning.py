@@ -1,16 +1,14 @@
-"""Meaning of a table as if one of its inputs still had its old name.
-
-It equals the meaning by which a table was built exactly if only that name has changed since.
-
-Meaning of a table, as data and as a fingerprint that changes when its rows would.
+"""Meaning of a table, as JSON and as a fingerprint that changes when its rows would.
 
 Two spellings of one declaration have one fingerprint. These don't count: formatting of YAML and
 SQL, file names, columns taken from files, descriptions, expectations, and how work is done.
 
-Fields of a declaration that a table's meaning records: as in YAML, with their values as text.
+Differences of two meanings are shown by fields as in YAML, with their values as text. The model of
+the kind's declarations shows what is a column's name in a meaning, a list of named parts, or
+something that users write as one text.
 
-A meaning is JSON. The model of the kind's declarations shows what is a column's name in it, a list
-of named parts, or something that users write as one text.
+A meaning can also be put as if an input still had its old name. It equals the meaning by which a
+table was built exactly if only that name has changed since.
 """
 
 import hashlib
@@ -248,21 +246,18 @@ def differences(before: Meaning, now: Meaning) -> str:
 
 def _differences(before: Meaning, now: Meaning) -> list[str]:
     """Return each difference; derived properties count only where nothing else differs."""
-    said = list(_columns(before, now))
+    old, new = before["columns"], now["columns"]
+    said = [f"+ {name}" for name in new if name not in old]
+    said += [f"- {name}" for name in old if name not in new]
     if before["kind"] != now["kind"]:
         return [f"kind {before['kind']} -> {now['kind']}", *said]
     said += _field_differences(before, now)
-    for old, new in zip_longest(before.get("through", ()), now.get("through", ())):
-        if old != new:
-            said += _differences(old, new) if old and new else ["the views that it reads"]
+    for was, is_ in zip_longest(before.get("through", ()), now.get("through", ())):
+        if was != is_:
+            said += _differences(was, is_) if was and is_ else ["the views that it reads"]
     pairs = ((name, text(before[name]), text(now[name])) for name in DERIVED)
-    said = said or [f"{name} {_pair(old, new)}" for name, old, new in pairs if old != new]
+    said = said or [f"{name} {_pair(was, is_)}" for name, was, is_ in pairs if was != is_]
     return said or ["the order of its parts"]
-
-
-def _columns(before: Meaning, now: Meaning) -> Iterator[str]:
-    yield from (f"+ {name}" for name in now["columns"] if name not in before["columns"])
-    yield from (f"- {name}" for name in before["columns"] if name not in now["columns"])
 
 
 def _field_differences(before: Meaning, now: Meaning) -> Iterator[str]:
@@ -305,17 +300,11 @@ def definitions_before(table: Table, old: str, new: str) -> set[str]:
     for reference in table.spec.references():
         named = table.reference(reference.name)
         if rename_id(named, new, old) != named:
-            _rename(
-                before["declared"], type(table.spec), reference.where, _like(reference.name, old)
-            )
+            written, mark, suffix = reference.name.partition(MARK)
+            like = (old if "." in written else old.partition(".")[2]) + mark + suffix
+            _rename(before["declared"], type(table.spec), reference.where, like)
     names = (new.partition(".")[2], old.partition(".")[2])
     return {fingerprint(before), fingerprint(_requalify(before, *names))}
-
-
-def _like(written: str, old: str) -> str:
-    """Return the old id as the new one was written: with its pipeline, or without."""
-    own, mark, suffix = written.partition(MARK)
-    return (old if "." in own else old.partition(".")[2]) + mark + suffix
 
 
 def _rename(declared: Any, of: Any, where: Where, old: str) -> None:

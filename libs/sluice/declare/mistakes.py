@@ -128,17 +128,17 @@ def _validate(
 def _without(data: Any, places: Iterable[Where]) -> Any:
     """Return the data without what is at these places, the last items of lists first."""
     rest = deepcopy(data)
-    for *way, last in sorted({place for place in places if place}, key=_last_first, reverse=True):
+
+    def order(place: Where) -> list[tuple[int, str]]:
+        return [(part, "") if isinstance(part, int) else (-1, part) for part in place]
+
+    for *way, last in sorted({place for place in places if place}, key=order, reverse=True):
         inner = rest
         for part in way:
             inner = inner[part]
         if not isinstance(inner, dict) or last in inner:
             del inner[last]
     return rest
-
-
-def _last_first(place: Where) -> list[tuple[int, str]]:
-    return [(part, "") if isinstance(part, int) else (-1, part) for part in place]
 
 
 def telling(problems: list[ErrorDetails]) -> Iterator[ErrorDetails]:

@@ -223,15 +223,11 @@ def _assemble(project: Project, pipelines: list[Pipeline], graph: Graph, root: P
     named = {pipeline.name: pipeline for pipeline in pipelines}
     found = project.model_copy(update={"pipelines": named, "root": root, "graph": graph})
     places = (table.spec.place for table in graph.tables.values())
-    spark = _reaching(project.spark, [project.lake, *places])
+    spark = project.spark
+    is_in_s3 = any(scheme_of(place) in S3.schemes for place in (project.lake, *places))
+    if is_in_s3 and "s3" not in spark.drivers:
+        spark = spark.model_copy(update={"drivers": (*spark.drivers, "s3")})
     return found.model_copy(update={"lake": found.resolve(project.lake), "spark": spark})
-
-
-def _reaching(spark: SparkSettings, places: Iterable[str]) -> SparkSettings:
-    """Return the settings of a Spark that can read all these places."""
-    if "s3" in spark.drivers or not any(scheme_of(place) in S3.schemes for place in places):
-        return spark
-    return spark.model_copy(update={"drivers": (*spark.drivers, "s3")})
 
 
 def _project(settings: DeclarationFile | None, mistakes: Mistakes) -> Project | None:
@@ -308,18 +304,14 @@ def _check_schedule(pipeline: Pipeline, reading: DeclarationFile, mistakes: Mist
     if pipeline.schedule.has_intervals and start is None:
         at = ("start_date",) if "start_date" in reading.header else ()
         mistakes.add(reading.document, at, "`start_date` is missing: the first interval's start")
-    if pipeline.schedule.has_intervals:
-        _check_bounds(pipeline, reading, mistakes)
+    for name, bound in (("start_date", start), ("end_date", end)):
+        off = bound and pipeline.schedule.has_intervals and pipeline.schedule.off_grid(bound)
+        if off:
+            mistakes.add(reading.document, (name,), f"{off.message}; {off.hint}")
     for section, tables in reading.sections.items():
         for name, spec in tables.items():
             for where, message in spec.check_schedule(pipeline.schedule):
                 mistakes.add(reading.document, (section, name, *where), message)
-
-
-def _check_bounds(pipeline: Pipeline, reading: DeclarationFile, mistakes: Mistakes) -> None:
-    for field, bound in (("start_date", pipeline.start_date), ("end_date", pipeline.end_date)):
-        if bound and (off := pipeline.schedule.off_grid(bound)):
-            mistakes.add(reading.document, (field,), f"{off.message}; {off.hint}")
 
 
 PLACE = re.compile(r"^(?P<file>.+?):\d+: ")

@@ -1,15 +1,9 @@
-"""A loaded configuration, kept in files for the next process as long as it would be the same.
-
-Files that keep the result of reading a configuration, as long as it would be the same.
-
-A result is valid for the same files of the configuration and of this package. The environment
-variables that were read must also have the same values. Only fingerprints of these values are kept,
-because they may be secret.
-
-A loaded project, kept in Python's pickle for the next process.
+"""A loaded project, kept in Python's pickle for the next process as long as it would be the same.
 
 Loading checks all of a configuration, which takes milliseconds for each table. A kept project is
-read only if nobody but the user can write it.
+valid for the same files of the configuration and of this package. The environment variables that
+were read must also have the same values. Only fingerprints of these values are kept, because they
+may be secret. It is read only if nobody but the user can write it.
 """
 
 import hashlib
@@ -34,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.declare.registry import has_added
 
 if TYPE_CHECKING:
-    from sluice.declare.document import Document, Where
+    from sluice.declare.document import Document
 
 PACKAGE = Path(__file__).parents[1]
 LIBRARIES = ("croniter", "pydantic", "ruamel.yaml", "sqlglot")  # which read a configuration
@@ -176,7 +170,7 @@ def keep(project: Any, documents: Iterable["Document"], kept: KeptResult, noted:
         return
     kept.write(pickle.dumps(project, pickle.HIGHEST_PROTOCOL), noted)
     with suppress(OSError):
-        files = sorted(kept.file.parent.glob("*.kept"), key=_age)
+        files = sorted(kept.file.parent.glob("*.kept"), key=lambda file: file.stat().st_mtime)
         for old in files[:-MOST_KEPT]:
             old.unlink(missing_ok=True)
 
@@ -185,15 +179,7 @@ def _may_hold_secrets(document: "Document") -> bool:
     """Return whether a value of the environment is used where it might be a secret."""
     for where, own in document.variables.items():
         value = str(document.at(where))
-        if value != own and (not _is_plain(where) or SECRETIVE.search(value)):
+        is_path = len(where) == OF_TABLE and where[-1] == "path"
+        if value != own and (SECRETIVE.search(value) or not (is_path or where in PLAIN)):
             return True
     return False
-
-
-def _is_plain(where: "Where") -> bool:
-    """Return whether a place holds the lake, a table's path, or a pipeline's dates."""
-    return where in PLAIN or (len(where) == OF_TABLE and where[-1] == "path")
-
-
-def _age(file: Path) -> float:
-    return file.stat().st_mtime

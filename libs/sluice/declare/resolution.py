@@ -301,11 +301,8 @@ def _check_names(spec: Declared, mistakes: TableMistakes) -> None:
         other = seen.setdefault(theirs.lower(), column)  # Spark does not distinguish capitals
         if other != column:
             mistakes.add(("names", column), f"column {other} is read from {theirs!r} already")
-    if spec.names and spec.format == "csv" and not _has_header(spec):
+    has_header = spec.options.get("header", "true").lower() == "true"
+    if spec.names and spec.format == "csv" and not has_header:
         mistakes.add(
             ("names",), "a file without a header has no names: its columns are read in order"
         )
-
-
-def _has_header(spec: Declared) -> bool:
-    return spec.options.get("header", "true").lower() == "true"

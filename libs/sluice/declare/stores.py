@@ -6,8 +6,7 @@ machine. Options select it for delta-rs, and settings for Spark, because the def
 for S3 is a lock within one JVM. Where this is not tested, Spark computes, and delta-rs reads and
 commits.
 
-Keys of a role on S3, issued for a limited time by a token service for the machine's own token.
-
+Keys of a role on S3 are issued for a limited time by a token service, for the machine's own token.
 delta-rs and Spark request them themselves. pyarrow can only use Amazon's service, so its keys are
 fetched here if another one is configured. They are held in memory, and renewed after half of their
 lifetime. pyarrow never takes a role that a profile names by `role_arn`.
@@ -81,7 +80,10 @@ def role_of_profile(environ: Mapping[str, str]) -> str:
     while all variables that were read stay the same.
     """
     name = environ.get("AWS_PROFILE") or "default"
-    takes_role = any(map(_takes_role, _sections(name, environ)))
+    takes_role = any(  # pyarrow takes one only by a file with a token
+        "role_arn" in section and "web_identity_token_file" not in section
+        for section in _sections(name, environ)
+    )
     return name if takes_role and not environ.get("AWS_ACCESS_KEY_ID") else ""
 
 
@@ -93,11 +95,6 @@ def _sections(profile: str, environ: Mapping[str, str]) -> Iterator[Mapping[str,
         with suppress(Error, OSError, UnicodeDecodeError):
             known.read(file, encoding="utf-8")
         yield from (known[name] for name in {profile, f"{begin}{profile}"} if name in known)
-
-
-def _takes_role(section: Mapping[str, str]) -> bool:
-    """True if a profile's section names a role that pyarrow does not take."""
-    return "role_arn" in section and "web_identity_token_file" not in section
 
 
 def _role(environ: Mapping[str, str]) -> _Role | None:

@@ -27,8 +27,9 @@ class Table:
     `taken`: columns that its files brought beyond the declared ones. `through`: the tables
     among its inputs that are not stored. They have no state, so their meaning is part of the
     table's.
-    `parts`: the tables in its chain, each with its own kind, itself the last. `is_key_ordered`: the
-    declaration gives the order of all of the key's columns.
+    `parts`: the tables in its chain, each with its own kind, itself the last. `written_as`: the
+    kind in its declaration, if `kind`, which says how it is computed, is another.
+    `is_key_ordered`: the declaration gives the order of all of the key's columns.
     """
 
     name: str
@@ -42,12 +43,18 @@ class Table:
     taken: frozenset[str] = frozenset()
     through: tuple["Table", ...] = ()
     parts: tuple["Table", ...] = ()
+    written_as: str = ""
     is_key_ordered: bool = False
 
     @property
     def id(self) -> str:
         """`retail.top_products`."""
         return f"{self.pipeline}.{self.name}"
+
+    @property
+    def declared_kind(self) -> str:
+        """Kind that its user wrote, which people see."""
+        return self.written_as or self.kind
 
     @property
     def is_view(self) -> bool:

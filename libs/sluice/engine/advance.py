@@ -215,7 +215,7 @@ def _nothing(plan: BatchPlan, clock: Clock) -> BatchReport:
     warning = (f"{plan.node.id} waits for {plan.waiting_for}",) if plan.waiting_for else ()
     return BatchReport(
         table=plan.node.id,
-        kind=plan.node.table.kind,
+        kind=plan.node.table.declared_kind,
         outcome="waiting" if plan.waiting_for else "unchanged",
         version=before.version if before else None,
         batch=before.position.batch if before and before.position else None,
@@ -233,7 +233,7 @@ def _report(
     warnings: tuple[str, ...],
 ) -> BatchReport:
     return replace(
-        BatchReport.of(plan.node.id, plan.node.table.kind, done, clock),
+        BatchReport.of(plan.node.id, plan.node.table.declared_kind, done, clock),
         batch=position.batch,
         strategy=result.strategy or plan.strategy,
         reason=plan.reason,

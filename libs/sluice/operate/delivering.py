@@ -121,7 +121,8 @@ def to_replay(
     """
     if not table.is_delivered:
         raise UsageError(
-            f"{table.id} is of kind {table.kind}: only sources and dimensions quarantine rows"
+            f"{table.id} is of kind {table.declared_kind}: only sources and dimensions quarantine "
+            "rows"
         )
     moments = _quarantined_intervals(project, table)
     if table.spec.shares_files and NO_INTERVAL in moments:  # any interval brings the rows of none

@@ -112,7 +112,7 @@ class StepEvents:
     def end(self) -> None:
         """Complete a step that had nothing to do."""
         if self.began:
-            self.done(BatchReport(self.table.id, self.table.kind, "unchanged"))
+            self.done(BatchReport(self.table.id, self.table.declared_kind, "unchanged"))
 
     def fail(self, error: SluiceError) -> None:
         """Send the FAIL of the batch at work."""

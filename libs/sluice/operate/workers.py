@@ -123,7 +123,7 @@ class Failures:
         self._keep(table, error, blocks)
         return BatchReport(
             table.id,
-            table.kind,
+            table.declared_kind,
             "failed",
             error=error.message,
             hint=error.hint,
@@ -135,7 +135,9 @@ class Failures:
     def skip(self, table: Table, because: Iterable[str]) -> Iterator[BatchReport]:
         """Yield the report of a table that was skipped, once in a run."""
         if not any(report.outcome == "skipped" for report in self._reports[table.id]):
-            report = BatchReport(table.id, table.kind, "skipped", because=tuple(sorted(because)))
+            report = BatchReport(
+                table.id, table.declared_kind, "skipped", because=tuple(sorted(because))
+            )
             self._reports[table.id].append(report)
             yield report
 

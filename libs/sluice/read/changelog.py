@@ -221,7 +221,7 @@ class Changelog:
 
 
 def _refuse_maps(name: str, declared: Table | None) -> UsageError:
-    what = f"of kind {declared.kind}" if declared else "an internal table"
+    what = f"of kind {declared.declared_kind}" if declared else "an internal table"
     others = ", ".join(each.name for each in kinds() if isinstance(each, Mapped))
     return UsageError(
         f"{name!r} is {what}: its changes can only be shown as rows",

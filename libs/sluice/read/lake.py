@@ -98,7 +98,7 @@ class Lake:
         if not isinstance(table.spec, model):
             raise UsageError(
                 f"{command} reads tables of kind {model.KIND}; {table.name!r} is of kind "
-                f"{table.kind}",
+                f"{table.declared_kind}",
                 hint=f"use `sluice read {table.name}`, `get` or `range`",
             )
         return table, table.spec

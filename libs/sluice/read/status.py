@@ -159,7 +159,7 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
     noted = deliveries(heads.lake.uri(table.id, INTERVALS)) if table.is_delivered else []
     known = TableStatus(
         table.id,
-        table.kind,
+        table.declared_kind,
         missing=missing(project, table, noted),
         without_files=without_files(project, table, noted),
     )

@@ -254,7 +254,7 @@ def _row(table: TableSummary) -> list[Content]:
 
 
 def _kind(table: TableSummary) -> str:
-    return table.record.table.kind.replace("_", " ")
+    return table.record.table.declared_kind.replace("_", " ")
 
 
 def _last_update(table: TableSummary) -> str:

@@ -66,7 +66,13 @@ def columns_of(written: Iterable[str]) -> dict[str, str]:
     """
     written = list(written)
     alike = Counter(name.lower() for name in written)
-    able = [n for n in written if alike[n.lower()] == 1 and _can_be_named(n)]
+    able = [
+        name
+        for name in written
+        if alike[name.lower()] == 1
+        and name.isprintable()
+        and not name.lower().startswith(RESERVED_PREFIX)
+    ]
     taken = {name for name in able if NAME.fullmatch(name)}
     found: dict[str, str] = {}
     for name in able:
@@ -76,10 +82,6 @@ def columns_of(written: Iterable[str]) -> dict[str, str]:
         own = next(n for n in names(name, "column") if n not in taken and n not in found)
         found[own] = name
     return found
-
-
-def _can_be_named(written: str) -> bool:
-    return written.isprintable() and not written.lower().startswith(RESERVED_PREFIX)
 
 
 YEAR, MONTH, DAY = r"(?:19|20)\d\d", r"(?:0[1-9]|1[0-2])", r"[0-3]\d"
@@ -128,11 +130,6 @@ def as_regex(path: str) -> str:
     texts[::2] = [re.escape(text).replace(r"\*", ".*") for text in texts[::2]]
     texts[1::2] = [FORMS[form] for form in texts[1::2]]
     return "".join(texts)
-
-
-def without_dates(path: str) -> str:
-    """Return a path without its placeholders."""
-    return PLACEHOLDER.sub("", path)
 
 
 NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
@@ -329,7 +326,8 @@ def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
     if is_dated:
         shown = [with_placeholders(one) for one in shown]
     for path in _paths(sorted(set(shown))):
-        if not any(_covers(path, other) for other in others):
+        files = re.compile(as_regex(path) + (".*" if path.endswith("/") else ""))
+        if not any(map(files.fullmatch, others)):
             return path
     raise UsageError(
         f"{shown[0]} and {len(shown) - 1} more files of the same columns need a path of their own",
@@ -349,12 +347,8 @@ def _paths(shown: list[str]) -> Iterator[str]:
     yield f"{first[:start]}*{''.join(Path(first).suffixes)}"
 
 
-def _covers(path: str, file: str) -> bool:
-    return bool(re.fullmatch(as_regex(path) + (".*" if path.endswith("/") else ""), file))
-
-
 def _names(path: str) -> Iterator[str]:
     """Yield names for a table: of the last part of the path that is no date, then numbered."""
-    parts = without_dates(path).split("/")
+    parts = PLACEHOLDER.sub("", path).split("/")
     stems = [stem for part in parts if (stem := part.partition(".")[0]).strip("*")]
     return names(stems[-1] if stems else "", "table")

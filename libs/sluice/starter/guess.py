@@ -1,6 +1,6 @@
 """Guess a table from its data: types of columns, a time, a key that holds in nearly every row."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations
@@ -15,6 +15,7 @@ from sluice.starter.reading import NEARLY
 
 MOST_COLUMNS_OF_A_KEY = 3
 MOST_TRIED = 12  # columns, the first ones: a key is seldom at the end
+UNFIT_FOR_KEYS = ("FLOAT", "DOUBLE", "BOOLEAN", "BINARY", "ARRAY", "STRUCT")  # types
 INTERVALS = 31  # the most that a first run should deliver
 SCHEDULES = (("@daily", 1), ("@monthly", 30), ("@yearly", 365))
 PLAIN: Mapping[pa.DataType, str] = {
@@ -80,10 +81,15 @@ def guess(found: FoundTable) -> Guess:
     names = {own: name for own, name in theirs.items() if own != name}
     misfits = {own: found.misfits.get(name, 0) for own, name in theirs.items()}
     whole = [c for c in columns if rows.num_rows and rows[c].null_count <= misfits[c]]
-    time = next(_times(rows, columns, whole), "")
+    times = [c for c in whole if columns[c] in ("TIMESTAMP", "DATE")]
+    time = max(times, key=lambda c: pc.count_distinct(rows[c]).as_py(), default="")
     first, last = (None, None) if found.is_followed else _span(found.days, rows, time)
     few = (1 - NEARLY) * rows.num_rows
-    able = [c for c in columns if _can_be_key(columns[c]) and rows[c].null_count <= few]
+    able = [
+        name
+        for name, type_ in columns.items()
+        if not type_.startswith(UNFIT_FOR_KEYS) and rows[name].null_count <= few
+    ]
     able.sort(key=lambda c: not c.endswith("id"))
     key = _key(rows, [c for c in able if c in whole][:MOST_TRIED])
     repeats = _repeats(rows, able[0]) if able and len(key) != 1 else []
@@ -136,12 +142,6 @@ def _type(type_: pa.DataType) -> str:
     return PLAIN.get(type_, "STRING")
 
 
-def _times(rows: pa.Table, columns: Mapping[str, str], whole: Iterable[str]) -> Iterator[str]:
-    """Yield the columns that every row has a time in, those with the most values first."""
-    times = [c for c in whole if columns[c] in ("TIMESTAMP", "DATE")]
-    yield from sorted(times, key=lambda c: -pc.count_distinct(rows[c]).as_py())
-
-
 def _span(days: Sequence[date], rows: pa.Table, time: str) -> tuple[date | None, date | None]:
     if days:
         return days[0], days[-1]
@@ -169,7 +169,3 @@ def _repeats(rows: pa.Table, column: str) -> list[int]:
             found.append(nth)
         seen.add(value)
     return found
-
-
-def _can_be_key(type_: str) -> bool:
-    return not type_.startswith(("FLOAT", "DOUBLE", "BOOLEAN", "BINARY", "ARRAY", "STRUCT"))

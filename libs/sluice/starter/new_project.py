@@ -82,7 +82,8 @@ def start(folder: Path, patterns: Iterable[str], schema: str) -> list[Path]:
         raise UsageError(
             "there is no data to start with", hint="`sluice init --from FILES` names some"
         )
-    name = _pipeline_name(folder)
+    plain = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
+    name = plain if plain[:1].isalpha() else "shop"
     guesses, today = [guess(found) for found in find(wanted, folder)], datetime.now(UTC).date()
     texts = pipelines(name, guesses, today).items()
     own = {f"config/pipelines/{name}.yaml": text for name, text in texts}
@@ -205,12 +206,10 @@ def _bound(day: date, every: str) -> date:
 def _section(name: str, tables: Mapping[str, list[str]]) -> list[str]:
     if not tables:
         return []
-    lines = [line for t, fields in tables.items() for line in (f"  {t}:", *_indent(fields))]
-    return [f"{name}:", *lines, ""]
-
-
-def _indent(fields: list[str]) -> list[str]:
-    return [f"    {field}" for field in fields]
+    lines = [f"{name}:"]
+    for table, fields in tables.items():
+        lines += [f"  {table}:", *(f"    {field}" for field in fields)]
+    return [*lines, ""]
 
 
 def _source(table: Guess) -> list[str]:
@@ -266,8 +265,3 @@ def _view(table: Guess) -> list[str]:
         f'order_by: ["`{table.time}` desc"]',
         "limit: 10",
     ]
-
-
-def _pipeline_name(folder: Path) -> str:
-    kept = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
-    return kept if kept[:1].isalpha() else "shop"

@@ -3,8 +3,6 @@
 Rows that can't be read are left out and noted, since a delivery sends them to quarantine. A file
 that can't be read at all is refused by name.
 
-Types that nearly all values of a text column have, and the few values that don't fit.
-
 A text where a number or a time should be makes a reader take the whole column for text. A delivery
 sends only the row of such a text to quarantine, so the column is declared by the other values.
 """
@@ -23,7 +21,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.json as pj
 import pyarrow.parquet as pq
-from pyarrow.compute import match_substring_regex
 
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import Foreign, naming_refusals, open_version
@@ -72,8 +69,8 @@ def list_files(found_at: Mapping[str, list[Path]], followed: list[Path]) -> list
     """Return the files at these places, except for those of Delta tables."""
     found: dict[Path, None] = {}
     for pattern, places in found_at.items():
-        files = [f for place in places for f in ([place] if place.is_file() else _below(place))]
-        every = [file.resolve() for file in files if format_of(file)]
+        below = (f for p in places for f in ([p] if p.is_file() else sorted(p.rglob("*"))))
+        every = [file.resolve() for file in below if file.is_file() and format_of(file)]
         data = [file for file in every if not {*file.parents} & {*followed}]
         if not data and not folders(places):
             raise UsageError(
@@ -99,10 +96,6 @@ def matches(pattern: str, folder: Path) -> list[Path]:
     given = Path(pattern)
     anchor = given.anchor or str(folder)
     return sorted(Path(anchor).glob(str(given.relative_to(given.anchor))))
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    return (file for file in sorted(folder.rglob("*")) if file.is_file())
 
 
 def format_of(file: Path) -> str:
@@ -196,7 +189,9 @@ def _narrow(
     if most == total or most < total / 2:
         return (found if most == total else column), []
     odd = pc.and_(pc.is_valid(column), pc.is_null(found)).to_pylist().index(True)
-    what = f"such as {_show(column[odd].as_py())} in {place(odd)}"
+    value = column[odd].as_py()
+    cut = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
+    what = f"such as {json.dumps(cut, ensure_ascii=False)} in {place(odd)}"
     if most < NEARLY * total:
         return column, [f"{name}: {most:,} of {total:,} values are {best}, others not, {what}"]
     return found, [f"{name}: {_count(total - most, total)} no {best}, {what}"]
@@ -229,11 +224,6 @@ def _count(few: int, total: int) -> str:
     return f"{few:,} of {total:,} values {'is' if few == 1 else 'are'}"
 
 
-def _show(value: str) -> str:
-    cut = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
-    return json.dumps(cut, ensure_ascii=False)
-
-
 PADDED_START = r"^[+-]?0\d"
 
 
@@ -247,7 +237,7 @@ def read_csv(file: Path, *, convert_options: pcsv.ConvertOptions, **how: Any) ->
         convert_options.column_types = dict.fromkeys(able, pa.string())
         texts = pcsv.read_csv(file, convert_options=convert_options, **how)
         for name in able:
-            if True in match_substring_regex(texts[name], PADDED_START).unique().to_pylist():
+            if True in pc.match_substring_regex(texts[name], PADDED_START).unique().to_pylist():
                 rows = rows.set_column(names.index(name), name, texts[name])
     return rows
 

@@ -27,6 +27,11 @@ schedule: assets
 views:
   most: {kind: topk, from: payroll.wages, order_by: [paid], limit: 3}
 """
+BEST = """pipeline: best
+schedule: assets
+views:
+  buyers: {kind: sql, sql: SELECT name FROM shop.sums ORDER BY paid DESC LIMIT 3}
+"""
 Visitor = Callable[..., TestClient]
 
 
@@ -74,6 +79,13 @@ def test_a_pipeline_that_reads_a_broken_one_is_named_to_its_own_readers_alone(
     assert "costs is left out until" in said
     assert "secret" not in said
     assert "payroll.yaml" not in said
+
+
+def test_a_query_is_of_the_kind_that_its_user_wrote(visitor: Visitor) -> None:
+    client = visitor("best", best=BEST)
+    for path in ("/", "/tables/best.buyers"):
+        said = client.get(path).text
+        assert ("sql" in re.findall(r"[a-z]+(?=<)", said), "topk" in said) == (True, False)
 
 
 @pytest.mark.parametrize("path", ["/", "/pipelines/shop", "/tables/shop.sales", "/report/x.html"])

@@ -1,5 +1,7 @@
 """The tables of a query as `sluice plan` shows them."""
 
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,12 @@ from tests.kinds.sql.shop import SOURCES, view
 from tests.support.lake import HEAD
 
 from sluice.declare.project import load
+from sluice.errors import UsageError
 from sluice.operate.explain import explain, parts_of_query
+from sluice.read.lake import Lake
+from sluice.read.status import status
+from sluice.report import quality_pages
+from sluice.report.summary import TableRecord
 
 ALL = "SELECT id FROM orders WHERE v > (SELECT avg(v) FROM orders)"
 TIED = "SELECT id FROM orders o WHERE v > (SELECT avg(v) FROM orders i WHERE i.k = o.k)"
@@ -42,3 +49,26 @@ def test_the_plan_says_why_a_query_is_computed_whole_before_anything_was_deliver
         "every batch computes the whole query, because of line 1: a join without an equality"
         in step.reason
     )
+
+
+TOP = "SELECT g, SUM(v) AS v FROM orders GROUP BY g ORDER BY v DESC, g LIMIT 2"
+
+
+def test_a_query_is_of_the_kind_that_its_user_wrote_and_its_parts_of_their_own(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "shop.yaml").write_text(HEAD + SOURCES + view("v", TOP))
+    project = load(tmp_path)
+    table = project.graph.table("v")
+    (stands,) = status(project, [table])
+    pages = quality_pages.render(
+        "lake", [TableRecord(table, stands)], datetime(2024, 1, 1, tzinfo=UTC)
+    )
+    kinds = [part.kind for part in parts_of_query(project, TOP, "shop")]
+    assert stands.kind == "sql"
+    said = re.sub(r"<[^>]*>|\s+", " ", pages["index.html"])
+    assert re.search(r" v +sql ", said)
+    assert [part.kind for part in table.parts] == kinds == ["cogroup", "topk"]
+    with pytest.raises(UsageError, match="'v' is of kind sql"):
+        Lake(project).of_kind("v", type(project.graph.table("orders").spec), "fetch")

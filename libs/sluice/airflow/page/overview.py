@@ -140,7 +140,7 @@ def _pipeline(visit: Visit, declared: Pipeline, tables: Sequence[ShownTable]) ->
 
 def _row(visit: Visit, one: ShownTable) -> list[Content]:
     s, checked = one.status, one.health
-    kind = Text(one.table.kind.replace("_", " "), "soft small nowrap")
+    kind = Text(one.table.declared_kind.replace("_", " "), "soft small nowrap")
     said = Text(f"{s.last.kind} {s.last.number}", "soft nowrap") if s.last else ""
     bad = Text(f"{s.quarantined:,} quarantined", "line small warned nowrap")
     look = "wrong" if checked.unmet else "warned" if checked.unusual else "soft"

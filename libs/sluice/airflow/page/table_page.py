@@ -98,7 +98,7 @@ def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tup
         part for t in made for part in (", ", visit.table(t.id) if t.is_stored else t.id)
     ]
     report = Text(" · report", href=f"{visit.root}/report/{found.id}.html")
-    yield "Kind", found.kind.replace("_", " ")
+    yield "Kind", found.declared_kind.replace("_", " ")
     yield "Version", stands.version
     yield "Rows", stands.rows
     yield "Last batch", visit.since(stands.last.at) if stands.last else None

@@ -86,7 +86,7 @@ class Chain:
         """Add the view itself: exactly the relation's columns."""
         found = relation.source.fields(relation.columns, relation.where, exactly=True)
         if found is None:
-            relation = self.stored(relation)
+            relation = self.store(relation)
             found = relation.source.fields(relation.columns, relation.where, exactly=True)
         assert found is not None
         self.views[self.view] = found
@@ -107,7 +107,7 @@ class Chain:
             return bool(fields.get("keep_empty")) and "having" not in fields
         return isinstance(source, Grouped) and source.is_whole
 
-    def stored(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
+    def store(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
         """Return the relation as one over a stored table, with the `wanted` columns."""
         columns: ColumnTrees = {
             name: tree
@@ -117,7 +117,7 @@ class Chain:
         if isinstance(relation.source, TableRows):
             return QueryRows(relation.source, columns, relation.where)
         columns = columns or dict([*relation.columns.items()][:1]) or anything(relation.source)
-        shown, names = _shown(columns)
+        shown, names = _show_once(columns)
         if (found := relation.source.fields(shown, relation.where, exactly=False)) is not None:
             made = QueryRows(relation.source, shown, relation.where)
             return QueryRows(TableRows(self._add(found, made)), names)
@@ -126,10 +126,10 @@ class Chain:
 
     def table(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
         """Return the relation as one over a whole table: plain columns, no conditions."""
-        found = self.stored(relation, wanted)
+        found = self.store(relation, wanted)
         if not found.where and all(isinstance(t, exp.Column) for t in found.columns.values()):
             return found
-        shown, names = _shown(found.columns)
+        shown, names = _show_once(found.columns)
         fields = found.source.fields(shown, found.where, exactly=False)
         assert fields is not None
         made = QueryRows(found.source, shown, found.where)
@@ -157,7 +157,7 @@ class Chain:
         return name
 
 
-def _shown(columns: ColumnTrees) -> tuple[dict[str, Tree], dict[str, Tree]]:
+def _show_once(columns: ColumnTrees) -> tuple[dict[str, Tree], dict[str, Tree]]:
     """Return column of the part -> expression, and the relation's name -> column of the part."""
     shown: dict[str, Tree] = {}
     by_text: dict[str, str] = {}
@@ -220,7 +220,11 @@ class Uniqueness:
 
     def _following(self, names: Names, columns: ColumnTrees) -> Names:
         known = self.determined_by(names)
-        return frozenset(n for n, tree in columns.items() if _is_known(tree, known))
+        return frozenset(
+            name
+            for name, tree in columns.items()
+            if sql(tree) in known or {key_of(c) for c in columns_in(tree)} <= known
+        )
 
     def _rename(self, names: Names, plain: Mapping[str, str]) -> Names | None:
         """Return new names of columns, or of others that determine them; None if one is lost."""
@@ -350,7 +354,3 @@ def _equal(one: Tree, other: Tree) -> Iterator[FunctionalDependency]:
     for column, of in ((one, other), (other, one)):
         if isinstance(column, exp.Column):
             yield frozenset(map(key_of, columns_in(of))), frozenset([key_of(column)])
-
-
-def _is_known(tree: Tree, known: Names) -> bool:
-    return sql(tree) in known or {key_of(c) for c in columns_in(tree)} <= known

@@ -4,7 +4,7 @@ Sums and means of distinct values have a stream for each value, of its distinct 
 put rows of both sides together, and count them by the side that has them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import chain, combinations, product
 
@@ -50,15 +50,16 @@ def group_rows(
 ) -> AnyRows:
     """Return the groups of a SELECT with its expressions over them."""
     keys, sets = _keys(select, trees), _sets(select)
-    stored = parts.stored(scope, _used([*keys, *trees.values()]))
+    used = {key_of(column) for tree in (*keys, *trees.values()) for column in columns_in(tree)}
+    stored = parts.store(scope, used)
     plain = [key_of(key) for key in keys if isinstance(key, exp.Column)]
     same = parts.known_of(stored).determined_by([] if sets else plain)
     trees = {name: _of_same(tree, same) for name, tree in trees.items()}
     if sets:
         return _in_sets(parts, stored, keys, sets, trees)
-    named = {f"k{i}": stored.resolved(key) for i, key in enumerate(keys)}
+    named = {f"k{i}": stored.resolve(key) for i, key in enumerate(keys)}
     places = GroupedNames({sql(tree): name for name, tree in named.items()}, stored)
-    columns = {name: places.placed(tree) for name, tree in trees.items()}
+    columns = {name: places.place(tree) for name, tree in trees.items()}
     return QueryRows(groups_of(parts, stored, named, places.aggregates), columns)
 
 
@@ -119,7 +120,8 @@ def _sets(select: exp.Select) -> list[list[Tree]]:
 
 def _sets_of(tree: Tree) -> list[list[Tree]]:
     """Return the sets of keys of one item of GROUP BY."""
-    each = [_list_keys(e) for e in tree.expressions]
+    items = [item.unnest() for item in tree.expressions]
+    each = [[*i.expressions] if isinstance(i, exp.Tuple) else [i] for i in items]
     if isinstance(tree, exp.GroupingSets):
         return each
     if isinstance(tree, exp.Rollup):
@@ -129,11 +131,6 @@ def _sets_of(tree: Tree) -> list[list[Tree]]:
     else:
         return [[tree]]
     return [[*chain.from_iterable(one)] for one in chosen]
-
-
-def _list_keys(tree: Tree) -> list[Tree]:
-    inner = tree.unnest()
-    return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
 
 
 def _in_sets(
@@ -146,20 +143,16 @@ def _in_sets(
     """Return the groups of each set together; keys that a set lacks are null."""
     branches: list[Branch] = []
     for one in sets:
-        named = {sql(stored.resolved(key)): f"k{i}" for i, key in enumerate(one)}
-        lacking = [sql(stored.resolved(k)) for k in keys if sql(stored.resolved(k)) not in named]
+        named = {sql(stored.resolve(key)): f"k{i}" for i, key in enumerate(one)}
+        lacking = [sql(stored.resolve(k)) for k in keys if sql(stored.resolve(k)) not in named]
         places = GroupedNames(named, stored, frozenset(lacking))
-        columns = {name: places.placed(tree) for name, tree in trees.items()}
-        by = {f"k{i}": stored.resolved(key) for i, key in enumerate(one)}
+        columns = {name: places.place(tree) for name, tree in trees.items()}
+        by = {f"k{i}": stored.resolve(key) for i, key in enumerate(one)}
         groups = groups_of(parts, stored, by, places.aggregates)
         source = replace(groups, is_whole=False)
-        part = parts.stored(QueryRows(source, columns))
+        part = parts.store(QueryRows(source, columns))
         branches.append((part.source, part.where, part.columns))
     return QueryRows(Together(tuple(branches)), {name: exp.column(name) for name in trees})
-
-
-def _used(trees: Iterable[Tree]) -> set[str]:
-    return {key_of(column) for tree in trees for column in columns_in(tree)}
 
 
 class GroupedNames:
@@ -173,12 +166,14 @@ class GroupedNames:
         self.aggregates: dict[str, Tree] = {}
         self._by_text: dict[str, str] = {}
 
-    def placed(self, tree: Tree) -> Tree:
+    def place(self, tree: Tree) -> Tree:
         """Return an expression of a SELECT as one over keys and aggregates."""
-        if place := self.keys.get(sql(self.rows.resolved(tree))):
+        if place := self.keys.get(sql(self.rows.resolve(tree))):
             return exp.column(place)
-        if sql(self.rows.resolved(tree)) in self.lacking:
-            return exp.column(self._aggregate(_null_like(tree)))
+        if sql(self.rows.resolve(tree)) in self.lacking:
+            never = exp.Where(this=exp.Boolean(this=False))  # for a null of the key's type
+            any_ = exp.Anonymous(this="max", expressions=[tree.copy()])
+            return exp.column(self._aggregate(exp.Filter(this=any_, expression=never)))
         if isinstance(tree, exp.Anonymous) and tree.name.lower() in OF_SETS:
             return self._number_of_sets(tree)
         if is_aggregate(tree):
@@ -188,7 +183,7 @@ class GroupedNames:
         copied = tree.copy()
         inside = [*copied.iter_expressions()]
         for child, copy in zip(tree.iter_expressions(), inside, strict=True):
-            copy.replace(self.placed(child))
+            copy.replace(self.place(child))
         return copied
 
     def _column(self, column: exp.Column) -> Tree:
@@ -206,23 +201,17 @@ class GroupedNames:
         is_one = tree.name.lower() == "grouping"
         if not tree.expressions or (is_one and len(tree.expressions) != 1):
             raise Refused(tree, f"{syntax.render(tree)!r}: name the keys")
-        texts = [sql(self.rows.resolved(key)) for key in tree.expressions]
+        texts = [sql(self.rows.resolve(key)) for key in tree.expressions]
         bits = "".join(str(int(text in self.lacking)) for text in texts)
         return exp.cast(exp.Literal.number(int(bits, 2)), "tinyint" if is_one else "bigint")
 
     def _aggregate(self, tree: Tree) -> str:
-        resolved = self.rows.resolved(_whole_count(tree))
+        resolved = self.rows.resolve(_whole_count(tree))
         text = sql(resolved)
         if text not in self._by_text:
             self._by_text[text] = f"a{len(self.aggregates)}"
             self.aggregates[self._by_text[text]] = resolved
         return self._by_text[text]
-
-
-def _null_like(tree: Tree) -> Tree:
-    """Return an aggregate that is null, of the type of an expression."""
-    never = exp.Where(this=exp.Boolean(this=False))
-    return exp.Filter(this=exp.Anonymous(this="max", expressions=[tree.copy()]), expression=never)
 
 
 def _whole_count(tree: Tree) -> Tree:
@@ -248,7 +237,7 @@ def split_distincts(
     streams = []
     for text, value in values.items():
         seen = DistinctRows(rows.source, {**shown, VALUE: value}, rows.where)
-        stored = parts.stored(QueryRows(seen, {n: exp.column(n) for n in (*shown, VALUE)}))
+        stored = parts.store(QueryRows(seen, {n: exp.column(n) for n in (*shown, VALUE)}))
         mine = {
             name: exp.Anonymous(
                 this=_distinct_call(tree).name, expressions=[stored.columns[VALUE].copy()]
@@ -297,12 +286,12 @@ def _unite(chain: Chain, sides: list[AnyRows]) -> AnyRows:
         if isinstance(side.source, Together):
             for source, asked, columns in side.source.branches:
                 flat = QueryRows(source, columns, asked)
-                conditions = (*asked, *(flat.resolved(w) for w in side.where))
+                conditions = (*asked, *(flat.resolve(w) for w in side.where))
                 branches.append(
-                    (source, conditions, {n: flat.resolved(t) for n, t in side.columns.items()})
+                    (source, conditions, {n: flat.resolve(t) for n, t in side.columns.items()})
                 )
             continue
-        stored = chain.stored(side)
+        stored = chain.store(side)
         branches.append((stored.source, stored.where, stored.columns))
     return QueryRows(Together(tuple(branches)), {n: exp.column(n) for n in sides[0].columns})
 
@@ -321,7 +310,7 @@ def _compare(
             "in_right": exp.Literal.number(which),
         }
         both_sides.append(QueryRows(side.source, {**side.columns, **marks}, side.where))
-    together = chain.stored(_unite(chain, both_sides))
+    together = chain.store(_unite(chain, both_sides))
     keys = {n: together.columns[n] for n in sides[0].columns}
     counts = {
         n: exp.Anonymous(this="sum", expressions=[together.columns[n]])
@@ -350,7 +339,7 @@ def _repeat(chain: Chain, groups: QueryRows[Grouped], is_intersection: bool) -> 
     both = exp.Anonymous(this="least", expressions=[left, right])
     times: Tree = both if is_intersection else exp.Sub(this=left, expression=right)
     counted = QueryRows(groups.source, {**groups.columns, "times": times})
-    stored = chain.stored(counted)
+    stored = chain.store(counted)
     one, many = exp.Literal.number(1), stored.columns["times"]
     numbers = exp.Anonymous(this="sequence", expressions=[one, many.copy()])
     number = chain.number()
@@ -367,6 +356,6 @@ def _repeat(chain: Chain, groups: QueryRows[Grouped], is_intersection: bool) -> 
 
 def keep_distinct(chain: Chain, relation: AnyRows) -> AnyRows:
     """Return each row once."""
-    stored = chain.stored(relation)
+    stored = chain.store(relation)
     source = DistinctRows(stored.source, stored.columns, stored.where)
     return QueryRows(source, {name: exp.column(name) for name in stored.columns})

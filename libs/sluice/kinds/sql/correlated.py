@@ -327,7 +327,8 @@ def not_in_any(values: Sequence[Tree], rows: str) -> Iterator[Tree]:
         others = [pair for pair in pairs if pair not in equal]
         if equal:
             same = [exp.EQ(this=value.copy(), expression=mine.copy()) for value, mine in equal]
-            either = [_either_null(value, mine) for value, mine in others]
+            nulls = [exp.Or(this=_null(value), expression=_null(mine)) for value, mine in others]
+            either = [exp.Paren(this=null) for null in nulls]
             yield exp.Not(this=_exists(rows, [*same, *either]))
             continue
         for absent in _parts(pairs):
@@ -351,7 +352,3 @@ def _exists(rows: str, conditions: list[Tree]) -> Tree:
 
 def _null(tree: Tree) -> Tree:
     return exp.Is(this=tree.copy(), expression=exp.Null())
-
-
-def _either_null(one: Tree, other: Tree) -> Tree:
-    return exp.Paren(this=exp.Or(this=_null(one), expression=_null(other)))

@@ -29,9 +29,10 @@ def join_sources(
     planner: Planner, select: exp.Select, conditions: list[Tree], after: list[Tree]
 ) -> tuple[JoinedSources, list[Tree]]:
     """Return the joined sources, and the conditions that were not applied: those with queries."""
-    rows, aliases = _first(planner, select)
+    from_ = select.args.get("from_")  # without FROM, one row
+    rows, aliases = _source(planner, from_.this) if from_ else (planner.one_row(), set())
     joined = JoinedSources(planner, rows, aliases, list(conditions), after)
-    waiting = [_Join.of(planner, join) for join in _joins(select)]
+    waiting = [_Join.of(planner, join) for join in select.args.get("joins") or ()]
     _check_commas(waiting)
     views = [
         _Join.of_array(view, view.args.get("outer")) for view in select.args.get("laterals", ())
@@ -43,13 +44,6 @@ def join_sources(
     queries = joined.left_over()
     joined.after = [*joined.after, *queries]
     return joined, queries
-
-
-def _first(planner: Planner, select: exp.Select) -> tuple[AnyRows, set[str]]:
-    """Return the first source of FROM, with its aliases; without FROM, one row."""
-    if select.args.get("from_") is None:
-        return planner.one_row(), set()
-    return _source(planner, select.args["from_"].this)
 
 
 def _source(planner: Planner, tree: Tree) -> tuple[AnyRows, set[str]]:
@@ -69,10 +63,6 @@ def _source(planner: Planner, tree: Tree) -> tuple[AnyRows, set[str]]:
     return prefix_columns(rows, alias), {alias}
 
 
-def _joins(select: exp.Select) -> list[exp.Join]:
-    return list(select.args.get("joins") or ())
-
-
 def _join_all(joined: JoinedSources, waiting: "list[_Join]", later: "list[_Join]") -> None:
     """Join the sources, each as soon as it can be."""
     while waiting:
@@ -84,9 +74,8 @@ def _join_all(joined: JoinedSources, waiting: "list[_Join]", later: "list[_Join]
         if join.arrays:
             join.explode(joined, rest)
         elif join.type == "inner":
-            joined.join(
-                join.rows, join.aliases, "inner", joined.taken_by(join.aliases, join.on), rest
-            )
+            on = joined.taken_by(join.aliases, join.on)
+            joined.join(join.rows, join.aliases, "inner", on, rest)
         else:
             joined.join(join.rows, join.aliases, join.type, join.on, rest)
     joined.nulls_follow = False
@@ -189,7 +178,7 @@ def _add_values(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> No
         single.this.set("expressions", [item.copy()])
         value = joined.planner.value(joined, single)
         found[f"{alias}.{item.alias_or_name}"] = value
-    columns = {name: joined.rows.resolved(value) for name, value in found.items()}
+    columns = {name: joined.rows.resolve(value) for name, value in found.items()}
     joined.rows = QueryRows(
         joined.rows.source, {**joined.rows.columns, **columns}, joined.rows.where
     )

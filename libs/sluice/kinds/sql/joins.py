@@ -86,7 +86,7 @@ class JoinedSources:
         """Apply the conditions whose tables are all joined."""
         ready = [c for c in self.usable([]) if tables_of(c) <= self.aliases]
         self._take(ready)
-        self.rows = rank_rows(self.rows.kept(self.rows.resolved(c) for c in ready))
+        self.rows = rank_rows(self.rows.filter(self.rows.resolve(c) for c in ready))
 
     def usable(self, on: list[Tree]) -> list[Tree]:
         """Return the conditions that an inner join may use, with its own."""
@@ -135,11 +135,11 @@ class JoinedSources:
             return
         is_one_row = type_ == "inner" and self.is_free(other)
         one = exp.Literal.number(1)
-        wanted = self._wanted([*on, *rest])
+        wanted = self._list_needed([*on, *rest])
         left = self._side(self.rows, wanted, type_, "l")
         right = self._side(other, wanted, type_, "r")
         columns = {**_of(left, "l"), **_of(right, "r")}
-        both = [(of_side(left.resolved(a), "l"), of_side(right.resolved(b), "r")) for a, b in pairs]
+        both = [(of_side(left.resolve(a), "l"), of_side(right.resolve(b), "r")) for a, b in pairs]
         for sides, written in zip(both, pairs, strict=True):
             for side, said in zip(sides, written, strict=True):
                 self.planner.chain.note(side, said)
@@ -151,7 +151,7 @@ class JoinedSources:
         where = [
             *(of_side(w, "l") for w in left.where),
             *(of_side(w, "r") for w in right.where),
-            *(everything.resolved(c) for c in others),
+            *(everything.resolve(c) for c in others),
             *fixed,
         ]
         names = left.source.table, right.source.table
@@ -164,7 +164,7 @@ class JoinedSources:
 
     def side(self) -> StoredRows:
         """Return the rows joined so far over a stored table, and the rest to evaluate."""
-        return self.planner.chain.stored(self.rows, self._wanted([]))
+        return self.planner.chain.store(self.rows, self._list_needed([]))
 
     def is_free(self, other: AnyRows) -> bool:
         """True if an inner join needs no equality: one side has one row, or is constant."""
@@ -181,10 +181,10 @@ class JoinedSources:
             raise Refused(
                 call, f"{syntax.render(call)!r} can't be maintained incrementally: explode an array"
             )
-        stored = self.planner.chain.stored(self.rows, self._wanted([call, *rest]))
+        stored = self.planner.chain.store(self.rows, self._list_needed([call, *rest]))
         number = self.planner.chain.number()
         item, place = exp.column(f"item_{number}"), exp.column(f"place_{number}")
-        of = stored.resolved(call.expressions[0])
+        of = stored.resolve(call.expressions[0])
         found: list[Tree] = [item]
         names = list(names) or ["col"]
         if len(names) > (2 if plain == "posexplode" else 1):
@@ -203,22 +203,22 @@ class JoinedSources:
         """Join constants, one row or as many as an array has; no table is needed for them."""
         source = constants.source
         if isinstance(source, ExplodedRows):
-            stored = self.planner.chain.stored(self.rows, self._wanted(on))
+            stored = self.planner.chain.store(self.rows, self._list_needed(on))
             here = ExplodedRows(stored.source, stored.where, source.of, source.item, source.place)
             self.rows = QueryRows(here, stored.columns)
         columns = {**self.rows.columns, **constants.columns}
         self.rows = QueryRows(self.rows.source, columns, (*self.rows.where, *constants.where))
         self.aliases = self.aliases | aliases
-        self.rows = rank_rows(self.rows.kept(self.rows.resolved(c) for c in on))
+        self.rows = rank_rows(self.rows.filter(self.rows.resolve(c) for c in on))
 
-    def _wanted(self, trees: Sequence[Tree]) -> set[str]:
+    def _list_needed(self, trees: Sequence[Tree]) -> set[str]:
         """Return the columns that are still to be evaluated, with those of `trees`."""
         every = [*trees, *self.carried, *self.pending, *self.after]
         return {key_of(c) for tree in every for c in columns_in(tree)}
 
     def _side(self, rows: AnyRows, wanted: set[str], type_: str, side: str) -> StoredRows:
         chain = self.planner.chain
-        stored = chain.stored(rows, wanted)
+        stored = chain.store(rows, wanted)
         is_plain = all(is_column(tree) for tree in stored.columns.values())
         if (stored.where and side not in ABSORBED[type_]) or (
             side in NULLED.get(type_, "") and not is_plain
@@ -297,15 +297,31 @@ class Planner(ABC):
         """Join a scalar subquery to the `joined` sources; return the expression of its value."""
 
     def one_row(self) -> AnyRows:
-        """Return one row without columns."""
-        return one_row(self._any_table())
-
-    def _any_table(self) -> TableRows:
-        return next(t.source for t in self.tables.values() if isinstance(t.source, TableRows))
+        """Return one row without columns, even if all tables are empty."""
+        table = next(t.source for t in self.tables.values() if isinstance(t.source, TableRows))
+        counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
+        every = {EVERY: exp.Literal.number(1)}
+        return QueryRows(Grouped(table, (NEVER,), every, counted, is_whole=True), {})
 
     def values(self, tree: exp.Values) -> AnyRows:
-        """Return the rows of a list of VALUES."""
-        return values(self.chain, self._any_table(), tree, _column_list(tree))
+        """Return the rows of VALUES; columns without a name are col1, col2 and so on."""
+        rows = [list(e.expressions) if isinstance(e, exp.Tuple) else [e] for e in tree.expressions]
+        names = _column_list(tree) or [f"col{i + 1}" for i in range(len(rows[0]))]
+        if any(len(row) != len(names) for row in rows):
+            raise Refused(tree, "each row of VALUES needs a value for each column")
+        for value in (value for row in rows for value in row):
+            if next(columns_in(value), None) is not None:
+                raise Refused(value, f"{sql(value)!r}: VALUES must be constants")
+        single = self.one_row().source
+        if len(rows) == 1:
+            return QueryRows(single, dict(zip(names, rows[0], strict=True)))
+        number = self.chain.number()
+        stored = self.chain.store(QueryRows(single, {"one": exp.Literal.number(1)}))
+        bounds = [exp.Literal.number(0), exp.Literal.number(len(rows) - 1)]
+        numbers = exp.cast(exp.Anonymous(this="sequence", expressions=bounds), "array<int>")
+        source = ExplodedRows(stored.source, (), numbers, f"item_{number}", f"place_{number}")
+        columns = zip(names, zip(*rows, strict=True), strict=True)
+        return QueryRows(source, {n: _choose_value(source.item, each) for n, each in columns})
 
     @contextmanager
     def sharing(self, tree: Tree) -> Iterator[None]:
@@ -315,7 +331,7 @@ class Planner(ABC):
         for cte in with_.expressions if with_ else ():
             relation = self.query(cte.this)
             uses = [t for t in tree.find_all(exp.Table) if not t.db and t.name == cte.alias]
-            stored = self.chain.stored(relation) if len(uses) > 1 else relation
+            stored = self.chain.store(relation) if len(uses) > 1 else relation
             self.shared[cte.alias] = rename_columns(stored, _column_list(cte))
         try:
             yield
@@ -347,46 +363,8 @@ def _column_list(tree: Tree) -> list[str]:
     return [column.name for column in alias.args.get("columns") or ()]
 
 
-def one_row(table: TableRows) -> AnyRows:
-    """Return one row without columns, even for an empty table."""
-    counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
-    every = {EVERY: exp.Literal.number(1)}
-    return QueryRows(Grouped(table, (NEVER,), every, counted, is_whole=True), {})
-
-
-def values(chain: Chain, table: TableRows, tree: exp.Values, names: Sequence[str]) -> AnyRows:
-    """Return the rows of VALUES; `names`: those of its columns, else col1, col2 and so on."""
-    rows = [list(e.expressions) if isinstance(e, exp.Tuple) else [e] for e in tree.expressions]
-    names = names or [f"col{i + 1}" for i in range(len(rows[0]))]
-    if any(len(row) != len(names) for row in rows):
-        raise Refused(tree, "each row of VALUES needs a value for each column")
-    for value in (value for row in rows for value in row):
-        if next(columns_in(value), None) is not None:
-            raise Refused(value, f"{sql(value)!r}: VALUES must be constants")
-    if len(rows) == 1:
-        return QueryRows(one_row(table).source, dict(zip(names, rows[0], strict=True)))
-    single = QueryRows(one_row(table).source, {"one": exp.Literal.number(1)})
-    number = chain.number()
-    stored = chain.stored(single)
-    source = ExplodedRows(
-        stored.source, (), _numbers(len(rows)), f"item_{number}", f"place_{number}"
-    )
-    return QueryRows(
-        source,
-        {
-            name: _choose_columns(source.item, [row[i] for row in rows])
-            for i, name in enumerate(names)
-        },
-    )
-
-
-def _numbers(count: int) -> Tree:
-    bounds = [exp.Literal.number(0), exp.Literal.number(count - 1)]
-    return exp.cast(exp.Anonymous(this="sequence", expressions=bounds), "array<int>")
-
-
-def _choose_columns(item: str, each: Sequence[Tree]) -> Tree:
-    """Return the expression of a column: the value of the row with that number."""
+def _choose_value(item: str, each: Sequence[Tree]) -> Tree:
+    """Return the expression of a column of VALUES: the value of the row with that number."""
     branches = [
         exp.If(this=exp.Literal.number(i), true=value.copy()) for i, value in enumerate(each)
     ]

@@ -44,7 +44,7 @@ class SqlKind(Kind):
 
         spec = table.spec
         assert isinstance(spec, Sql)
-        tree, _ = spec.query.qualified({name: inputs[name].columns for name in table.inputs})
+        tree, _ = spec.query.resolve_names({name: inputs[name].columns for name in table.inputs})
         scope = build_scope(tree)
         found = {}
         for name in table.columns:

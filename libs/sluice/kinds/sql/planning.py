@@ -127,9 +127,10 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
         return _whole(spec.model_copy(update={"refusal": noted.problems[0]}), names, tables)
     for problem in _hindrances(spec, noted):
         mistakes.add(("sql",), problem)
-    last = parts.get(f"{spec.pipeline}.{spec.name}")
-    if last is None:
+    table_id = f"{spec.pipeline}.{spec.name}"
+    if table_id not in parts:
         return _whole(spec, names, tables)
+    last = parts[table_id] = replace(parts[table_id], written_as=spec.KIND)
     shown = {n: last.columns[n] for n in names} if {*names} == {*last.columns} else last.columns
     declared = _key(spec, shown, chain.uniqueness[spec.name], mistakes)
     return replace(
@@ -150,9 +151,11 @@ def _qualify(
     Raises ValueError if it can't be read further, as one that may not be mistaken.
     """
     columns = {table_id: table.columns for table_id, table in tables.items()}
-    tree, problems = spec.query.qualified(columns)
+    tree, problems = spec.query.resolve_names(columns)
     spelling.pivot_to_groups(tree, columns)
-    names = _names(tree)
+    names = tuple(tree.named_selects)
+    for name in names:
+        check_name(name)
     if not is_certain and (problems or UNREADABLE in names):
         raise Mistaken(problems)
     return tree, names, problems
@@ -174,12 +177,9 @@ def _key(
         elif inner_types(shown[name]):
             mistakes.add(("key",), f"{name!r} is {shown[name]}: readers can't name such a key")
     if key and {*key} <= {*shown} and not uniqueness.are_unique_by(key):
-        mistakes.add(("key",), f"{_several(key)}: {_instead(uniqueness)}")
+        several = f"the query may give several rows for one ({', '.join(key)})"
+        mistakes.add(("key",), f"{several}: {_instead(uniqueness)}")
     return key
-
-
-def _several(key: tuple[str, ...]) -> str:
-    return f"the query may give several rows for one ({', '.join(key)})"
 
 
 def _instead(uniqueness: Uniqueness) -> str:
@@ -211,7 +211,8 @@ def _parts(spec: Sql, chain: Chain, tables: Tables, noted: _Noted) -> dict[str, 
     """Return the tables of the chain by id; none if one of them can't be."""
     parts: dict[str, Table] = {}
     for name, fields in chain.views.items():
-        declared = {**fields, **_of_view(spec)} if name == spec.name else fields
+        own = {"description": spec.description, "expect": spec.expect}
+        declared = {**fields, **own} if name == spec.name else fields
         part = _resolve_part(spec, name, declared, {**tables, **parts}, noted)
         if part is None:
             return {}
@@ -238,17 +239,6 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
         noted.keep(str(error))
         return Chain(spec.name)
     return chain
-
-
-def _names(tree: exp.Query) -> tuple[str, ...]:
-    names = tuple(tree.named_selects)
-    for name in names:
-        check_name(name)
-    return names
-
-
-def _of_view(spec: Sql) -> ViewFields:
-    return {"description": spec.description, "expect": spec.expect}
 
 
 def _resolve_part(
@@ -319,9 +309,9 @@ class Queries(Planner):
         for condition in queries:
             subqueries.keep(joined, condition)
         items = _explode(joined, items, after)
-        return self._shown(select, joined, items, keys)
+        return self._show(select, joined, items, keys)
 
-    def _shown(
+    def _show(
         self, select: exp.Select, joined: JoinedSources, items: dict[str, Tree], keys: list[Tree]
     ) -> AnyRows:
         having = select.args.get("having")
@@ -335,11 +325,11 @@ class Queries(Planner):
             relation = self._group(select, joined, trees)
         else:
             trees = subqueries.with_scalars(joined, trees)
-            shown = {name: joined.rows.resolved(tree) for name, tree in trees.items()}
+            shown = {name: joined.rows.resolve(tree) for name, tree in trees.items()}
             relation = QueryRows(joined.rows.source, shown, joined.rows.where)
-        relation = relation.kept(relation.columns[name] for name in asked)
+        relation = relation.filter(relation.columns[name] for name in asked)
         relation = add_windows(self.chain, _without(relation, asked))
-        relation = rank_rows(relation.kept(relation.columns[name] for name in best))
+        relation = rank_rows(relation.filter(relation.columns[name] for name in best))
         relation = _without(relation, best)
         if select.args.get("distinct"):
             relation = self._distinct(select, relation, keys)
@@ -381,7 +371,7 @@ class Queries(Planner):
         """Return the rows that ORDER BY and LIMIT leave."""
         if not keys:
             raise Refused(select, "LIMIT without ORDER BY takes arbitrary rows: add an ORDER BY")
-        stored = self.chain.stored(relation)
+        stored = self.chain.store(relation)
         order = []
         for i, key in enumerate(keys):
             ordered = key.copy()
@@ -399,14 +389,18 @@ class Queries(Planner):
             return relation
         order = tree.args.get("order")
         keys = [key.copy() for key in order.expressions] if order else []
-        sorted_by = {f"order {i}": relation.resolved(key.this) for i, key in enumerate(keys)}
+        sorted_by = {f"order {i}": relation.resolve(key.this) for i, key in enumerate(keys)}
         more = QueryRows(relation.source, {**relation.columns, **sorted_by}, relation.where)
         return self._first(tree, more, [*relation.columns], keys)
 
 
 def _explode(joined: JoinedSources, items: dict[str, Tree], after: list[Tree]) -> dict[str, Tree]:
     """Return selected expressions with a column instead of an exploded array."""
-    calls = {n: t for n, t in items.items() if t.find(exp.Anonymous) and _is_generator(t)}
+    calls = {
+        name: tree
+        for name, tree in items.items()
+        if isinstance(tree, exp.Anonymous) and tree.name.lower() in OF_ROWS
+    }
     if not calls:
         return items
     if len(calls) > 1:
@@ -415,10 +409,6 @@ def _explode(joined: JoinedSources, items: dict[str, Tree], after: list[Tree]) -
     alias = f"E{joined.planner.chain.number()}"
     joined.explode(call, alias, [name], after, outer=False)
     return {**items, name: exp.column(name, alias)}
-
-
-def _is_generator(tree: Tree) -> bool:
-    return isinstance(tree, exp.Anonymous) and tree.name.lower() in OF_ROWS
 
 
 def _by_alias(items: dict[str, Tree], keys: list[Tree]) -> tuple[dict[str, Tree], list[Tree]]:

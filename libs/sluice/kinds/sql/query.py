@@ -8,7 +8,7 @@ and of its outer query are put together.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,9 @@ class Query:
         try:
             trees = sqlglot.parse(text, dialect=Verbatim)
         except (SqlglotError, RecursionError) as error:
-            raise ValueError(_unreadable(error)) from None
+            why = f"can't read the query: {syntax.reason_of(error)}"
+            first = next(iter(getattr(error, "errors", ())), None)
+            raise ValueError(f"line {first['line']}: {why}" if first else why) from None
         if len(trees) != 1 or not isinstance(trees[0], exp.Query):
             raise ValueError("one SELECT is expected")
         tree = _in_lower_case(trees[0])
@@ -89,7 +91,8 @@ class Query:
             raise Mistaken([*problems, *map(str, parts)])
         for node, _ in refused:
             _replace_by_null(node)
-        named = [_with_pipeline(table, pipeline) for table in _stored(tree)]
+        stored = [t for t in tree.find_all(exp.Table) if t.name and not shared_part(t)]
+        named = [_with_pipeline(table, pipeline) for table in stored]
         if not named:
             raise ValueError("the query reads no table, so it has no changes to follow")
         return cls(tree, tuple(dict.fromkeys(named)), tuple(problems))
@@ -121,7 +124,7 @@ class Query:
                     found[owner].setdefault(name.name.lower(), "")
         return {name: known or {UNREADABLE: ""} for name, known in found.items()}
 
-    def qualified(
+    def resolve_names(
         self, columns: Mapping[str, Mapping[str, str]]
     ) -> tuple[exp.Query, tuple[str, ...]]:
         """Return the query with every column named by its table, and its mistakes.
@@ -149,20 +152,14 @@ class Query:
                 if wrong is None:
                     first = str(error).splitlines()[0]
                     raise Mistaken([*map(str, problems), first]) from None
-                problems.append(_ambiguous(wrong))
+                why = f"column {wrong.name!r} is unknown, or more than one table has it"
+                problems.append(Refused(wrong, f"{why}: write table.{wrong.name}"))
                 _replace_by_null(wrong)
         for test, problem in [*_unequal_widths(found)]:
             problems.append(problem)
             _replace_by_null(test)
         with_own_aliases(found)
         return found, tuple(dict.fromkeys(map(str, problems)))
-
-
-def _unreadable(error: Exception) -> str:
-    """Return why a text can't be read, with the line if sqlglot knows it."""
-    why = f"can't read the query: {syntax.reason_of(error)}"
-    first = next(iter(getattr(error, "errors", ())), None)
-    return f"line {first['line']}: {why}" if first else why
 
 
 def _unequal_widths(tree: exp.Query) -> Iterator[tuple[exp.In, Refused]]:
@@ -218,17 +215,17 @@ def _name_columns(tree: exp.Query) -> None:
         first = first.this
     named = [e for e in first.expressions if isinstance(e, exp.Alias | exp.Column | exp.Dot)]
     taken = {item.alias_or_name for item in named}
-    again = {id(item) for i, item in enumerate(named) if item.name in _names_of(named[:i])}
+    seen, again = set[str](), set[int]()
+    for item in named:
+        if item.name in seen:
+            again.add(id(item))
+        seen.add(item.alias_or_name)
     for item in list(first.expressions):
         is_named = isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Dot)
         if not is_named or (id(item) in again and isinstance(item, exp.Column)):
             name = free_name(item.name if is_named else _describe(item), taken)
             taken.add(name)
             item.replace(exp.alias_(item.copy(), name))
-
-
-def _names_of(items: Iterable[Tree]) -> set[str]:
-    return {item.alias_or_name for item in items}
 
 
 def _describe(item: Tree) -> str:
@@ -249,11 +246,6 @@ def _name_by_place(tree: exp.Query) -> None:
         if len({item.alias_or_name or i for i, item in enumerate(items)}) < len(items):
             named = (exp.alias_(e.unalias(), f"c{i}") for i, e in enumerate(items))
             select.set("expressions", [*named])
-
-
-def _stored(tree: exp.Query) -> list[exp.Table]:
-    """Return the tables that are not common table expressions."""
-    return [t for t in tree.find_all(exp.Table) if t.name and not shared_part(t)]
 
 
 def _with_pipeline(table: exp.Table, pipeline: str) -> str:
@@ -320,12 +312,6 @@ def _find_unresolved(message: str, tree: exp.Query) -> exp.Column | None:
     return next((c for c in found if is_plain == (not c.table)), next(iter(found), None))
 
 
-def _ambiguous(column: exp.Column) -> Refused:
-    name = column.name
-    why = f"column {name!r} is unknown, or more than one table has it: write table.{name}"
-    return Refused(column, why)
-
-
 def with_own_aliases(tree: exp.Query) -> None:
     """Rename tables of subqueries that hide outer ones; each column of `tree` has its table."""
     taken = {t.alias_or_name for t in tree.find_all(exp.Table, exp.Subquery, exp.Lateral)}
@@ -364,10 +350,8 @@ def _rename(select: exp.Select, alias: str, name: str) -> None:
 def _owner(column: exp.Column, alias: str) -> Tree | None:
     """Return the innermost query around a column that has a table of that alias."""
     found = column.parent_select
-    while isinstance(found, exp.Query) and not _has_table(found, alias):
+    while isinstance(found, exp.Query):
+        if isinstance(found, exp.Select) and alias in own_tables(found):
+            break
         found = found.parent_select
     return found
-
-
-def _has_table(query: Tree, alias: str) -> bool:
-    return isinstance(query, exp.Select) and alias in own_tables(query)

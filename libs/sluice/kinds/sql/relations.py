@@ -15,7 +15,7 @@ from sluice.language.syntax import Tree
 
 ViewFields = dict[str, Any]
 ColumnTrees = Mapping[str, Tree]
-
+Trees = tuple[Tree, ...]
 
 RANK = "_rank"
 
@@ -23,9 +23,7 @@ RANK = "_rank"
 class RowSource(Protocol):
     """Rows with columns that expressions can be built of."""
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
         """Return the declaration of a view with these columns; None if its kind can't express it.
 
         Unless `exactly`, the view may have more columns.
@@ -39,12 +37,10 @@ class TableRows:
 
     table: str
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
-        return {"kind": "select", **self.read(where), "select": texts(shown)}
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
+        return {"kind": "select", **self.name_rows(where), "select": texts(shown)}
 
-    def read(self, where: tuple[Tree, ...]) -> ViewFields:
+    def name_rows(self, where: Trees) -> ViewFields:
         """Return the fields that name the rows."""
         return {"from": self.table, **({"where": sql(both(where))} if where else {})}
 
@@ -55,11 +51,9 @@ class DistinctRows:
 
     source: TableRows
     columns: ColumnTrees
-    where: tuple[Tree, ...]
+    where: Trees
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
         if not all(map(is_column, shown.values())):
             return None
         select = {name: self.columns[tree.name] for name, tree in shown.items()}
@@ -72,7 +66,7 @@ class DistinctRows:
         asked = (*self.where, *(substitute(w, self.columns) for w in where))
         return {
             "kind": "select",
-            **self.source.read(asked),
+            **self.source.name_rows(asked),
             "select": texts(select),
             "distinct": True,
         }
@@ -86,11 +80,9 @@ class Joined:
     right: str
     type: str
     on: tuple[tuple[Tree, Tree], ...]
-    where: tuple[Tree, ...] = ()
+    where: Trees = ()
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
         if where and self.type not in ("inner", "semi"):
             return None
         asked = (*self.where, *where)
@@ -110,7 +102,7 @@ class GroupStream:
     """Further rows of groups, with the same keys and separate aggregates."""
 
     source: TableRows
-    where: tuple[Tree, ...]
+    where: Trees
     keys: ColumnTrees
     aggregates: ColumnTrees
 
@@ -123,15 +115,13 @@ class Grouped:
     """
 
     source: TableRows
-    where: tuple[Tree, ...]
+    where: Trees
     keys: ColumnTrees
     aggregates: ColumnTrees
     is_whole: bool = False
     streams: tuple[GroupStream, ...] = ()
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
         keys = self._named_keys(shown)
         if exactly and len(keys) < len(self.keys):
             return None
@@ -155,7 +145,7 @@ class Grouped:
             "key": [keys[k] for k in self.keys],
             "streams": {
                 "rows": {
-                    **self.source.read(self.where),
+                    **self.source.name_rows(self.where),
                     "key": [sql(tree) for tree in self.keys.values()],
                     "aggregates": texts(first)
                     or {free_name("n", {*keys.values(), *shown, *counted}): "count(*)"},
@@ -179,7 +169,7 @@ class Grouped:
             used = {names[old]: tree for old, tree in one.aggregates.items() if old in names}
             if used:
                 keys = [sql(tree) for tree in one.keys.values()]
-                read = one.source.read(one.where)
+                read = one.source.name_rows(one.where)
                 found[f"rows_{number}"] = {**read, "key": keys, "aggregates": texts(used)}
         return found
 
@@ -210,25 +200,23 @@ class ExplodedRows:
     """A row for each element of an array. `item`, `place`: columns of it and of its number."""
 
     source: TableRows
-    where: tuple[Tree, ...]
+    where: Trees
     of: Tree
     item: str
     place: str
     outer: bool = False
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
         explode = {"of": sql(self.of), "as": self.item, "position": self.place}
         return {
             "kind": "select",
-            **self.source.read((*self.where, *where)),
+            **self.source.name_rows((*self.where, *where)),
             "explode": {**explode, **({"outer": True} if self.outer else {})},
             "select": texts(shown),
         }
 
 
-Branch = tuple[TableRows, tuple[Tree, ...], ColumnTrees]
+Branch = tuple[TableRows, Trees, ColumnTrees]
 
 
 @dataclass(frozen=True)
@@ -237,14 +225,12 @@ class Together:
 
     branches: tuple[Branch, ...]
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
         parts = []
         for source, asked, columns in self.branches:
             conditions = (*asked, *(substitute(w, columns) for w in where))
             select = {name: substitute(tree, columns) for name, tree in shown.items()}
-            read = source.read(conditions)
+            read = source.name_rows(conditions)
             parts.append({"table": read.pop("from"), **read, "select": texts(select)})
         return {"kind": "union", "from": parts}
 
@@ -258,13 +244,13 @@ class QueryRows(Generic[S_co]):
 
     source: S_co
     columns: ColumnTrees
-    where: tuple[Tree, ...] = ()
+    where: Trees = ()
 
-    def resolved(self, tree: Tree) -> Tree:
+    def resolve(self, tree: Tree) -> Tree:
         """Return an expression over the columns as one over the source's columns."""
         return substitute(tree, self.columns)
 
-    def kept(self, conditions: Iterable[Tree]) -> "QueryRows[S_co]":
+    def filter(self, conditions: Iterable[Tree]) -> "QueryRows[S_co]":
         """Return the rows that meet conditions over the source's columns as well."""
         return replace(self, where=(*self.where, *conditions))
 
@@ -299,14 +285,12 @@ class WindowedRows:
     """Rows of a table with window functions of one partition and order. `calls`: name -> call."""
 
     source: TableRows
-    where: tuple[Tree, ...]
-    partition: tuple[Tree, ...]
-    order: tuple[Tree, ...]
+    where: Trees
+    partition: Trees
+    order: Trees
     calls: ColumnTrees
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
         used = {c.name for tree in shown.values() for c in columns_in(tree)}
         if where:
             return None
@@ -314,7 +298,7 @@ class WindowedRows:
             return self.source.fields(shown, self.where, exactly=exactly)
         return {
             "kind": "over",
-            **self.source.read(self.where),
+            **self.source.name_rows(self.where),
             **({"partition_by": [sql(tree) for tree in self.partition]} if self.partition else {}),
             **({"order_by": [sql(tree) for tree in self.order]} if self.order else {}),
             "select": texts({n: substitute(tree, self.calls) for n, tree in shown.items()}),
@@ -326,24 +310,21 @@ class Ranked:
     """The first rows of each group of a table. `rank`: the column of the rank, if any."""
 
     source: TableRows
-    where: tuple[Tree, ...]
-    partition: tuple[Tree, ...]
-    order: tuple[Tree, ...]
+    where: Trees
+    partition: Trees
+    order: Trees
     limit: int
     offset: int = 0
     function: str = "row_number"
     rank: str = RANK
 
-    def fields(
-        self, shown: ColumnTrees, where: tuple[Tree, ...], *, exactly: bool
-    ) -> ViewFields | None:
+    def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
         ranks = [n for n, tree in shown.items() if is_column(tree) and tree.name == self.rank]
         others = {n: tree for n, tree in shown.items() if n not in ranks}
-        if (
-            where
-            or len(ranks) > 1
-            or self.rank in {c.name for tree in others.values() for c in columns_in(tree)}
-        ):
+        is_computed_with = any(
+            c.name == self.rank for tree in others.values() for c in columns_in(tree)
+        )
+        if where or len(ranks) > 1 or is_computed_with:
             return None
         groups = self._named_groups(others)
         if exactly and len(groups) < len(self.partition):
@@ -356,7 +337,7 @@ class Ranked:
             return None
         return {
             "kind": "topk",
-            **self.source.read(self.where),
+            **self.source.name_rows(self.where),
             "partition_by": [{name: text} for text, name in groups.items()],
             "order_by": [sql(tree) for tree in self.order],
             "limit": self.limit,

@@ -66,7 +66,8 @@ def _step(node: Tree) -> None:
         node.replace(exp.Paren(this=exp.Not(this=exp.Paren(this=same))))
     if isinstance(node.args.get("expression"), exp.Any | exp.All):
         _compare_with_each(node)
-    if _is_in_list(node) and isinstance(node.this, exp.Tuple):
+    is_in_list = isinstance(node, exp.In) and not node.args.get("query")
+    if is_in_list and isinstance(node.this, exp.Tuple) and not isinstance(node.parent, exp.Pivot):
         widths = {len(value.expressions) for value in node.expressions}
         if widths != {len(node.this.expressions)}:
             raise Refused(node, "IN compares values of different numbers of columns")
@@ -74,11 +75,6 @@ def _step(node: Tree) -> None:
         node.set("expressions", [_struct(value) for value in node.expressions])
     if isinstance(node, exp.Anonymous) and node.expressions:
         _respell(node, node.name.lower())
-
-
-def _is_in_list(node: Tree) -> bool:
-    is_of_pivot = isinstance(node.parent, exp.Pivot)
-    return isinstance(node, exp.In) and not node.args.get("query") and not is_of_pivot
 
 
 def _select_from_function(table: exp.Table, call: exp.Anonymous) -> None:
@@ -138,7 +134,7 @@ def _respell(call: exp.Anonymous, name: str) -> None:
         one = exp.Literal.number(1)
         call.set("expressions", [exp.Case(ifs=[exp.If(this=first, true=one)])])
     elif name == "count" and isinstance(first, exp.Distinct) and len(first.expressions) > 1:
-        first.set("expressions", [_known(first.expressions)])
+        first.set("expressions", [_null_if_any(first.expressions)])
     elif name == "sort_array" and isinstance(first, exp.Anonymous) and first.name.lower() in LISTS:
         _sort(first)
 
@@ -151,7 +147,7 @@ def _struct(tree: Tree) -> Tree:
     return exp.Anonymous(this="named_struct", expressions=fields)
 
 
-def _known(values: list[Tree]) -> Tree:
+def _null_if_any(values: list[Tree]) -> Tree:
     """Return values together, or null if one of them is null."""
     together = exp.Anonymous(this="struct", expressions=values)
     nulls = [exp.Is(this=v.copy(), expression=exp.Null()) for v in values]

@@ -16,7 +16,7 @@ from sluice.kinds.sql.clauses import LATER, GroupedNames, groups_of
 from sluice.kinds.sql.correlated import NAMES, is_alone, not_in_any
 from sluice.kinds.sql.joining import join_sources
 from sluice.kinds.sql.joins import JoinedSources, Planner, equalities, prefix_columns
-from sluice.kinds.sql.relations import AnyRows, DistinctRows, QueryRows
+from sluice.kinds.sql.relations import AnyRows, DistinctRows, QueryRows, StoredRows
 from sluice.kinds.sql.trees import (
     Refused,
     columns_in,
@@ -59,7 +59,7 @@ def keep(joined: JoinedSources, condition: Tree) -> None:
             _semi(joined, query, values, is_negated=False)
     else:
         replaced = with_scalars(joined, {"condition": inner})["condition"]
-        joined.rows = joined.rows.kept([joined.rows.resolved(replaced)])
+        joined.rows = joined.rows.filter([joined.rows.resolve(replaced)])
 
 
 def _not_in(joined: JoinedSources, test: exp.In) -> None:
@@ -71,7 +71,7 @@ def _not_in(joined: JoinedSources, test: exp.In) -> None:
         return
     if isinstance(select, exp.Select) and not is_alone(select):
         condition = with_scalars(joined, {"condition": exp.Not(this=test.copy())})["condition"]
-        joined.rows = joined.rows.kept([joined.rows.resolved(condition)])
+        joined.rows = joined.rows.filter([joined.rows.resolve(condition)])
         return
     value = test.this.copy()
     joined.after.append(value)
@@ -79,22 +79,19 @@ def _not_in(joined: JoinedSources, test: exp.In) -> None:
     alias = f"S{joined.planner.chain.number()}"
     rows = joined.planner.query(select.copy())
     (name,) = rows.columns
-    stored = joined.planner.chain.stored(rows)
+    stored = joined.planner.chain.store(rows)
     counts = {"n": exp.Star(), "known": stored.columns[name]}
     counted = {
         n: exp.Anonymous(this="count", expressions=[tree.copy()]) for n, tree in counts.items()
     }
-    whole = QueryRows(
-        groups_of(joined.planner.chain, stored, {}, counted), {n: exp.column(n) for n in counted}
-    )
-    seen = _everywhere(joined, whole, alias)
+    seen = _summarize(joined, stored, counted, alias)
     zero = exp.Literal.number(0)
     is_sure = exp.And(
         this=exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())),
         expression=exp.EQ(this=seen["n"].copy(), expression=seen["known"].copy()),
     )
     known = exp.Or(this=exp.EQ(this=seen["n"].copy(), expression=zero), expression=is_sure)
-    joined.rows = joined.rows.kept([joined.rows.resolved(known)])
+    joined.rows = joined.rows.filter([joined.rows.resolve(known)])
 
 
 def _none_of(joined: JoinedSources, values: list[Tree], select: Tree) -> None:
@@ -107,7 +104,7 @@ def _none_of(joined: JoinedSources, values: list[Tree], select: Tree) -> None:
         raise Refused(select, f"NOT IN of more than {len(NAMES)} columns: write NOT EXISTS")
     planner = joined.planner
     name = f"N{planner.chain.number()}"
-    rows = planner.chain.stored(planner.query(select.copy()))
+    rows = planner.chain.store(planner.query(select.copy()))
     own = dict(zip(NAMES, rows.columns.values(), strict=False))
     planner.shared[name] = QueryRows(rows.source, own, rows.where)
     for condition in not_in_any(values, name):
@@ -115,9 +112,13 @@ def _none_of(joined: JoinedSources, values: list[Tree], select: Tree) -> None:
         keep(joined, condition)
 
 
-def _everywhere(joined: JoinedSources, whole: AnyRows, alias: str) -> dict[str, Tree]:
-    """Join one row to every row; return its columns by name."""
-    seen: dict[str, Tree] = {name: exp.column(name, alias) for name in whole.columns}
+def _summarize(
+    joined: JoinedSources, rows: StoredRows, aggregates: Mapping[str, Tree], alias: str
+) -> dict[str, Tree]:
+    """Join aggregates of all of a subquery's rows to every row; return their columns by name."""
+    groups = groups_of(joined.planner.chain, rows, {}, aggregates)
+    whole = QueryRows(groups, {name: exp.column(name) for name in aggregates})
+    seen: dict[str, Tree] = {name: exp.column(name, alias) for name in aggregates}
     joined.after += [*seen.values()]
     joined.join(prefix_columns(whole, alias), {alias}, "inner", [], [])
     return seen
@@ -152,7 +153,8 @@ def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated:
         exp.EQ(this=v.copy(), expression=o.copy()) for v, o in zip(values, outputs, strict=True)
     ]
     names = _flat_names(inner)
-    on = [_move_conditions(c, names, alias) for c in (*pairs, *outer_conditions)]
+    own = {name: exp.column(flat, alias) for name, flat in names.items()}
+    on = [substitute(condition, own) for condition in (*pairs, *outer_conditions)]
     if on:
         flat = QueryRows(inner.source, {names[n]: t for n, t in inner.columns.items()}, inner.where)
         joined.join(prefix_columns(flat, alias), {alias}, type_, on, [])
@@ -162,13 +164,12 @@ def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated:
 
 def _if_any(joined: JoinedSources, rows: AnyRows, alias: str, *, is_negated: bool) -> None:
     """Keep all rows if a subquery has any row, or has none."""
-    stored = joined.planner.chain.stored(rows, [])
+    stored = joined.planner.chain.store(rows, [])
     counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
-    whole = QueryRows(groups_of(joined.planner.chain, stored, {}, counted), {"n": exp.column("n")})
-    seen = _everywhere(joined, whole, alias)
+    seen = _summarize(joined, stored, counted, alias)
     compared = exp.EQ if is_negated else exp.GT
     condition = compared(this=seen["n"], expression=exp.Literal.number(0))
-    joined.rows = joined.rows.kept([joined.rows.resolved(condition)])
+    joined.rows = joined.rows.filter([joined.rows.resolve(condition)])
 
 
 def tied_rows(outside: JoinedSources, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
@@ -205,12 +206,6 @@ def _flat_names(rows: AnyRows) -> dict[str, str]:
             flat += "_"
         names[name] = flat
     return names
-
-
-def _move_conditions(tree: Tree, names: Mapping[str, str], alias: str) -> Tree:
-    """Return a condition with the subquery's columns as those of one table."""
-    own = {name: exp.column(flat, alias) for name, flat in names.items()}
-    return substitute(tree, own)
 
 
 def with_scalars(joined: JoinedSources, trees: dict[str, Tree]) -> dict[str, Tree]:
@@ -250,21 +245,22 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     if others:
         inner, pairs = match_tied(joined, item, inner, own, outer)
     wanted = {key_of(c) for tree in [item, *(b for _, b in pairs)] for c in columns_in(tree)}
-    stored = joined.planner.chain.stored(inner, wanted)
-    keys = {f"k{i}": stored.resolved(b) for i, (_, b) in enumerate(pairs)}
+    stored = joined.planner.chain.store(inner, wanted)
+    keys = {f"k{i}": stored.resolve(b) for i, (_, b) in enumerate(pairs)}
     places = GroupedNames({}, stored)
-    value = places.placed(item)
+    value = places.place(item)
+    if not pairs:
+        seen = _summarize(joined, stored, places.aggregates, alias)
+        return exp.Paren(this=substitute(value, seen))
     groups = QueryRows(
         groups_of(joined.planner.chain, stored, keys, places.aggregates),
         {n: exp.column(n) for n in (*keys, *places.aggregates)},
     )
-    if not pairs:
-        return exp.Paren(this=substitute(value, _everywhere(joined, groups, alias)))
     on = [
         exp.EQ(this=a.copy(), expression=exp.column(f"k{i}", alias))
         for i, (a, _) in enumerate(pairs)
     ]
-    seen: dict[str, Tree] = {name: exp.column(name, alias) for name in places.aggregates}
+    seen = {name: exp.column(name, alias) for name in places.aggregates}
     joined.after += [*seen.values()]
     joined.join(prefix_columns(groups, alias), {alias}, "left", on, [])
     is_grouped = bool(select.args.get("group"))  # then there is no row, not a count of 0
@@ -299,12 +295,9 @@ def _only(joined: JoinedSources, select: exp.Select, alias: str) -> Tree:
     """Join the value of the one row that a LIMIT leaves, null if there is none."""
     rows = joined.planner.query(select.copy())
     (name,) = rows.columns
-    stored = joined.planner.chain.stored(rows)
+    stored = joined.planner.chain.store(rows)
     value = exp.Anonymous(this="max", expressions=[stored.columns[name].copy()])
-    whole = QueryRows(
-        groups_of(joined.planner.chain, stored, {}, {"v": value}), {"v": exp.column("v")}
-    )
-    return exp.Paren(this=_everywhere(joined, whole, alias)["v"])
+    return exp.Paren(this=_summarize(joined, stored, {"v": value}, alias)["v"])
 
 
 def match_tied(
@@ -376,7 +369,7 @@ def with_later(planner: Planner, rows: AnyRows, subqueries: dict[str, exp.Subque
         f"{LATER}.{name}": scalar(joined, subquery, f"S{planner.chain.number()}")
         for name, subquery in subqueries.items()
     }
-    seen = {name: joined.rows.resolved(value) for name, value in values.items()}
+    seen = {name: joined.rows.resolve(value) for name, value in values.items()}
     seen |= {name: joined.rows.columns[f"_.{name}"] for name in places}
     shown = {name: substitute(tree, seen) for name, tree in rows.columns.items()}
     return QueryRows(joined.rows.source, shown, joined.rows.where)

@@ -44,16 +44,17 @@ def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) ->
     """Return the relation with the functions of one window as columns."""
     spec = _spec_of(windows[0])
     mine = {sql(w): w for w in windows if _spec_of(w) == spec}
-    inner = _columns_of([*mine.values(), *relation.columns.values()])
-    stored = chain.stored(QueryRows(relation.source, inner, relation.where))
+    used = (c for t in (*mine.values(), *relation.columns.values()) for c in columns_in(t))
+    inner: dict[str, Tree] = {key_of(c): exp.column(c.name, c.table or None) for c in used}
+    stored = chain.store(QueryRows(relation.source, inner, relation.where))
     calls, places = {}, {}
     ends_at_ties = not chain.known_of(stored).are_unique_by(_sorted_by(windows[0]))
     for text, window in mine.items():
         places[text] = f"_w{chain.number()}"
-        call = _call(stored.resolved(window), ends_at_ties=ends_at_ties)
+        call = _call(stored.resolve(window), ends_at_ties=ends_at_ties)
         calls[places[text]] = call
         chain.note(call, window)
-    first = stored.resolved(next(iter(mine.values())))
+    first = stored.resolve(next(iter(mine.values())))
     order = first.args.get("order")
     source = WindowedRows(
         stored.source,
@@ -62,12 +63,8 @@ def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) ->
         tuple(order.expressions if order else ()),
         calls,
     )
-    columns = {n: stored.resolved(_place(t, places)) for n, t in relation.columns.items()}
+    columns = {n: stored.resolve(_place(t, places)) for n, t in relation.columns.items()}
     return QueryRows(source, columns)
-
-
-def _columns_of(trees: list[Tree]) -> dict[str, Tree]:
-    return {key_of(c): exp.column(c.name, c.table or None) for t in trees for c in columns_in(t)}
 
 
 def _place(tree: Tree, places: dict[str, str]) -> Tree:

@@ -342,7 +342,7 @@ def _report(
     plan: BatchPlan, batch: int, swapped: Swapped, clock: Clock, reason: str
 ) -> BatchReport:
     return replace(
-        BatchReport.of(plan.node.id, plan.node.table.kind, swapped.done, clock),
+        BatchReport.of(plan.node.id, plan.node.table.declared_kind, swapped.done, clock),
         batch=batch,
         strategy=plan.strategy,
         reason=reason,

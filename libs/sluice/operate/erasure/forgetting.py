@@ -60,8 +60,8 @@ def delivered_in(table: Table) -> tuple[Holder, ...]:
     """
     if not table.is_delivered:
         raise UsageError(
-            f"{table.id} is of kind {table.kind}; only rows of a source or a dimension are "
-            "forgotten",
+            f"{table.id} is of kind {table.declared_kind}; only rows of a source or a dimension "
+            "are forgotten",
             hint="a view follows the tables that it is made from: forget the row there",
         )
     keys = {internal(table.id, name): key for name, key in table.spec.delivered_beside.items()}
