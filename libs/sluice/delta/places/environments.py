@@ -3,11 +3,9 @@
 An environment is a permanent overlay: its files are links, or copies in a store, so changes of the
 lake can't remove them. A file in it records its times and its tables' first versions.
 
-Environments in an object store: whole copies of a lake's tables, which claim a name.
-
-A store can't rename folders. So each copy has its own folder, and the first commit of the table
-`claim` names the copy that owns a name. The store lets only one writer make this commit. A copy
-without a name is being created, or was left by a killed process.
+A store can't rename folders. So each copy has its own folder there, and the first commit of the
+table `claim` names the copy that owns a name. The store lets only one writer make this commit. A
+copy without a name is being created, or was left by a killed process.
 """
 
 import json
@@ -132,7 +130,8 @@ def create(lake: LakeLayout, name: str, now: datetime, expires: datetime) -> Env
     if name in names(lake.root):
         raise _name_is_taken(name)
     with (beside if "://" in folder else _beside)(lake, folder) as (copy, settle):
-        began = {table_id: _began(copy.uri(table_id)) for table_id in stored_tables(copy)}
+        tables = {table_id: open_table(copy.uri(table_id)) for table_id in stored_tables(copy)}
+        began = {n: Began(str(t.metadata().id), t.version()) for n, t in tables.items()}
         made = Environment(name, now, expires, began)
         _write(copy.root, made)
         passing("sharing", name)
@@ -204,11 +203,6 @@ def expire(lake: LakeLayout, now: datetime) -> list[str]:
     for name in gone:
         drop(lake, name)
     return gone
-
-
-def _began(uri: str) -> Began:
-    table = open_table(uri)
-    return Began(str(table.metadata().id), table.version())
 
 
 def _write(lake: str, made: Environment) -> None:
