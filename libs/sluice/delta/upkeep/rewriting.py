@@ -70,14 +70,168 @@ KIND = "compact"
 WEIGHED = 3  # files of a slice of which a row group is read to see how wide rows are
 
 
-def may_rewrite(filing: Filing) -> bool:
+def may_merge(filing: Filing) -> bool:
+    """True if the table has an order, and pieces of it may be written again."""
+    if not _may_rewrite(filing):
+        return False
+    table, now = open_version(filing.before.uri, filing.before.version), _Now.of(filing)
+    has_slices = bool(table.metadata().partition_columns)
+    return has_slices == (filing.partition is not None) and bool(now and now.order)
+
+
+def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
+    """File the worn segments of these slices again.
+
+    Return the number of replaced files, and the slices that are left to Spark. Their rows are too
+    wide to be cut, or Arrow can't read their files in the table's types.
+    """
+    try:
+        if filing.partition is None:
+            return _merge_cut(filing, slices, kind)
+        filing = replace(filing, limits=filing.limits.of_slices())
+        bins, large = _bins(filing, slices)
+        done = sum(_commit(filing, Piece(takes), None, kind) for takes in bins)
+        cut, left = _merge_cut(filing, large, kind)
+        return done + cut, left
+    except pa.ArrowException:
+        return 0, list(slices)
+
+
+def unmark(filing: Filing, slices: Sequence[Slice]) -> Head:
+    """Rewrite slices' files that have marked rows; return the head.
+
+    Raises LostRace if another writer was first.
+    """
+    marked = [s for s in slices if s.gone]
+    if not marked:
+        return filing.before
+    return _by_pieces(filing, marked) if _may_rewrite(filing) else _whole(filing, marked)
+
+
+def rewrite_marked(before: Head, limits: Limits) -> Head:
+    """Rewrite all files with marked rows before an overwrite; return the table's head.
+
+    Raises LostRace.
+    """
+    filing = Filing(before, limits)
+    return before if before.position is None else unmark(filing, filing.slices)
+
+
+def _merge_cut(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
+    """Return the number of replaced files, and the slices that can't be cut."""
+    done, left = 0, list[Slice]()
+    for slice_ in slices:
+        count, is_cut = _merge_slice(filing, slice_.folder, kind)
+        done, left = done + count, left if is_cut else [*left, slice_]
+    if open_version(filing.before.uri).version() > filing.before.version + 1:
+        checkpoint(filing.before.uri)
+    return done, left
+
+
+def _merge_slice(filing: Filing, folder: str, kind: str) -> tuple[int, bool]:
+    """Return the number of replaced files, and false if the slice can't be cut."""
+    layout, limits = _layout(filing, folder), filing.limits
+    done = 0
+    if first := plan_gathering(layout.files, limits):
+        done += sum(_commit(filing, piece, layout, kind) for piece in first)
+        layout = _layout(filing, folder)
+    found = plan_merging(layout.files, limits)
+    if any(piece.bytes > 2 * limits.piece_bytes for piece in found):  # rows are too wide to be cut
+        return done, False
+    worn = sum(_commit(filing, piece, layout, kind) for piece in found)
+    if not worn:
+        covers = plan_merging_covers(layout.files, limits)
+        worn = sum(_commit(filing, piece, layout, kind) for piece in covers)
+    return done + worn, True
+
+
+def _layout(filing: Filing, folder: str) -> Layout:
+    """Return the layout of a slice's rows."""
+    now = _Now.of(filing)
+    if now is None:
+        return Layout([], pa.table({}))
+    paths = [path for path, file in now.files.items() if Partition.of(file).folder == folder]
+    return layout_of(now.folder, paths, now.kept, now.order, now.schema)
+
+
+def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...]], list[Slice]]:
+    """Return the slices that fit in a piece, combined, and the others.
+
+    A slice's bytes are those of its files, or a quarter of those in memory, if that is more; its
+    largest files show how wide its rows are.
+    """
+    now, most = _Now.of(filing), filing.limits.piece_bytes
+    if now is None:
+        return [], []
+    bins, large, held = [tuple[Take, ...]()], list[Slice](), 0
+    for slice_ in slices:
+        fullest = sorted(zip(slice_.rows, slice_.paths, strict=True))[-WEIGHED:]
+        width = width_in(now.folder, [path for _, path in fullest], now.schema)
+        size = max(slice_.bytes, int(slice_.row_count * width) // IN_MEMORY)
+        if size > most:
+            large.append(slice_)
+            continue
+        if held + size > most:
+            bins.append(())
+            held = 0
+        bins[-1] += tuple(map(Take, slice_.paths))
+        held += size
+    return [takes for takes in bins if takes], large
+
+
+def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> int:
+    """File a piece again; return the number of replaced files: 0 if a batch has removed one."""
+    now = _Now.of(filing)
+    if now is None or any(take.path not in now.files for take in piece.takes):
+        return 0
+    try:
+        return _rewrite(now, piece, filing.limits, kind, layout) or 0
+    except LostRace:
+        return 0
+
+
+def _by_pieces(filing: Filing, slices: Sequence[Slice]) -> Head:
+    """Write the marked files again, a piece in each commit."""
+    head, now = filing.before, _Now.of(filing)
+    worn = [path for s in slices for path, gone in zip(s.paths, s.lost, strict=True) if gone]
+    assert now is not None
+    for piece in pack(lay_out_unordered(now.folder, worn, now.schema), filing.limits.piece_bytes):
+        now = _Now.of(filing)
+        if now is None or now.head.version != head.version:
+            raise lost_race(head.uri, head.version)
+        left = tuple(take for take in piece.takes if take.path in now.files)
+        if _rewrite(now, replace(piece, takes=left), filing.limits, KIND) is not None:
+            head = head_of(open_table(head.uri, head.version + 1), head.uri)
+    checkpoint(head.uri)
+    return head
+
+
+def _whole(filing: Filing, slices: Sequence[Slice]) -> Head:
+    """Write all files of the slices again, by delta-rs."""
+    before = filing.before
+    table = open_table(before.uri, version=before.version)
+    schema, parts = pa.schema(table.schema().to_arrow()), table.metadata().partition_columns
+    numbers = [str(s.number) for s in slices if s.number is not None]
+    here = [(name, "in", numbers) for name in parts if len(numbers) == len(slices)]
+    shown = [*(d.column for d in filing.order), *schema.names]
+    with lost_race_of(before.uri, before.version):
+        table.optimize.z_order(
+            [next(name for name in shown if name not in parts)],
+            partition_filters=here or None,
+            writer_properties=writer_properties(schema),
+            commit_properties=unfenced_properties(upkeep(before, KIND)),
+        )
+    return head_of(open_table(before.uri, before.version + 1), before.uri)
+
+
+def _may_rewrite(filing: Filing) -> bool:
     """True if the table is on a disk, and needs no other writer features."""
-    table, now = open_version(filing.before.uri, filing.before.version), Now.of(filing)
+    table, now = open_version(filing.before.uri, filing.before.version), _Now.of(filing)
     return now is not None and is_plain(table) and all("stats" in f for f in now.files.values())
 
 
 @dataclass(frozen=True)
-class Now:
+class _Now:
     """A table at its head. `filed`: the wanted order of its rows."""
 
     head: Head
@@ -86,7 +240,7 @@ class Now:
     filed: Sequence[Direction]
 
     @classmethod
-    def of(cls, filing: Filing) -> "Now | None":
+    def of(cls, filing: Filing) -> "_Now | None":
         """Return the table at its head; None in a store, or if foreign commits changed it."""
         uri = filing.before.uri
         head, folder = head_as_found(uri), local_path(uri)
@@ -130,8 +284,8 @@ class _TakenRows:
     has_marks: bool
 
 
-def rewrite(
-    now: Now, piece: Piece, limits: Limits, kind: str, layout: Layout | None = None
+def _rewrite(
+    now: _Now, piece: Piece, limits: Limits, kind: str, layout: Layout | None = None
 ) -> int | None:
     """Write a piece again; return the number of replaced files, or None if nothing is due.
 
@@ -162,7 +316,7 @@ def _is_in_place(taken: Sequence[_TakenRows], order: SortColumns, limits: Limits
     return rows.num_rows <= 2 * limits.file_rows and are_in_order(rows, order)
 
 
-def _take_rows(now: Now, piece: Piece, take: Take, layout: Layout | None) -> _TakenRows | None:
+def _take_rows(now: _Now, piece: Piece, take: Take, layout: Layout | None) -> _TakenRows | None:
     """Return a file's rows between the piece's keys; None if none are there and others stay."""
     with pq.ParquetFile(Path(now.folder, unquote(take.path)), memory_map=True) as file:
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
@@ -185,7 +339,7 @@ def _take_rows(now: Now, piece: Piece, take: Take, layout: Layout | None) -> _Ta
     return _TakenRows(take.path, rows, still, has_marks) if is_taken else None
 
 
-def _actions(now: Now, taken: Sequence[_TakenRows], limits: Limits) -> Iterator[Action]:
+def _actions(now: _Now, taken: Sequence[_TakenRows], limits: Limits) -> Iterator[Action]:
     """Write the rows in order; yield the actions of their commit."""
     slices = defaultdict[str, list[_TakenRows]](list)
     for one in taken:
@@ -208,157 +362,3 @@ def _parts(rows: pa.Table, most: int) -> Iterator[pa.Table]:
     each = -(-rows.num_rows // count)
     for start in range(0, rows.num_rows, max(1, each)):
         yield rows.slice(start, each)
-
-
-def may_merge(filing: Filing) -> bool:
-    """True if the table has an order, and pieces of it may be written again."""
-    if not may_rewrite(filing):
-        return False
-    table, now = open_version(filing.before.uri, filing.before.version), Now.of(filing)
-    has_slices = bool(table.metadata().partition_columns)
-    return has_slices == (filing.partition is not None) and bool(now and now.order)
-
-
-def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
-    """File the worn segments of these slices again.
-
-    Return the number of replaced files, and the slices that are left to Spark. Their rows are too
-    wide to be cut, or Arrow can't read their files in the table's types.
-    """
-    try:
-        if filing.partition is None:
-            return _merge_cut(filing, slices, kind)
-        filing = replace(filing, limits=filing.limits.of_slices())
-        bins, large = _bins(filing, slices)
-        done = sum(_commit(filing, Piece(takes), None, kind) for takes in bins)
-        cut, left = _merge_cut(filing, large, kind)
-        return done + cut, left
-    except pa.ArrowException:
-        return 0, list(slices)
-
-
-def _merge_cut(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
-    """Return the number of replaced files, and the slices that can't be cut."""
-    done, left = 0, list[Slice]()
-    for slice_ in slices:
-        count, is_cut = _merge_slice(filing, slice_.folder, kind)
-        done, left = done + count, left if is_cut else [*left, slice_]
-    if open_version(filing.before.uri).version() > filing.before.version + 1:
-        checkpoint(filing.before.uri)
-    return done, left
-
-
-def _merge_slice(filing: Filing, folder: str, kind: str) -> tuple[int, bool]:
-    """Return the number of replaced files, and false if the slice can't be cut."""
-    layout, limits = _layout(filing, folder), filing.limits
-    done = 0
-    if first := plan_gathering(layout.files, limits):
-        done += sum(_commit(filing, piece, layout, kind) for piece in first)
-        layout = _layout(filing, folder)
-    found = plan_merging(layout.files, limits)
-    if any(piece.bytes > 2 * limits.piece_bytes for piece in found):  # rows are too wide to be cut
-        return done, False
-    worn = sum(_commit(filing, piece, layout, kind) for piece in found)
-    if not worn:
-        covers = plan_merging_covers(layout.files, limits)
-        worn = sum(_commit(filing, piece, layout, kind) for piece in covers)
-    return done + worn, True
-
-
-def _layout(filing: Filing, folder: str) -> Layout:
-    """Return the layout of a slice's rows."""
-    now = Now.of(filing)
-    if now is None:
-        return Layout([], pa.table({}))
-    paths = [path for path, file in now.files.items() if Partition.of(file).folder == folder]
-    return layout_of(now.folder, paths, now.kept, now.order, now.schema)
-
-
-def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...]], list[Slice]]:
-    """Return the slices that fit in a piece, combined, and the others.
-
-    A slice's bytes are those of its files, or a quarter of those in memory, if that is more; its
-    largest files show how wide its rows are.
-    """
-    now, most = Now.of(filing), filing.limits.piece_bytes
-    if now is None:
-        return [], []
-    bins, large, held = [tuple[Take, ...]()], list[Slice](), 0
-    for slice_ in slices:
-        fullest = sorted(zip(slice_.rows, slice_.paths, strict=True))[-WEIGHED:]
-        width = width_in(now.folder, [path for _, path in fullest], now.schema)
-        size = max(slice_.bytes, int(slice_.row_count * width) // IN_MEMORY)
-        if size > most:
-            large.append(slice_)
-            continue
-        if held + size > most:
-            bins.append(())
-            held = 0
-        bins[-1] += tuple(map(Take, slice_.paths))
-        held += size
-    return [takes for takes in bins if takes], large
-
-
-def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> int:
-    """File a piece again; return the number of replaced files: 0 if a batch has removed one."""
-    now = Now.of(filing)
-    if now is None or any(take.path not in now.files for take in piece.takes):
-        return 0
-    try:
-        return rewrite(now, piece, filing.limits, kind, layout) or 0
-    except LostRace:
-        return 0
-
-
-def unmark(filing: Filing, slices: Sequence[Slice]) -> Head:
-    """Rewrite slices' files that have marked rows; return the head.
-
-    Raises LostRace if another writer was first.
-    """
-    marked = [s for s in slices if s.gone]
-    if not marked:
-        return filing.before
-    return _by_pieces(filing, marked) if may_rewrite(filing) else _whole(filing, marked)
-
-
-def rewrite_marked(before: Head, limits: Limits) -> Head:
-    """Rewrite all files with marked rows before an overwrite; return the table's head.
-
-    Raises LostRace.
-    """
-    filing = Filing(before, limits)
-    return before if before.position is None else unmark(filing, filing.slices)
-
-
-def _by_pieces(filing: Filing, slices: Sequence[Slice]) -> Head:
-    """Write the marked files again, a piece in each commit."""
-    head, now = filing.before, Now.of(filing)
-    worn = [path for s in slices for path, gone in zip(s.paths, s.lost, strict=True) if gone]
-    assert now is not None
-    for piece in pack(lay_out_unordered(now.folder, worn, now.schema), filing.limits.piece_bytes):
-        now = Now.of(filing)
-        if now is None or now.head.version != head.version:
-            raise lost_race(head.uri, head.version)
-        left = tuple(take for take in piece.takes if take.path in now.files)
-        if rewrite(now, replace(piece, takes=left), filing.limits, KIND) is not None:
-            head = head_of(open_table(head.uri, head.version + 1), head.uri)
-    checkpoint(head.uri)
-    return head
-
-
-def _whole(filing: Filing, slices: Sequence[Slice]) -> Head:
-    """Write all files of the slices again, by delta-rs."""
-    before = filing.before
-    table = open_table(before.uri, version=before.version)
-    schema, parts = pa.schema(table.schema().to_arrow()), table.metadata().partition_columns
-    numbers = [str(s.number) for s in slices if s.number is not None]
-    here = [(name, "in", numbers) for name in parts if len(numbers) == len(slices)]
-    shown = [*(d.column for d in filing.order), *schema.names]
-    with lost_race_of(before.uri, before.version):
-        table.optimize.z_order(
-            [next(name for name in shown if name not in parts)],
-            partition_filters=here or None,
-            writer_properties=writer_properties(schema),
-            commit_properties=unfenced_properties(upkeep(before, KIND)),
-        )
-    return head_of(open_table(before.uri, before.version + 1), before.uri)
