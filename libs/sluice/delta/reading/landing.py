@@ -1,7 +1,7 @@
 """The files of a delivery to a source or dimension: their location, and whether they changed.
 
 A path may be a folder (all files below it), a file, or a pattern with `*`. Names that begin with
-`_` or `.` are not data. This module reads only listings; `places.landed_files` lists this machine's
+`_` or `.` are not data. This module reads only listings; `places.folders` lists this machine's
 folders.
 """
 

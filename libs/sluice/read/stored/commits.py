@@ -145,7 +145,7 @@ class Past:
         return None
 
     def _back_from(self, version: int | None) -> Iterator[Commit]:
-        """Yield like `commits.back_from`; a commit is read once."""
+        """Yield like `back_from`; a commit is read once."""
         while version is not None and version >= 0 and (found := self._commit(version)):
             yield found
             version -= 1
