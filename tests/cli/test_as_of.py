@@ -16,7 +16,8 @@ from tests.support.games import seeds
 
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.upkeep.maintenance import unfenced_properties, upkeep
+from sluice.delta.upkeep.maintenance import upkeep
+from sluice.delta.writing.own_commits import unfenced_properties
 from sluice.read.lake import Lake, open_lake
 from sluice.terminal.output import to_json
 

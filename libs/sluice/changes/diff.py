@@ -1,16 +1,12 @@
-"""The difference between old and new rows: the minimal changelog.
+"""Changes of rows: the net change between two versions, and the changelog from old rows to new.
 
-Every batch ends here, so a rerun emits nothing and rows with unchanged values are left out.
+The net change is a weighted set of rows. A row has weight +1 for each copy that was added and -1
+for each that was removed. Copies added and removed in between cancel out, and so do changes of
+columns that the reader does not use. This is the Z-set of Budiu et al., "DBSP: Automatic
+Incremental View Maintenance", VLDB 2023.
 
-Many conditions or relations joined as a balanced tree.
-
-Spark Connect's messages may be nested a hundred levels deep, and a chain takes two for each part.
-
-The net change between two versions of a table, as a weighted set of rows.
-
-A row has weight +1 for each copy that was added and -1 for each that was removed. Copies added and
-removed in between cancel out, and so do changes of columns that the reader does not use. This is
-the Z-set of Budiu et al., "DBSP: Automatic Incremental View Maintenance", VLDB 2023.
+Every batch ends with the minimal changelog, so a rerun emits nothing and rows with unchanged values
+are left out.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -23,17 +19,21 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sluice.changes.feed_columns import CHANGE_TYPE, COMES
 
 T = TypeVar("T")
+WEIGHT = "_sluice_weight"
+CHANGE = "_sluice_change"
+_SIDES = ("old", "new")
 
 
 def balance(joined: Callable[[T, T], T], parts: Sequence[T]) -> T:
-    """Return all parts joined two by two, in their order; there must be at least one."""
+    """Return all parts joined two by two, in their order; there must be at least one.
+
+    Spark Connect's messages may be nested a hundred levels deep, and a chain takes two for each
+    part, a balanced tree few.
+    """
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
     return joined(balance(joined, parts[:middle]), balance(joined, parts[middle:]))
-
-
-WEIGHT = "_sluice_weight"
 
 
 def net(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -82,10 +82,6 @@ def _quote_all(columns: Sequence[str]) -> list[str]:
     return [f"`{c}`" for c in columns]
 
 
-CHANGE = "_sluice_change"
-_SIDES = ("old", "new")
-
-
 def diff(
     old: DataFrame, new: DataFrame, key: Sequence[str], *, ignore: Collection[str] = ()
 ) -> DataFrame:
@@ -95,8 +91,8 @@ def diff(
     `ignore` don't make a row different. Cost: one shuffle of both sides together.
     """
     columns = new.columns
-    sides = _side(old.select(*_columns_by_name(columns)), "old").unionByName(_side(new, "new"))
-    pairs = sides.groupBy(*[F.col(f"`{c}`") for c in key]).agg(
+    sides = _side(old.select(*_quote_all(columns)), "old").unionByName(_side(new, "new"))
+    pairs = sides.groupBy(*_quote_all(key)).agg(
         *[F.first(F.when(F.col("_side") == s, F.col("_row")), True).alias(s) for s in _SIDES]
     )
     change = (
@@ -127,14 +123,8 @@ def deletions(rows: DataFrame) -> DataFrame:
 
 
 def _side(rows: DataFrame, side: str) -> DataFrame:
-    columns = rows.columns
-    return rows.select(
-        "*", F.struct(*_columns_by_name(columns)).alias("_row"), F.lit(side).alias("_side")
-    )
-
-
-def _columns_by_name(columns: Sequence[str]) -> list[Column]:
-    return [F.col(f"`{c}`") for c in columns]
+    whole = F.struct(*_quote_all(rows.columns)).alias("_row")
+    return rows.select("*", whole, F.lit(side).alias("_side"))
 
 
 def agree_in(schema: StructType, columns: Sequence[str], sides: tuple[str, str] = _SIDES) -> Column:
@@ -154,7 +144,8 @@ def _order_maps(value: Column, type_: DataType) -> Column:
     """Return `value` with its maps, which Spark can't compare, as sorted arrays of entries."""
     match type_:
         case MapType():
-            return F.array_sort(_order_maps(F.map_entries(value), _entries(type_)))
+            entry = StructType().add("key", type_.keyType).add("value", type_.valueType)
+            return F.array_sort(_order_maps(F.map_entries(value), ArrayType(entry)))
         case ArrayType() if _has_map(type_):
             return F.transform(value, lambda item: _order_maps(item, type_.elementType))
         case StructType() if _has_map(type_):
@@ -162,11 +153,6 @@ def _order_maps(value: Column, type_: DataType) -> Column:
             return F.when(value.isNotNull(), F.struct(*fields))
         case _:
             return value
-
-
-def _entries(type_: MapType) -> ArrayType:
-    entry = StructType().add("key", type_.keyType).add("value", type_.valueType)
-    return ArrayType(entry)
 
 
 def _has_map(type_: DataType) -> bool:

@@ -2,18 +2,16 @@
 
 A value is lost if its cast fails, or if an integer or a decimal's places can't hold its fraction. A
 time of day in a DATE, and a year outside 1 to 9999, are lost, too. FLOAT and DOUBLE are rounded to
-a decimal's places because they have none of their own. `texts` converts values that are written as
-text.
+a decimal's places because they have none of their own. `spelled` converts values that are written
+as text.
 
-Stored types that may differ from the declared ones; any other change of type stops a batch.
-
-Numbers of any width, times of any kind, texts and bytes are converted within their kind, value by
-value. A value that does not fit is its row's reason. A text where a number is declared means a
-different column, so it is refused with column, types and file.
+Numbers of any width, times of any kind, texts and bytes are converted within their kind. Any other
+change of type stops the batch: a text where a number is declared means a different column, so it is
+refused with column, types and file.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -145,6 +143,7 @@ def convert(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
 
 def finish(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
     """Return the converted columns, OWN, and PASSED if there; `raw`: a whole row."""
+    nulls = (f"CASE WHEN `{c}` IS NULL THEN 'key column {c} is null' END" for c in spec.key)
     typed = judged.selectExpr(
         *(f"{value} AS `{column}`" for column, value in kept.items()),
         f"make_valid_utf8({REASON}) AS {REASON}",
@@ -154,12 +153,7 @@ def finish(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str)
         f"{ROW if ROW in judged.columns else 'monotonically_increasing_id()'} AS {ROW}",
         *(c for c in judged.columns if c in PASSED),
     )
-    return _with_null_keys(typed, spec.key)
-
-
-def _with_null_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    nulls = (f"CASE WHEN `{c}` IS NULL THEN 'key column {c} is null' END" for c in key)
-    return rows.withColumn(REASON, F.expr(f"coalesce({', '.join([REASON, *nulls, 'NULL'])})"))
+    return typed.withColumn(REASON, F.expr(f"coalesce({', '.join([REASON, *nulls, 'NULL'])})"))
 
 
 def _spark_type(type_: str) -> str:
@@ -268,8 +262,4 @@ def _any_impossible(array: str, type_: DataType, depth: int) -> str:
 
 def _alike(a: DataType, b: DataType) -> bool:
     """True if the types are the same, ignoring nullability."""
-    return _text(a) == _text(b)
-
-
-def _text(type_: DataType) -> str:
-    return type_.simpleString()
+    return a.simpleString() == b.simpleString()

@@ -1,19 +1,15 @@
-"""Files of CSV as rows of texts, in Spark and in this process (RFC 4180).
-
-Files of CSV read in this process: the cells, reasons and texts that `csv_texts` gives in Spark.
-
-For quotes that violate RFC 4180, this parser follows Spark's.
-
-Files of CSV as rows of texts: RFC 4180, unless a source's options differ.
+"""Files of CSV as rows of texts, in Spark and in this process: RFC 4180, unless options differ.
 
 A header, quotes doubled inside quotes, line breaks inside quotes. Spark's parser silently accepts
-input that violates RFC 4180, so rows that it may have altered get a reason.
+input that violates RFC 4180, so rows that it may have altered get a reason. The parser here gives
+the same cells, reasons and texts; for quotes that violate RFC 4180, it follows Spark's.
 """
 
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +20,7 @@ from sluice.declare import declared
 from sluice.declare.declared import FILE, RAW, Declared
 from sluice.errors import ConfigError
 from sluice.files.conversion import METADATA, ROW
-from sluice.files.filehead import FileHead, group_heads, uris
+from sluice.files.filehead import FileHead, group_heads, separator_of, uris
 from sluice.files.here import PLACE, content_of, frame, read_here
 from sluice.files.spelled import Texts, of_texts
 from sluice.gate.rules.sql import name, text
@@ -53,7 +49,7 @@ def cells_here(
     options: Mapping[str, str],
 ) -> DataFrame:
     """Return the rows of CSV files as texts under these names, FAULT, RAW, and their place."""
-    separator = options.get("sep", options.get("delimiter", ","))
+    separator = separator_of(options)
     if further := sorted(options.keys() - CSV_OPTIONS):
         raise NotHere(f"CSV with {', '.join(f'`{name}`' for name in further)}")
     if len(separator) != 1:
@@ -130,10 +126,9 @@ class _Table:
             if text[at - 1 : at] == self.separator:
                 cells.append(None)
             record = text[start:at]
-            yield (
-                cells,
-                _strip_line_end(record.removesuffix("\r") if self.line_end == "\r" else record),
-            )
+            if self.line_end == "\r":
+                record = record.removesuffix("\r")
+            yield cells, re.sub(r"(?:\r?\n|\f)\Z", "", record)
             start, cells = at, []
 
     def _strip_end(self, cells: list[str | None]) -> list[str | None]:
@@ -167,10 +162,6 @@ def _text(found: re.Match[str]) -> str | None:
     return bare or None
 
 
-def _strip_line_end(record: str) -> str:
-    return re.sub(r"(?:\r?\n|\f)\Z", "", record)
-
-
 DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
 KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
 LAST = "_sluice_last"  # marks the last row of a file that ends inside quotes
@@ -199,10 +190,13 @@ def read_csv(
     if nested := [c.name for c in spec.columns if base_name(c.type) in NESTED]:
         raise ConfigError([f"{spec.name}: CSV holds no nested values: {', '.join(nested)}"])
     for layout, group in group_heads(heads, _Layout.of).items():
-        columns = tuple(_own_name(spec, *pair) for pair in enumerate(layout.names))
+        # Undeclared columns get names that can't clash with ours.
+        named = enumerate(layout.names)
+        columns = tuple(spec.of_files.get(own, f"_sluice_column_{nth}") for nth, own in named)
         columns = columns or tuple(spec.types)
         schema = ", ".join(f"{name(c)} STRING" for c in columns)
-        here = read_here(session, group, _cells(session, spec, columns), limits)
+        cells = partial(cells_here, session, columns=columns, options=spec.options)
+        here = read_here(session, group, cells, limits)
         if here is not None:
             yield of_texts(here, spec, Texts(spec.options), reason=FAULT)
             continue
@@ -211,17 +205,6 @@ def read_csv(
         rows = _add_places(found, columns, options, layout)
         reason = _why_not(columns, options, layout)
         yield of_texts(rows, spec, Texts(spec.options), reason=reason)
-
-
-def _cells(
-    session: SparkSession, spec: Declared, columns: Sequence[str]
-) -> Callable[[Sequence[FileHead]], DataFrame]:
-    return lambda heads: cells_here(session, heads, columns, spec.options)
-
-
-def _own_name(spec: Declared, nth: int, written: str) -> str:
-    """Return a name for a column of the file; undeclared ones can't clash with ours."""
-    return spec.of_files.get(written, f"_sluice_column_{nth}")
 
 
 def _add_places(
@@ -246,7 +229,7 @@ def _add_places(
 
 def _why_not(columns: Sequence[str], options: Mapping[str, str], layout: _Layout) -> str:
     """Return SQL for a row's faults, regardless of its types."""
-    separator, quote = options.get("sep", options.get("delimiter", ",")), options.get("quote", '"')
+    separator, quote = separator_of(options), options.get("quote", '"')
     cell = rf"(?:(?!\Q{separator}\E)[^{layout.line_end}])*+\Q{separator}\E"
     line = rf"{layout.line_end}(?:{cell}){{{max(len(columns) - 1, 1)}}}"
     swallowed = [f"{name(c)} RLIKE {text(line)}" for c in columns]

@@ -1,14 +1,10 @@
 """Names and types of a file's columns, read here so that Spark needs no job to find them.
 
-Formats of files by their first bytes, for files delivered as text.
-
-No text begins like that. Such a file is therefore reported as a whole, not line by line.
-
-Faults of a CSV file's quotes: one that is never closed, or text after a closing one.
-
-Spark's parser cuts such a value, or keeps its quotes. It drops control characters after a closing
-quote, and null characters inside quotes. The whole file is therefore searched, at the speed of a
-regular expression.
+A file delivered as text is reported as a whole, not line by line, if its first bytes are those of
+another format. A CSV file is searched whole for faults of its quotes, at the speed of a regular
+expression: a quote that is never closed, or text after a closing one. Spark's parser cuts such a
+value, or keeps its quotes. It drops control characters after a closing quote, and null characters
+inside quotes.
 """
 
 import codecs
@@ -115,9 +111,9 @@ class Quotes:
     @classmethod
     def of(cls, options: Mapping[str, str], line_end: str = "\n") -> Self:
         quote, escape = options.get("quote", '"'), options.get("escape", '"') or "\0"
-        q, e, s = (re.escape(c) for c in (quote, escape, _separator(options)))
+        q, e, s = (re.escape(c) for c in (quote, escape, separator_of(options)))
         # After several characters, Spark's parser doubles a quote at the end of a file.
-        last = r"(?!\Z)" if len(_separator(options)) > 1 else ""
+        last = r"(?!\Z)" if len(separator_of(options)) > 1 else ""
         pair = f"{q}{q}" if e == q else f"{e}."
         body = f"[^{q}{e}]*+(?:{pair}[^{q}{e}]*+)*+"
         begins, goes_on = rf"(?:(?<={line_end})|(?<={s}))", rf"(?<!{line_end})(?<!{s})"
@@ -136,7 +132,7 @@ class Quotes:
     def faults(self, stream: BinaryIO) -> Faults:
         """Return the faults of a file's quotes."""
         found, last, line = Faults(), self.line_end, 1
-        longest = len(_separator(self.options))
+        longest = len(separator_of(self.options))
         for chunk in self._chunks(stream):
             whole = last + chunk
             here = self._go_on(whole, len(last), is_inside=found.is_cut)
@@ -178,9 +174,8 @@ class Quotes:
         If there are comments, a text ends where a line ends.
         """
         options = self.options
-        encoding = options.get("encoding", options.get("charset", "utf-8"))
-        decoder = codecs.getincrementaldecoder(encoding)("replace")
-        quotes = options.get("quote", '"') + options.get("escape", '"') + _separator(options)
+        decoder = codecs.getincrementaldecoder(_encoding(options))("replace")
+        quotes = options.get("quote", '"') + options.get("escape", '"') + separator_of(options)
         odd = "".join(map(chr, range(33))) + quotes + "\\"
         held, is_first = "", True
         while data := stream.read(CHUNK):
@@ -194,7 +189,8 @@ class Quotes:
         yield held
 
 
-def _separator(options: Mapping[str, str]) -> str:
+def separator_of(options: Mapping[str, str]) -> str:
+    """Return what separates the cells of a line."""
     return options.get("sep", options.get("delimiter", ","))
 
 
@@ -301,8 +297,7 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
         raise Unreadable(
             f"control characters at quotes would be lost, first in line {faults.lost_in}"
         )
-    separator = options.get("sep", options.get("delimiter", ","))
-    if faults.has_odd and len(separator) > 1:  # Spark's parser misreads the rest there
+    if faults.has_odd and len(separator_of(options)) > 1:  # Spark's parser misreads the rest there
         raise Unreadable("a value continues after its closing quote")
     return replace(found, line_end=end, is_cut=faults.is_cut, has_odd_quotes=faults.has_odd)
 
@@ -329,8 +324,7 @@ def _check_line_ends(text: str) -> None:
 
 def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead:
     """Return the header line's names; none if the file is empty."""
-    separator = options.get("sep", options.get("delimiter", ","))
-    quote = options.get("quote", '"')
+    separator, quote = separator_of(options), options.get("quote", '"')
     if len(separator) != 1 or len(quote) != 1:
         return FileHead(file, tuple(text.splitlines()[0].split(separator)) if text else ())
     try:
@@ -344,17 +338,11 @@ def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead
 def _json_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
     """Return the names in the first lines' objects, as far as they can be parsed."""
     text = _first_text(file, "json", _encoding(options))
-    names = dict.fromkeys(name for line in _first_lines(text) for name in _json_names(line))
-    return FileHead(file, tuple(names), is_complete=False)
-
-
-def _first_lines(text: str) -> list[str]:
-    """Return the first lines, or the whole text if it is a document of several lines.
-
-    That text begins with an object's start.
-    """
     lines = [line for line in text.split("\n", FIRST_LINES)[:FIRST_LINES] if line.strip()]
-    return [text] if lines and not _json_names(lines[0]) else lines
+    if lines and not _json_names(lines[0]):  # a document of several lines
+        lines = [text]
+    names = dict.fromkeys(name for line in lines for name in _json_names(line))
+    return FileHead(file, tuple(names), is_complete=False)
 
 
 def _json_names(text: str) -> tuple[str, ...]:

@@ -1,15 +1,11 @@
 """One reader per format: it turns files with known heads into rows with their reasons.
 
 Values of CSV and JSON are read as texts. The rules of `language.typed.spellings` convert them.
-
-Nested columns of Parquet with parts that have no value in a whole file, and so no type.
-
-Arrow and pandas give such a part the type `null`: an empty list's elements, a field that is null in
-every row. It becomes null of the declared type. Spark reads it only as an integer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
@@ -27,10 +23,18 @@ from sluice.files.spelled import Texts, of_texts
 from sluice.gate.rules.sql import field_name, text
 from sluice.limits import Limits
 
+FileHeads = Sequence[FileHead]
+FileReader = Callable[[SparkSession, Declared, FileHeads, Limits], Iterable[DataFrame]]
+VERSION = "versionAsOf"  # the option that chooses one of a Delta table
+
 
 @dataclass(frozen=True)
 class Voided:
-    """A nested column as it is stored and as it is declared."""
+    """A nested column of Parquet with parts that have no value in a whole file, and so no type.
+
+    Arrow and pandas give such a part the type `null`: an empty list's elements, a field that is
+    null in every row. It becomes null of the declared type. Spark reads it only as an integer.
+    """
 
     name: str
     stored: DataType
@@ -39,7 +43,7 @@ class Voided:
     @property
     def read_as(self) -> str:
         """The type that Spark can read."""
-        return ddl_of(self.stored, lambda t: "INT" if _is_void(t) else t.simpleString())
+        return ddl_of(self.stored, lambda t: "INT" if isinstance(t, NullType) else t.simpleString())
 
     @property
     def value(self) -> str:
@@ -80,14 +84,6 @@ def _fill(sql: str, stored: DataType, declared: DataType, depth: int = 0) -> str
     return sql
 
 
-def _is_void(type_: DataType) -> bool:
-    return isinstance(type_, NullType)
-
-
-FileHeads = Sequence[FileHead]
-FileReader = Callable[[SparkSession, Declared, FileHeads, Limits], Iterable[DataFrame]]
-
-
 def _json(
     session: SparkSession, spec: Declared, heads: FileHeads, limits: Limits
 ) -> Iterator[DataFrame]:
@@ -104,21 +100,18 @@ def json_lines(session: SparkSession, spec: Declared, heads: FileHeads) -> DataF
     """Return the files' lines, or whole documents, in `value`, with FILE, BLOCK and ROW."""
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
     lines = session.read.options(**spec.options).text(uris(heads), wholetext=is_whole)
-    decoded = lines.selectExpr(f"{_decode(spec)} AS {LINE}", *METADATA)
-    return decoded.where(f"trim(BOTH ' \\t\\r\\n' FROM {LINE}) <> ''")
-
-
-def _decode(spec: Declared) -> str:
     encoding = spec.options.get("encoding", spec.options.get("charset", "UTF-8"))
     line = LINE if encoding == "UTF-8" else f"decode(CAST({LINE} AS BINARY), {text(encoding)})"
-    return f"ltrim('\ufeff', {line})"
+    decoded = lines.selectExpr(f"ltrim('\ufeff', {line}) AS {LINE}", *METADATA)
+    return decoded.where(f"trim(BOTH ' \\t\\r\\n' FROM {LINE}) <> ''")
 
 
 def _parquet(
     session: SparkSession, spec: Declared, heads: FileHeads, limits: Limits
 ) -> Iterator[DataFrame]:
     for pairs, group in group_heads(heads, lambda h: _stored_types(spec, h)).items():
-        found = read_here(session, group, _plainly(session, spec, pairs), limits)
+        here = partial(parquet_here, session, pairs, names=spec.names, options=spec.options)
+        found = read_here(session, group, here, limits)
         if found is not None:
             yield convert(found, spec, origin=_origin(group))
             continue
@@ -136,12 +129,6 @@ def _parquet(
         read = (f"{value} AS `{n}`" for n, value in values.items())
         known = rows.selectExpr(*read, FILE, BLOCK, *_cut(nanos))
         yield convert(known, spec, origin=_origin(group))
-
-
-def _plainly(
-    session: SparkSession, spec: Declared, pairs: Sequence[tuple[str, str]]
-) -> Callable[[FileHeads], DataFrame]:
-    return lambda heads: parquet_here(session, pairs, heads, spec.names, spec.options)
 
 
 def _origin(heads: FileHeads) -> str:
@@ -191,5 +178,4 @@ def store(session: SparkSession, spec: Declared, limits: Limits) -> DataFrame:
     return convert(known, spec, origin=spec.path or spec.format)
 
 
-VERSION = "versionAsOf"  # the option that chooses one of a Delta table
 READERS: Mapping[str, FileReader] = {"json": _json, "csv": read_csv, "parquet": _parquet}

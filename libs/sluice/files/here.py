@@ -1,11 +1,8 @@
 """Rows in this process as a DataFrame, and Parquet files as the rows that Spark's reader gives.
 
-A file that is not plain raises NotHere, and Spark reads the delivery.
-
-Damaged files: those whose head can be read, but not all of their rows.
-
-Only reading a file to its end shows that. So nothing is checked in advance: a batch that meets such
-a file looks for all of them here, and begins again with their faults.
+A file that is not plain raises NotHere, and Spark reads the delivery. Only reading a file to its
+end shows that it is damaged. So nothing is checked in advance: a batch that meets such a file looks
+for all of them here, and begins again with their faults.
 """
 
 import re
@@ -43,6 +40,15 @@ from sluice.spark.paths import sees_copies
 
 ROWS = 65_536
 UNKNOWN = "not yet implemented"  # in a file that Arrow can't read, but perhaps Spark
+LESS = "deliver less in an interval, or run it on one machine: `master: local[*]`"
+SPARK, NEWEST = b"org.apache.spark.version", b"9"
+JULIAN = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
+DAMAGED = "nothing of this delivery was committed; fix the file, or remove it"
+PLACE = (
+    StructField(FILE, StringType()),
+    StructField(BLOCK, LongType()),
+    StructField(ROW, LongType()),
+)
 
 
 def with_faults(spec: Declared, files: Sequence[LandedFile]) -> tuple[LandedFile, ...]:
@@ -67,17 +73,6 @@ def _fault(spec: Declared, file: LandedFile) -> str:
     except Unreadable as error:
         return "" if UNKNOWN in str(error).lower() else str(error)
     return ""
-
-
-LESS = "deliver less in an interval, or run it on one machine: `master: local[*]`"
-SPARK, NEWEST = b"org.apache.spark.version", b"9"
-JULIAN = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
-DAMAGED = "nothing of this delivery was committed; fix the file, or remove it"
-PLACE = (
-    StructField(FILE, StringType()),
-    StructField(BLOCK, LongType()),
-    StructField(ROW, LongType()),
-)
 
 
 def read_here(

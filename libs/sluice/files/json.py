@@ -1,14 +1,11 @@
-"""Lines of JSON as rows of texts, in Spark and in this process.
-
-Lines of JSON as rows of texts: each value as it was written, each bad line with its reason.
+"""Lines of JSON as rows of texts: each value as it was written, each bad line with its reason.
 
 Spark's parser reads numbers with a fraction as binary ones, stops after the first object, and takes
 the last of two fields with one name. So numbers are first quoted between delimiters that the line
 can't hold. Field names are checked before values.
 
-Lines of JSON read in this process: the rows, reasons and texts that `json_texts` gives in Spark.
-
-Cases that depend on Java's JSON parser raise NotHere.
+In this process, lines give the same rows, reasons and texts. Cases that depend on Java's JSON
+parser raise NotHere.
 """
 
 import json
@@ -66,11 +63,19 @@ def names_of_lines(lines: DataFrame, spec: Declared) -> list[str]:
 
 
 def _name_fields(lines: DataFrame, syntax: "_Syntax", place: Sequence[str]) -> DataFrame:
-    """Return the objects of lines with their MARK, their line's FAULT, and their fields' NAMES."""
-    marked = lines.selectExpr(LINE, *place, f"{_mark()} AS {MARK}")
+    """Return the objects of lines with their MARK, their line's FAULT, and their fields' NAMES.
+
+    MARK is a delimiter that the line can't hold: its hash; null if no number needs it.
+    """
+    is_altered = f"{LINE} RLIKE {text(MAY_BE_ALTERED)}"
+    mark = f"CASE WHEN {is_altered} THEN concat('#', xxhash64({LINE}), '#') END"
+    marked = lines.selectExpr(LINE, *place, f"{mark} AS {MARK}")
     documents = marked.selectExpr("*", f"{_document(syntax)} AS {DOCUMENT}")
     judged = documents.selectExpr("*", f"{_fault_of_line(syntax)} AS {FAULT}")
-    objects = judged.selectExpr("*", f"explode({_objects_of_line(syntax)}) AS {OBJECT}")
+    of_list = f"coalesce({syntax.objects(DOCUMENT)}, array({DOCUMENT}))"
+    is_list = f"{FAULT} IS NULL AND {_is_list(DOCUMENT)}"
+    each = f"CASE WHEN {is_list} THEN {of_list} ELSE array({DOCUMENT}) END"
+    objects = judged.selectExpr("*", f"explode({each}) AS {OBJECT}")
     return objects.selectExpr("*", f"{syntax.names(OBJECT)} AS {NAMES}")
 
 
@@ -81,10 +86,10 @@ def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
     syntax = _Syntax.of(spec)
     place = [c for c in (FILE, BLOCK, ROW) if c in lines.columns]
     named = _name_fields(lines, syntax, place)
-    bare = Texts(mark=MARK).restored(OBJECT)
-    parsed = named.selectExpr(
-        "*", f"{syntax.parsed(OBJECT, _texts(declared, spec.names))} AS _sluice_texts"
-    )
+    bare = Texts(mark=MARK).restore(OBJECT)
+    texts = [f"{_field(f, spec.names)} {texts_of(f.dataType)}" for f in declared]
+    schema_of_texts = ", ".join([*texts, f"{CORRUPT} STRING"])
+    parsed = named.selectExpr("*", f"{syntax.parse(OBJECT, schema_of_texts)} AS _sluice_texts")
     return parsed.selectExpr(
         *(f"_sluice_texts.{_field(f, spec.names)} AS {quoted(f.name)}" for f in declared),
         *place,
@@ -92,12 +97,6 @@ def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
         f"coalesce({FAULT}, {_fault_of_object(declared, syntax, spec.names)}) AS {FAULT}",
         f"CASE WHEN {_is_list(LINE)} THEN coalesce({bare}, 'null') ELSE {LINE} END AS {RAW}",
     )
-
-
-def _mark() -> str:
-    """Return SQL for a delimiter that the line can't hold: its hash; null if no number needs it."""
-    is_altered = f"{LINE} RLIKE {text(MAY_BE_ALTERED)}"
-    return f"CASE WHEN {is_altered} THEN concat('#', xxhash64({LINE}), '#') END"
 
 
 def _escaped_sql() -> str:
@@ -150,13 +149,13 @@ class _Syntax:
         wrapped = f"concat('{{\"a\":', {sql}, '\\n,\"', {last}, '\":0}}')"
         return f"{self.names(wrapped)} <=> array('a', {last})"
 
-    def parsed(self, sql: str, schema: str) -> str:
+    def parse(self, sql: str, schema: str) -> str:
         return f"from_json({sql}, {text(schema)}, {self._map_options()})"
 
     def objects(self, sql: str) -> str:
         """Return SQL for the texts of a list's objects; null if it holds anything else."""
-        is_of_objects = f"{self.parsed(sql, 'ARRAY<MAP<STRING, STRING>>')} IS NOT NULL"
-        return f"CASE WHEN {is_of_objects} THEN {self.parsed(sql, 'ARRAY<STRING>')} END"
+        is_of_objects = f"{self.parse(sql, 'ARRAY<MAP<STRING, STRING>>')} IS NOT NULL"
+        return f"CASE WHEN {is_of_objects} THEN {self.parse(sql, 'ARRAY<STRING>')} END"
 
     def _map_options(self) -> str:
         own = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
@@ -175,12 +174,6 @@ def _fault_of_line(syntax: _Syntax) -> str:
     )
 
 
-def _objects_of_line(syntax: _Syntax) -> str:
-    of_list = f"coalesce({syntax.objects(DOCUMENT)}, array({DOCUMENT}))"
-    is_list = f"{FAULT} IS NULL AND {_is_list(DOCUMENT)}"
-    return f"CASE WHEN {is_list} THEN {of_list} ELSE array({DOCUMENT}) END"
-
-
 def _fault_of_object(declared: list[StructField], syntax: _Syntax, names: Mapping[str, str]) -> str:
     again = f"filter({NAMES}, (n, i) -> array_position({NAMES}, n) <= i)"
     return (
@@ -197,8 +190,8 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax, names: Mappin
     if not nested:
         return f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL THEN {text(NO_OBJECT)} "
     field = {f.name: _field(f, names) for f in nested}
-    plain = syntax.parsed(OBJECT, ", ".join(f"{one} STRING" for one in field.values()))
-    written = {n: Texts(mark=MARK).restored(f"{plain}.{one}") for n, one in field.items()}
+    plain = syntax.parse(OBJECT, ", ".join(f"{one} STRING" for one in field.values()))
+    written = {n: Texts(mark=MARK).restore(f"{plain}.{one}") for n, one in field.items()}
     wrong = " ".join(
         f"WHEN _sluice_texts.{field[f.name]} IS NULL AND {plain}.{field[f.name]} IS NOT NULL THEN "
         f"concat({text(f'column {f.name}: ')}, left({written[f.name]}, {SHOWN}), "
@@ -215,11 +208,6 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax, names: Mappin
 def _field(column: StructField, names: Mapping[str, str]) -> str:
     """Return the name, quoted, of the field that a column is read from."""
     return field_name(names.get(column.name, column.name))
-
-
-def _texts(declared: list[StructField], names: Mapping[str, str]) -> str:
-    columns = (f"{_field(f, names)} {texts_of(f.dataType)}" for f in declared)
-    return ", ".join([*columns, f"{CORRUPT} STRING"])
 
 
 MOST_NESTED, LONGEST_NAME, LONGEST = 1000, 50_000, 15_000_000  # Java's limits, the last one below
@@ -282,7 +270,9 @@ def _rows(lines: Sequence[bytes], nested: DeclaredFields) -> Iterator[_Found]:
         if len(text) > LONGEST:
             raise NotHere("a very long line of JSON")
         if text.strip(_SPACE):
-            fault = _find_undecoded(line, text) or (HALF if _is_unpaired(text) else None)
+            fault = _find_undecoded(line, text)
+            if not fault and "\\u" in text and _UNPAIRED.search(_escape(text)):
+                fault = HALF
             yield from (
                 [_Found(_Object(), _as_is(text), fault=fault)] if fault else _of_line(text, nested)
             )
@@ -304,10 +294,6 @@ def _escape(text: str) -> str:
     return text
 
 
-def _is_unpaired(text: str) -> bool:
-    return "\\u" in text and _UNPAIRED.search(_escape(text)) is not None
-
-
 def _as_is(text: str) -> str:
     """Return a line as its row's text: a list of changed numbers has lost its escapes."""
     is_list = text.lstrip(_SPACE).startswith("[")
@@ -320,16 +306,12 @@ def _of_line(text: str, nested: DeclaredFields) -> Iterator[_Found]:
     if isinstance(found, _Object):
         fault = _fault(found, nested) if is_whole else BEHIND
         yield _Found(found, text, mark, fault)
-    elif is_whole and isinstance(found, list) and all(_is_object(one) for one in found):
+    elif is_whole and isinstance(found, list) and all(isinstance(o, _Object | None) for o in found):
         for one in found:
             fault = _fault(one, nested) if one is not None else NO_OBJECT
             yield _Found(one or _Object(), _write(one), mark, fault)
     else:
         yield _Found(_Object(), _as_is(text), fault=NO_OBJECT)
-
-
-def _is_object(value: Any) -> bool:
-    return value is None or isinstance(value, _Object)
 
 
 def _parse(text: str) -> tuple[Any, bool]:
@@ -376,14 +358,11 @@ def _fault(found: _Object, nested: DeclaredFields) -> str | None:
     fields = dict(found)
     for name, f in nested.items():
         if (value := fields.get(name)) is not None and not _has_shape(value, f.dataType):
-            return f"column {f.name}: {_plain(value)[:SHOWN]} is not a valid {_type(f.dataType)}"
+            type_ = f.dataType.simpleString().upper()
+            return f"column {f.name}: {_plain(value)[:SHOWN]} is not a valid {type_}"
     if nested and _repeats(found):
         return TWICE_WITHIN
     return None
-
-
-def _type(type_: DataType) -> str:
-    return type_.simpleString().upper()
 
 
 def _twice(found: _Object) -> str | None:

@@ -4,8 +4,6 @@ Every row of every file comes out. A row that doesn't parse, has a wrong type or
 `_sluice_reason` and `_sluice_raw` (its original text). A file that can't be opened becomes one such
 row, or an error if the table needs all of its files (`IS_WHOLE`). Nothing is dropped here.
 
-Rows that are changes, and the order of rows within one delivery.
-
 A declared `change` column contains each row's operation, in the user's words. Here the word becomes
 `insert` (the row is valid from now on) or `delete` (it is not).
 """
@@ -128,11 +126,17 @@ def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
     """
     if spec.format not in READERS:
         return Look(tuple(files))
-    if is_bare():
-        return Look(tuple(files), _declared_head(spec))
+    if is_bare():  # Parquet has types besides names
+        declared = FileHead(LandedFile(uri="", size=0, modified=0), tuple(spec.of_files))
+        return Look(tuple(files), () if spec.format == "parquet" else (declared,))
     heads, broken = _heads(spec, files)
-    if spec.IS_WHOLE:
-        _check_whole(spec, broken)
+    if broken and spec.IS_WHOLE:
+        file, why = broken[0]
+        raise QualityStop(
+            f"{_id(spec)}: {file.shown} can't be read: {why}",
+            hint="nothing was committed: without that file's rows the table would not be whole; "
+            "fix the file, or remove it",
+        )
     return Look(tuple(files), tuple(heads), tuple(broken))
 
 
@@ -144,16 +148,13 @@ def rows_of(session: SparkSession, spec: Declared, seen: Look, limits: Limits) -
         return Reading(union([none, store(session, spec, limits)]) if is_there else none)
     parts = [none, *READERS[spec.format](session, spec, seen.heads, limits)]
     if seen.broken:
-        parts.append(_unreadable(session, seen.broken))
-    unread = (f"{file.shown} can't be read: {why}" for file, why in seen.broken)
-    warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, seen.heads), *unread))
-    return Reading(union(parts), warnings)
-
-
-def _declared_head(spec: Declared) -> tuple[FileHead, ...]:
-    """Return the head of a file with the declared columns; none for Parquet, which has types."""
-    nowhere = LandedFile(uri="", size=0, modified=0)
-    return () if spec.format == "parquet" else (FileHead(nowhere, tuple(spec.of_files)),)
+        bad = [(f"the file can't be read: {why}", file.uri) for file, why in seen.broken]
+        parts.append(session.createDataFrame(bad, f"{REASON} STRING, {FILE} STRING"))
+    warnings = [f"{file.shown} can't be read: {why}" for file, why in seen.broken]
+    extra = {name or "(no name)" for head in seen.heads for name in head.names} - {*spec.of_files}
+    if extra:
+        warnings = [f"columns that `schema` lacks are ignored: {_cut(sorted(extra))}", *warnings]
+    return Reading(union(parts), tuple(f"{_id(spec)}: {what}" for what in warnings))
 
 
 def _heads(
@@ -184,15 +185,6 @@ def _heads(
     return heads, broken
 
 
-def _check_whole(spec: Declared, broken: Sequence[tuple[LandedFile, str]]) -> None:
-    for file, why in broken:
-        raise QualityStop(
-            f"{_id(spec)}: {file.shown} can't be read: {why}",
-            hint="nothing was committed: without that file's rows the table would not be whole; "
-            "fix the file, or remove it",
-        )
-
-
 def _check_columns(spec: Declared, head: FileHead) -> None:
     missing = [name for name in spec.of_files if name not in head.names]
     alike = Counter(name.lower() for name in head.names)
@@ -212,19 +204,9 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
     )
 
 
-def _extra(spec: Declared, heads: Sequence[FileHead]) -> list[str]:
-    found = {name or "(no name)" for head in heads for name in head.names} - set(spec.of_files)
-    return [f"columns that `schema` lacks are ignored: {_cut(sorted(found))}"] if found else []
-
-
 def _cut(names: Sequence[str], most: int = 400) -> str:
     shown = ascii(", ".join(names))[1:-1]
     return shown if len(shown) <= most else shown[:most] + "..."
-
-
-def _unreadable(session: SparkSession, broken: Sequence[tuple[LandedFile, str]]) -> DataFrame:
-    rows = [(f"the file can't be read: {why}", file.uri) for file, why in broken]
-    return session.createDataFrame(rows, f"{REASON} STRING, {FILE} STRING")
 
 
 def _id(spec: Declared) -> str:

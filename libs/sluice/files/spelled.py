@@ -69,9 +69,9 @@ class Texts:
                 return (lambda sql: self._map(sql, type_),)
             case StructType():
                 return (lambda sql: self._struct(sql, type_),)
-        return (self.restored, *self._scalar(type_.simpleString().upper()))
+        return (self.restore, *self._scalar(type_.simpleString().upper()))
 
-    def restored(self, sql: str, *quotes: str) -> str:
+    def restore(self, sql: str, *quotes: str) -> str:
         """Return SQL for a text without delimiters: its numbers as they were written.
 
         `quotes`: how quotes around delimiters may be written besides.
@@ -84,9 +84,9 @@ class Texts:
                 bare = f"replace({bare}, {marked}, '')"
         return f"CASE WHEN {self.mark} IS NULL THEN {sql} ELSE {bare} END"
 
-    def shown(self, sql: str) -> str:
+    def show(self, sql: str) -> str:
         """Return SQL for a nested value's text, in which an object may be a text."""
-        return self.restored(f"to_json({sql})", r'\\"')
+        return self.restore(f"to_json({sql})", r'\\"')
 
     def _each(self, sql: str, type_: DataType) -> str:
         """Return SQL for all values of a list of texts; null where one is not accepted."""
@@ -378,4 +378,4 @@ def _text_in_file(field: StructField, texts: Texts) -> str:
     """Return SQL for a column's text as its file has it."""
     column = name(field.name)
     is_nested = isinstance(field.dataType, NESTED)
-    return texts.shown(column) if is_nested else texts.restored(column)
+    return texts.show(column) if is_nested else texts.restore(column)

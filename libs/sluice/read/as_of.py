@@ -61,7 +61,7 @@ class AsOf:
         chosen = self._newest(table_id) if past.has_positions else (past.version, {})
         if chosen is None or chosen[0] is None or not self._agrees(chosen[1]):
             raise past.absence() or self._no_version(past.name)
-        version = past.kept(chosen[0]) if past.has_positions else chosen[0]
+        version = past.skip_upkeep(chosen[0]) if past.has_positions else chosen[0]
         self._check_files(past, version)
         return version
 
@@ -81,7 +81,7 @@ class AsOf:
     def _newest(self, table_id: str) -> tuple[int, Frontier] | None:
         """Return a table's newest version that is not ahead of the state, and what it reflects."""
         past = self._past(table_id)
-        for version, position in past.made() if past else ():
+        for version, position in past.walk_positions() if past else ():
             reflected = self._reflects(table_id, version, position)
             if reflected is not None:
                 return version, reflected

@@ -147,7 +147,12 @@ class Changelog:
         """
         declared = self.declared
         if declared is None or not isinstance(mapped := kind(declared.kind), Mapped):
-            raise _refuse_maps(self.name, declared)
+            what = f"of kind {declared.declared_kind}" if declared else "an internal table"
+            others = ", ".join(each.name for each in kinds() if isinstance(each, Mapped))
+            raise UsageError(
+                f"{self.name!r} is {what}: its changes can only be shown as rows",
+                hint=f"leave out `--as map`, which is for tables of kind {others}",
+            )
         return mapped.read_maps(self, from_version=from_version, run=run)
 
     def _too_late(self, first: int) -> UsageError:
@@ -187,11 +192,10 @@ class Changelog:
         fields = [self.snapshot.schema.field(n) for n in names]
         feed = feed.select([*(f.name for f in CHANGE_FIELDS), *names])
         feed = feed.cast(pa.schema([*CHANGE_FIELDS, *fields]))
-        return self._sort(_with_missing(feed, self.snapshot.schema))
-
-    def _sort(self, feed: pa.Table) -> pa.Table:
-        kinds = feed[CHANGE_TYPE]
-        is_new = pc.is_in(kinds, pa.array(COMES))
+        for field in self.snapshot.schema:  # columns that are younger than the version
+            if field.name not in names:
+                feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))
+        is_new = pc.is_in(feed[CHANGE_TYPE], pa.array(COMES))
         identity = [c for c in self.table.identity if c in feed.column_names]
         return KeyOrder((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
 
@@ -220,22 +224,5 @@ class Changelog:
         )
 
 
-def _refuse_maps(name: str, declared: Table | None) -> UsageError:
-    what = f"of kind {declared.declared_kind}" if declared else "an internal table"
-    others = ", ".join(each.name for each in kinds() if isinstance(each, Mapped))
-    return UsageError(
-        f"{name!r} is {what}: its changes can only be shown as rows",
-        hint=f"leave out `--as map`, which is for tables of kind {others}",
-    )
-
-
 def _run_of(commit: Commit) -> str:
     return commit.position.run if commit.position else ""
-
-
-def _with_missing(feed: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the feed with columns that are younger than the version, as null."""
-    for field in schema:
-        if field.name not in feed.column_names:
-            feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))
-    return feed

@@ -6,7 +6,7 @@ left out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -48,16 +48,8 @@ class Cost:
 
     def plus(self, other: "Cost") -> "Cost":
         """Return the sum of both, under this name."""
-        return Cost(
-            self.name,
-            self.batches + other.batches,
-            round(self.seconds + other.seconds, 3),
-            round(self.cpu + other.cpu, 3),
-            self.read + other.read,
-            self.written + other.written,
-            self.read_of_whole + other.read_of_whole,
-            self.whole + other.whole,
-        )
+        pairs = zip(astuple(self)[1:], astuple(other)[1:], strict=True)
+        return Cost(self.name, *(round(one + more, 3) for one, more in pairs))
 
 
 def costs(

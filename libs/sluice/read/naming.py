@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-import pyarrow as pa
-
 from sluice.declare.registry import kind, kinds
 from sluice.errors import UsageError
 from sluice.read.changelog import Changelog
@@ -154,8 +152,10 @@ def values_named(
     table: KeyedTable, ranges: tuple[KeyRange, ...], columns: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
     """Return these columns of the rows in all ranges."""
-    scan = Scan(table.snapshot, ranges)
-    return [row for part in scan.unordered(columns) for row in _rows(part)]
+    found: list[tuple[Any, ...]] = []
+    for part in Scan(table.snapshot, ranges).unordered(columns):
+        found += zip(*(column.to_pylist() for column in part.columns), strict=True)
+    return found
 
 
 def key_values(table: KeyedTable, key: KeyColumns, given: Given) -> tuple[Any, ...]:
@@ -172,19 +172,13 @@ def values_of(
     """Return the values of columns in their types. Raises UsageError for half a key."""
     if len(columns) != len(given):
         raise table.key.misfit(len(given))
-    return tuple(_value(table, *one) for one in zip(columns, given, strict=True))
+    types = map(table.snapshot.type_of, columns)
+    return tuple(
+        from_text(value, type_, column) if isinstance(value, str) else check(value, type_, column)
+        for column, value, type_ in zip(columns, given, types, strict=True)
+    )
 
 
 def not_so(table: KeyedTable, how: str) -> UsageError:
     """Return the error about a row that is named otherwise than its table's rows are."""
     return UsageError(f"a row of {table.name!r} is named by {how}")
-
-
-def _value(table: KeyedTable, column: str, value: Any) -> Any:
-    type_ = table.snapshot.type_of(column)
-    read = from_text if isinstance(value, str) else check
-    return read(value, type_, column)
-
-
-def _rows(part: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in part.columns), strict=True))

@@ -6,7 +6,6 @@ follows the feeds of the versions since then. It names commits, not single rows 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 import pyarrow as pa
 
@@ -17,7 +16,7 @@ from sluice.language.names import Row, declared_id
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.values import check_columns
-from sluice.read.stored.commits import Commit, back_from
+from sluice.read.stored.commits import Commit, back_from, range_of
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,11 @@ def origin(changelog: Changelog, row: KeyRange, when: str | None = None) -> Orig
             before, after = _at(changelog, commit, row)
         except HistoryLost as lost:
             raise HistoryLost(lost.message, hint=hint) from None
-        if _differ(before, after, when):
+        if when is None or before is None or after is None:
+            is_changed = before != after
+        else:
+            is_changed = bool(before[when] != after[when])
+        if is_changed:
             return Origin(commit, before, after, tuple(_reads(changelog, commit)))
     if oldest > 0:
         raise HistoryLost(
@@ -92,35 +95,22 @@ def _at(changelog: Changelog, commit: Commit, key_range: KeyRange) -> tuple[Row 
     return before, after
 
 
-def _differ(before: Row | None, after: Row | None, when: str | None) -> bool:
-    if when is None or before is None or after is None:
-        return before != after
-    return bool(before[when] != after[when])
-
-
 def _reads(changelog: Changelog, commit: Commit) -> Iterator[ReflectedVersions]:
     """Yield what the commit was the first to reflect of each delivered table."""
     if commit.position is None:
         return
-    lake, earlier = changelog.lake, _earlier(changelog, commit, commit.position)
+    below = back_from(changelog.snapshot.uri, commit.version - 1)
+    last = next((c.position for c in below if c.position), None)
+    earlier = _versions_of(last.as_named_in(commit.position)) if last else {}
+    lake = changelog.lake
     for name, upto in sorted(_versions_of(commit.position).items()):
         after, base = earlier.get(name, -1), declared_id(name)
         table = lake.project.graph.tables.get(base)
         if table is not None and after != upto:
             uri = lake.uri(table) + name.removeprefix(base)
-            yield ReflectedVersions(base, after, upto, tuple(_commits(uri, after, upto)))
-
-
-def _commits(uri: str, after: int, upto: int) -> Iterator[Commit]:
-    every = takewhile(lambda found: found.version > after, back_from(uri, upto))
-    return (found for found in every if found.changes_data)
-
-
-def _earlier(changelog: Changelog, commit: Commit, position: Position) -> dict[str, int]:
-    """Return what was reflected before the commit; nothing by a table's first one."""
-    below = back_from(changelog.snapshot.uri, commit.version - 1)
-    found = next((c.position for c in below if c.position), None)
-    return _versions_of(found.as_named_in(position)) if found else {}
+            every = range_of(uri, after, upto)
+            changing = tuple(found for found in every if found.changes_data)
+            yield ReflectedVersions(base, after, upto, changing)
 
 
 def _versions_of(position: Position) -> dict[str, int]:

@@ -139,21 +139,16 @@ def pending_by(project: Project, table: Table, heads: Heads) -> dict[str, Range]
     at = heads.of(table.id)
     is_new = at is None or at.position is None or is_unfilled(at)
     if at is None or is_new or first_redefinition(table, heads):
-        return _unread(project, table, heads)
+        if any(not_filled(project, table, heads)):
+            return {}
+        found = {i: heads.of(i) for i in project.graph.stored(table.inputs)}
+        return {i: (None, h.version) for i, h in found.items() if h}
     return dict(_behind(table.id, at, heads))
 
 
 def first_redefinition(table: Table, heads: Heads) -> str:
     """Return what differs in the first of a view's tables that another definition built; or ''."""
     return next(iter(redefinitions(table, heads.of).values()), "") if table.is_view else ""
-
-
-def _unread(project: Project, table: Table, heads: Heads) -> dict[str, Range]:
-    """Return everything, once all that the table reads is there."""
-    if any(not_filled(project, table, heads)):
-        return {}
-    found = {i: heads.of(i) for i in project.graph.stored(table.inputs)}
-    return {i: (None, h.version) for i, h in found.items() if h}
 
 
 def not_filled(project: Project, table: Table, heads: Heads) -> Iterator[str]:

@@ -5,7 +5,7 @@ intervals. Only the heads of the logs are read, and the small table of deliverie
 topics are asked on request.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,7 +32,7 @@ from sluice.read.pending import (
     pending_by,
     unread,
 )
-from sluice.read.stored.commits import Commit, back_from
+from sluice.read.stored.commits import back_from, range_of
 from sluice.read.stored.snapshot import Snapshot
 
 REDEFINED = "built by another definition ({}): run `sluice rebuild {}`, or revert the change"
@@ -68,7 +68,8 @@ class TableStatus:
     depends on and that stop it. `waits_for`: its inputs that are not there yet. `missing`:
     intervals that were not delivered, between others that were. `without_files`: intervals that
     were delivered without a file, though their source expects some. `forgetting`: the starts of
-    unfinished `sluice forget` commands. `unread`: the partitions of its topic. `unheard`: why they
+    unfinished `sluice forget` commands. `refills`: groups filled again from the input since the
+    table was built. `unread`: the partitions of its topic. `unheard`: why they
     are not known.
     """
 
@@ -109,22 +110,20 @@ def status(
     chosen = project.graph.tables.values() if tables is None else tables
     stored = [table for table in chosen if table.is_stored]
     heads, failures = Heads(layout(project)), stored_failures(layout(project))
+    blocking = {name for name, failure in failures.items() if failure.blocks}
     with ThreadPoolExecutor(WORKERS) as workers:
         ask = _with_unread if asks_brokers else _status
         found = workers.map(partial(ask, project, heads), stored)
-        troubled = (
-            _add_failures(project, failures, *one) for one in zip(stored, found, strict=True)
-        )
-        return list(troubled)
-
-
-def _add_failures(
-    project: Project, failures: Mapping[str, Failure], table: Table, stands: TableStatus
-) -> TableStatus:
-    """Return the status with the kept failures."""
-    blocking = {name for name, failure in failures.items() if failure.blocks}
-    before = sorted({t.id for t in project.graph.ancestors(table.id)} & blocking)
-    return replace(stands, failure=failures.get(table.id), blocked_by=tuple(before))
+        return [
+            replace(
+                one,
+                failure=failures.get(table.id),
+                blocked_by=tuple(
+                    sorted({t.id for t in project.graph.ancestors(table.id)} & blocking)
+                ),
+            )
+            for table, one in zip(stored, found, strict=True)
+        ]
 
 
 def _with_unread(project: Project, heads: Heads, table: Table) -> TableStatus:
@@ -170,6 +169,8 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         ranges = pending_by(project, table, heads)
     except HistoryLost as error:
         return replace(known, problem=error.message)
+    redefined = first_redefinition(table, heads)
+    state = heads.of(internal(table.id, STATE)) if table.is_view else None
     return replace(
         known,
         version=at.version,
@@ -177,9 +178,9 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
         last=_last_batch(at),
         quarantined=sum(d.rows_quarantined for d in noted) + _count_undated(heads.lake, table),
-        refills=_refills(heads, table),
-        problem=_rebuild_needed(table, heads),
-        forgetting=_forgetting(heads.lake, table),
+        refills=state.position.refills if state and state.position else 0,
+        problem=REDEFINED.format(redefined, table.id) if redefined else "",
+        forgetting=begun_at(heads.lake, table.id) if table.is_delivered else (),
     )
 
 
@@ -189,23 +190,11 @@ def _count_undated(lake: LakeLayout, table: Table) -> int:
     return count_rows(uri, IS_UNDATED) if table.spec.shares_files else 0
 
 
-def _rebuild_needed(table: Table, heads: Heads) -> str:
-    what = first_redefinition(table, heads)
-    return REDEFINED.format(what, table.id) if what else ""
-
-
 def _lag(heads: Heads, input_id: str, range_: Range) -> Lag:
     read, newest = range_
-    waiting = [c for c in _since(heads.lake.uri(input_id), newest, read) if c.changes_data]
-    since = waiting[-1].at if waiting else None
-    return Lag(input_id, read, newest, len(waiting), since)
-
-
-def _since(uri: str, newest: int, read: int | None) -> Iterator[Commit]:
-    for found in back_from(uri, newest):
-        if read is not None and found.version <= read:
-            return
-        yield found
+    later = range_of(heads.lake.uri(input_id), -1 if read is None else read, newest)
+    waiting = [found for found in later if found.changes_data]
+    return Lag(input_id, read, newest, len(waiting), waiting[-1].at if waiting else None)
 
 
 def _last_batch(at: Head) -> LastBatch | None:
@@ -214,13 +203,3 @@ def _last_batch(at: Head) -> LastBatch | None:
         if position and position.kind not in UPKEEP:
             return LastBatch(position.batch, position.kind, position.run, found.at)
     return None
-
-
-def _refills(heads: Heads, table: Table) -> int:
-    """Return the number of groups refilled from the input since the table was built."""
-    state = heads.of(internal(table.id, STATE)) if table.is_view else None
-    return state.position.refills if state and state.position else 0
-
-
-def _forgetting(lake: LakeLayout, table: Table) -> tuple[datetime, ...]:
-    return begun_at(lake, table.id) if table.is_delivered else ()

@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import Foreign, naming_refusals, open_version
+from sluice.delta.log.position import unread_features
 from sluice.delta.places.folders import LOG
-from sluice.delta.reading.foreign_rows import needs_spark
 from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import arrow_schema
 from sluice.errors import UsageError
@@ -42,7 +42,7 @@ def rows_of(uri: str) -> pa.Table:
     """Return a table's rows; only the columns if it is large or only Spark can read it."""
     version = Foreign.at(uri, uri).version
     table = open_version(uri, version)
-    if needs_spark(table) or table_size(uri, version).bytes > Limits.handed_bytes:
+    if unread_features(table) or table_size(uri, version).bytes > Limits.handed_bytes:
         return arrow_schema(uri, version).empty_table()
     with naming_refusals(uri):
         return live_rows(table, uri).to_table()

@@ -190,9 +190,9 @@ def clean_log(uri: str) -> None:
 
 def test_an_earlier_position_is_read_by_the_names_that_came_after_it() -> None:
     first = Position(1, "a", "batch", inputs={"p.a": Pin("t", 3), "p.a__state": Pin("s", 4)})
-    second = first.renamed("p.a", "p.b").renamed("p.b", "p.a")
-    third = replace(second, inputs={"p.a": Pin("other", 1)}).renamed("p.c", "p.d")
-    newest = third.renamed("p.a", "p.e")
+    second = first.rename_table("p.a", "p.b").rename_table("p.b", "p.a")
+    third = replace(second, inputs={"p.a": Pin("other", 1)}).rename_table("p.c", "p.d")
+    newest = third.rename_table("p.a", "p.e")
     named = [set(one.as_named_in(newest).inputs) for one in (first, second, third, newest)]
     assert named == [{"p.e", "p.e__state"}, {"p.e", "p.e__state"}, {"p.e"}, {"p.e"}]
     assert Position.from_json(newest.to_json()) == newest

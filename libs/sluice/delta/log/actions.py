@@ -1,13 +1,11 @@
-"""A table's log on disk: the actions of one commit, and which commits still exist.
+"""A table's log: the actions of commits, their effects on rows, and which commits still exist.
 
 Delta's own readers show what a table is. Only the log shows what one commit did, and whether the
 files that it names still exist. Nothing is kept open: each question reads the log again.
 
-Ranges of a log's commits, and their effects on the table's rows.
-
-For a commit with change data, that is read. For other commits, added files add rows and removed
-files remove them. Files added and removed within a range cancel out, so they need not exist any
-more. A commit that only moves rows, such as OPTIMIZE, does nothing to them.
+Of a commit with change data, that is read. In other commits, added files add rows and removed
+files remove them. Files added and removed within a range of commits cancel out, so they need not
+exist any more. A commit that only moves rows, such as OPTIMIZE, does nothing to them.
 """
 
 import json
@@ -39,8 +37,7 @@ class Log:
 
     def metadata(self, version: int) -> str | None:
         """Return the `userMetadata` of a commit. Raises FileNotFoundError if it was cleaned."""
-        infos = (a["commitInfo"] for a in self.actions(version) if "commitInfo" in a)
-        return next((info.get("userMetadata") for info in infos), None)
+        return self._info(version).get("userMetadata")
 
     def missing_commits(self, versions: Iterable[int]) -> list[int]:
         """Return the versions whose commits were cleaned."""
@@ -74,8 +71,7 @@ class Log:
 
     def operation(self, version: int) -> str:
         """Return a commit's operation, such as `WRITE` or `RESTORE`."""
-        infos = [a["commitInfo"] for a in self.actions(version) if "commitInfo" in a]
-        return str(infos[0].get("operation")) if infos else "unknown"
+        return str(self._info(version).get("operation", "unknown"))
 
     def named_files(self) -> Iterator[str]:
         """Yield every file that a commit of the log adds or removes, in its data or its feed."""
@@ -87,6 +83,9 @@ class Log:
                 if "path" in file:
                     yield unquote(file["path"])
 
+    def _info(self, version: int) -> Action:
+        return next((a["commitInfo"] for a in self.actions(version) if "commitInfo" in a), {})
+
     def _exists(self, paths: list[str]) -> bool:
         found = self._files.get_file_info(paths)
         return all(info.type == FileType.File for info in found)
@@ -96,6 +95,12 @@ def feed_files(actions: list[Action]) -> list[Action]:
     """Return the files of a commit's change feed: its change data, else those added and removed."""
     changes = [a["cdc"] for a in actions if "cdc" in a]
     return changes or list(_data_files(actions))
+
+
+def count_records(file: Action) -> int | None:
+    """Return the rows of an added file; None for other files, which report none."""
+    count = json.loads(file.get("stats") or "{}").get("numRecords")
+    return None if count is None else int(count)
 
 
 def _data_files(actions: list[Action]) -> Iterator[Action]:
@@ -142,7 +147,7 @@ class CommitActions:
     @property
     def rows(self) -> int:
         """Lower bound of its added or removed rows: removed files need not have counts."""
-        return sum(_records(file) for file in feed_files(list(self.actions)))
+        return sum(count_records(file) or 0 for file in feed_files(list(self.actions)))
 
     @property
     def bytes(self) -> int:
@@ -229,27 +234,16 @@ def _parts(commits: Sequence[CommitActions]) -> Iterator[WeightedFiles]:
 def _lives(commits: Sequence[CommitActions]) -> Iterable[_Life]:
     lives: dict[MarkedFile, _Life] = {}
     for commit in commits:
-        for weight, file in _order_moves(commit.actions):
-            life = lives.setdefault(_whole(file), _Life(was_there=weight < 0))
+        removed = [(-1, a["remove"]) for a in commit.actions if "remove" in a]
+        added = [(1, a["add"]) for a in commit.actions if "add" in a]
+        for weight, file in (*removed, *added):
+            vector = file.get("deletionVector") or {}
+            parts = (vector.get(name) for name in ("storageType", "pathOrInlineDv", "offset"))
+            marked = unquote(file["path"]), json.dumps([*parts])
+            life = lives.setdefault(marked, _Life(was_there=weight < 0))
             life.is_there = weight > 0
             life.at = commit.version if weight > 0 else commit.version - 1
             if file.get("dataChange") and not commit.has_feed:
                 life.weight += weight
                 life.file = life.file or file
     return lives.values()
-
-
-def _order_moves(actions: Sequence[Action]) -> Iterator[tuple[int, Action]]:
-    """Yield the removed files, then the added ones."""
-    yield from ((-1, a["remove"]) for a in actions if "remove" in a)
-    yield from ((1, a["add"]) for a in actions if "add" in a)
-
-
-def _whole(file: Action) -> MarkedFile:
-    vector = file.get("deletionVector") or {}
-    names = ("storageType", "pathOrInlineDv", "offset")
-    return unquote(file["path"]), json.dumps([vector.get(name) for name in names])
-
-
-def _records(file: Action) -> int:
-    return int(json.loads(file.get("stats") or "{}").get("numRecords") or 0)

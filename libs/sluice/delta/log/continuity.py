@@ -1,22 +1,12 @@
-"""Check that a table is still the one that was read, which a version number does not prove.
+"""Check that a table is still the one that was read, built by the current definition and not
+overtaken by another writer.
 
 A table restored from a backup and then written reuses version numbers for other commits. A reader
 of the earlier commits would skip these. So a pin also names the attempt that made its version. If
 the log no longer shows the attempt, nothing is proven. Pins without this record are compared by
 number only. Cost: for an input that moved on, one commit of the log.
 
-Tables built by a definition other than the current one: the difference, and the repair.
-
 A table that no batch has filled yet takes the current definition, because nobody has read it.
-
-Distinguish a lost race from every other fault of a commit.
-
-These errors were observed. delta-rs, committing onto exactly one version, raises CommitFailedError,
-or a plain DeltaError if a table was created meanwhile. Spark raises one of Delta's concurrency
-errors: ConcurrentTransaction if the other commit carries the same application's number. Otherwise
-it raises ConcurrentAppend, ConcurrentDeleteRead, MetadataChanged and so on. Their codes appear in
-the message, also through Spark Connect. In S3, Spark may also raise S3A's own error for a file that
-another writer created meanwhile, which Delta passes on.
 """
 
 import re
@@ -30,7 +20,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from sluice.declare.meaning import differences, fingerprint, meaning, meaning_of_deliveries
 from sluice.declare.table import Table
 from sluice.delta.log.actions import Log
-from sluice.delta.log.opened import exists, open_version
+from sluice.delta.log.opened import newest_version
 from sluice.delta.log.position import Head, Pin, Position
 from sluice.delta.places.inventory import made_of
 from sluice.errors import (
@@ -42,6 +32,12 @@ from sluice.errors import (
     LostRace,
     TableAltered,
 )
+
+_SPARK = re.compile(
+    r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)|s3a\.RemoteFileChangedException"
+)
+_CREATED = "already exists"
+T = TypeVar("T")
 
 
 def position_at(uri: str, version: int) -> Position | None:
@@ -220,13 +216,6 @@ def replaceable(at: Head | None, current: str) -> Head | None:
     return at if at and not at.is_filled and is_of_another(at, current) else None
 
 
-_SPARK = re.compile(
-    r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)|s3a\.RemoteFileChangedException"
-)
-_CREATED = "already exists"
-T = TypeVar("T")
-
-
 @contextmanager
 def lost_race_of(uri: str, version: int) -> Iterator[None]:
     """Raise LostRace in place of a committer's error if `uri` has moved on from `version`.
@@ -236,8 +225,8 @@ def lost_race_of(uri: str, version: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if _is_conflict(error) and _version(uri) > version:
-            raise lost(uri, version) from error
+        if _is_conflict(error) and newest_version(uri) > version:
+            raise lost_race(uri, version) from error
         raise
 
 
@@ -253,6 +242,13 @@ def repeat_after_races(work: Callable[[], T], attempts: int) -> T:
 
 
 def _is_conflict(error: Exception) -> bool:
+    """True for the errors of a lost race, all of which were observed.
+
+    delta-rs, committing onto exactly one version, raises CommitFailedError, or a plain DeltaError
+    if a table was created meanwhile. Spark raises one of Delta's concurrency errors. Their codes
+    appear in the message, also through Spark Connect. In S3, Spark may also raise S3A's own error
+    for a file that another writer created meanwhile, which Delta passes on.
+    """
     if isinstance(error, CommitFailedError):
         return True
     if isinstance(error, DeltaError):
@@ -260,11 +256,7 @@ def _is_conflict(error: Exception) -> bool:
     return bool(_SPARK.search(str(error)))
 
 
-def _version(uri: str) -> int:
-    return open_version(uri).version() if exists(uri) else -1
-
-
-def lost(uri: str, version: int) -> LostRace:
+def lost_race(uri: str, version: int) -> LostRace:
     """Return the error for a writer that was not first."""
     return LostRace(
         f"another writer committed to {uri} after version {version}: this attempt was discarded",

@@ -1,31 +1,23 @@
 """Files of a version: what the log says of each, its marked rows, the bounds of its times.
 
-The `add` actions of a version: all that the log says of each file, with its deletion vector.
-
-delta-rs doesn't give them whole. They are replayed from the last checkpoint, or from a version that
-was replayed before in this process.
-
-Deletion vectors: rows that a commit removed from a file without rewriting it.
-
-A file's vector lists the numbers of its removed rows. Sluice writes vectors into the log itself.
-Vectors in separate files, which other writers make, are read in the same way.
-
-Bounds of the times in a column, from the statistics of the table's files in its log.
+A file's deletion vector lists the numbers of the rows that a commit removed from it without
+rewriting it. Sluice writes vectors into the log itself. Vectors in separate files, which other
+writers make, are read in the same way.
 
 The log cuts times down to milliseconds, so upper bounds are raised by that much. A file without
 statistics has no bounds.
 """
 
 import base64
-import json
 import uuid
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -33,7 +25,7 @@ from cachetools import LRUCache
 from deltalake import DeltaTable
 from pyroaring import BitMap64
 
-from sluice.delta.log.actions import Action, Log, feed_files
+from sluice.delta.log.actions import Action, Log, count_records, feed_files
 from sluice.delta.log.opened import CommitKey, commit_of, open_version
 from sluice.delta.places.delta_rs import files_below
 
@@ -67,16 +59,24 @@ def as_table(stream: object) -> pa.Table:
 
 
 Added = dict[str, Action]  # by path as in the log
+RowMask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 _known: LRUCache[CommitKey, Added] = LRUCache(8)
 _keeping_added = Lock()
 
 
 def added_files(uri: str, version: int) -> Added | None:
-    """Return the files of a version by path; None if the log before it can't be replayed here."""
+    """Return the files of a version by path; None if the log before it can't be replayed here.
+
+    delta-rs doesn't give their actions whole. They are replayed from the last checkpoint, or from a
+    version that was replayed before in this process.
+    """
     log, later = Log(uri), list[list[Action]]()
     for number in range(version, -1, -1):
-        found = _look_up(uri, number) or _of_checkpoint(uri, number)
+        commit = commit_of(uri, number)
+        with _keeping_added:
+            found = _known.get(commit) if commit else None
+        found = found or _of_checkpoint(uri, number)
         if found is not None:
             break
         try:
@@ -86,8 +86,12 @@ def added_files(uri: str, version: int) -> Added | None:
     else:
         found = {}
     for actions in reversed(later):
-        found = _after(found, actions)
-    _keep(uri, version, found)
+        removed = {a["remove"]["path"] for a in actions if "remove" in a}
+        added = {a["add"]["path"]: a["add"] for a in actions if "add" in a}
+        found = {path: add for path, add in found.items() if path not in removed} | added
+    if commit := commit_of(uri, version):
+        with _keeping_added:
+            _known[commit] = found
     return found
 
 
@@ -98,24 +102,6 @@ def partition_of(file: Action, schema: pa.Schema) -> dict[str, Any]:
         name: text and pa.scalar(text).cast(schema.field(name).type).as_py()
         for name, text in values
     }
-
-
-def _after(files: Added, actions: list[Action]) -> Added:
-    gone = {a["remove"]["path"] for a in actions if "remove" in a}
-    came = {a["add"]["path"]: a["add"] for a in actions if "add" in a}
-    return {path: add for path, add in files.items() if path not in gone} | came
-
-
-def _look_up(uri: str, version: int) -> Added | None:
-    commit = commit_of(uri, version)
-    with _keeping_added:
-        return _known.get(commit) if commit else None
-
-
-def _keep(uri: str, version: int, files: Added) -> None:
-    if commit := commit_of(uri, version):
-        with _keeping_added:
-            _known[commit] = files
 
 
 def _of_checkpoint(uri: str, version: int) -> Added | None:
@@ -219,6 +205,21 @@ def vector_file(file: Mapping[str, Any]) -> str | None:
     return f"{folder}/{NAMED}{number}.bin" if folder else f"{NAMED}{number}.bin"
 
 
+def rows_left(
+    file: Action, count: int, kept: Callable[[], Mapping[str, pa.BooleanArray]]
+) -> RowMask:
+    """Return a mask of a file's `count` rows that is true for those still there.
+
+    `kept` returns `kept_rows`; it is called only if the log does not hold the file's vector.
+    """
+    still = np.ones(count, dtype=bool)
+    if (lost := lost_rows(file)) is not None:
+        still[np.fromiter(lost, np.int64, len(lost))] = False
+    elif (mask := kept().get(file_name(file["path"]))) is not None:
+        still[: len(mask)] = mask.to_numpy(zero_copy_only=False)
+    return still
+
+
 def mask_of(kept: pa.BooleanArray, start: int, rows: int) -> pa.BooleanArray:
     """Return the part of a mask for `rows` rows of its file, from row `start` on."""
     part = kept.slice(start, rows)
@@ -254,9 +255,11 @@ TimeBounds = tuple[datetime | None, datetime | None]
 
 def may_hold(uri: str, version: int, column: str, start: datetime, end: datetime) -> bool:
     """True if the table may have a time in [start, end) in a column."""
+    bounds: Iterator[TimeBounds] = _of_files(
+        active_files(open_version(uri, version)), f"min.{column}", f"max.{column}"
+    )
     return any(
-        low is None or high is None or (low < end and high + CUT > start)
-        for low, high in _bounds(uri, version, column)
+        low is None or high is None or (low < end and high + CUT > start) for low, high in bounds
     )
 
 
@@ -268,22 +271,12 @@ def not_before(uri: str, version: int, column: str) -> datetime | None:
     """
     table = open_version(uri, version)
     marked, actions = kept_rows(table), active_files(table)
+    statistics = (f"{kind}.{column}" for kind in ("min", "max", "null_count"))
     known = [
         high if file_name(path) not in marked else low if nulls == 0 else None
-        for path, low, high, nulls in _of_files(
-            actions, "path", *_statistics_of(column, "null_count")
-        )
+        for path, low, high, nulls in _of_files(actions, "path", *statistics)
     ]
     return max((time for time in known if isinstance(time, datetime)), default=None)
-
-
-def _bounds(uri: str, version: int, column: str) -> Iterator[TimeBounds]:
-    """Yield the bounds of each file, None where they are unknown."""
-    return _of_files(active_files(open_version(uri, version)), *_statistics_of(column))
-
-
-def _statistics_of(column: str, *others: str) -> list[str]:
-    return [f"{kind}.{column}" for kind in ("min", "max", *others)]
 
 
 def _of_files(actions: pa.Table, *names: str) -> Iterator[Any]:
@@ -326,13 +319,9 @@ def only_inserts(uri: str, after: int, upto: int) -> bool:
     if upto - after > MANY_COMMITS:
         return False
     log = Log(uri)
-    commits = (log.actions(version) for version in range(after + 1, upto + 1))
-    return not any(_takes_away(action) for actions in commits for action in actions)
-
-
-def _takes_away(action: Action) -> bool:
-    """True if the action may remove rows; compaction and sealing only put them into other files."""
-    return "cdc" in action or bool(action.get("remove", {}).get("dataChange"))
+    actions = (action for v in range(after + 1, upto + 1) for action in log.actions(v))
+    # Compaction and sealing only put rows into other files.
+    return not any("cdc" in a or a.get("remove", {}).get("dataChange") for a in actions)
 
 
 def table_size(uri: str, version: int) -> FeedSize:
@@ -350,7 +339,7 @@ def size_of(table: DeltaTable, without: Container[str] = ()) -> FeedSize:
 
 def _commit_size(actions: list[Action]) -> FeedSize:
     files = feed_files(actions)
-    rows = [_rows(f) for f in files]
+    rows = [count_records(f) for f in files]
     known = [n for n in rows if n is not None]
     total = sum(known) if len(known) == len(rows) else _count_changes(actions)
     return FeedSize(sum(f.get("size") or 0 for f in files), len(files), total)
@@ -370,10 +359,3 @@ def _count_changes(actions: list[Action]) -> int | None:
         return None
     inserted, updated, deleted = known
     return inserted + 2 * updated + deleted
-
-
-def _rows(file: Action) -> int | None:
-    """Return the rows of an added file; None for other files, which report none."""
-    statistics = json.loads(file.get("stats") or "{}")
-    count = statistics.get("numRecords")
-    return None if count is None else int(count)

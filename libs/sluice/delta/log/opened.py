@@ -63,6 +63,11 @@ def exists(uri: str) -> bool:
     return commit_of(uri) is not None or is_table(uri)
 
 
+def newest_version(uri: str) -> int:
+    """Return the newest version of the table at a URI; -1 if there is no table."""
+    return open_version(uri).version() if exists(uri) else -1
+
+
 def open_for_writer(uri: str, version: int | None = None) -> DeltaTable:
     """Return the table as of a version, or as it is now, for one writer.
 
@@ -93,14 +98,14 @@ def commit_of(uri: str, version: int | None = None) -> CommitKey | None:
     """
     try:
         if version is None:
-            return _found(uri)
+            return _find_newest(uri)
         stamp = _stamp(uri, version)
     except (OSError, ValueError):
         return None
     return (uri, version, stamp) if stamp else None
 
 
-def _found(uri: str) -> CommitKey | None:
+def _find_newest(uri: str) -> CommitKey | None:
     """Return the newest commit. A log that was listed once is only asked for later ones."""
     number = _newest.get(uri)
     stamp = None if number is None else _stamp(uri, number)

@@ -4,10 +4,9 @@ Every commit that Sluice makes carries the whole position in `userMetadata`. So 
 alone shows where the next batch begins, even after the log before it was cleaned. Reading it starts
 no Spark.
 
-Check that a table is still set up as Sluice made it: with a feed, readable by all readers.
-
-Other writers with Spark may enable features that some readers of a table can't read. They may also
-disable features that its consumers need. Faults are reported before the next batch.
+A head also shows whether the table is still set up as Sluice made it: with a feed, readable by all
+readers. Other writers with Spark may enable features that some readers can't read, or disable those
+that consumers need. Faults are reported before the next batch.
 """
 
 import json
@@ -36,6 +35,7 @@ FEATURES: Mapping[str, str] = {
     "columnMapping": "readers without Spark silently read nulls",
 }
 MAPPING = "delta.columnMapping.mode"
+READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 
 def faults(table: DeltaTable, uri: str) -> Iterator[FaultAndRepair]:
@@ -45,12 +45,16 @@ def faults(table: DeltaTable, uri: str) -> Iterator[FaultAndRepair]:
         if settings.get(name, "false").lower() == wrong:
             good = "true" if wrong == "false" else "false"
             yield f"{name} is {wrong}: {why}", set_to(uri, name, good)
-    features = set(table.protocol().reader_features or ())
-    if settings.get(MAPPING, "none").lower() != "none":
-        features.add("columnMapping")
-    for name in FEATURES.keys() & features:
+    for name in FEATURES.keys() & unread_features(table):
         repair = f"{moved_away(uri)}: Delta can't remove such a feature"
         yield f"{name} was switched on: {FEATURES[name]}", repair
+
+
+def unread_features(table: DeltaTable) -> set[str]:
+    """Return the names of the table's features that only Spark reads rightly."""
+    features = set(table.protocol().reader_features or ()) - READABLE
+    mapping = table.metadata().configuration.get(MAPPING, "none").lower()
+    return features if mapping == "none" else features | {"columnMapping"}
 
 
 def set_to(uri: str, name: str, value: str) -> str:
@@ -125,20 +129,18 @@ class Position:
             "run": self.run,
             "horizon": self.horizon.isoformat() if self.horizon else None,
         }
-        later = {"after": self.after, "unchanged_since": self.unchanged_since}
-        if self.refills:
-            body["refills"] = self.refills
-        if self.parts:
-            body["parts"] = dict(self.parts)
-        if self.topic:
-            body["topic"] = dict(self.topic)
-        if self.meaning:
-            body["meaning"] = dict(self.meaning)
-        if self.renames:
-            body["renames"] = self.renames
+        optional = {
+            "refills": self.refills,
+            "parts": dict(self.parts),
+            "topic": dict(self.topic),
+            "meaning": dict(self.meaning),
+            "renames": self.renames,
+        }
+        body |= {name: value for name, value in optional.items() if value}
         if self.cost.get("attempt") == self.attempt:  # not carried over from another commit
             body["cost"] = {name: of for name, of in self.cost.items() if name != "attempt"}
-        body |= {name: version for name, version in later.items() if version is not None}
+        versions = {"after": self.after, "unchanged_since": self.unchanged_since}
+        body |= {name: version for name, version in versions.items() if version is not None}
         return json.dumps({FIELD: body}, separators=(",", ":"))
 
     @classmethod
@@ -151,7 +153,8 @@ class Position:
         pins = {name: _pins(body.get(name, {})) for name in ("inputs", "references")}
         known = {f.name: body[f.name] for f in fields(cls) if f.name in body}
         renames = tuple((old, new) for old, new in body.get("renames", ()))
-        return cls(**{**known, **pins, "horizon": _moment(body.get("horizon")), "renames": renames})
+        horizon = body.get("horizon") and datetime.fromisoformat(body["horizon"])
+        return cls(**{**known, **pins, "horizon": horizon or None, "renames": renames})
 
     def is_overtaken(self, version: int) -> bool:
         """True if upkeep landed on commits that it was not made from: theirs is the position."""
@@ -162,7 +165,7 @@ class Position:
         """Ids of its inputs and references."""
         return (*self.inputs, *self.references)
 
-    def renamed(self, old: str, new: str) -> "Position":
+    def rename_table(self, old: str, new: str) -> "Position":
         """Return the same position after a table got another name."""
         return replace(
             self,
@@ -176,16 +179,12 @@ class Position:
         """Return the same position with the names of a newer position of the same table."""
         position = self
         for old, new in newer.renames[len(self.renames) :]:
-            position = position.renamed(old, new)
+            position = position.rename_table(old, new)
         return position
 
     def without_change(self, data_version: int) -> "Position":
         """Return the same position for a commit that changes no row."""
         return replace(self, unchanged_since=data_version)
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
 
 
 def _plain(pins: Pins) -> dict[str, dict[str, Any]]:
@@ -260,7 +259,7 @@ def head(uri: str) -> Head | None:
 def head_of(table: DeltaTable, uri: str) -> Head:
     """Return the head of a table that is already open, like `head`."""
     version = table.version()
-    found = _newest(table)
+    found = next(_positions(table, 1), None) or next(_positions(table, None), None)
     _check_foreign(uri, found, version)
     return _head(table, uri, version, found)
 
@@ -321,11 +320,6 @@ def _newest_version(table: DeltaTable) -> int:
     return table.version() + len(table.history(1)) - 1
 
 
-def _newest(table: DeltaTable) -> tuple[int, Position] | None:
-    """Return the newest commit that carries a position, as (version, position)."""
-    return next(_positions(table, 1), None) or next(_positions(table, None), None)
-
-
 def _head(table: DeltaTable, uri: str, version: int, found: tuple[int, Position] | None) -> Head:
     table_id, (commit, position) = str(table.metadata().id), found or (version, None)
     last_txn = table.transaction_version(table_id) or 0
@@ -352,21 +346,21 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
     if gone or (found is None and not later):
         raise LogCleaned(
             f"the log of {uri} has no position any more: {max(gone)} is gone",
-            hint=_anew(uri),
+            hint=_rebuild_hint(uri),
         )
     for foreign in later:
         if log.changes_data(foreign):
             raise ForeignCommit(
                 f"version {foreign} of {uri} ({log.operation(foreign)}) was not written by Sluice "
                 "and changed its rows",
-                hint=_anew(uri),
+                hint=_rebuild_hint(uri),
             )
     settings = [v for v in later if commit < v and log.changes_schema(v)]
     if settings and found and not _has_same_columns(uri, commit, version):
         raise ForeignCommit(
             f"version {settings[0]} of {uri} ({log.operation(settings[0])}) was not written by "
             "Sluice and changed its columns",
-            hint=_anew(uri),
+            hint=_rebuild_hint(uri),
         )
 
 
@@ -379,7 +373,7 @@ def _has_same_columns(uri: str, *versions: int) -> bool:
     return len({tuple((f.name, str(f.type)) for f in fields) for fields in every}) == 1
 
 
-def _anew(uri: str) -> str:
+def _rebuild_hint(uri: str) -> str:
     return (
         f"run `sluice rebuild {table_at(uri)}`: it recomputes the table from its inputs or files, "
         f"and commits only what differs"

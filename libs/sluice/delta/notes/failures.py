@@ -1,12 +1,12 @@
-"""The last failure of each table, kept until a batch of that table succeeds.
+"""Work that did not succeed: the last failure of each table, and the subjects of erasures.
 
-Each table has one small JSON file, `<lake>/__quality/failures/<pipeline>.<table>.json`. Nothing is
-written while nothing fails. A process that is killed keeps nothing.
+Each table has one small JSON file, `<lake>/__quality/failures/<pipeline>.<table>.json`, until a
+batch of it succeeds. Nothing is written while nothing fails. A process that is killed keeps
+nothing.
 
-Subjects of an unfinished erasure, so that the same command can finish it after a kill.
-
-Once a condition's rows are deleted, it finds nothing. So its subjects are kept in
-`<source>__forgetting` until nothing else in the lake has them.
+Once the rows of an erasure's condition are deleted, it finds nothing. So its subjects are kept in
+`<source>__forgetting` until nothing else in the lake has them, and the same command can finish it
+after a kill.
 """
 
 import json

@@ -49,6 +49,7 @@ SCHEMA = pa.schema(
         ("batch", pa.int64()),
     ]
 )
+NOTED = ("files", "rows_read", "rows_accepted", "rows_quarantined", "batch")
 # Rows in quarantine and rows stored, by the start of their interval; None: as in the notes.
 Counts = tuple[Mapping[datetime, int], Mapping[datetime, int] | None]
 
@@ -70,17 +71,7 @@ class Note:
 
 def deliveries(uri: str) -> list[Note]:
     """Return every delivered interval, in order."""
-    return [
-        Note(
-            _interval(row),
-            row["files"],
-            row["rows_read"],
-            row["rows_accepted"],
-            row["rows_quarantined"],
-            row["batch"],
-        )
-        for row in notes(uri)
-    ]
+    return [Note(_interval(row), **{name: row[name] for name in NOTED}) for row in notes(uri)]
 
 
 def notes(uri: str) -> list[dict[str, Any]]:
@@ -151,7 +142,9 @@ def withdraw(uri: str, interval: Interval) -> None:
     """Delete the notes of deliveries inside `interval`, whose rows are about to be replaced."""
     overlapping = [("interval_start", "<", interval.end), ("interval_end", ">", interval.start)]
     if read_rows(uri, overlapping):
-        replace_rows(uri, SCHEMA.empty_table(), _inside(interval))
+        start, end = (t.isoformat() for t in (interval.start, interval.end))
+        inside = f"interval_start >= '{start}' AND interval_start < '{end}'"
+        replace_rows(uri, SCHEMA.empty_table(), inside)
         passing("withdrawn", uri)
 
 
@@ -168,20 +161,17 @@ def recount(uri: str, counted: Callable[[], Counts]) -> None:
     """
 
     def change(rows: pa.Table) -> pa.Table:
-        counts, noted = counted(), _standing(rows).to_pylist()
-        right = [_recount(note, *counts) for note in noted]
+        (quarantined, stored), noted, right = counted(), _standing(rows).to_pylist(), []
+        for note in noted:
+            bad = _inside_of(_interval(note), quarantined)
+            good = note["rows_accepted"]
+            if stored is not None:
+                good = _inside_of(_interval(note), stored)
+            counts = {"rows_read": good + bad, "rows_accepted": good, "rows_quarantined": bad}
+            right.append(note | counts)
         return rows if right == noted else pa.Table.from_pylist(right, schema=SCHEMA)
 
     change_rows(uri, change)
-
-
-def _recount(
-    note: dict[str, Any], quarantined: Mapping[datetime, int], stored: Mapping[datetime, int] | None
-) -> dict[str, Any]:
-    within = _interval(note)
-    bad = _inside_of(within, quarantined)
-    good = note["rows_accepted"] if stored is None else _inside_of(within, stored)
-    return note | {"rows_read": good + bad, "rows_accepted": good, "rows_quarantined": bad}
 
 
 def _inside_of(interval: Interval, counted: Mapping[datetime, int]) -> int:
@@ -193,18 +183,9 @@ def record(uri: str, note: Note) -> None:
     row = {
         "interval_start": note.interval.start,
         "interval_end": note.interval.end,
-        "files": note.files,
-        "rows_read": note.rows_read,
-        "rows_accepted": note.rows_accepted,
-        "rows_quarantined": note.rows_quarantined,
         "delivered_at": datetime.now(UTC),
-        "batch": note.batch,
+        **{name: getattr(note, name) for name in NOTED},
     }
     append_rows(uri, pa.Table.from_pylist([row], schema=SCHEMA))
     passing("recorded", uri)
     tidy_rows(uri, MANY_FILES, _standing)
-
-
-def _inside(interval: Interval) -> str:
-    start, end = (t.isoformat() for t in (interval.start, interval.end))
-    return f"interval_start >= '{start}' AND interval_start < '{end}'"

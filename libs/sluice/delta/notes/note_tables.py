@@ -15,7 +15,14 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.continuity import lost_race_of, repeat_after_races
 from sluice.delta.log.files import as_table
-from sluice.delta.log.opened import CHECKPOINTS, exists, keep, open_for_writer, open_version
+from sluice.delta.log.opened import (
+    CHECKPOINTS,
+    exists,
+    keep,
+    newest_version,
+    open_for_writer,
+    open_version,
+)
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.writing.statistics import writer_properties
@@ -34,9 +41,7 @@ def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[st
     """Return the rows of the table at `uri` that meet all filters; none if there is no table."""
     if not exists(uri):
         return []
-    found = read_table(uri, filters)
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
+    return list(read_table(uri, filters).to_pylist())
 
 
 def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
@@ -73,8 +78,12 @@ def create_empty(uri: str, schema: pa.Schema) -> None:
 
 
 def count_rows(uri: str, predicate: str) -> int:
-    """Count the rows of the table at `uri` that the predicate selects."""
-    return _count(uri, predicate) if exists(uri) else 0
+    """Count the rows of the table at `uri` that the predicate selects; 0 if there is no table."""
+    if not exists(uri):
+        return 0
+    found = QueryBuilder().register("t", open_version(uri))
+    count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
+    return int(as_table(count)["n"][0].as_py())
 
 
 def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
@@ -82,7 +91,14 @@ def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
 
     They replace whatever rows then exist; use `change_rows` for rows computed from these.
     """
-    _in_turn(uri, lambda: _replace(uri, rows, predicate))
+
+    def replace() -> None:
+        if rows.num_rows and not exists(uri):
+            _write(uri, rows, mode="error")
+        elif rows.num_rows or count_rows(uri, predicate):
+            _write(uri, rows, mode="overwrite", predicate=predicate)
+
+    _in_turn(uri, replace)
 
 
 def take_rows(uri: str, other: str) -> None:
@@ -95,7 +111,14 @@ def take_rows(uri: str, other: str) -> None:
 
 def delete_rows(uri: str, predicate: str) -> None:
     """Delete the rows that `predicate` selects; write nothing if there are none."""
-    _in_turn(uri, lambda: _delete(uri, predicate))
+
+    def delete() -> None:
+        if count_rows(uri, predicate):
+            table = open_for_writer(uri)
+            table.delete(predicate)
+            keep(uri, table)
+
+    _in_turn(uri, delete)
 
 
 def change_rows(uri: str, change: TableEdit, filters: Sequence[Filter] = ()) -> tuple[int, int]:
@@ -104,13 +127,30 @@ def change_rows(uri: str, change: TableEdit, filters: Sequence[Filter] = ()) -> 
     Only the version passed to `change` is replaced; after a lost race, `change` runs again. Return
     the numbers of old and new rows; write nothing if they are the same.
     """
-    return _in_turn(uri, lambda: _change(uri, change, filters)) if exists(uri) else (0, 0)
+
+    def write() -> tuple[int, int]:
+        table = open_for_writer(uri)
+        before = _rows_of(table, uri, filters)
+        after = change(before)
+        if after.equals(before):
+            return 0, 0
+        _commit_rows(uri, table, after, " AND ".join(map(_as_sql, filters)) or None)
+        return before.num_rows, after.num_rows
+
+    return _in_turn(uri, write) if exists(uri) else (0, 0)
 
 
 def tidy_rows(uri: str, many: int, choose: TableEdit) -> None:
     """Merge a table of `many` files or more into one file, of the rows that `choose` returns."""
+
+    def tidy() -> None:
+        if len(open_version(uri).file_uris()) >= many:
+            table = open_for_writer(uri)
+            _commit_rows(uri, table, choose(_rows_of(table, uri)), None)
+            open_table(uri).vacuum(RETENTION_HOURS, dry_run=False)
+
     if exists(uri):
-        _in_turn(uri, lambda: _tidy(uri, many, choose))
+        _in_turn(uri, tidy)
 
 
 def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
@@ -133,23 +173,6 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
     return 0
 
 
-def _tidy(uri: str, many: int, choose: TableEdit) -> None:
-    if len(open_version(uri).file_uris()) >= many:
-        table = open_for_writer(uri)
-        _commit_rows(uri, table, choose(_rows_of(table, uri)), None)
-        open_table(uri).vacuum(RETENTION_HOURS, dry_run=False)
-
-
-def _change(uri: str, change: TableEdit, filters: Sequence[Filter]) -> tuple[int, int]:
-    table = open_for_writer(uri)
-    before = _rows_of(table, uri, filters)
-    after = change(before)
-    if after.equals(before):
-        return 0, 0
-    _commit_rows(uri, table, after, " AND ".join(map(_as_sql, filters)) or None)
-    return before.num_rows, after.num_rows
-
-
 def _commit_rows(uri: str, table: DeltaTable, rows: pa.Table, predicate: str | None) -> None:
     """Commit onto exactly this version of the table."""
     once = CommitProperties(max_commit_retries=0)
@@ -160,21 +183,6 @@ def _as_sql(condition: Filter) -> str:
     column, operator, value = condition
     text = (value.isoformat() if isinstance(value, datetime) else str(value)).replace("'", "''")
     return f"\"{column}\" {operator} '{text}'"
-
-
-def _delete(uri: str, predicate: str) -> None:
-    if exists(uri) and _any(uri, predicate):
-        table = open_for_writer(uri)
-        table.delete(predicate)
-        keep(uri, table)
-
-
-def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
-    if not exists(uri):
-        if rows.num_rows:
-            _write(uri, rows, mode="error")
-    elif rows.num_rows or _any(uri, predicate):
-        _write(uri, rows, mode="overwrite", predicate=predicate)
 
 
 def _write(uri: str, rows: pa.Table, **how: Any) -> None:
@@ -197,21 +205,11 @@ def _commit(uri: str, table: DeltaTable, rows: pa.Table, **how: Any) -> None:
 
 
 def _in_turn(uri: str, write: Callable[[], T]) -> T:
+    """Return what `write` returns; it starts again if another writer was first."""
     check_exclusive(uri)
-    return repeat_after_races(lambda: _once(uri, write), ATTEMPTS)
 
+    def write_once() -> T:
+        with lost_race_of(uri, newest_version(uri)):
+            return write()
 
-def _once(uri: str, write: Callable[[], T]) -> T:
-    before = open_version(uri).version() if exists(uri) else -1
-    with lost_race_of(uri, before):
-        return write()
-
-
-def _any(uri: str, predicate: str) -> bool:
-    return _count(uri, predicate) > 0
-
-
-def _count(uri: str, predicate: str) -> int:
-    found = QueryBuilder().register("t", open_version(uri))
-    count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
-    return int(as_table(count)["n"][0].as_py())
+    return repeat_after_races(write_once, ATTEMPTS)

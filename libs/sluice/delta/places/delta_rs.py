@@ -1,6 +1,5 @@
-"""Delta tables by their URI: delta-rs, with the options for the store and its server.
-
-Errors of object stores and full disks in plain words: what is wrong, and what to do.
+"""Delta tables by their URI: delta-rs, with the options for the store and its server, and its
+errors in plain words.
 
 delta-rs and pyarrow pass on the store's own codes in texts of several lines. A fault that may pass
 is Retryable; one that lasts is StoreRefused.
@@ -8,7 +7,6 @@ is Retryable; one that lasts is StoreRefused.
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -235,12 +233,15 @@ _PASSING = re.compile(
 
 
 def store_fault(error: BaseException) -> SluiceError | None:
-    """Return the error under a known name; None if no store or full disk caused it."""
+    """Return what is wrong and what to do; None if no store or full disk caused the error."""
     if isinstance(error, SluiceError):
         return None
-    text = "\n".join(_words(error))
+    text, cause = str(error), error.__cause__
+    while cause is not None:
+        text, cause = f"{text}\n{cause}", cause.__cause__
     if _OF_A_DISK in text or not _OF_STORE.search(text):
-        return _disk_fault(text)
+        hint = "nothing is lost; make room where the lake and temporary files lie, and run again"
+        return Retryable("a disk has no room left", hint=hint) if _FULL.search(text) else None
     at = _place(text)
     for known in _LASTING:
         if re.search(known.words, text):
@@ -253,19 +254,6 @@ def store_fault(error: BaseException) -> SluiceError | None:
             f"{at}: the store does not answer as it should ({found[0].strip()})", hint=hint + full
         )
     return None
-
-
-def _disk_fault(text: str) -> SluiceError | None:
-    if not _FULL.search(text):
-        return None
-    hint = "nothing is lost; make room where the lake and temporary files lie, and run again"
-    return Retryable("a disk has no room left", hint=hint)
-
-
-def _words(error: BaseException | None) -> Iterator[str]:
-    while error is not None:
-        yield str(error)
-        error = error.__cause__
 
 
 def _place(text: str) -> str:

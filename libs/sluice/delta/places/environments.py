@@ -3,11 +3,9 @@
 An environment is a permanent overlay: its files are links, or copies in a store, so changes of the
 lake can't remove them. A file in it records its times and its tables' first versions.
 
-Environments in an object store: whole copies of a lake's tables, which claim a name.
-
-A store can't rename folders. So each copy has its own folder, and the first commit of the table
-`claim` names the copy that owns a name. The store lets only one writer make this commit. A copy
-without a name is being created, or was left by a killed process.
+A store can't rename folders. So each copy has its own folder there, and the first commit of the
+table `claim` names the copy that owns a name. The store lets only one writer make this commit. A
+copy without a name is being created, or was left by a killed process.
 """
 
 import json
@@ -55,56 +53,6 @@ Settle = Callable[[], bool]
 _COLUMNS = Schema([Field("n", PrimitiveType("long"))])
 
 
-@contextmanager
-def beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
-    """Yield a lake with all tables of another, and a function that claims a folder for it.
-
-    It is removed if it has not claimed the folder at the end.
-    """
-    copy = LakeLayout(f"{folder}/{uuid4().hex}")
-    check_exclusive(f"{lake.root}/{ENVIRONMENTS}/{CLAIM}")
-    try:
-        share_whole(lake, lambda ids: share(lake, copy, ids), tables_of(lake))
-        yield copy, lambda: _claim(folder, copy)
-    finally:
-        if claimant(folder) != copy.root:
-            remove(copy.root)
-
-
-def tables_of(lake: LakeLayout) -> list[str]:
-    """Return the tables that lie in a lake, by the ids of those that are declared."""
-    return list(dict.fromkeys(map(declared_id, stored_tables(lake))))
-
-
-def release(lake: LakeLayout, name: str, there: str) -> None:
-    """Take its name from an environment, then remove it."""
-    remove(f"{place(lake.root, name)}/{CLAIM}")
-    passing("dropping", name)
-    remove(there)
-
-
-def remove_unfinished(lake: LakeLayout) -> list[str]:
-    """Remove copies that nobody claimed for a day; return the places of younger ones."""
-    found = []
-    for name in folders(lake.root):
-        folder = place(lake.root, name)
-        kept = {CLAIM, (claimant(folder) or "").rpartition("/")[2]}
-        remove_abandoned_copies(folder, kept)
-        found += [f"{ENVIRONMENTS}/{name}/{one}" for one in list_left(folder) if one not in kept]
-    return found
-
-
-def _claim(folder: str, copy: LakeLayout) -> bool:
-    """Claim a folder; false if it belongs to another copy. The log shows who won."""
-    uri, name = f"{folder}/{CLAIM}", copy.root.rpartition("/")[2]
-    try:
-        DeltaTable.create(uri, _COLUMNS, name=name, storage_options=options(uri))
-    except (DeltaError, OSError):
-        if claimant(folder) is None:
-            raise
-    return claimant(folder) == copy.root
-
-
 @dataclass(frozen=True)
 class Began:
     """Table that an environment began with: Delta's own id, and the version."""
@@ -131,32 +79,15 @@ def create(lake: LakeLayout, name: str, now: datetime, expires: datetime) -> Env
     folder = place(lake.root, name)
     if name in names(lake.root):
         raise _name_is_taken(name)
-    with (beside if "://" in folder else _beside)(lake, folder) as (copy, settle):
-        began = {table_id: _began(copy.uri(table_id)) for table_id in stored_tables(copy)}
+    with (_copy if "://" in folder else _link)(lake, folder) as (copy, settle):
+        tables = {table_id: open_table(copy.uri(table_id)) for table_id in stored_tables(copy)}
+        began = {n: Began(str(t.metadata().id), t.version()) for n, t in tables.items()}
         made = Environment(name, now, expires, began)
         _write(copy.root, made)
         passing("sharing", name)
         if not settle():
             raise _name_is_taken(name)
     return made
-
-
-@contextmanager
-def _beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
-    """Yield a lake with all tables of another, and a function that moves it to its folder."""
-    target = Path(folder)
-    with overlay(lake, tables_of(lake)) as copy:
-
-        def settle() -> bool:
-            target.parent.mkdir(exist_ok=True)
-            rmtree(target, ignore_errors=True)  # left by a run during the drop
-            try:
-                Path(copy.root).rename(target)
-            except OSError:
-                return False
-            return True
-
-        yield copy, settle
 
 
 def read_environment(lake: str) -> Environment | None:
@@ -187,7 +118,9 @@ def drop(lake: LakeLayout, name: str) -> None:
     """Remove an environment; once removal has begun, the environment no longer exists."""
     there = existing(lake.root, name)
     if "://" in there:
-        release(lake, name, there)
+        remove(f"{place(lake.root, name)}/{CLAIM}")
+        passing("dropping", name)
+        remove(there)
         return
     leaving = Path(lake.root, PREVIEWS)
     leaving.mkdir(exist_ok=True)
@@ -206,9 +139,65 @@ def expire(lake: LakeLayout, now: datetime) -> list[str]:
     return gone
 
 
-def _began(uri: str) -> Began:
-    table = open_table(uri)
-    return Began(str(table.metadata().id), table.version())
+def tables_of(lake: LakeLayout) -> list[str]:
+    """Return the tables that lie in a lake, by the ids of those that are declared."""
+    return list(dict.fromkeys(map(declared_id, stored_tables(lake))))
+
+
+def remove_unfinished(lake: LakeLayout) -> list[str]:
+    """Remove copies that nobody claimed for a day; return the places of younger ones."""
+    found = []
+    for name in folders(lake.root):
+        folder = place(lake.root, name)
+        kept = {CLAIM, (claimant(folder) or "").rpartition("/")[2]}
+        remove_abandoned_copies(folder, kept)
+        found += [f"{ENVIRONMENTS}/{name}/{one}" for one in list_left(folder) if one not in kept]
+    return found
+
+
+@contextmanager
+def _link(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
+    """Yield a lake with all tables of another, and a function that moves it to its folder."""
+    target = Path(folder)
+    with overlay(lake, tables_of(lake)) as copy:
+
+        def settle() -> bool:
+            target.parent.mkdir(exist_ok=True)
+            rmtree(target, ignore_errors=True)  # left by a run during the drop
+            try:
+                Path(copy.root).rename(target)
+            except OSError:
+                return False
+            return True
+
+        yield copy, settle
+
+
+@contextmanager
+def _copy(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
+    """Yield a lake with all tables of another, and a function that claims a folder for it.
+
+    It is removed if it has not claimed the folder at the end.
+    """
+    copy = LakeLayout(f"{folder}/{uuid4().hex}")
+    check_exclusive(f"{lake.root}/{ENVIRONMENTS}/{CLAIM}")
+    try:
+        share_whole(lake, lambda ids: share(lake, copy, ids), tables_of(lake))
+        yield copy, lambda: _claim(folder, copy)
+    finally:
+        if claimant(folder) != copy.root:
+            remove(copy.root)
+
+
+def _claim(folder: str, copy: LakeLayout) -> bool:
+    """Claim a folder; false if it belongs to another copy. The log shows who won."""
+    uri, name = f"{folder}/{CLAIM}", copy.root.rpartition("/")[2]
+    try:
+        DeltaTable.create(uri, _COLUMNS, name=name, storage_options=options(uri))
+    except (DeltaError, OSError):
+        if claimant(folder) is None:
+            raise
+    return claimant(folder) == copy.root
 
 
 def _write(lake: str, made: Environment) -> None:

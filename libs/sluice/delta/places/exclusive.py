@@ -38,7 +38,9 @@ def check_exclusive(table_uri: str) -> None:
 
 @lru_cache(maxsize=64)
 def _check_lake(lake: str, endpoint: str) -> None:
-    notes, mark = SmallFiles(f"{lake}/{STORE}"), _mark(lake, endpoint)
+    notes = SmallFiles(f"{lake}/{STORE}")
+    # The mark differs in another store, and in a copy of the lake.
+    mark = hashlib.sha256(f"{lake}\n{endpoint}".encode()).hexdigest().encode()
     if notes.read(NOTE) == mark:
         return
     if (count := winners(f"{lake}/{STORE}/{uuid.uuid4().hex}")) != 1:
@@ -71,8 +73,3 @@ def winners(uri: str) -> int:
             return sum(threads.map(commit, rivals))
     finally:
         remove(uri)
-
-
-def _mark(lake: str, endpoint: str) -> bytes:
-    """Return a text that differs in another store, and in a copy of the lake."""
-    return hashlib.sha256(f"{lake}\n{endpoint}".encode()).hexdigest().encode()

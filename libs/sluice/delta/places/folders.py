@@ -1,15 +1,8 @@
-"""Folders of a lake: the files below them, and folders that are moved or removed whole.
+"""Folders: moved or removed whole, small files in them, and the files that suppliers deliver.
 
-Small files beside the tables: each is read, written and deleted whole.
-
-Object stores can do no more. A reader never sees half a file. If two processes write at once, the
-last one wins. So only notes whose loss alters no table are stored like this.
-
-Files below a folder of this machine, each by its real path; links are followed.
-
-Links are followed wherever they lead, because suppliers deliver by links to their shares. Links
-that lead back, links to nothing, pipes, sockets, devices and unreadable files are found, too. They
-appear as files with a `fault`, so that none is missed silently.
+Links of this machine are followed wherever they lead, because suppliers deliver by links to their
+shares. Links that lead back, links to nothing, pipes, sockets, devices and unreadable files are
+found, too. They appear as files with a `fault`, so that none is missed silently.
 """
 
 import os
@@ -26,6 +19,17 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 from sluice.delta.places.delta_rs import located
 
 LOG = "_delta_log"  # of a Delta table
+SUFFIX = ".json"
+HIDDEN = ("_", ".")
+FILE = "file://"
+_BY_EFFECTIVE_USER = os.access in os.supports_effective_ids
+_AWAY = (FileNotFoundError, NotADirectoryError)
+_KINDS = (
+    (stat.S_ISFIFO, "it is a pipe"),
+    (stat.S_ISSOCK, "it is a socket"),
+    (stat.S_ISCHR, "it is a device"),
+    (stat.S_ISBLK, "it is a device"),
+)
 
 
 def files_in(filesystem: FileSystem, folder: str) -> list[FileInfo]:
@@ -94,11 +98,13 @@ def _delete(filesystem: FileSystem, path: str) -> None:
                 raise
 
 
-SUFFIX = ".json"
-
-
 class SmallFiles:
-    """JSON files in the folder at `uri`, by their names without ending."""
+    """JSON files in the folder at `uri`, by their names without ending.
+
+    Each is read, written and deleted whole: object stores can do no more. A reader never sees half
+    a file. If two processes write at once, the last one wins. So only notes whose loss alters no
+    table are stored like this.
+    """
 
     def __init__(self, uri: str):
         found = located(uri)
@@ -159,18 +165,6 @@ def put(filesystem: FileSystem, path: str, content: bytes) -> None:
     """Write a file whole."""
     with filesystem.open_output_stream(path) as stream:
         stream.write(content)
-
-
-_BY_EFFECTIVE_USER = os.access in os.supports_effective_ids
-_AWAY = (FileNotFoundError, NotADirectoryError)
-HIDDEN = ("_", ".")
-FILE = "file://"
-_KINDS = (
-    (stat.S_ISFIFO, "it is a pipe"),
-    (stat.S_ISSOCK, "it is a socket"),
-    (stat.S_ISCHR, "it is a device"),
-    (stat.S_ISBLK, "it is a device"),
-)
 
 
 @dataclass(frozen=True)
@@ -321,7 +315,8 @@ def _fault(mode: int, real: str) -> str:
 
 def _why_not(error: OSError, link: str) -> str:
     if link and isinstance(error, _AWAY):
-        return f"it is a broken link ({_printable(Path(link).readlink())})"
+        target = os.fsencode(Path(link).readlink()).decode(errors="backslashreplace")
+        return f"it is a broken link ({target})"
     if isinstance(error, PermissionError):
         return "permission denied"
     return f"it can't be examined: {error.strerror}"
@@ -329,7 +324,3 @@ def _why_not(error: OSError, link: str) -> str:
 
 def _join(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}"
-
-
-def _printable(path: Path) -> str:
-    return os.fsencode(path).decode(errors="backslashreplace")

@@ -1,12 +1,11 @@
-"""Tables in a lake, whether or not a declaration names them. Reads only listings.
+"""Tables in a lake, whether or not a declaration names them, and tables that were dropped.
 
 An earlier, longer query of a view may have left tables behind. They were internal tables of the
 view, such as `<view>__3` or `<view>__state`. Nothing reads them.
 
-Dropped tables, kept for a week at `<lake>/__dropped/<pipeline>.<table>@<time>/`.
-
-Moving a table there removes it from the lake; moving it back restores it. Folders are moved one by
-one, so a note names a drop that has begun: the next attempt continues in the same folder.
+Dropped tables are kept for a week at `<lake>/__dropped/<pipeline>.<table>@<time>/`. Moving a table
+there removes it from the lake; moving it back restores it. Folders are moved one by one, so a note
+names a drop that has begun: the next attempt continues in the same folder.
 """
 
 import re
@@ -25,6 +24,8 @@ HIDDEN = ("_", ".")  # a folder with this prefix is not a pipeline
 PART = re.compile(rf"(.+?){MARK}(?:{STATE}|\d+(?:{MARK}.*)?)")
 LEFT_BEHIND = "an earlier query of {} created it, and nothing reads it any more"
 REPAIR = "`sluice maintain {}` removes it"
+KEPT = timedelta(days=7)
+TIME = "%Y%m%dT%H%M%SZ"
 
 
 def undeclared_tables(project: Project) -> list[str]:
@@ -85,10 +86,6 @@ def _folders(uri: str) -> list[str]:
     return [name for name in folder_names(uri) if not name.startswith(HIDDEN)]
 
 
-KEPT = timedelta(days=7)
-TIME = "%Y%m%dT%H%M%SZ"
-
-
 def begun_drops(lake: LakeLayout) -> list[str]:
     """Return the tables whose drop began and did not end, by id."""
     return _notes(lake).names()
@@ -118,13 +115,13 @@ def end(lake: LakeLayout, table_id: str) -> None:
 
 def expire(lake: LakeLayout, now: datetime) -> list[str]:
     """Delete what was dropped a week ago, and return the tables by id."""
-    gone = []
-    for name in folder_names(f"{lake.root}/{DROPPED}"):
+    expired = []
+    for name in kept_folders(lake):
         table_id, _, text = name.rpartition("@")
         if table_id and datetime.strptime(text, TIME).replace(tzinfo=UTC) + KEPT <= now:
             remove(f"{lake.root}/{DROPPED}/{name}")
-            gone.append(table_id)
-    return gone
+            expired.append(table_id)
+    return expired
 
 
 def kept_folders(lake: LakeLayout) -> list[str]:

@@ -3,12 +3,11 @@
 Data files and commits are hard links, so the cost is one name per file. No writer changes these in
 place: new rows are new files, and upkeep removes names. Checkpoints and notes are copied. The
 folder belongs to its process while the process holds a lock on it. The next process removes the
-folder of a killed one. In an object store all files are copied.
+folder of a killed one.
 
-Tables of a lake in an object store, copied by the store itself into a separate folder.
-
-A store has no links and no locks. A copy costs two requests for each file, and no data passes
-through this process. The copies of a killed process are removed a day after it began.
+An object store has no links and no locks. It copies all files itself: two requests for each file,
+and no data passes through this process. The copies of a killed process are removed a day after it
+began.
 """
 
 import fcntl
@@ -32,11 +31,11 @@ from sluice.errors import Retryable, UsageError
 from sluice.language.names import PREVIEWS, QUALITY
 
 LEFT_AFTER = timedelta(days=1)
-LAST_CHECKPOINT = (
-    "/_delta_log/_last_checkpoint"  # it may name a checkpoint that is newer than the copy
-)
+LAST = "_last_checkpoint"  # not copied: it may name a checkpoint that is newer than the copy
+DATA, COMMIT = ".parquet", re.compile(r"\d{20}\.json")
 COMMIT_PATH = re.compile(r".*/_delta_log/\d{20}\.json")
 AT_ONCE = 16  # requests
+ATTEMPTS = 3
 BEGUN = "begun"
 
 Share = Callable[[Iterable[str]], bool]
@@ -97,9 +96,8 @@ def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> boo
         return True
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        is_whole = all(
-            list(threads.map(copy, (p for p in before if not p.endswith(LAST_CHECKPOINT))))
-        )
+        wanted_files = [path for path in before if not path.endswith(f"/{LOG}/{LAST}")]
+        is_whole = all(list(threads.map(copy, wanted_files)))
     return is_whole and _commits(before) == _commits(_list_files(files, lake, wanted))
 
 
@@ -118,11 +116,6 @@ def _list_files(files: FileSystem, lake: LakeLayout, table_ids: Iterable[str]) -
 
 def _commits(paths: Iterable[str]) -> set[str]:
     return {path for path in paths if COMMIT_PATH.fullmatch(path)}
-
-
-LAST = "_last_checkpoint"
-DATA, COMMIT = ".parquet", re.compile(r"\d{20}\.json")
-ATTEMPTS = 3
 
 
 @contextmanager
@@ -239,7 +232,7 @@ def _share_folder(folder: Path, to: Path) -> None:
         is_log = LOG in target.parts
         for name in files:
             if is_log and name == LAST:
-                continue  # it may name a checkpoint that is newer than the copy
+                continue
             source = Path(place, name)
             if COMMIT.fullmatch(name) if is_log else name.endswith(DATA):
                 _link(source, target / name)

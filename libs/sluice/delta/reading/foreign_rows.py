@@ -5,7 +5,8 @@ supports. Nothing is ever written.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -18,15 +19,14 @@ from sluice.declare.stores import takes_spark
 from sluice.delta.log.actions import WeightedFiles
 from sluice.delta.log.files import active_files, table_size
 from sluice.delta.log.opened import naming_refusals, open_version
-from sluice.delta.log.position import MAPPING
+from sluice.delta.log.position import unread_features
 from sluice.delta.reading.live import change_data, live_rows, rows_of_files
 from sluice.delta.reading.local import is_bare, plain, spark_schema
 from sluice.errors import UsageError
 from sluice.interpreter.refusals import NotHere, is_here
 from sluice.limits import Limits
 
-ELSEWHERE = re.compile("[a-z0-9]+:/")  # how an address begins
-KNOWN = {"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+ELSEWHERE = re.compile("[a-z0-9]+:/")  # how the path of a file of another, cloned table begins
 UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
@@ -35,7 +35,8 @@ def read_part(
 ) -> DataFrame:
     """Return the wanted columns of a part's rows, and CHANGE_TYPE; a column it lacks is null."""
     table = open_version(uri, part.version)
-    if needs_spark(table) or _is_clone(table):
+    is_clone = any(ELSEWHERE.match(path) for path in active_files(table)["path"].to_pylist())
+    if unread_features(table) or is_clone:
         why = f"{uri} has features that only Spark reads"
     elif part.bytes > _most(session, uri, limits):
         why = f"{part.bytes:,} bytes of {uri} are to be read"
@@ -60,17 +61,6 @@ def read_version(
     return read_part(session, uri, part, columns_of(uri, version, names), limits).drop(CHANGE_TYPE)
 
 
-def needs_spark(table: DeltaTable) -> bool:
-    """True if the table has features that only Spark reads rightly."""
-    mapping = table.metadata().configuration.get(MAPPING, "none").lower()
-    return mapping != "none" or not KNOWN.issuperset(table.protocol().reader_features or ())
-
-
-def _is_clone(table: DeltaTable) -> bool:
-    """True if its files may be elsewhere, in the table that it was cloned from."""
-    return any(ELSEWHERE.match(path) for path in active_files(table)["path"].to_pylist())
-
-
 def _most(session: SparkSession, uri: str, limits: Limits) -> int:
     if is_here(session):
         return limits.computed_here_bytes
@@ -80,32 +70,28 @@ def _most(session: SparkSession, uri: str, limits: Limits) -> int:
 def _by_arrow(
     session: SparkSession, table: DeltaTable, uri: str, part: WeightedFiles, wanted: StructType
 ) -> DataFrame:
+    from pyspark.sql.pandas.types import to_arrow_type
+
     if is_bare():
         found = pa.schema([]).empty_table()
     elif not part.weight:
         found = change_data(table, uri, part.files)
     else:
-        rows = rows_of_files(table, uri, part.paths) if part.files else live_rows(table, uri)
+        rows = (
+            rows_of_files(table, uri, lambda path: unquote(path) in part.paths)
+            if part.files
+            else live_rows(table, uri)
+        )
         found = rows.to_table(columns=[n for n in wanted.names if n in rows.schema.names])
         does = pa.repeat(pa.scalar("insert" if part.weight > 0 else "delete"), found.num_rows)
         found = found.append_column(CHANGE_TYPE, does)
-    fields = StructType([*wanted.fields]).add(CHANGE_TYPE, StringType())
-    return session.createDataFrame(_shape(plain(found), _arrow_types(fields)), fields)
-
-
-def _arrow_types(fields: StructType) -> Mapping[str, pa.DataType]:
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    return {f.name: to_arrow_type(f.dataType, timezone="UTC") for f in fields}
-
-
-def _shape(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
-    count, have = rows.num_rows, set(rows.column_names)
+    fields, found = StructType([*wanted.fields]).add(CHANGE_TYPE, StringType()), plain(found)
+    types = {f.name: to_arrow_type(f.dataType, timezone="UTC") for f in fields}
     columns = {
-        name: rows[name].cast(type_) if name in have else pa.nulls(count, type_)
-        for name, type_ in types.items()
+        name: found[name].cast(t) if name in found.column_names else pa.nulls(found.num_rows, t)
+        for name, t in types.items()
     }
-    return plain(pa.table(columns))
+    return session.createDataFrame(plain(pa.table(columns)), fields)
 
 
 def _by_spark(

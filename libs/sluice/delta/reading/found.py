@@ -42,7 +42,10 @@ class FoundRows:
     def covers(self, values: WantedValues) -> bool:
         """True if every row with these values was wanted."""
         return all(
-            name in values and _are_among(values[name], some) for name, some in self.wanted.items()
+            name in values
+            and values[name].type == some.type
+            and pc.all(pc.is_in(values[name], value_set=pc.unique(some)), min_count=0).as_py()
+            for name, some in self.wanted.items()
         )
 
 
@@ -70,9 +73,3 @@ def take(uri: str, version: int, values: WantedValues) -> Pages | None:
     with _keeping:
         found = _found.pop(commit, None) if commit else None
     return found.pages.items() if found and found.covers(values) else None
-
-
-def _are_among(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> bool:
-    if values.type != wanted.type:
-        return False
-    return bool(pc.all(pc.is_in(values, value_set=pc.unique(wanted)), min_count=0).as_py())

@@ -1,7 +1,7 @@
 """The files of a delivery to a source or dimension: their location, and whether they changed.
 
 A path may be a folder (all files below it), a file, or a pattern with `*`. Names that begin with
-`_` or `.` are not data. This module reads only listings; `places.landed_files` lists this machine's
+`_` or `.` are not data. This module reads only listings; `places.folders` lists this machine's
 folders.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+from pyarrow.fs import FileType
 
 from sluice.delta.log.files import active_files
 from sluice.delta.places import folders
@@ -91,12 +91,9 @@ def delta_table(path: str) -> LandedTable | None:
 
 def fingerprint(files: Sequence[LandedFile], definition: str) -> str:
     """Return a short text that changes when a file or its interpretation changes."""
-    listing = "\n".join(" ".join(filter(None, _line(file))) for file in files)
+    parts = ((file.uri, str(file.size), str(file.modified), file.fault) for file in files)
+    listing = "\n".join(" ".join(filter(None, of_file)) for of_file in parts)
     return hashlib.sha256(f"{definition}\n{listing}".encode()).hexdigest()[:16]
-
-
-def _line(file: LandedFile) -> tuple[str, ...]:
-    return file.uri, str(file.size), str(file.modified), file.fault
 
 
 def _list_landed(path: str) -> Iterator[LandedFile]:
@@ -105,7 +102,10 @@ def _list_landed(path: str) -> Iterator[LandedFile]:
         return (file for at, file in folders.files(root) if is_wanted(at))
     filesystem, base = located(path)
     root, is_wanted = _split_pattern(base)
-    objects = _objects(filesystem, root)
+    # The listing comes first, because a store gives the reason if it refuses that.
+    objects = folders.files_in(filesystem, root) or [
+        one for one in [filesystem.get_file_info(root)] if one.type == FileType.File
+    ]
     if not objects:
         _check_bucket(uri_of(root.partition("/")[0], path))
     found = (f for f in objects if _is_data(f.path, root) and is_wanted(f.path))
@@ -122,16 +122,6 @@ def _split_pattern(base: str) -> tuple[str, Callable[[str], object]]:
         return base.rstrip("/") or "/", lambda _: True
     pattern = ".*".join(map(re.escape, (before, *others))) + ".*" * base.endswith("/")
     return before.rpartition("/")[0] or "/", re.compile(pattern, re.DOTALL).fullmatch
-
-
-def _objects(filesystem: FileSystem, root: str) -> list[FileInfo]:
-    """Return the files below a folder, or the one at `root`.
-
-    The listing comes first, because a store gives the reason if it refuses that.
-    """
-    below = filesystem.get_file_info(FileSelector(root, recursive=True, allow_not_found=True))
-    found = below or [filesystem.get_file_info(root)]
-    return [f for f in found if f.type == FileType.File]
 
 
 @lru_cache(maxsize=64)

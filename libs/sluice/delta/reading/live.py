@@ -4,7 +4,7 @@ Arrow's own dataset does not support vectors. Without vectors it is used as it i
 is read by row groups, because only whole ones show the number of each row.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -90,8 +90,7 @@ class LiveRows:
 
     def count_rows(self) -> int:
         """Return the number of rows, without reading them."""
-        gone = sum(len(kept) - (pc.sum(kept).as_py() or 0) for kept in self.kept.values())
-        return int(self.dataset.count_rows() - gone)
+        return int(self.dataset.count_rows() - sum(mask.false_count for mask in self.kept.values()))
 
     def _live(
         self,
@@ -125,10 +124,15 @@ def live_rows(table: DeltaTable, uri: str, filesystem: FileSystem | None = None)
     return LiveRows(_dataset(table, uri), kept_rows(table))
 
 
-def rows_of_files(table: DeltaTable, uri: str, paths: Container[str]) -> LiveRows:
-    """Return the rows of some files of a version, by their paths without percent-encoding."""
-    files = [f for f in active_files(table).to_pylist() if unquote(f["path"]) in paths]
-    return LiveRows(_dataset(table, uri, files), kept_rows(table))
+def rows_of_files(
+    table: DeltaTable, uri: str, is_chosen: Callable[[str], bool], columns: pa.Schema | None = None
+) -> LiveRows:
+    """Return the rows of some files of a version, chosen by their paths in the log.
+
+    `columns`: the table's, in other types.
+    """
+    files = [f for f in active_files(table).to_pylist() if is_chosen(f["path"])]
+    return LiveRows(_dataset(table, uri, files, columns), kept_rows(table))
 
 
 def change_data(table: DeltaTable, uri: str, files: Sequence[Mapping[str, Any]]) -> pa.Table:

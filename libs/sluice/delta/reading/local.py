@@ -3,9 +3,8 @@
 Planning and starting a Spark scan of a few thousand rows costs hundreds of milliseconds; reading
 them here takes a few. Spark still computes: it gets the rows as a local relation.
 
-Tables read as if they had no rows: their columns are known from the log, no file is opened.
-
-So a plan can compile a batch over them without reading anything.
+A plan compiles a batch over tables as if they had no rows (`without_rows`): their columns are known
+from the log, and no file is opened.
 """
 
 import json

@@ -4,20 +4,15 @@ A batch of some thousand facts matches a small part of a large dimension. A chan
 matches few of many facts. Finding them in this process takes tens of milliseconds; sending or
 scanning the whole table by Spark takes seconds. The result may hold too many rows, never too few:
 the join itself is Spark's. Values are compared by plain equality, so only exact types are searched.
-
-Dense spans of whole numbers, by which files are skipped.
-
-New keys are often far from the changed ones. One span from the least to the greatest would admit
-all files in between.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,22 +23,23 @@ from sluice.delta.log.files import FeedSize, active_files, size_of
 from sluice.delta.log.opened import open_version
 from sluice.delta.places.folders import local_path
 from sluice.delta.reading.found import FoundRows, TypeMismatch, WantedValues, keep
-from sluice.delta.reading.live import LiveRows, live_rows
-from sluice.delta.reading.local import is_bare, plain, spark_schema
+from sluice.delta.reading.live import rows_of_files
+from sluice.delta.reading.local import arrow_schema, is_bare, plain, types_of
 from sluice.limits import Limits
 
-if TYPE_CHECKING:
-    import pyarrow.dataset as ds
-
 MOST = 16
-
+EXACT = (
+    *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
+    *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
+)
 KeyBounds = tuple[int, int]
 
 
 def clusters(values: pa.ChunkedArray | pa.Array) -> list[KeyBounds]:
     """Return the least and greatest value of at most MOST clusters, in order; nulls are ignored.
 
-    They are split at the widest gaps.
+    They are split at the widest gaps, because new keys are often far from the changed ones. One
+    span from the least to the greatest would admit all files in between.
     """
     known = pc.unique(values).drop_null()
     ordered = known.take(pc.sort_indices(known)).to_numpy(zero_copy_only=False)
@@ -54,12 +50,6 @@ def clusters(values: pa.ChunkedArray | pa.Array) -> list[KeyBounds]:
     firsts = [0, *(int(end) + 1 for end in ends)]
     lasts = [*(int(end) for end in ends), len(ordered) - 1]
     return [(int(ordered[a]), int(ordered[b])) for a, b in zip(firsts, lasts, strict=True)]
-
-
-EXACT = (
-    *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
-    *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
-)
 
 
 @dataclass(frozen=True)
@@ -86,7 +76,7 @@ class SearchedVersion:
     @property
     def types(self) -> StructType:
         """Columns of the table in Spark's types."""
-        return spark_schema(self._table)
+        return types_of(self.uri, self.version)
 
     @cached_property
     def _table(self) -> DeltaTable:
@@ -94,7 +84,7 @@ class SearchedVersion:
 
     @property
     def _schema(self) -> pa.Schema:
-        return plain(pa.schema(self._table.schema().to_arrow()).empty_table()).schema
+        return arrow_schema(self.uri, self.version)
 
     @cached_property
     def bytes(self) -> int:
@@ -136,23 +126,27 @@ class SearchedVersion:
             search = searching.FileSearch(schema, known, self.limits, most + 1)
             with suppress(TypeMismatch):
                 pages: dict[Path, pa.Table] = {}
-                rows = _join_pages(
-                    _note_pages(search.rows(files, chosen.names), pages), chosen, most
-                )
+                found = search.rows(files, chosen.names)
+                rows = _join_pages((pages.setdefault(*one) for one in found), chosen, most)
                 if rows is not None and not self.columns and len(known) == 1:
                     keep(self.uri, self.version, FoundRows(known[0], pages), self.limits)
                 return rows
         if self.bytes > self.limits.scanned_bytes:
             return None
-        return _join_pages(_scan(self._table, self.uri, known, chosen.names), chosen, most)
+        return _join_pages(self._scan(known, chosen.names), chosen, most)
 
+    def _scan(self, wanted: Sequence[WantedValues], columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the wanted rows, found by Arrow in the files that may hold some.
 
-def _note_pages(
-    found: Iterable[tuple[Path, pa.Table]], pages: dict[Path, pa.Table]
-) -> Iterator[pa.Table]:
-    for path, page in found:
-        pages[path] = page
-        yield page
+        Texts are not compared in the scan: files of delta-rs have them in another type.
+        """
+        texts = {field.name for field in self._schema if pa.types.is_string(field.type)}
+        near = [{n: v for n, v in values.items() if n not in texts} for values in wanted]
+        far = files_far(self._table, wanted)
+        files = rows_of_files(self._table, self.uri, lambda path: path not in far, self._schema)
+        for batch in files.to_batches(columns=columns, filter=_any_of(near)):
+            if batch.num_rows:
+                yield plain(pa.Table.from_batches([batch])).filter(_any_of(wanted))
 
 
 def _join_pages(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table | None:
@@ -185,36 +179,6 @@ def _exact(schema: pa.Schema, wanted: WantedValues) -> WantedValues | None:
     return found
 
 
-def _scan(
-    table: DeltaTable, uri: str, wanted: Sequence[WantedValues], columns: Sequence[str]
-) -> Iterator[pa.Table]:
-    """Yield the wanted rows, found by Arrow."""
-    where, near = _any_of(wanted), _any_of([_comparable(values) for values in wanted])
-    for batch in _dataset(table, uri, wanted).to_batches(columns=columns, filter=near):
-        if batch.num_rows:
-            page = plain(pa.Table.from_batches([batch]))
-            yield page.filter(where)
-
-
-def _dataset(table: DeltaTable, uri: str, wanted: Sequence[WantedValues]) -> LiveRows:
-    """Return the files that may hold wanted rows, judged by their partitions and whole numbers.
-
-    The log's other statistics can't be compared here.
-    """
-    import pyarrow.dataset as ds  # imports pandas, which takes a moment
-
-    rows, parts = live_rows(table, uri), table.metadata().partition_columns
-    found, far = rows.dataset, files_far(table, wanted)
-    fragments = [
-        file.format.make_fragment(file.path, file.filesystem, _partition(file, parts))
-        for file in found.get_fragments()
-        if file.path.lstrip("/") not in far
-    ]
-    schema = plain(found.schema.empty_table()).schema
-    near = ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
-    return replace(rows, dataset=near)
-
-
 def can_search() -> bool:
     """True if polars is installed, which comes with the extra `spark`."""
     return find_spec("polars") is not None
@@ -222,15 +186,16 @@ def can_search() -> bool:
 
 def files_far(table: DeltaTable, wanted: Sequence[WantedValues]) -> set[str]:
     """Return the files whose partitions or bounds of whole numbers exclude all wanted rows."""
-    spans = [_spans(values) for values in wanted]
+    spans = [
+        {
+            name: clusters(some)
+            for name, some in values.items()
+            if pa.types.is_integer(some.type) and not some.null_count and len(some)
+        }
+        for values in wanted
+    ]
     files = active_files(table).to_pylist()
     return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
-
-
-def _spans(values: WantedValues) -> Mapping[str, list[KeyBounds]]:
-    """Return the spans of the wanted values of each column of whole numbers."""
-    whole = {name: v for name, v in values.items() if pa.types.is_integer(v.type)}
-    return {n: clusters(v) for n, v in whole.items() if not v.null_count and len(v)}
 
 
 def _meets(file: Mapping[str, Any], spans: Mapping[str, list[KeyBounds]]) -> bool:
@@ -245,28 +210,12 @@ def _meets(file: Mapping[str, Any], spans: Mapping[str, list[KeyBounds]]) -> boo
     return True
 
 
-def _partition(file: "ds.ParquetFileFragment", parts: Sequence[str]) -> pc.Expression:
-    from pyarrow.dataset import get_partition_keys
-
-    known = get_partition_keys(file.partition_expression)
-    values = {name: value for name, value in known.items() if name in parts}
-    tests = [pc.field(n).is_null() if v is None else pc.field(n) == v for n, v in values.items()]
-    return reduce(pc.Expression.__and__, tests, pc.scalar(True))
-
-
-def _comparable(values: WantedValues) -> WantedValues:
-    """Drop texts: files of delta-rs have them in a type that a scan does not compare."""
-    return {name: some for name, some in values.items() if not pa.types.is_string(some.type)}
-
-
 def _any_of(wanted: Sequence[WantedValues]) -> pc.Expression:
-    tests = [_all_in(values) for values in wanted]
-    return reduce(pc.Expression.__or__, tests, pc.scalar(False))
-
-
-def _all_in(values: WantedValues) -> pc.Expression:
-    tests = [_is_in(pc.field(name), pc.unique(some)) for name, some in values.items()]
-    return reduce(pc.Expression.__and__, tests, pc.scalar(True))
+    found = pc.scalar(False)
+    for values in wanted:
+        tests = (_is_in(pc.field(name), pc.unique(some)) for name, some in values.items())
+        found = found | reduce(pc.Expression.__and__, tests, pc.scalar(True))
+    return found
 
 
 def _is_in(column: pc.Expression, values: pa.Array) -> pc.Expression:

@@ -59,7 +59,7 @@ class FileSearch:
     ) -> Iterator[tuple[Path, pa.Table]]:
         """Yield the wanted rows of each file that may have some, with their numbers as ROW.
 
-        Raises Unreadable for a file with columns of other types.
+        Raises TypeMismatch for a file with columns of other types.
         """
         near = [(file, test) for file in files if (test := self._test(file)) is not None]
         for some in _together(near, self.limits.searched_together_bytes):

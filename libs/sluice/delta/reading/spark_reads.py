@@ -2,11 +2,6 @@
 
 A pinned version always bounds a snapshot and a feed. So all tasks of a batch see the same rows,
 whatever is committed meanwhile.
-
-A check that Spark's commits to a store exclude those of other processes.
-
-On S3, Spark makes the same conditional request as delta-rs if it is configured for that. A Connect
-server that Sluice did not start may not be.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from sluice.declare.stores import Store, store_of, takes_spark
+from sluice.declare.stores import store_of, takes_spark
 from sluice.delta.log.actions import Log
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import active_files, feed_size, table_size
@@ -38,10 +33,21 @@ from sluice.interpreter.refusals import is_here
 from sluice.limits import Limits
 
 _checked: "WeakSet[SparkSession]" = WeakSet()
+PROPERTIES: Mapping[str, str] = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "false",
+    "delta.enableExpiredLogCleanup": "false",
+    **CHECKPOINTS,
+}
+DISK = "keep tables of this size in a lake on a disk"
 
 
 def check_spark_may_commit(session: SparkSession, table_uri: str) -> None:
-    """Raise UsageError if Spark's commits to a table would not exclude other processes'."""
+    """Raise UsageError if Spark's commits to a table would not exclude other processes'.
+
+    On S3, Spark makes the same conditional request as delta-rs if it is configured for that. A
+    Connect server that Sluice did not start may not be.
+    """
     store = store_of(table_uri)
     if store and not store.takes_spark:
         raise UsageError(
@@ -50,27 +56,15 @@ def check_spark_may_commit(session: SparkSession, table_uri: str) -> None:
         )
     if not store or not store.conf or session in _checked or is_here(session):
         return  # what runs here leaves such a commit to Spark
-    if faults := _unset(session, store):
+    has = {name: session.conf.get(name, "") or "not set" for name in store.conf}
+    faults = [f"{n} is {has[n]}, not {value}" for n, value in store.conf.items() if has[n] != value]
+    if faults:
         raise UsageError(
             f"Spark must not commit to {table_uri}: {'; '.join(faults)}",
             hint="nothing was committed; set its server up for S3, or write `commit: delta-rs` "
             "under `spark:`",
         )
     _checked.add(session)
-
-
-def _unset(session: SparkSession, store: Store) -> list[str]:
-    has = {name: session.conf.get(name, "") or "not set" for name in store.conf}
-    return [f"{n} is {has[n]}, not {value}" for n, value in store.conf.items() if has[n] != value]
-
-
-PROPERTIES: Mapping[str, str] = {
-    "delta.enableChangeDataFeed": "true",
-    "delta.enableDeletionVectors": "false",
-    "delta.enableExpiredLogCleanup": "false",
-    **CHECKPOINTS,
-}
-DISK = "keep tables of this size in a lake on a disk"
 
 
 def create(

@@ -7,7 +7,6 @@ and positions stay. So batches continue, but earlier versions can no longer be r
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -44,61 +43,41 @@ def erase_past(uri: str, now: datetime) -> Erased:
     """
     table = open_table(uri)
     active = set(map(unquote, active_files(table).column("path").to_pylist()))
-    active |= _vectors(uri, table.version())
+    added = added_files(uri, table.version()) or {}
+    active |= {path for file in added.values() if (path := vector_file(file))}
     filesystem, root = located(uri)
-    files = _delete_files(filesystem, root, active, _make_test_of_unused(uri, table.version(), now))
+    since = max(committed_at(uri, table.version()) or now - GRACE, now - GRACE)
+    files = _delete_files(filesystem, root, active, set(Log(uri).named_files()), since)
     passing("erasing", uri)
     entries = _redact(filesystem, root, active, table.version())
     passing("redacted", uri)
     table.create_checkpoint()
-    _delete_copies(filesystem, root, table.version())
+    for info in files_in(filesystem, f"{root}/{LOG}"):
+        if _is_copy(info, f"{root}/{LOG}", table.version()):
+            filesystem.delete_file(info.path)
     return Erased(files, entries)
 
 
-def _vectors(uri: str, version: int) -> set[str]:
-    """Return the files in which other writers keep deletion vectors of a version."""
-    files = added_files(uri, version)
-    return {path for file in (files or {}).values() if (path := vector_file(file))}
-
-
-def _make_test_of_unused(uri: str, version: int, now: datetime) -> Callable[[str, datetime], bool]:
-    """Return the test of a file that is not active: its path and its time."""
-    named, made = set(Log(uri).named_files()), committed_at(uri, version) or now - GRACE
-
-    def is_unused(path: str, at: datetime) -> bool:
-        return path in named or at < made or at < now - GRACE
-
-    return is_unused
-
-
 def _delete_files(
-    filesystem: FileSystem,
-    root: str,
-    active: set[str],
-    is_unused: Callable[[str, datetime], bool],
+    filesystem: FileSystem, root: str, active: set[str], named: set[str], since: datetime
 ) -> int:
+    """Delete inactive files that a commit of the log names, or that are older than `since`.
+
+    Of the log, only the remains of killed writers are deleted.
+    """
     count = 0
     for info in files_in(filesystem, root):
         path = info.path[len(root) :].lstrip("/")
-        at = info.mtime.astimezone(UTC) if info.mtime else datetime.min.replace(tzinfo=UTC)
-        if not _is_kept(path) and path not in active and is_unused(_data(path), at):
+        folder, slash, name = path.rpartition("/")
+        is_sum = name.startswith(".") and name.endswith(".crc")  # of the file beside it
+        is_draft = name.endswith(".tmp") or (name.startswith(".") and not is_sum)
+        if path in active or (folder.startswith(LOG) and not is_draft):
+            continue
+        is_named = (f"{folder}{slash}{name[1:-4]}" if is_sum else path) in named
+        if is_named or not info.mtime or info.mtime.astimezone(UTC) < since:
             filesystem.delete_file(info.path)
             count += 1
     return count
-
-
-def _is_kept(path: str) -> bool:
-    """True for the log, except for remains of killed writers."""
-    folder, _, name = path.rpartition("/")
-    is_draft = name.endswith(".tmp") or (name.startswith(".") and not name.endswith(".crc"))
-    return folder.startswith(LOG) and not is_draft
-
-
-def _data(path: str) -> str:
-    """Return the file that a checksum beside it belongs to, or the path itself."""
-    folder, slash, name = path.rpartition("/")
-    is_sum = name.startswith(".") and name.endswith(".crc")
-    return f"{folder}{slash}{name[1:-4]}" if is_sum else path
 
 
 def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -> int:
@@ -115,7 +94,9 @@ def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -
         if redacted != actions:
             text = "\n".join(json.dumps(action, separators=(",", ":")) for action in redacted)
             replace_file(filesystem, info.path, text.encode(), is_lasting=True)
-            _delete_sum(filesystem, info.path)
+            checksum = info.path.removesuffix(info.base_name) + f".{info.base_name}.crc"  # Spark's
+            if filesystem.get_file_info(checksum).type == FileType.File:
+                filesystem.delete_file(checksum)
             count += 1
     return count
 
@@ -124,28 +105,18 @@ def _redact_action(action: Action, active: set[str]) -> Action:
     """Return an action without bounds of values of a file that is not active, or predicates."""
     (name, body), *_ = action.items()
     if name in ("add", "remove") and unquote(body["path"]) not in active and body.get("stats"):
-        return {name: {**body, "stats": _without_bounds(body["stats"])}}
+        stats: dict[str, Any] = json.loads(body["stats"])
+        if stats.keys() & {*BOUNDS}:
+            kept = {k: v for k, v in stats.items() if k not in BOUNDS}
+            return {name: {**body, "stats": json.dumps(kept, separators=(",", ":"))}}
     if name == "commitInfo" and (parameters := body.get("operationParameters")):
         kept = {k: v for k, v in parameters.items() if "predicate" not in k.lower()}
         return {name: {**body, "operationParameters": kept}}
     return action
 
 
-def _without_bounds(text: str) -> str:
-    stats: dict[str, Any] = json.loads(text)
-    if not stats.keys() & {*BOUNDS}:
-        return text
-    return json.dumps({k: v for k, v in stats.items() if k not in BOUNDS}, separators=(",", ":"))
-
-
-def _delete_copies(filesystem: FileSystem, root: str, version: int) -> None:
-    """Delete what repeats the log up to a version: older checkpoints, sums, compacted commits."""
-    for info in files_in(filesystem, f"{root}/{LOG}"):
-        if _is_copy(info, f"{root}/{LOG}", version):
-            filesystem.delete_file(info.path)
-
-
 def _is_copy(info: FileInfo, log: str, version: int) -> bool:
+    """True for what repeats the log up to a version: older checkpoints, sums, compacted commits."""
     name = info.base_name
     if info.path != f"{log}/{name}":
         return True  # a part of a checkpoint in several files
@@ -154,11 +125,3 @@ def _is_copy(info: FileInfo, log: str, version: int) -> bool:
     number = NUMBERED.match(name)
     is_older = number is not None and int(number[1]) < version
     return is_older and (".checkpoint" in name or ".compacted." in name)
-
-
-def _delete_sum(filesystem: FileSystem, path: str) -> None:
-    """Delete the checksum that Spark has written beside a local file."""
-    folder, _, name = path.rpartition("/")
-    beside = f"{folder}/.{name}.crc"
-    if filesystem.get_file_info(beside).type == FileType.File:
-        filesystem.delete_file(beside)

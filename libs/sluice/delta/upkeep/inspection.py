@@ -12,13 +12,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from pyarrow import parquet
-from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
+from pyarrow.fs import FileInfo
 
 from sluice.delta.log import position
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import active_files
 from sluice.delta.places.delta_rs import files_below, open_table
-from sluice.delta.places.folders import LOG
+from sluice.delta.places.folders import LOG, files_in
 from sluice.delta.places.lake_layout import moved_away
 
 TableFault = tuple[str, str, str]
@@ -34,7 +34,8 @@ def log_faults(uri: str) -> Iterator[TableFault]:
     versions = sorted(int(number) for number in commits if number.isdigit())
     every = set(range(versions[0], versions[-1] + 1)) if versions else set()
     if missing := sorted(every - set(versions)):
-        yield "hole-in-log", f"the log lacks version(s) {_list_numbers(missing)}", moved_away(uri)
+        shown = ", ".join(map(str, missing[:5])) + ", ..." * (len(missing) > 5)
+        yield "hole-in-log", f"the log lacks version(s) {shown}", moved_away(uri)
     for version in versions:
         try:
             is_whole = bool(Log(uri).actions(version))
@@ -46,7 +47,7 @@ def log_faults(uri: str) -> Iterator[TableFault]:
 
 
 def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[TableFault]:
-    storage = _storage(uri)
+    storage = files_below(uri)
     mend = "delete it and `_last_checkpoint`: the log is complete, and yields the next checkpoint"
     for name in names:
         if name.endswith(".checkpoint.parquet"):
@@ -89,8 +90,8 @@ def orphans(uri: str, now: datetime) -> Iterator[TableFault]:
     """Yield files that no commit names, older than a day: remains of killed attempts."""
     active = active_files(open_table(uri)).column("path").to_pylist()
     named = {*Log(uri).named_files(), *map(unquote, active)}
-    old = [i for i in _listing(uri, "") if i.path not in named and _age(i, now) > GRACE]
-    if old:
+    others = [info for info in _listing(uri, "") if info.path not in named and info.mtime]
+    if old := [info for info in others if now - info.mtime.astimezone(UTC) > GRACE]:
         size = sum(info.size for info in old)
         what = f"{len(old)} file(s) of {size:,} bytes that no commit names, e.g. {old[0].path}"
         yield "orphan-files", what, "`sluice maintain` deletes them when they are a week old"
@@ -119,19 +120,5 @@ def file_retention(uri: str) -> timedelta:
 
 def _listing(uri: str, folder: str) -> list[FileInfo]:
     """Return the files below a folder of the table; if that is the table's own, without the log."""
-    every = _storage(uri).get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
-    files = [info for info in every if info.is_file]
+    files = files_in(files_below(uri), folder)
     return files if folder else [i for i in files if not i.path.startswith(LOG)]
-
-
-def _storage(uri: str) -> PyFileSystem:
-    return files_below(uri)
-
-
-def _age(info: FileInfo, now: datetime) -> timedelta:
-    return now - info.mtime.astimezone(UTC) if info.mtime else timedelta()
-
-
-def _list_numbers(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:5]))
-    return f"{shown}, ..." if len(numbers) > 5 else shown

@@ -9,10 +9,8 @@ position is valid.
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +21,7 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.filing import Slice, arrange_in_files, files_for, slices_of
 from sluice.delta.writing.merge import SparkCommit
+from sluice.delta.writing.own_commits import unfenced_properties
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
 from sluice.limits import Limits
@@ -78,12 +77,6 @@ class Filing:
             return 0
         passing("committed", self.before.uri)
         return int(done["numFilesRemoved"])
-
-
-def unfenced_properties(position: Position) -> CommitProperties:
-    """Return properties of a commit that changes no row, and so has no batch number."""
-    metadata: dict[str, Any] = {"userMetadata": position.to_json()}
-    return CommitProperties(custom_metadata=metadata, max_commit_retries=0)
 
 
 def upkeep(before: Head, kind: str) -> Position:

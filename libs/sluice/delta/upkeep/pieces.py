@@ -1,15 +1,13 @@
 """Pieces in which upkeep files a table again: its worn files, and its possible cuts.
 
+Row groups are ordered by their first keys. Only the columns of the order are read for every row,
+one file at a time. Keys are compared by rank, so any columns can form the order.
+
 The table's ground consists of the files that have the most rows for their key range and don't
 overlap. All others are covers, which batches have added over many keys. The ground is cut into
 segments at its files. A segment is due if enough of its rows were marked or are in covers, or if
 its file is small. Segments that are due are combined up to a number of bytes, each with the part of
 the covers in its key range. Files of other segments stay.
-
-Layout of a table's files: keys of their row groups, in the table's order.
-
-The columns of the order are read for every row, one file at a time. Only the first key of each row
-group is kept. Keys are compared by rank, so any columns can form the order.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,19 +23,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sluice.changes.order import Direction
 from sluice.delta.log.files import file_name
-from sluice.delta.reading.local import plain
 from sluice.delta.writing.filing import WORN
+from sluice.delta.writing.marking import Numbers, columns_of
 from sluice.limits import Limits
 
+CHANGED = WORN / 2  # of a segment that is filed again when the table is due
 IN_MEMORY = 4  # bytes of a piece in memory, for each that it may have on the disk
 SortColumns = list[tuple[str, str]]  # columns, each ascending or descending
 
 
 @dataclass(frozen=True)
-class Laid:
-    """One file. `rows` are still there, `gone` ones are marked.
+class FileLayout:
+    """One file. `rows` are still there, `marked` ones are not.
 
     `starts`: the rank of the first key in each row group, then that of the file's last key. It is
     empty if the rows are unsorted. `sizes`: rows that are still there, and bytes, of each row
@@ -46,7 +44,7 @@ class Laid:
 
     path: str
     rows: int
-    gone: int
+    marked: int
     starts: tuple[int, ...]
     sizes: tuple[tuple[int, int], ...]
 
@@ -65,7 +63,7 @@ class Laid:
 class Layout:
     """The files of a table, and its keys by rank."""
 
-    files: Sequence[Laid]
+    files: Sequence[FileLayout]
     keys: pa.Table
 
     def key(self, rank: int) -> pa.Table:
@@ -84,37 +82,32 @@ def layout_of(
     read = [_Read.of(folder, path, order, schema) for path in paths]
     if not read:
         return Layout([], schema.empty_table())
-    ranked = _rank(pa.concat_tables([one.firsts for one in read]), order)
+    ranks, keys = _rank(pa.concat_tables([one.firsts for one in read]), order)
     files, done = [], 0
     for path, one in zip(paths, read, strict=True):
-        ranks = ranked.ranks[done : done + one.firsts.num_rows]
-        done += len(ranks)
-        files.append(_lay_out(path, one, ranks.tolist(), kept.get(file_name(path))))
-    return Layout(files, ranked.keys)
+        own = ranks[done : done + one.firsts.num_rows].tolist()
+        done += len(own)
+        files.append(_lay_out(path, one, own, kept.get(file_name(path))))
+    return Layout(files, keys)
 
 
-def lay_out_unordered(folder: str, paths: Sequence[str], schema: pa.Schema) -> list[Laid]:
+def lay_out_unordered(folder: str, paths: Sequence[str], schema: pa.Schema) -> list[FileLayout]:
     """Return the sizes of these files, with marked rows, as if their rows were unsorted."""
     return [_lay_out(path, _Read.of(folder, path, [], schema), [], None) for path in paths]
 
 
-def _lay_out(path: str, read: "_Read", ranks: list[int], kept: pa.BooleanArray | None) -> Laid:
-    sizes, begun, gone = list[tuple[int, int]](), 0, 0
+def _lay_out(
+    path: str, read: "_Read", ranks: list[int], kept: pa.BooleanArray | None
+) -> FileLayout:
+    sizes, begun, marked = list[tuple[int, int]](), 0, 0
     for rows, size in read.sizes:
         lost = 0 if kept is None else kept.slice(begun, rows).false_count
         sizes.append((rows - lost, size))
-        begun, gone = begun + rows, gone + lost
-    return Laid(path, begun - gone, gone, tuple(ranks), tuple(sizes))
+        begun, marked = begun + rows, marked + lost
+    return FileLayout(path, begun - marked, marked, tuple(ranks), tuple(sizes))
 
 
-def sort_order(order: Sequence[Direction], schema: pa.Schema) -> SortColumns:
-    """Return the order of these columns as Arrow sorts; nested ones have none."""
-    here = [d for d in order if d.column in schema.names]
-    known = [d for d in here if not pa.types.is_nested(schema.field(d.column).type)]
-    return [(d.column, "descending" if d.descending else "ascending") for d in known]
-
-
-def is_in_order(keys: pa.Table, order: SortColumns) -> bool:
+def are_in_order(keys: pa.Table, order: SortColumns) -> bool:
     """True if these rows are in order."""
     name, way = order[0]
     column = keys[name].combine_chunks()
@@ -126,7 +119,7 @@ def is_in_order(keys: pa.Table, order: SortColumns) -> bool:
     return bool((places == np.arange(len(places))).all())
 
 
-def before(keys: pa.Table, bound: pa.Table, order: SortColumns) -> int:
+def count_before(keys: pa.Table, bound: pa.Table, order: SortColumns) -> int:
     """Return how many of some sorted keys come before another one."""
     return int(pc.index(pc.sort_indices(pa.concat_tables([bound, keys]), order), 0).as_py())
 
@@ -146,22 +139,26 @@ class _Read:
             keys = columns_of(file, range(len(groups)), [name for name, _ in order], schema)
             width = _width(file, schema)
         rows = [group.num_rows for group in groups]
-        sizes = [max(_bytes(g), int(g.num_rows * width) // IN_MEMORY) for g in groups]
+        stored = [
+            sum(g.column(i).total_compressed_size for i in range(g.num_columns)) for g in groups
+        ]
+        sizes = [
+            max(n, int(count * width) // IN_MEMORY) for n, count in zip(stored, rows, strict=True)
+        ]
         first = np.cumsum([0, *rows])
         first[-1] -= 1
-        is_sorted = keys.num_rows > 0 and 0 not in rows and is_in_order(keys, order)
+        is_sorted = keys.num_rows > 0 and 0 not in rows and are_in_order(keys, order)
         taken = keys.take(first) if is_sorted else keys.slice(0, 0)
         return cls(taken, tuple(zip(rows, sizes, strict=True)))
 
 
 def width_in(folder: str, paths: Sequence[str], schema: pa.Schema) -> float:
     """Return the bytes of a row in memory, in the file with the widest rows."""
-    return max((_opened_width(Path(folder, unquote(path)), schema) for path in paths), default=0)
-
-
-def _opened_width(path: Path, schema: pa.Schema) -> float:
-    with pq.ParquetFile(path, memory_map=True) as file:
-        return _width(file, schema)
+    widest = 0.0
+    for path in paths:
+        with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
+            widest = max(widest, _width(file, schema))
+    return widest
 
 
 def _width(file: pq.ParquetFile, schema: pa.Schema) -> float:
@@ -170,33 +167,8 @@ def _width(file: pq.ParquetFile, schema: pa.Schema) -> float:
     return float(rows.nbytes / rows.num_rows) if rows.num_rows else 0
 
 
-def _bytes(group: pq.RowGroupMetaData) -> int:
-    return sum(group.column(i).total_compressed_size for i in range(group.num_columns))
-
-
-def columns_of(
-    file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str], schema: pa.Schema
-) -> pa.Table:
-    """Return columns of row groups in the table's types; those that the file lacks are null."""
-    present = [name for name in names if name in file.schema_arrow.names]
-    found = plain(file.read_row_groups(list(groups), columns=present))
-    rows = sum(file.metadata.row_group(i).num_rows for i in groups)
-    columns = [
-        found[f.name].cast(f.type) if f.name in present else pa.nulls(rows, f.type)
-        for f in map(schema.field, names)
-    ]
-    return pa.table(columns, names=list(names))
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    """Distinct keys in order, and the rank of each given one."""
-
-    ranks: "np.ndarray[tuple[int], np.dtype[np.int64]]"
-    keys: pa.Table
-
-
-def _rank(keys: pa.Table, order: SortColumns) -> _Ranked:
+def _rank(keys: pa.Table, order: SortColumns) -> tuple[Numbers, pa.Table]:
+    """Return the rank of each key, and the distinct keys in order."""
     places = pc.sort_indices(keys, order).to_numpy()
     found = keys.take(places).combine_chunks()
     is_new = np.zeros(len(places), dtype=bool)
@@ -207,10 +179,7 @@ def _rank(keys: pa.Table, order: SortColumns) -> _Ranked:
         is_new[1:] |= codes[1:] != codes[:-1]
     ranks = np.empty(len(places), np.int64)
     ranks[places] = np.cumsum(is_new) - 1
-    return _Ranked(ranks, found.filter(pa.array(is_new)))
-
-
-CHANGED = WORN / 2  # of a segment that is filed again when the table is due
+    return ranks, found.filter(pa.array(is_new))
 
 
 @dataclass(frozen=True)
@@ -242,7 +211,7 @@ class Segment:
     is_due: bool
 
 
-def gathering(files: Sequence[Laid], limits: Limits) -> list[Piece]:
+def plan_gathering(files: Sequence[FileLayout], limits: Limits) -> list[Piece]:
     """Return pieces of files whose rows are in no order, and of many small covers.
 
     They come first, because sorted files can't be cut before, and each cut reads a row group of
@@ -255,14 +224,15 @@ def gathering(files: Sequence[Laid], limits: Limits) -> list[Piece]:
     chosen = [file for file in files if not file.is_sorted]
     size, rows = sum(cover.bytes for cover in covers), sum(cover.rows for cover in covers)
     left = max(-(-size // limits.piece_bytes), -(-rows // limits.file_rows))
-    if 2 * sum(map(_largest, covers)) > limits.piece_bytes and len(covers) > left:
+    largest_groups = sum(max(size for _, size in cover.sizes) for cover in covers)
+    if 2 * largest_groups > limits.piece_bytes and len(covers) > left:
         chosen += covers
     elif len(small) >= limits.small_files:
         chosen += small
     return list(pack(chosen, limits.piece_bytes))
 
 
-def merging(files: Sequence[Laid], limits: Limits) -> list[Piece]:
+def plan_merging(files: Sequence[FileLayout], limits: Limits) -> list[Piece]:
     """Return pieces of worn, small and very large files, and of the covers over them.
 
     A small table is one piece.
@@ -272,22 +242,17 @@ def merging(files: Sequence[Laid], limits: Limits) -> list[Piece]:
     return list(Ground([file for file in files if file.is_sorted], limits).pieces())
 
 
-def merging_covers(files: Sequence[Laid], limits: Limits) -> list[Piece]:
+def plan_merging_covers(files: Sequence[FileLayout], limits: Limits) -> list[Piece]:
     """Return pieces of covers over other covers, for a table of which few rows have changed."""
     covers = Ground([file for file in files if file.is_sorted], limits).covers
     return list(Ground(covers, limits).pieces())
 
 
-def is_within(pieces: Sequence[Piece], limits: Limits) -> bool:
-    """True if no piece far exceeds the limit, as it would if rows were too wide to be cut."""
-    return all(piece.bytes <= 2 * limits.piece_bytes for piece in pieces)
-
-
-def _is_one(files: Sequence[Laid], limits: Limits) -> bool:
+def _is_one(files: Sequence[FileLayout], limits: Limits) -> bool:
     return sum(file.bytes for file in files) <= limits.piece_bytes
 
 
-def pack(files: Sequence[Laid], most: int) -> Iterator[Piece]:
+def pack(files: Sequence[FileLayout], most: int) -> Iterator[Piece]:
     """Yield pieces of whole files, or of row groups of large ones."""
     takes, held = list[Take](), 0
     for file in files:
@@ -302,7 +267,7 @@ def pack(files: Sequence[Laid], most: int) -> Iterator[Piece]:
         yield Piece(tuple(takes))
 
 
-def _some(file: Laid, start: int, end: int) -> list[Take]:
+def _some(file: FileLayout, start: int, end: int) -> list[Take]:
     return [Take(file.path, range(start, end))] if start < end else []
 
 
@@ -310,7 +275,7 @@ def _some(file: Laid, start: int, end: int) -> list[Take]:
 class Ground:
     """Sorted files: ground files side by side, and the covers over them."""
 
-    files: Sequence[Laid]
+    files: Sequence[FileLayout]
     limits: Limits
 
     def pieces(self) -> Iterator[Piece]:
@@ -328,16 +293,17 @@ class Ground:
             yield from self._piece(held)
 
     @cached_property
-    def covers(self) -> list[Laid]:
+    def covers(self) -> list[FileLayout]:
         """Files over the keys of others."""
         beside = {file.path for file in self._beside}
         return [file for file in self.files if file.path not in beside]
 
     @cached_property
-    def _beside(self) -> list[Laid]:
-        """Files side by side, in order; the denser one of overlapping files."""
-        chosen = list[Laid]()
-        for file in sorted(self.files, key=_density, reverse=True):
+    def _beside(self) -> list[FileLayout]:
+        """Files side by side, in order; the one with more rows a key of overlapping files."""
+        chosen = list[FileLayout]()
+        density = {f.path: f.rows / (f.starts[-1] - f.starts[0] + 1) for f in self.files}
+        for file in sorted(self.files, key=lambda file: density[file.path], reverse=True):
             at = bisect_left(chosen, file.starts[0], key=_first)
             is_free = at == len(chosen) or file.starts[-1] < _first(chosen[at])
             if is_free and (at == 0 or chosen[at - 1].starts[-1] < file.starts[0]):
@@ -348,17 +314,18 @@ class Ground:
     def _segments(self) -> list[Segment]:
         """All keys in segments; segments with too many bytes are cut further."""
         cuts, found = [file.starts[0] for file in self._beside[1:]], list[Segment]()
-        came, bounds = _spread_over(self.covers, cuts), pairwise([None, *cuts, None])
-        for file, come, (start, end) in zip(self._beside, came, bounds, strict=False):
-            whole = Segment(start, end, self._is_due(file, come))
+        covering, bounds = _spread_over(self.covers, cuts), pairwise([None, *cuts, None])
+        for file, covers, (start, end) in zip(self._beside, covering, bounds, strict=False):
+            whole = Segment(start, end, self._is_due(file, covers))
             inner = self._within(whole) if self._bytes(whole) > self.limits.piece_bytes else []
             ends = zip([start, *inner], [*inner, end], strict=True)
             found += [Segment(a, b, whole.is_due) for a, b in ends]
         return found
 
-    def _is_due(self, file: Laid, come: float) -> bool:
-        is_changed = file.gone + come > CHANGED * (file.rows + file.gone + come)
-        return is_changed or _is_small(file, self.limits, come) or is_lump(file, self.limits)
+    def _is_due(self, file: FileLayout, covers: float) -> bool:
+        """True if a file should be filed again; `covers`: rows of other files over its keys."""
+        is_changed = file.marked + covers > CHANGED * (file.rows + file.marked + covers)
+        return is_changed or _is_small(file, self.limits, covers) or is_lump(file, self.limits)
 
     def _within(self, segment: Segment) -> list[int]:
         """Return the ranks at which row groups begin in a segment, after its own start."""
@@ -367,14 +334,14 @@ class Ground:
         inside = (r for r in near if (low is None or r > low) and (high is None or r < high))
         return sorted(inside)
 
-    def _near(self, segment: Segment) -> list[Laid]:
+    def _near(self, segment: Segment) -> list[FileLayout]:
         """Return the files that may have rows of a segment."""
         low, high = segment.start, segment.end
         first = 0 if low is None else max(0, bisect_right(self._beside, low, key=_first) - 1)
         last = None if high is None else bisect_left(self._beside, high, key=_first)
         return [*self._beside[first:last], *self.covers]
 
-    def _takes(self, segment: Segment) -> list[tuple[Laid, range]]:
+    def _takes(self, segment: Segment) -> list[tuple[FileLayout, range]]:
         near = ((file, _groups(file, segment)) for file in self._near(segment))
         return [(file, groups) for file, groups in near if groups]
 
@@ -384,45 +351,37 @@ class Ground:
     def _piece(self, segment: Segment) -> Iterator[Piece]:
         """Yield a piece, unless it would only copy a file."""
         found = self._takes(segment)
-        if len(found) > 1 or any(file.gone or is_lump(file, self.limits) for file, _ in found):
+        if len(found) > 1 or any(file.marked or is_lump(file, self.limits) for file, _ in found):
             takes = tuple(Take(file.path, groups) for file, groups in found)
             yield Piece(takes, segment.start, segment.end, self._bytes(segment))
 
 
-def _is_small(file: Laid, limits: Limits, come: float = 0) -> bool:
-    """True if a file, with its added rows, has less than half of the usual rows."""
-    return 2 * (file.rows + come) < limits.file_rows and 4 * file.bytes < limits.piece_bytes
+def _is_small(file: FileLayout, limits: Limits, covers: float = 0) -> bool:
+    """True if a file, with the rows over it, has less than half of the usual rows."""
+    return 2 * (file.rows + covers) < limits.file_rows and 4 * file.bytes < limits.piece_bytes
 
 
-def is_lump(file: Laid, limits: Limits) -> bool:
+def is_lump(file: FileLayout, limits: Limits) -> bool:
     """True if a file has the rows of more than two."""
-    return file.rows + file.gone > 2 * limits.file_rows
+    return file.rows + file.marked > 2 * limits.file_rows
 
 
-def _largest(file: Laid) -> int:
-    return max(size for _, size in file.sizes)
-
-
-def _first(file: Laid) -> int:
+def _first(file: FileLayout) -> int:
     return file.starts[0]
 
 
-def _spread_over(covers: Sequence[Laid], cuts: Sequence[int]) -> list[float]:
+def _spread_over(covers: Sequence[FileLayout], cuts: Sequence[int]) -> list[float]:
     """Return the number of cover rows between cuts, assuming an even spread in each row group."""
-    came = [0.0] * (len(cuts) + 1)
+    found = [0.0] * (len(cuts) + 1)
     for cover in covers:
         for (rows, _), (start, end) in zip(cover.sizes, pairwise(cover.starts), strict=True):
             reached = range(bisect_right(cuts, start), bisect_right(cuts, end) + 1)
             for nth in reached:
-                came[nth] += rows / len(reached)
-    return came
+                found[nth] += rows / len(reached)
+    return found
 
 
-def _density(file: Laid) -> float:
-    return file.rows / (file.starts[-1] - file.starts[0] + 1)
-
-
-def _groups(file: Laid, segment: Segment) -> range:
+def _groups(file: FileLayout, segment: Segment) -> range:
     """Return the row groups that may still have rows of a segment."""
     starts, last = file.starts[:-1], file.starts[-1]
     if segment.start is not None and last < segment.start:

@@ -1,11 +1,9 @@
-"""Delete files that no reader needs: older than every consumer's position, and at least a week old.
+"""Delete files and commits that no reader needs: week-old files, and month-old commits of the log.
 
 A file that a commit removed is needed by snapshots before that commit, and by the feed across it.
 So only files removed before the oldest version that a consumer still names may be deleted. The time
 of that version is the earliest among its commit and all later ones, because a clock may have been
 set back. An extra day allows for different clocks and running batches.
-
-Delete month-old commits of a log that every consumer has read.
 
 Consumers read feeds from recorded versions, whose commits prove that a table is still the same. So
 the log keeps a checkpoint at or before the oldest named version, and every commit from there on.
@@ -27,7 +25,8 @@ from sluice.delta.log.position import Head
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import LOG
-from sluice.delta.upkeep.maintenance import unfenced_properties, upkeep
+from sluice.delta.upkeep.maintenance import upkeep
+from sluice.delta.writing.own_commits import unfenced_properties
 
 LEAST = timedelta(days=7)  # for iterators and time travel
 SPARE = timedelta(days=1)
@@ -122,7 +121,8 @@ def clean_log(uri: str, oldest: int, now: datetime, least: timedelta = LEAST_LOG
     """
     names = _names(uri)
     made = [int(found[1]) for name in names if (found := CHECKPOINT.fullmatch(name))]
-    first = next((v for v in reversed(made) if v <= oldest and _is_old(uri, v, now - least)), None)
+    times = ((v, committed_at(uri, v)) for v in reversed(made) if v <= oldest)
+    first = next((v for v, at in times if at is not None and at <= now - least), None)
     gone = [name for name in names if first is not None and int(name[:20]) < first]
     if first is None or not gone or not _opens(uri, first):
         return 0
@@ -137,11 +137,6 @@ def _names(uri: str) -> list[str]:
     """Return the log's numbered files, the oldest first."""
     found = files_below(uri).get_file_info(FileSelector(LOG, allow_not_found=True))
     return sorted(info.base_name for info in found if NUMBERED.fullmatch(info.base_name))
-
-
-def _is_old(uri: str, version: int, upto: datetime) -> bool:
-    made = committed_at(uri, version)
-    return made is not None and made <= upto
 
 
 def _opens(uri: str, version: int) -> bool:

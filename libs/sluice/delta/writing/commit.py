@@ -1,7 +1,7 @@
 """Commit a changelog exactly once: rows and position in one commit.
 
-Two committers have one contract: delta-rs here for small changelogs, Spark (`by_spark`) for large
-ones, which takes a second or more instead of a tenth. Both number their commits as the table's
+Two committers have one contract: delta-rs here for small changelogs, `SparkCommit` for large ones,
+which takes a second or more instead of a tenth. Both number their commits as the table's
 batches in Delta's `txn` action. After each commit, the log shows which attempt has won. A diff is
 discarded after a lost race, because it was made from an outdated head.
 """
@@ -22,7 +22,13 @@ from sluice.delta.reading.local import plain
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.marking import commit_marked, is_marked
 from sluice.delta.writing.merge import check_applied, merge_arrow
-from sluice.delta.writing.own_commits import Committed, fenced, properties, result_of, won
+from sluice.delta.writing.own_commits import (
+    Committed,
+    confirm,
+    fenced,
+    fenced_properties,
+    result_of,
+)
 from sluice.delta.writing.statistics import writer_properties
 from sluice.limits import Limits
 
@@ -37,11 +43,11 @@ def commit_position(before: Head, position: Position) -> Committed:
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            commit_properties=properties(before, mine),
+            commit_properties=fenced_properties(before, mine),
         )
     table.update_incremental()
     keep(before.uri, table)
-    return won(before, position, Committed(before.version + 1))
+    return confirm(before, position, Committed(before.version + 1))
 
 
 def commit_arrow(
@@ -66,7 +72,7 @@ def commit_arrow(
     table = open_for_writer(before.uri, before.version)
     columns = [field.name for field in table.schema().fields]
     with fenced(before, position) as mine:
-        how = properties(before, mine)
+        how = fenced_properties(before, mine)
         if not alters:
             plain = by_key(rows.select(columns), key)
             write_deltalake(
@@ -79,7 +85,7 @@ def commit_arrow(
         else:
             check_applied(before, done, merge_arrow(table, rows, columns, key, how))
     keep(before.uri, table)
-    return won(before, position, done)
+    return confirm(before, position, done)
 
 
 def overwrite_arrow(
@@ -95,7 +101,7 @@ def overwrite_arrow(
             mode="overwrite",
             schema_mode="overwrite",
             partition_by=list(had if partition_by is None else partition_by),
-            commit_properties=properties(before, mine),
+            commit_properties=fenced_properties(before, mine),
             writer_properties=writer_properties(plain(rows).schema),
         )
-    return won(before, position, Committed(before.version + 1, inserted=rows.num_rows))
+    return confirm(before, position, Committed(before.version + 1, inserted=rows.num_rows))

@@ -1,25 +1,20 @@
-"""The layout of rows in a table's files: by key, in small row groups, so that small reads open few
-of them.
+"""The layout of a table: its columns, and its rows by key in small row groups, so that small reads
+open few of them.
 
 A table is filed in slices: its partitions, or the whole table. A slice is in order if its row
 groups are small and their keys don't overlap. Later rows of batches are in other files until upkeep
 files it again.
-
-The columns of a stored table; they are added by a separate commit that changes no row.
-
-That commit repeats the table's position, so the next batch begins where it would have begun.
-Readers of the change feed don't see it. Existing rows are null in a new column.
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import DeltaTable, Schema
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -31,45 +26,44 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import CREATE, Head, Position, head_of
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.reading.local import nullable, plain, spark_schema
+from sluice.delta.reading.local import nullable, plain, types_of
 from sluice.delta.writing import statistics
+from sluice.delta.writing.own_commits import unfenced_properties
 from sluice.language.names import CARRIED, RESERVED_PREFIX
 from sluice.limits import Limits
 
 GROW = "grow"
+WORN = 0.2  # share of marked rows
+ValueBounds = tuple[Any, Any]
 
 
 def columns_at(before: Head | None) -> StructType:
     """Return the columns of a table as of its head; none if there is no table."""
-    if before is None:
-        return StructType()
-    return spark_schema(open_version(before.uri, before.version))
+    return StructType() if before is None else types_of(before.uri, before.version)
 
 
 def add_columns(before: Head, wanted: StructType) -> Head:
-    """Add those of these columns that the table lacks, and return its head. Raises LostRace."""
+    """Add those of these columns that the table lacks, and return its head. Raises LostRace.
+
+    The commit changes no row, and repeats the table's position, so the next batch begins where it
+    would have begun. Existing rows are null in a new column.
+    """
     had = columns_at(before).names
     missing = [field for field in nullable(wanted).fields if field.name not in had]
     if not missing:
         return before
     table = open_table(before.uri, version=before.version)
     fields = Schema.from_json(StructType(missing).json()).fields
+    position = replace(
+        (before.position or Position(0, "", CREATE)).without_change(before.data_version),
+        kind=GROW if before.is_filled else CREATE,
+        attempt=uuid.uuid4().hex,
+        after=before.version,
+    )
     with lost_race_of(before.uri, before.version):
-        table.alter.add_columns(fields, commit_properties=_properties(before))
+        table.alter.add_columns(fields, commit_properties=unfenced_properties(position))
     passing("grown", before.uri)
     return head_of(open_version(before.uri), before.uri)
-
-
-def _properties(before: Head) -> CommitProperties:
-    moved = before.position or Position(0, "", CREATE)
-    kind = GROW if before.is_filled else CREATE
-    position = replace(moved, kind=kind, attempt=uuid.uuid4().hex, after=before.version)
-    metadata = {"userMetadata": position.without_change(before.data_version).to_json()}
-    return CommitProperties(custom_metadata=metadata, max_commit_retries=0)
-
-
-ValueBounds = tuple[Any, Any]
-WORN = 0.2  # share of marked rows
 
 
 @dataclass(frozen=True)
@@ -160,16 +154,10 @@ def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
         if any(group.num_rows > statistics.GROUP_ROWS for group in groups):
             return False
-        spans += [span for group in groups for span in _spans(group, column)]
+        chunks = (group.column(i) for group in groups for i in range(group.num_columns))
+        known = [c.statistics for c in chunks if c.path_in_schema == column and c.statistics]
+        spans += [(found.min, found.max) for found in known if found.has_min_max]
     return all(one[1] <= other[0] for one, other in pairwise(sorted(spans)))
-
-
-def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[ValueBounds]:
-    """Yield the least and greatest value of the column, where they are known."""
-    for i in range(group.num_columns):
-        chunk = group.column(i)
-        if chunk.path_in_schema == column and chunk.statistics and chunk.statistics.has_min_max:
-            yield chunk.statistics.min, chunk.statistics.max
 
 
 def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -185,11 +173,9 @@ def in_order(
     """Arrange `count` new rows of a table by the key columns with a meaning."""
     shown = [Direction(name) for name in _visible(key)]
     partitions = open_version(uri).metadata().partition_columns
-    return (
-        arrange_in_files(rows, shown, partitions, files_for(count, limits))
-        if shown or partitions
-        else rows
-    )
+    if not shown and not partitions:
+        return rows
+    return arrange_in_files(rows, shown, partitions, files_for(count, limits))
 
 
 def files_for(count: int, limits: Limits) -> int:

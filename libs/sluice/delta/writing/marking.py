@@ -2,17 +2,11 @@
 
 Scattered keys are in every file, and a MERGE would write the whole table. So removed rows are
 marked in deletion vectors in the log, and new rows are added in one file. The change data lies
-beside it, where every reader of the feed finds it.
+beside it, where every reader of the feed finds it. A file that is small is not marked but combined
+with the new rows, so that reads don't open many small files.
 
-Rows of a table's files by the keys of a changelog: their file, their number in it, their values.
-
-Only the key's columns are read of all rows. Two keys are equal if their columns have the same
-values, null included.
-
-Files of a table from which a changelog removes rows, and the actions for them.
-
-A file is marked or, if it is small, combined with the new rows, so that reads don't open many small
-files.
+Rows are found by their key, of which only the columns are read of all rows. Two keys are equal if
+their columns have the same values, null included.
 """
 
 from collections import Counter, defaultdict
@@ -26,18 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyroaring import BitMap64
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.delta.log.actions import Action
 from sluice.delta.log.files import (
     Added,
+    RowMask,
     active_files,
     added_files,
-    file_name,
     kept_rows,
-    partition_of,
+    rows_left,
     size_of,
 )
 from sluice.delta.log.opened import open_version
@@ -47,22 +40,25 @@ from sluice.delta.places.folders import local_path
 from sluice.delta.reading.found import Pages, take
 from sluice.delta.reading.local import arrow_schema, plain
 from sluice.delta.reading.searched_version import can_search, files_far, is_exact
-from sluice.delta.writing import own_commits
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.merge import check_applied
 from sluice.delta.writing.own_commits import (
     Committed,
     Partition,
+    add_action,
     by_part,
+    cdc_action,
     commit_actions,
+    commit_info,
+    confirm,
     fenced,
-    info,
     is_plain,
     now,
+    re_add_with_vector,
+    remove_action,
     result_of,
     rows_of,
     vectors_allowed,
-    won,
 )
 from sluice.limits import Limits
 
@@ -113,65 +109,53 @@ class Matched:
     rows: pa.Table
 
 
-def match_rows(
-    folder: str,
-    near: Added,
-    kept: Mapping[str, pa.BooleanArray],
-    keys: Keys,
-    schema: pa.Schema,
-    limits: Limits,
-    pages: Pages | None = None,
-) -> Iterator[Matched]:
-    """Yield the rows with these keys in files of the table in a folder.
+def match_rows(before: Head, folder: str, keys: Keys, limits: Limits) -> Iterator[Matched]:
+    """Yield the rows with these keys in the table's files, in a folder of this machine.
 
-    `near`: files that may have some, `kept`: the remaining rows of each, `schema`: that of the
-    rows. `pages`: rows that include these, by file, with their numbers, if they have been found
-    already.
+    They are not searched again if the batch has found them before.
     """
-    from sluice.delta.reading.searching import ROW, File, FileSearch  # with polars
+    from sluice.delta.reading.searching import ROW, FileSearch, files_of  # with polars
 
-    files = {Path(folder, unquote(path)): path for path in near}
+    table = open_version(before.uri, before.version)
+    schema = arrow_schema(before.uri, before.version)
+    paths = {Path(folder, unquote(path)): path for path in active_files(table)["path"].to_pylist()}
+    pages: Pages | None = take(before.uri, before.version, keys.values)
     if pages is None:
-        lives = [
-            File(
-                file,
-                near[path]["size"],
-                kept.get(file_name(path)),
-                partition_of(near[path], schema),
-            )
-            for file, path in files.items()
-        ]
-        pages = FileSearch(schema, [keys.values], limits).rows(lives, schema.names)
+        files = files_of(table, folder, files_far(table, [keys.values]))
+        pages = FileSearch(schema, [keys.values], limits).rows(files, schema.names)
     for file, page in pages:
         places = keys.places(plain(page))
         if page.num_rows > places.null_count:
             found = page.filter(places.is_valid())
             rows = plain(found.select(schema.names)).cast(schema)
-            yield Matched(files[file], found[ROW].to_numpy(), places.drop_null().to_numpy(), rows)
+            yield Matched(paths[file], found[ROW].to_numpy(), places.drop_null().to_numpy(), rows)
 
 
 def rows_at(folder: str, path: str, numbers: Numbers, schema: pa.Schema) -> pa.Table:
     """Return the numbered rows of a file of the table in a folder."""
     with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
-        return _rows(file, numbers, schema)
+        meta = file.metadata
+        sizes = np.array([meta.row_group(i).num_rows for i in range(meta.num_row_groups)])
+        ends = np.cumsum(sizes)
+        group = np.searchsorted(ends, numbers, side="right")
+        groups, nth = np.unique(group, return_inverse=True)
+        starts = np.cumsum(sizes[groups]) - sizes[groups]
+        found = columns_of(file, groups.tolist(), schema.names, schema)
+    return found.take(numbers - (ends - sizes)[group] + starts[nth])
 
 
-def _rows(file: pq.ParquetFile, numbers: Numbers, schema: pa.Schema) -> pa.Table:
-    """Return the numbered rows; columns that the file lacks are null."""
-    meta = file.metadata
-    sizes = np.array([meta.row_group(i).num_rows for i in range(meta.num_row_groups)])
-    ends = np.cumsum(sizes)
-    group = np.searchsorted(ends, numbers, side="right")
-    groups, nth = np.unique(group, return_inverse=True)
-    starts = np.cumsum(sizes[groups]) - sizes[groups]
-    present = [name for name in schema.names if name in file.schema_arrow.names]
-    found = plain(file.read_row_groups(groups.tolist(), columns=present))
-    found = found.take(numbers - (ends - sizes)[group] + starts[nth])
+def columns_of(
+    file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str], schema: pa.Schema
+) -> pa.Table:
+    """Return columns of row groups in the table's types; those that the file lacks are null."""
+    present = [name for name in names if name in file.schema_arrow.names]
+    found = plain(file.read_row_groups(list(groups), columns=present))
+    rows = sum(file.metadata.row_group(i).num_rows for i in groups)
+    fields = [schema.field(name) for name in names]
     columns = [
-        found[f.name].cast(f.type) if f.name in present else pa.nulls(len(numbers), f.type)
-        for f in schema
+        found[f.name].cast(f.type) if f.name in present else pa.nulls(rows, f.type) for f in fields
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 @dataclass(frozen=True)
@@ -192,19 +176,25 @@ class MarkedFiles:
 
     def actions(self, rows: pa.Table, key: Sequence[str]) -> Iterator[Action]:
         """Write the changelog's new rows and its feed; yield the actions of its commit."""
-        come = self._visible(rows.filter(pc.not_equal(rows[CHANGE], "delete")))
-        parts = [(part, new, self._loose(part)) for part, new in by_part(come, self.partition)]
+        added = self._visible(rows.filter(pc.not_equal(rows[CHANGE], "delete")))
+        parts = [(part, new, self._loose(part)) for part, new in by_part(added, self.partition)]
         loose = [path for _, _, some in parts for path in some]
         marked = [one.path for one in self.found if one.path not in loose]
         for path in (*marked, *loose):
-            yield own_commits.remove_action(self.files[path], changes=True)
+            yield remove_action(self.files[path], changes=True)
         for path in marked:
-            yield from self._mark(path)
+            if (still := self._still(path)).any():
+                yield re_add_with_vector(self.files[path], still, changes=True)
         for part, new, some in parts:
-            left = [rows_at(self.folder, path, self._numbers(path), new.schema) for path in some]
-            yield from self._add(by_key(pa.concat_tables([new, *left]), key), part)
+            left = [
+                rows_at(self.folder, path, np.flatnonzero(self._still(path)), new.schema)
+                for path in some
+            ]
+            combined = by_key(pa.concat_tables([new, *left]), key)
+            if combined.num_rows:
+                yield add_action(self.folder, combined, part, changes=True)
         for part, changes in by_part(self._changes(rows), self.partition):
-            yield own_commits.cdc_action(self.folder, changes, part)
+            yield cdc_action(self.folder, changes, part)
 
     def _loose(self, partition: Partition) -> list[str]:
         """Return the small files of a partition, once they are many.
@@ -229,28 +219,12 @@ class MarkedFiles:
     def _gone(self) -> dict[str, Numbers]:
         return {one.path: one.numbers for one in self.found}
 
-    def _still(self, path: str) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    def _still(self, path: str) -> RowMask:
         """Return, for each row of a file, whether it stays."""
-        still = np.ones(rows_of(self.files[path]), dtype=bool)
-        if (mask := self.kept.get(file_name(path))) is not None:
-            still[: len(mask)] = mask.to_numpy(zero_copy_only=False)
+        file = self.files[path]
+        still = rows_left(file, rows_of(file), lambda: self.kept)
         still[self._gone.get(path, [])] = False
         return still
-
-    def _numbers(self, path: str) -> Numbers:
-        return np.flatnonzero(self._still(path))
-
-    def _mark(self, path: str) -> Iterator[Action]:
-        """Yield a file with all rows marked that have gone, unless no row stays."""
-        still, file = self._still(path), self.files[path]
-        if still.any():
-            lost = BitMap64(np.flatnonzero(~still).astype(np.uint64))
-            yield own_commits.re_add_with_vector(file, lost, changes=True)
-
-    def _add(self, rows: pa.Table, partition: Partition) -> Iterator[Action]:
-        """Write rows; yield their file, if there are any."""
-        if rows.num_rows:
-            yield own_commits.come(self.folder, rows, partition, changes=True)
 
     def _changes(self, rows: pa.Table) -> pa.Table:
         """Return the change data, with old rows as the files had them."""
@@ -321,21 +295,17 @@ def commit_marked(
     assert folder is not None
     assert files is not None
     schema, kept = arrow_schema(uri, before.version), kept_rows(table)
-    keys = Keys(rows, key)
-    far = files_far(table, [keys.values])
-    near = {path: file for path, file in files.items() if path not in far}
-    known = take(uri, before.version, keys.values)
     with fenced(before, position) as mine:
-        found = list(match_rows(folder, near, kept, keys, schema, limits, known))
+        found = list(match_rows(before, folder, Keys(rows, key), limits))
         check_applied(before, done, _count_applied(rows, found))
         (partition,) = table.metadata().partition_columns or (None,)
         marked = MarkedFiles(folder, files, kept, found, schema, limits, partition)
         txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
-        noted = info(before, mine, "MERGE", done)
+        noted = commit_info(before, mine, "MERGE", done)
         actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), noted]
         passing("marked", uri)
         commit_actions(before, actions)
-    return won(before, position, done)
+    return confirm(before, position, done)
 
 
 def _count_applied(rows: pa.Table, found: Sequence[Matched]) -> tuple[int, int, int]:

@@ -1,11 +1,8 @@
-"""Apply a changelog to its table by one MERGE, Spark's or delta-rs'.
+"""Apply a changelog by one MERGE, Spark's or delta-rs', and make all other commits of Spark.
 
-Rows are found by their key, files by literal bounds of it. Both report how many rows they inserted,
-updated and deleted.
-
-Literal bounds of a changelog's keys, which let a MERGE skip files before it reads anything.
-
-Only whole numbers have bounds, because their statistics are exact from every writer.
+Rows are found by their key. Literal bounds of the keys let a MERGE skip files before it reads
+anything. Only whole numbers have bounds, because their statistics are exact from every writer. Both
+report how many rows they inserted, updated and deleted.
 """
 
 from collections import Counter
@@ -32,10 +29,19 @@ from sluice.delta.reading.searched_version import KeyBounds, clusters
 from sluice.delta.reading.spark_reads import check_spark_may_commit
 from sluice.delta.writing import statistics
 from sluice.delta.writing.filing import in_order
-from sluice.delta.writing.own_commits import Committed, fenced, result_of, won
+from sluice.delta.writing.own_commits import Committed, confirm, fenced, result_of
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
+
+Applied = tuple[int, ...]  # number of rows for each of CHANGES
+CHANGES = ("inserted", "updated", "deleted")
+Filed = Callable[[DataFrame], DataFrame]
+_TXN = "spark.databricks.delta.write"
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_ROW_GROUP = "parquet.block.row.count.limit"
+_NO_VECTORS = {"spark.databricks.delta.merge.deletionVectors.persistent": "false"}  # see 0040
+_SOURCE_STAYS = {"spark.databricks.delta.merge.materializeSource": "none"}
 
 
 def arrow_bounds(
@@ -87,35 +93,6 @@ def _bound(column: str, spans: Sequence[KeyBounds], values: Sequence[int] | None
     return f"({' OR '.join(within)})"
 
 
-Applied = tuple[int, ...]  # number of rows for each of CHANGES
-CHANGES = ("inserted", "updated", "deleted")
-
-
-def merge_spark(
-    session: SparkSession,
-    uri: str,
-    rows: DataFrame,
-    key: Sequence[str],
-    bounds: Sequence[str],
-    has_new: bool,
-) -> Applied | None:
-    """Merge by Spark; return None if Delta skipped it as a repeated batch."""
-    columns = [c for c in rows.columns if c != CHANGE]
-    rows.createOrReplaceTempView("_sluice_changelog")
-    same = [f"t.`{c}` <=> s.`{c}`" for c in key]
-    on = " AND ".join([*bounds, *same])
-    sets = ", ".join(f"`{c}` = s.`{c}`" for c in columns if c not in key)
-    update = f"WHEN MATCHED AND s.{CHANGE} = 'update' THEN UPDATE SET {sets}" if sets else ""
-    names, values = ", ".join(f"`{c}`" for c in columns), ", ".join(f"s.`{c}`" for c in columns)
-    said = session.sql(
-        f"MERGE {'WITH SCHEMA EVOLUTION ' if has_new else ''}INTO delta.`{uri}` t "
-        f"USING _sluice_changelog s ON {on} "
-        f"WHEN MATCHED AND s.{CHANGE} = 'delete' THEN DELETE {update} "
-        f"WHEN NOT MATCHED AND s.{CHANGE} = 'insert' THEN INSERT ({names}) VALUES ({values})"
-    ).collect()
-    return tuple(said[0][f"num_{change}_rows"] for change in CHANGES) if said else None
-
-
 def merge_arrow(
     table: DeltaTable,
     rows: pa.Table,
@@ -151,15 +128,6 @@ def check_applied(before: Head, done: Committed, applied: Applied) -> None:
             "table did not hold the rows that it was computed from",
             hint=f"run `sluice rebuild {table_at(before.uri)}`",
         )
-
-
-_TXN = "spark.databricks.delta.write"
-_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_ROW_GROUP = "parquet.block.row.count.limit"
-_NO_VECTORS = {"spark.databricks.delta.merge.deletionVectors.persistent": "false"}  # see 0040
-_SOURCE_STAYS = {"spark.databricks.delta.merge.materializeSource": "none"}
-
-Filed = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -220,7 +188,7 @@ class SparkCommit:
         new = in_order(new, self.before.uri, self.key, total, self.limits)
         with self._fenced():
             new.write.format("delta").mode("overwrite").save(self.before.uri)
-        return won(self.before, self.position, done)
+        return confirm(self.before, self.position, done)
 
     def overwrite(self, rows: DataFrame, partition_by: Sequence[str] | None = None) -> Committed:
         """Replace the table and its columns whole, in one commit.
@@ -233,7 +201,7 @@ class SparkCommit:
             writer = rows.write.format("delta").mode("overwrite").partitionBy(*partitions)
             writer.option("overwriteSchema", "true").save(self.before.uri)
         done = Committed(self.before.version + 1, inserted=rows.count())
-        return won(self.before, self.position, done)
+        return confirm(self.before, self.position, done)
 
     def rewrite(self, filed: Filed, where: str | None) -> None:
         """Write the rows, or those of the partitions that `where` selects, into other files.
@@ -263,7 +231,7 @@ class SparkCommit:
         with self._fenced():
             writer = rows.drop(CHANGE).write.format("delta").mode("append")
             writer.option("mergeSchema", has_new_columns).save(self.before.uri)
-        return won(self.before, self.position, done)
+        return confirm(self.before, self.position, done)
 
     def _merge(
         self,
@@ -274,12 +242,25 @@ class SparkCommit:
         has_new_columns: bool = False,
     ) -> Committed:
         """Commit by MERGE. `bounds`: conditions on keys; a Spark job finds them if not given."""
+        columns = [c for c in rows.columns if c != CHANGE]
+        sets = ", ".join(f"`{c}` = s.`{c}`" for c in columns if c not in self.key)
+        update = f"WHEN MATCHED AND s.{CHANGE} = 'update' THEN UPDATE SET {sets}" if sets else ""
+        names, values = ", ".join(f"`{c}`" for c in columns), ", ".join(f"s.`{c}`" for c in columns)
+        insert = f"INSERT ({names}) VALUES ({values})"
         with self._fenced():
             bounds = spark_bounds(self.before, rows, self.key) if bounds is None else bounds
-            uri = self.before.uri
-            if applied := merge_spark(self.session, uri, rows, self.key, bounds, has_new_columns):
+            on = " AND ".join([*bounds, *(f"t.`{c}` <=> s.`{c}`" for c in self.key)])
+            rows.createOrReplaceTempView("_sluice_changelog")
+            said = self.session.sql(
+                f"MERGE {'WITH SCHEMA EVOLUTION ' if has_new_columns else ''}"
+                f"INTO delta.`{self.before.uri}` t USING _sluice_changelog s ON {on} "
+                f"WHEN MATCHED AND s.{CHANGE} = 'delete' THEN DELETE {update} "
+                f"WHEN NOT MATCHED AND s.{CHANGE} = 'insert' THEN {insert}"
+            ).collect()
+            if said:  # nothing if Delta skipped it as a repeated batch
+                applied = tuple(said[0][f"num_{change}_rows"] for change in CHANGES)
                 check_applied(self.before, done, applied)
-        return won(self.before, self.position, done)
+        return confirm(self.before, self.position, done)
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:

@@ -1,21 +1,13 @@
-"""Commits that Sluice writes itself: made once, onto one version of a table.
+"""The fence of every commit, and commits that Sluice writes itself: their files and their actions.
 
-Files as actions of a commit: added, with marked rows, or removed.
+A commit is made once, onto the version that it was computed from, or not at all. Every commit of a
+batch carries the number of the batch and the identity of its attempt. Afterwards the log shows
+whose attempt has won, even if the store's answer was lost.
 
-`changes` is false for upkeep: rows only move, and the change feed does not show it.
-
-The fence of a commit: it is made once, onto the version that it was computed from, or not at
-all.
-
-Every commit of a batch carries the number of the batch and the identity of its attempt. Afterwards
-the log shows whose attempt has won. It also shows the outcome of a commit whose answer the store
-has lost.
-
-Commits that Sluice writes itself, without Spark, because deltalake can't add a vector.
-
-A commit is a draft, then a hard link to its place in the log, which the file system grants to one
-writer. delta-rs commits to a disk in the same way, but syncs nothing. Here, the files that a commit
-names are on the disk before the commit can be seen, and the commit before it is reported.
+Sluice writes commits of its own because deltalake can't add a deletion vector. Such a commit is a
+draft, then a hard link to its place in the log, which the file system grants to one writer.
+delta-rs commits to a disk in the same way, but syncs nothing. Here, the files that a commit names
+are on the disk before the commit can be seen, and the commit before it is reported.
 """
 
 import json
@@ -29,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -36,8 +29,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from pyroaring import BitMap64
 
 from sluice.delta.log.actions import Action
-from sluice.delta.log.continuity import lost, lost_race_of
-from sluice.delta.log.files import FEATURE, SETTING, has_vectors, vector_of
+from sluice.delta.log.continuity import lost_race, lost_race_of
+from sluice.delta.log.files import FEATURE, SETTING, RowMask, has_vectors, vector_of
 from sluice.delta.log.opened import CHECKPOINTS, keep, open_for_writer, open_version
 from sluice.delta.log.position import Head, Position, positions
 from sluice.delta.places.exclusive import check_exclusive
@@ -49,35 +42,12 @@ from sluice.errors import LostRace, Retryable, SluiceError
 
 SAMPLE = 5_000  # rows
 LEAST = 2  # occurrences of each value
-
-
-def repeated_columns(rows: pa.Table) -> list[str]:
-    """Return the stored columns, by their paths in the file, whose values repeat in a sample."""
-    sample = rows.slice(0, SAMPLE).combine_chunks()
-    leaves = (leaf for name in sample.column_names for leaf in _leaves(_one(sample[name]), name))
-    return [path for path, values in leaves if LEAST * len(values.unique()) <= len(values)]
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
-
-
-def _leaves(values: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
-    """Yield the columns without parts that a column consists of."""
-    if pa.types.is_struct(values.type):
-        for field, part in zip(values.type, values.flatten(), strict=True):
-            yield from _leaves(part, f"{path}.{field.name}")
-    elif pa.types.is_map(values.type):
-        yield from _leaves(values.keys, f"{path}.key_value.key")
-        yield from _leaves(values.items, f"{path}.key_value.value")
-    elif pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
-        yield from _leaves(values.flatten(), f"{path}.list.element")
-    else:
-        yield path, values
-
-
 FEED = "_change_data"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # Delta's word for null in a path
+LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
+KINDS = ("add", "cdc", "remove")  # actions that name a file
+CONSTRAINTS = "delta.constraints."
+WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that need nothing else from these commits
 
 
 @dataclass(frozen=True)
@@ -111,8 +81,11 @@ def by_part(rows: pa.Table, column: str | None) -> Iterator[tuple[Partition, pa.
         begun += count
 
 
-def come(folder: str, rows: pa.Table, partition: Partition, *, changes: bool) -> Action:
-    """Write rows of a partition to a file of the table in a folder; return its action."""
+def add_action(folder: str, rows: pa.Table, partition: Partition, *, changes: bool) -> Action:
+    """Write rows of a partition to a file of the table in a folder; return its action.
+
+    `changes` is false for upkeep: rows only move, and the change feed does not show it.
+    """
     path = partition.path(f"part-00000-{uuid.uuid4()}.snappy.parquet")
     size = write_file(folder, unquote(path), rows)
     return {
@@ -135,12 +108,11 @@ def cdc_action(folder: str, rows: pa.Table, partition: Partition) -> Action:
     return {"cdc": {"path": path, "partitionValues": values, "size": size, "dataChange": False}}
 
 
-def re_add_with_vector(file: Action, gone: BitMap64, *, changes: bool) -> Action:
-    """Return the action of a file with all removed rows marked."""
+def re_add_with_vector(file: Action, still: RowMask, *, changes: bool) -> Action:
+    """Return the action of a file in which only some rows are still there; the rest is marked."""
     known = json.dumps({**json.loads(file["stats"]), "tightBounds": False})
-    vector = vector_of(gone)
-    changed = {"dataChange": changes, "stats": known, "deletionVector": vector}
-    return {"add": {**file, **changed}}
+    vector = vector_of(BitMap64(np.flatnonzero(~still).astype(np.uint64)))
+    return {"add": {**file, "dataChange": changes, "stats": known, "deletionVector": vector}}
 
 
 def remove_action(file: Action, *, changes: bool) -> Action:
@@ -152,19 +124,38 @@ def remove_action(file: Action, *, changes: bool) -> Action:
 
 
 def write_file(folder: str, name: str, rows: pa.Table) -> int:
-    """Write a file of the table in a folder; return its bytes."""
+    """Write a file of the table in a folder; return its bytes.
+
+    Columns whose values repeat in a sample get a dictionary.
+    """
     path = Path(folder, name)
     path.parent.mkdir(exist_ok=True, parents=True)
+    sample = rows.slice(0, SAMPLE)
+    leaves = (leaf for n in rows.column_names for leaf in _leaves(sample[n].combine_chunks(), n))
     pq.write_table(
         rows,
         path,
         row_group_size=statistics.GROUP_ROWS,
         write_statistics=[f.name for f in rows.schema if has_exact_statistics(f.type)],
-        use_dictionary=repeated_columns(rows),
+        use_dictionary=[p for p, values in leaves if LEAST * len(values.unique()) <= len(values)],
         store_schema=False,
         store_decimal_as_integer=True,
     )
     return path.stat().st_size
+
+
+def _leaves(values: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
+    """Yield the columns without parts that a column consists of, by their paths in the file."""
+    if pa.types.is_struct(values.type):
+        for field, part in zip(values.type, values.flatten(), strict=True):
+            yield from _leaves(part, f"{path}.{field.name}")
+    elif pa.types.is_map(values.type):
+        yield from _leaves(values.keys, f"{path}.key_value.key")
+        yield from _leaves(values.items, f"{path}.key_value.value")
+    elif pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        yield from _leaves(values.flatten(), f"{path}.list.element")
+    else:
+        yield path, values
 
 
 def rows_of(file: Action) -> int:
@@ -199,13 +190,19 @@ def result_of(before: Head, counts: Mapping[str, int]) -> Committed:
     )
 
 
-def properties(before: Head, position: Position) -> CommitProperties:
+def fenced_properties(before: Head, position: Position) -> CommitProperties:
     """Return the commit properties for delta-rs, which tries only once."""
     return CommitProperties(
         custom_metadata={"userMetadata": position.to_json()},
         max_commit_retries=0,
         app_transactions=[Transaction(before.table, position.batch)],
     )
+
+
+def unfenced_properties(position: Position) -> CommitProperties:
+    """Return properties of a commit that changes no row, and so has no batch number."""
+    metadata: dict[str, Any] = {"userMetadata": position.to_json()}
+    return CommitProperties(custom_metadata=metadata, max_commit_retries=0)
 
 
 @contextmanager
@@ -228,11 +225,11 @@ def fenced(before: Head, position: Position) -> Iterator[Position]:
     passing("committed", before.uri)
 
 
-def won(before: Head, position: Position, done: Committed) -> Committed:
+def confirm(before: Head, position: Position, done: Committed) -> Committed:
     """Return `done` at the version whose commit names this attempt; LostRace if there is none."""
     version = _version_of(before, position)
     if version is None:
-        raise lost(before.uri, before.version)
+        raise lost_race(before.uri, before.version)
     return replace(done, version=version)
 
 
@@ -252,12 +249,6 @@ def _has_landed(before: Head, position: Position, error: Exception) -> bool:
             f"{before.uri}: the store failed during a commit, whose outcome is unknown",
             hint="the next run reads the outcome from the log, and continues from there",
         ) from error
-
-
-LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
-KINDS = ("add", "cdc", "remove")  # actions that name a file
-CONSTRAINTS = "delta.constraints."
-WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that need nothing else from these commits
 
 
 def is_plain(table: DeltaTable) -> bool:
@@ -286,7 +277,9 @@ def checkpoint(uri: str) -> None:
     open_version(uri).create_checkpoint()
 
 
-def info(before: Head, position: Position, operation: str, done: Committed | None = None) -> Action:
+def commit_info(
+    before: Head, position: Position, operation: str, done: Committed | None = None
+) -> Action:
     """Return the action that carries the position, and counts of changes as delta-rs has them."""
     counts = done and {
         "num_target_rows_inserted": done.inserted,
@@ -342,7 +335,7 @@ def _link(folder: str, before: Head, actions: Sequence[Action]) -> None:
         os.link(draft, log / f"{number:020d}.json")
         sync([log])
     except FileExistsError:
-        raise lost(before.uri, before.version) from None
+        raise lost_race(before.uri, before.version) from None
     finally:
         draft.unlink()
 

@@ -48,36 +48,30 @@ def has_exact_statistics(type_: pa.DataType) -> bool:
 
 def statistics_of(rows: pa.Table) -> dict[str, Any]:
     """Return the statistics of a file for the log: bounds of whole numbers, times, short texts."""
-    bounds = {name: _bounds(rows[name]) for name in _columns_with_bounds(rows.schema)}
-    shown = {name: b for name, b in bounds.items() if all(map(_is_shown, b.values()))}
+    kinds = (pa.types.is_integer, pa.types.is_date, pa.types.is_string)
+    ordered = [
+        f.name
+        for f in rows.schema
+        if any(is_a(f.type) for is_a in kinds) or (pa.types.is_timestamp(f.type) and f.type.tz)
+    ]
+    bounds = {name: found for name in ordered if (found := _bounds(rows[name]))}
     return {
         "numRecords": rows.num_rows,
-        "minValues": {name: _text(b["min"]) for name, b in shown.items()},
-        "maxValues": {name: _text(b["max"]) for name, b in shown.items()},
-        "nullCount": {name: rows[name].null_count for name in bounds},
+        "minValues": {name: _text(low) for name, (low, _) in bounds.items()},
+        "maxValues": {name: _text(high) for name, (_, high) in bounds.items()},
+        "nullCount": {name: rows[name].null_count for name in ordered},
         "tightBounds": True,
     }
 
 
-def _columns_with_bounds(schema: pa.Schema) -> list[str]:
-    kinds = (pa.types.is_integer, pa.types.is_date, pa.types.is_string, _is_instant)
-    return [f.name for f in schema if any(is_a(f.type) for is_a in kinds)]
-
-
-def _bounds(column: pa.ChunkedArray) -> dict[str, Any]:
+def _bounds(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
+    """Return the least and the greatest value; None if there is none, or a long text."""
     try:
-        known: dict[str, Any] = pc.min_max(column).as_py()
+        known = pc.min_max(column).as_py()
     except OverflowError:  # Python has no such dates
-        return {"min": None, "max": None}
-    return known
-
-
-def _is_instant(type_: pa.DataType) -> bool:
-    return pa.types.is_timestamp(type_) and type_.tz is not None
-
-
-def _is_shown(value: Any) -> bool:
-    return value is not None and len(str(value)) <= SHORT
+        return None
+    low, high = known["min"], known["max"]
+    return None if low is None or max(len(str(low)), len(str(high))) > SHORT else (low, high)
 
 
 def _text(value: Any) -> Any:

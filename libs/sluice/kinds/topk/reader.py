@@ -109,7 +109,7 @@ class Ranking:
         self._check_partition(given)
         schema = self.table.snapshot.schema
         pinned = [
-            KeyColumns.of(self.table.name, (c,), schema).checked((v,)) for c, v in given.items()
+            KeyColumns.of(self.table.name, (c,), schema).check_key((v,)) for c, v in given.items()
         ]
         ranges = tuple(only((c,), v) for c, v in zip(given, pinned, strict=True))
         order = (*names, *((self.spec.rank,) if self.spec.rank else ()), *self.table.identity)

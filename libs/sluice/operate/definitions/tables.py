@@ -243,7 +243,7 @@ def _commit_position(
     Returns None for a table that neither its position nor its definition ties to the old name.
     """
     named = rename_id(name, old, table.id)
-    node, now = nodes.get(named), position.renamed(old, table.id)
+    node, now = nodes.get(named), position.rename_table(old, table.id)
     is_same = node is None or position.definition == node.definition
     is_only_named = (
         node is not None

@@ -4,16 +4,10 @@ As in Spark, null precedes every value in every column, and NaN follows. Descend
 mirror of ascending. A bound may have fewer columns than the order: then it matches every row that
 begins with it.
 
-Bounds of a column's values in a file or row group, by statistics, without reading them.
-
-Bounds may be wider than the values, never narrower. Some statistics can't be trusted to hold every
-value: floats with NaN, decimals that went through JSON, types without an order. For such a column
-the bounds are unknown, and its file is read.
-
-Cursor: the end of a page, as a text that a service can pass to its caller and back.
-
-It holds the values of the order's columns in the last row taken, hidden ones included. So the next
-page begins right after that row, whatever was added or removed since.
+Bounds of a column's values in a file or row group come from statistics. They may be wider than the
+values, never narrower. Some statistics can't be trusted to hold every value: floats with NaN,
+decimals that went through JSON, types without an order. For such a column the bounds are unknown,
+and its file is read.
 """
 
 import base64
@@ -176,9 +170,9 @@ class KeyOrder:
     def sort(self, table: pa.Table) -> pa.Table:
         """Return the rows in this order."""
         table = table.combine_chunks()
-        return table.take(self.ranked(table))
+        return table.take(self.rank(table))
 
-    def ranked(self, table: pa.Table) -> pa.Array:
+    def rank(self, table: pa.Table) -> pa.Array:
         """Return the numbers of the rows in this order."""
         way = "descending" if self.descending else "ascending"
         at = "at_end" if self.descending else "at_start"
@@ -281,7 +275,7 @@ class KeyColumns:
 
     def exactly(self, key: Key) -> KeyRange:
         """Return the range of that key; every column must be given."""
-        values = self.checked(key)
+        values = self.check_key(key)
         if len(values) != len(self.names):
             raise self.misfit(len(values))
         return only(self.names, values)
@@ -298,7 +292,7 @@ class KeyColumns:
         named = min(len(low), len(high))
         return low[:named] > high[:named]
 
-    def checked(self, key: Key) -> tuple[Any, ...]:
+    def check_key(self, key: Key) -> tuple[Any, ...]:
         """Return the key's values in the columns' own types."""
         values = tuple(key) if isinstance(key, tuple | list) else (key,)
         if not 0 < len(values) <= len(self.names):
@@ -327,7 +321,7 @@ class KeyColumns:
         return tuple(from_text(text, kind, name) for text, kind, name in columns) or None
 
     def _bound(self, key: Key) -> Places | None:
-        return None if key is None else places(self.checked(key))
+        return None if key is None else places(self.check_key(key))
 
     def misfit(self, given: int) -> UsageError:
         if not self.names:
@@ -342,9 +336,11 @@ class KeyColumns:
 
 @dataclass(frozen=True)
 class Cursors:
-    """Cursors of a read: the `order` of a row, to which `complete` adds hidden columns.
+    """Cursors of a read: ends of pages, as texts that a service can pass to its caller and back.
 
-    `after`: the cursor after which the read began.
+    A cursor holds the values of the order's columns in the last row taken. So the next page begins
+    right after that row, whatever was added or removed since. `order`: columns of a row, to which
+    `complete` adds hidden ones. `after`: the cursor after which the read began.
     """
 
     order: Sequence[str] = ()

@@ -90,17 +90,12 @@ def _time(value: str | date, kind: pa.DataType, column: str) -> datetime:
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:
-    accepted = _types_accepted(kind)
+    accepted = next((types for is_kind, types in ACCEPTED if is_kind(kind)), str)
     if isinstance(value, bool):
         return accepted is bool
     if isinstance(value, datetime):
         return accepted is datetime
     return isinstance(value, accepted)
-
-
-def _types_accepted(kind: pa.DataType) -> Any:
-    """Return the Python types that represent a column type."""
-    return next((types for is_kind, types in ACCEPTED if is_kind(kind)), str)
 
 
 def _reader(kind: pa.DataType) -> LiteralReader:

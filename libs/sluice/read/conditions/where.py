@@ -1,19 +1,15 @@
 """`where` of reads without Spark: comparisons, in, between, like, null tests, and/or/not.
 
-A predicate means what it means in Spark SQL: of three truth values, only true keeps a row.
-Everything else is refused, naming the part.
-
-Comparisons with Spark SQL's meaning, as Arrow expressions.
-
-Null on either side gives null, except for `<=>`. NaN equals itself and is above every number. A
-literal is compared exactly with a column of any number type.
+A predicate means what it means in Spark SQL: of three truth values, only true keeps a row. Null on
+either side of a comparison gives null, except for `<=>`. NaN equals itself and is above every
+number. A literal is compared exactly with a column of any number type. Everything else is refused,
+naming the part.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal, InvalidOperation
-from enum import StrEnum
 from functools import reduce
 from typing import Any
 
@@ -30,145 +26,23 @@ from sluice.language.syntax import reason_of
 from sluice.read.conditions.key_order import KeyRange, place
 from sluice.read.conditions.values import type_name
 
-
-class ComparisonOperator(StrEnum):
-    """Operator of a comparison."""
-
-    EQ = "="
-    NE = "<>"
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
-    SAME = "<=>"
-
-    @property
-    def mirrored(self) -> "ComparisonOperator":
-        """Operator for exchanged sides."""
-        return MIRRORED.get(self, self)
-
-
-MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = {
-    ComparisonOperator.LT: ComparisonOperator.GT,
-    ComparisonOperator.GT: ComparisonOperator.LT,
-    ComparisonOperator.LE: ComparisonOperator.GE,
-    ComparisonOperator.GE: ComparisonOperator.LE,
-}
-
-
-def columns(operator: ComparisonOperator, one: pa.Field, other: pa.Field) -> pc.Expression:
-    """Return the comparison of two columns."""
-    floating = pa.types.is_floating(one.type) or pa.types.is_floating(other.type)
-    return _comparison(operator, _column(one), _column(other), floating)
-
-
-def literal(operator: ComparisonOperator, column: pa.Field, value: Any) -> pc.Expression:
-    """Return the comparison of a column with a value from `read_literal`."""
-    side, kind = _column(column), column.type
-    if isinstance(value, Decimal) and pa.types.is_integer(kind):
-        side = side.cast(pa.decimal128(20, 0))
-    as_is = isinstance(value, Decimal | float)
-    return _comparison(
-        operator,
-        side,
-        pc.scalar(pa.scalar(value, None if as_is else kind)),
-        pa.types.is_floating(kind),
-    )
-
-
-def read_literal(text: str, kind: pa.DataType, *, is_text: bool) -> Any:
-    """Return a literal's value for a column of that type. Raises ValueError if it has none."""
-    try:
-        return _reader(kind, is_text=is_text)(text)
-    except (InvalidOperation, UsageError) as error:
-        raise ValueError(str(error)) from None
-
-
-def _reader(kind: pa.DataType, *, is_text: bool) -> Callable[[str], Any]:
-    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return _number
-    if pa.types.is_floating(kind):
-        return float
-    if is_text and pa.types.is_string(kind):
-        return str
-    if is_text and pa.types.is_timestamp(kind):
-        return parse_time if kind.tz else _local_time
-    if is_text and pa.types.is_date(kind):
-        return date.fromisoformat
-    raise ValueError(f"no literal of type {kind}")
-
-
-def _number(text: str) -> Decimal:
-    number = Decimal(text)
-    if not number.is_finite():
-        raise ValueError(text)
-    return Decimal(f"{number:f}")
-
-
-def _local_time(text: str) -> datetime:
-    return parse_time(text).replace(tzinfo=None)
-
-
-def _column(field: pa.Field) -> pc.Expression:
-    column = pc.field(field.name)
-    return column.cast(pa.float64()) if pa.types.is_floating(field.type) else column
-
-
-def _comparison(
-    operator: ComparisonOperator, a: pc.Expression, b: pc.Expression, floating: bool
-) -> pc.Expression:
-    above = _above_with_nan if floating else _above
-    equal = _equal_with_nan if floating else _equal
-    ways: Mapping[ComparisonOperator, Callable[[], pc.Expression]] = {
-        ComparisonOperator.EQ: lambda: equal(a, b),
-        ComparisonOperator.NE: lambda: ~equal(a, b),
-        ComparisonOperator.GT: lambda: above(a, b),
-        ComparisonOperator.LT: lambda: above(b, a),
-        ComparisonOperator.GE: lambda: ~above(b, a),
-        ComparisonOperator.LE: lambda: ~above(a, b),
-        ComparisonOperator.SAME: lambda: pc.coalesce(equal(a, b), a.is_null() & b.is_null()),
-    }
-    return ways[operator]()
-
-
-def _equal(a: pc.Expression, b: pc.Expression) -> pc.Expression:
-    return a == b
-
-
-def _above(a: pc.Expression, b: pc.Expression) -> pc.Expression:
-    return a > b
-
-
-def _equal_with_nan(a: pc.Expression, b: pc.Expression) -> pc.Expression:
-    return (a == b) | (_is_nan(a) & _is_nan(b))
-
-
-def _above_with_nan(a: pc.Expression, b: pc.Expression) -> pc.Expression:
-    return (a > b) | (_is_nan(a) & ~_is_nan(b))
-
-
-def _is_nan(value: pc.Expression) -> pc.Expression:
-    return pc.is_nan(value.cast(pa.float64()))
-
-
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
 QUOTED = r"a quote in a text is written \': Spark joins two texts that follow each other"
-OPERATORS: Mapping[type[exp.Expr], ComparisonOperator] = {
-    exp.EQ: ComparisonOperator.EQ,
-    exp.NEQ: ComparisonOperator.NE,
-    exp.LT: ComparisonOperator.LT,
-    exp.LTE: ComparisonOperator.LE,
-    exp.GT: ComparisonOperator.GT,
-    exp.GTE: ComparisonOperator.GE,
-    exp.NullSafeEQ: ComparisonOperator.SAME,
+Operator = type[exp.Binary]
+MIRRORED: Mapping[Operator, Operator] = {
+    exp.LT: exp.GT,
+    exp.GT: exp.LT,
+    exp.LTE: exp.GTE,
+    exp.GTE: exp.LTE,
 }
-SPANNING = {
-    ComparisonOperator.EQ: "both",
-    ComparisonOperator.GT: "low",
-    ComparisonOperator.GE: "low",
-    ComparisonOperator.LT: "high",
-    ComparisonOperator.LE: "high",
+SPANNING: Mapping[Operator, str] = {
+    exp.EQ: "both",
+    exp.GT: "low",
+    exp.GTE: "low",
+    exp.LT: "high",
+    exp.LTE: "high",
 }
+COMPARISONS = (*SPANNING, exp.NEQ, exp.NullSafeEQ)
 KNOWN = {"this", "expression", "expressions", "low", "high", "negate"}  # parts of a predicate
 DATED = ("date", "timestamp", "timestamptz", "timestampltz", "timestampntz")
 
@@ -192,7 +66,10 @@ def parse(text: str, schema: pa.Schema) -> Predicate:
     tree = _tree(text)
     compiler = _Compiler(text, schema)
     expression = compiler.predicate(tree)
-    _check_types(text, expression, schema)
+    try:  # on no rows, so that incomparable types are found before any read
+        schema.empty_table().filter(expression)
+    except (pa.ArrowException, TypeError) as error:
+        raise UsageError(f"where {text!r}: {error}") from None
     names = frozenset(compiler.column(node).name for node in tree.find_all(exp.Column))
     return Predicate(text, expression, names, tuple(compiler.ranges(tree)))
 
@@ -212,14 +89,6 @@ def _tree(text: str) -> exp.Expr:
         raise UsageError(f"where {text!r} does not parse: {reason}", hint=ACCEPTED) from None
 
 
-def _check_types(text: str, expression: pc.Expression, schema: pa.Schema) -> None:
-    """Evaluate on no rows, so that incomparable types are found before any read."""
-    try:
-        schema.empty_table().filter(expression)
-    except (pa.ArrowException, TypeError) as error:
-        raise UsageError(f"where {text!r}: {error}") from None
-
-
 @dataclass(frozen=True)
 class _Compiler:
     text: str
@@ -229,8 +98,8 @@ class _Compiler:
         """Return the expression that is evaluated for each row."""
         if {name for name, value in node.args.items() if value} - KNOWN:
             raise self._refuse(node)
-        if isinstance(node, exp.Binary) and type(node) in OPERATORS:
-            return self._compare(OPERATORS[type(node)], node.left, node.right)
+        if isinstance(node, exp.Binary) and type(node) in COMPARISONS:
+            return self._compare(type(node), node.left, node.right)
         if type(node) not in TESTS:
             raise self._refuse(node)
         test = TESTS[type(node)](self, node)
@@ -257,16 +126,14 @@ class _Compiler:
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
                 return [
-                    *self._range(ComparisonOperator.GE, node.this, low),
-                    *self._range(ComparisonOperator.LE, node.this, high),
+                    *self._range(exp.GTE, node.this, low),
+                    *self._range(exp.LTE, node.this, high),
                 ]
-            case exp.Binary() if type(node) in OPERATORS:
-                return self._range(OPERATORS[type(node)], node.left, node.right)
+            case exp.Binary() if type(node) in COMPARISONS:
+                return self._range(type(node), node.left, node.right)
         return []
 
-    def _range(
-        self, operator: ComparisonOperator, left: exp.Expr, right: exp.Expr
-    ) -> list[KeyRange]:
+    def _range(self, operator: Operator, left: exp.Expr, right: exp.Expr) -> list[KeyRange]:
         operator, left, right = _column_first(operator, left, right)
         if operator not in SPANNING or isinstance(right, exp.Column):
             return []
@@ -278,14 +145,12 @@ class _Compiler:
         low = bound if side != "high" else None
         return [KeyRange((column.name,), low, bound if side != "low" else None)]
 
-    def _compare(
-        self, operator: ComparisonOperator, left: exp.Expr, right: exp.Expr
-    ) -> pc.Expression:
+    def _compare(self, operator: Operator, left: exp.Expr, right: exp.Expr) -> pc.Expression:
         operator, left, right = _column_first(operator, left, right)
         column = self.column(left)
         if isinstance(right, exp.Column):
-            return columns(operator, column, self.column(right))
-        return literal(operator, column, self._literal(right, column))
+            return _compare_columns(operator, column, self.column(right))
+        return _compare_literal(operator, column, self._literal(right, column))
 
     def flag(self, node: exp.Column) -> pc.Expression:
         """Return a column of truth values."""
@@ -296,8 +161,8 @@ class _Compiler:
 
     def between(self, node: exp.Between) -> pc.Expression:
         """Return the test of a range, both bounds included."""
-        low = self._compare(ComparisonOperator.GE, node.this, node.args["low"])
-        return low & self._compare(ComparisonOperator.LE, node.this, node.args["high"])
+        low = self._compare(exp.GTE, node.this, node.args["low"])
+        return low & self._compare(exp.LTE, node.this, node.args["high"])
 
     def is_in(self, node: exp.In) -> pc.Expression:
         """Return a test that is null if none is equal and one of them, or the column, is null."""
@@ -305,7 +170,7 @@ class _Compiler:
             raise self._refuse(node)
         column = self.column(node.this)
         values = [self._literal(item, column) for item in node.expressions]
-        tests = [literal(ComparisonOperator.EQ, column, value) for value in values]
+        tests = [_compare_literal(exp.EQ, column, value) for value in values]
         return reduce(lambda one, other: one | other, tests)
 
     def like(self, node: exp.Like) -> pc.Expression:
@@ -335,8 +200,8 @@ class _Compiler:
         if not isinstance(inner, exp.Literal):
             raise self._refuse(node)
         try:
-            return read_literal(sign + inner.name, column.type, is_text=bool(inner.is_string))
-        except ValueError:
+            return _reader(column.type, is_text=bool(inner.is_string))(sign + inner.name)
+        except (ValueError, InvalidOperation, UsageError):
             shown = node.sql(dialect="spark")
             raise self._mismatch(
                 f"{shown} does not compare with column {column.name!r} ({type_name(column.type)})"
@@ -366,10 +231,10 @@ TESTS: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {
 
 
 def _column_first(
-    operator: ComparisonOperator, left: exp.Expr, right: exp.Expr
-) -> tuple[ComparisonOperator, exp.Expr, exp.Expr]:
+    operator: Operator, left: exp.Expr, right: exp.Expr
+) -> tuple[Operator, exp.Expr, exp.Expr]:
     if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-        return operator.mirrored, right, left
+        return MIRRORED.get(operator, operator), right, left
     return operator, left, right
 
 
@@ -381,3 +246,69 @@ def _split_sign(node: exp.Expr) -> tuple[str, exp.Expr]:
             sign = "" if sign else "-"
         node = node.this
     return sign, node
+
+
+def _compare_columns(operator: Operator, one: pa.Field, other: pa.Field) -> pc.Expression:
+    """Return the comparison of two columns."""
+    floating = pa.types.is_floating(one.type) or pa.types.is_floating(other.type)
+    return _comparison(operator, _column(one), _column(other), floating)
+
+
+def _compare_literal(operator: Operator, column: pa.Field, value: Any) -> pc.Expression:
+    """Return the comparison of a column with a literal's value."""
+    side, kind = _column(column), column.type
+    if isinstance(value, Decimal) and pa.types.is_integer(kind):
+        side = side.cast(pa.decimal128(20, 0))
+    as_is = isinstance(value, Decimal | float)
+    return _comparison(
+        operator,
+        side,
+        pc.scalar(pa.scalar(value, None if as_is else kind)),
+        pa.types.is_floating(kind),
+    )
+
+
+def _reader(kind: pa.DataType, *, is_text: bool) -> Callable[[str], Any]:
+    """Return what reads a literal for a column of that type. Raises ValueError if nothing does."""
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return _number
+    if pa.types.is_floating(kind):
+        return float
+    if is_text and pa.types.is_string(kind):
+        return str
+    if is_text and pa.types.is_timestamp(kind):
+        return parse_time if kind.tz else lambda text: parse_time(text).replace(tzinfo=None)
+    if is_text and pa.types.is_date(kind):
+        return date.fromisoformat
+    raise ValueError(f"no literal of type {kind}")
+
+
+def _number(text: str) -> Decimal:
+    number = Decimal(text)
+    if not number.is_finite():
+        raise ValueError(text)
+    return Decimal(f"{number:f}")
+
+
+def _column(field: pa.Field) -> pc.Expression:
+    column = pc.field(field.name)
+    return column.cast(pa.float64()) if pa.types.is_floating(field.type) else column
+
+
+def _comparison(
+    operator: Operator, a: pc.Expression, b: pc.Expression, floating: bool
+) -> pc.Expression:
+    equal, above, below = a == b, a > b, b > a
+    if floating:
+        a_is_nan, b_is_nan = (pc.is_nan(side.cast(pa.float64())) for side in (a, b))
+        equal = equal | (a_is_nan & b_is_nan)
+        above, below = above | (a_is_nan & ~b_is_nan), below | (b_is_nan & ~a_is_nan)
+    return {
+        exp.EQ: equal,
+        exp.NEQ: ~equal,
+        exp.GT: above,
+        exp.LT: below,
+        exp.GTE: ~below,
+        exp.LTE: ~above,
+        exp.NullSafeEQ: pc.coalesce(equal, a.is_null() & b.is_null()),
+    }[operator]

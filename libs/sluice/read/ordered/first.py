@@ -1,14 +1,12 @@
-"""The first rows of an order: few columns decide which they are, and only those are read whole.
+"""Ordered reads without a full sort: units are visited best first, by their bounds.
 
-Units are visited best first, by their bounds, until no unread unit can hold an earlier row. At
-first, they are read one by one, so that the last rows of a busy key touch one row group. Then more
-and more are read at a time, so that a long search pays little for each.
+A stream of rows waits in a pool until no unread unit can hold an earlier row. So the first n rows
+cost the units that can hold them, however large the table is. Memory follows the units whose bounds
+overlap: one sorted file per day needs one day, disjoint row groups need one group.
 
-Ordered reads without a full sort: units are visited best first, by their bounds.
-
-Rows wait in a pool until no unread unit can hold an earlier row. So the first n rows cost the units
-that can hold them, however large the table is. Memory follows the units whose bounds overlap: one
-sorted file per day needs one day, disjoint row groups need one group.
+For a few first rows, few columns decide which they are, and only those rows are read whole. At
+first, units are searched one by one, so that the last rows of a busy key touch one row group. Then
+more and more are searched at a time, so that a long search pays little for each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,7 +73,7 @@ SMALL = 10_000  # rows that are cheap to search again after each unit
 PAGE = 65_536  # rows sorted at a time
 
 
-def ordered(
+def read_in_order(
     scan: Scan, order: KeyOrder, columns: tuple[str, ...], limit: int | None = None
 ) -> Iterator[pa.Table]:
     """Yield the scan's rows in a total order, at most `limit`, table by table.
@@ -149,7 +147,7 @@ class _Pool:
     def _hand_out(self, ready: list[pa.Table]) -> Iterator[pa.Table]:
         """Yield the rows in order, page by page; `ready` is emptied."""
         table = put_together(ready)
-        places = self.order.ranked(table).slice(0, self.left)
+        places = self.order.rank(table).slice(0, self.left)
         for start in range(0, len(places), PAGE):
             page = table.take(places.slice(start, PAGE))
             if self.left is not None:
@@ -194,7 +192,9 @@ class Candidates:
 
     def __init__(self, scan: Scan, order: KeyOrder, limit: int) -> None:
         self.scan, self.order, self.limit = scan, order, limit
-        self.lead = KeyOrder(_leading(order), order.descending)
+        # Columns before the hidden ones distinguish nearly all rows.
+        shown = tuple(takewhile(lambda c: not c.startswith(RESERVED_PREFIX), order.columns))
+        self.lead = KeyOrder(shown or order.columns, order.descending)
         self.units: list[RowGroup] = []
         self.found: list[pa.Table] = []
         self.edge: Places | None = None  # no row after this place is among the first
@@ -258,14 +258,11 @@ class Candidates:
         """Return the best unread row groups that may still change the result; opens files."""
         groups: list[RowGroup] = []
         while (best := self.unread.best) and len(groups) < count:
-            if self._is_settled(best.place):
+            if self.edge is not None and self.lead.precedes(self.edge, best.place):
                 break
             if group := self.unread.take():
                 groups.append(group)
         return groups
-
-    def _is_settled(self, best: Places) -> bool:
-        return self.edge is not None and self.lead.precedes(self.edge, best)
 
     def _look(self, groups: Sequence[RowGroup]) -> None:
         """Find candidates in row groups of one file."""
@@ -293,9 +290,3 @@ class Candidates:
         assert self.edge is not None
         beyond = KeyOrder(self.lead.columns, not self.lead.descending).before(table, self.edge)
         return table.filter(pc.invert(beyond))
-
-
-def _leading(order: KeyOrder) -> tuple[str, ...]:
-    """Return the columns that distinguish nearly all rows: those before the hidden ones."""
-    shown = tuple(takewhile(lambda c: not c.startswith(RESERVED_PREFIX), order.columns))
-    return shown or order.columns

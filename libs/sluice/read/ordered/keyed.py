@@ -17,7 +17,7 @@ from sluice.language.names import RESERVED_PREFIX, Row
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.key_order import Cursors, Key, KeyColumns, KeyOrder, KeyRange, behind
 from sluice.read.conditions.values import check_columns, type_name
-from sluice.read.ordered.first import MOST, Candidates, ordered
+from sluice.read.ordered.first import MOST, Candidates, read_in_order
 from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import Snapshot
@@ -263,7 +263,7 @@ class KeyedTable(KeyValues):
             cursors = Cursors(order.columns, search.complete, after)
             return Rows(search.tables(shown), schema, self.version, scan.touched, cursors)
         cursors = Cursors(order.columns, after=after)
-        tables = ordered(scan, order, shown, limit)
+        tables = read_in_order(scan, order, shown, limit)
         return Rows(tables, schema, self.version, scan.touched, cursors)
 
     def _check_order(self, order: KeyOrder) -> None:

@@ -39,7 +39,11 @@ class Rows(Iterator[Row]):
         self.touched = touched
         self._cursors = cursors
         self._left: pa.RecordBatch | None = None  # the last row of the previous batch
-        self._source = _batches(tables)
+        self._source = (
+            batch
+            for table in tables
+            for batch in table.combine_chunks().to_batches(max_chunksize=BATCH)
+        )
         self._batch: pa.RecordBatch | None = None
         self._seen = 0  # rows of the batch that are in the page or were taken
         self._page: deque[Row] = deque()
@@ -87,25 +91,19 @@ class Rows(Iterator[Row]):
     def _fill(self) -> None:
         assert self._batch is not None
         page = self._batch.slice(self._seen, PAGE)
-        self._page.extend(_shortest(self._visible(page)).to_pylist(maps_as_pydicts="lossy"))
+        visible = self._visible(page)
+        # FLOATs become the DOUBLEs of the fewest digits that are the same FLOATs, such as 38.4.
+        texts, doubles = (
+            pa.schema(_with(scalar, field) for field in visible.schema)
+            for scalar in (pa.string(), pa.float64())
+        )
+        if texts != visible.schema:
+            visible = visible.cast(texts).cast(doubles)
+        self._page.extend(visible.to_pylist(maps_as_pydicts="lossy"))
         self._seen += page.num_rows
 
     def _visible(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.select(self.schema.names).cast(self.schema)
-
-
-def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-    for table in tables:
-        yield from table.combine_chunks().to_batches(max_chunksize=BATCH)
-
-
-def _shortest(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return FLOATs as the DOUBLEs of the fewest digits that are the same FLOATs, such as 38.4."""
-    texts, doubles = (
-        pa.schema(_with(scalar, field) for field in batch.schema)
-        for scalar in (pa.string(), pa.float64())
-    )
-    return batch.cast(texts).cast(doubles) if texts != batch.schema else batch
 
 
 def _with(scalar: pa.DataType, field: pa.Field) -> pa.Field:

@@ -1,17 +1,15 @@
-"""Commit of a single version: its position in the inputs, and when it was made.
+"""Commits of a table, newest first: the position in the inputs, and when each was made.
 
-It is read from the log's file of just that version. So it belongs to that version, even after later
-commits.
-
-Commits of one table up to a moment, newest first, each read once.
-
-A commit without a position that changes rows is somebody else's: nothing before it is shown.
+Each is read from the log's file of just that version. So it belongs to that version, even after
+later commits. A commit without a position that changes rows is somebody else's: in a table's past,
+nothing before it is shown.
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from sluice.delta.log.opened import open_version
@@ -19,6 +17,8 @@ from sluice.delta.log.position import CREATE, UPKEEP, Pin, Position
 from sluice.errors import ForeignCommit, HistoryLost, SluiceError
 from sluice.language.interval import show
 from sluice.read.stored.snapshot import NotBuilt, filesystem
+
+VersionPosition = tuple[int, Position]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ def back_from(uri: str, version: int) -> Iterator[Commit]:
         version -= 1
 
 
-VersionPosition = tuple[int, Position]
+def range_of(uri: str, after: int, upto: int) -> Iterator[Commit]:
+    """Yield the commits (after, upto] that the log still has, newest first."""
+    return takewhile(lambda found: found.version > after, back_from(uri, upto))
 
 
 class Past:
@@ -79,7 +81,7 @@ class Past:
         """False for a table that records nothing of what it reflects, such as a quarantine."""
         return self._names is not None
 
-    def made(self, upto: int | None = None) -> Iterator[VersionPosition]:
+    def walk_positions(self, upto: int | None = None) -> Iterator[VersionPosition]:
         """Yield the versions that record a position, with it, from one of them back."""
         for found in self._back_from(self.version if upto is None else upto):
             position = found.position
@@ -89,11 +91,11 @@ class Past:
                 yield found.version, position.as_named_in(self._names)
 
     def alike(self, version: int) -> Iterator[VersionPosition]:
-        """Yield like `made` those that have the rows of a version and are not before it."""
+        """Yield those of `walk_positions` that have a version's rows and are not before it."""
         newest = version
         while newest != self.version and not self._changes_data(newest + 1):
             newest += 1
-        for number, position in self.made(newest):
+        for number, position in self.walk_positions(newest):
             yield number, position
             if number <= version:
                 return
@@ -102,7 +104,7 @@ class Past:
         """True if the version that was read is surely this table's, and not after the moment."""
         if self.version is None or pin.table != self._table or pin.version > self.version:
             return False
-        found = next(self.made(pin.version), None)
+        found = next(self.walk_positions(pin.version), None)
         return found is not None and pin.attempt in ("", found[1].attempt)
 
     def data_version(self, version: int) -> int:
@@ -114,7 +116,7 @@ class Past:
                 break
         return oldest
 
-    def kept(self, version: int) -> int:
+    def skip_upkeep(self, version: int) -> int:
         """Return the last version that upkeep made of one; a vacuum deletes its files last."""
         while (later := self._commit(version + 1)) and not later.changes_data:
             if later.position is None or later.position.kind not in UPKEEP:
@@ -138,12 +140,12 @@ class Past:
                 f"{self.name!r} can't be shown as of {when}: its log {begins}",
                 hint=f"the log goes back to {show(oldest.at)}" if oldest else "",
             )
-        if self.version is None or next(self.made(), None) is None:
+        if self.version is None or next(self.walk_positions(), None) is None:
             return NotBuilt(f"table {self.name!r} had not been built by {when}")
         return None
 
     def _back_from(self, version: int | None) -> Iterator[Commit]:
-        """Yield like `commits.back_from`; a commit is read once."""
+        """Yield like `back_from`; a commit is read once."""
         while version is not None and version >= 0 and (found := self._commit(version)):
             yield found
             version -= 1

@@ -69,7 +69,7 @@ class Scan:
 
         GROUP is the row group's place among those given, ROW the row's number in it.
         """
-        table = self.snapshot.stored(groups, dict.fromkeys((*columns, *self._tested)))
+        table = self.snapshot.read_stored(groups, dict.fromkeys((*columns, *self._tested)))
         numbers = enumerate(group.rows for group in groups)
         places = [pa.repeat(pa.scalar(i), rows) for i, rows in numbers]
         rows = [pa.arange(0, group.rows) for group in groups]
@@ -86,7 +86,7 @@ class Scan:
         self, groups: Sequence[RowGroup], numbers: pa.ChunkedArray, columns: tuple[str, ...]
     ) -> pa.Table:
         """Return these columns of the numbered rows, counted through row groups of one file."""
-        table = self.snapshot.stored(groups, columns)
+        table = self.snapshot.read_stored(groups, columns)
         return table if len(numbers) == table.num_rows else table.take(numbers)
 
     def note(self, group: RowGroup, columns: tuple[str, ...]) -> None:

@@ -2,11 +2,8 @@
 
 A snapshot never changes: later commits are not in it. A table with a feature that this reader would
 read wrongly is refused by that feature's name. Columns starting with `_sluice` are read where an
-order or identity needs them, and never shown.
-
-Parquet files of a Delta table: footers, cached for further reads, and single row groups.
-
-Data files never change once written, so a footer read once is right for every version.
+order or identity needs them, and never shown. Data files never change once written, so a footer
+read once is right for every version.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +15,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cachetools import LRUCache, cached
 from deltalake import DeltaTable
@@ -27,6 +23,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
 from sluice.delta.log.opened import open_version
+from sluice.delta.log.position import unread_features
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.errors import Retryable, UsageError
 from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
@@ -85,13 +82,6 @@ def row_groups(uri: str, path: str, indexes: Sequence[int], columns: Sequence[st
         return reader.read_row_groups(list(indexes), columns=present, use_threads=many)
 
 
-def stored_bytes(uri: str, path: str, index: int, columns: Sequence[str]) -> int:
-    """Return the size of those columns of a row group in the file."""
-    group, known = footer(uri, path).row_group(index), leaves(uri, path)
-    chunks = (group.column(i) for name in columns for i in known.get(name, ()))
-    return sum(chunk.total_compressed_size for chunk in chunks)
-
-
 @cached(LRUCache(BOUNDS, getsizeof=len), lock=Lock())
 def group_bounds(uri: str, path: str, column: str, kind: pa.DataType) -> tuple[Bounds, ...]:
     """Return the bounds of a column in each row group of a file."""
@@ -110,9 +100,6 @@ def group_places(
 ) -> tuple[tuple[Place, Place], ...]:
     """Return the first and last place of a column's values in each row group."""
     return tuple((lowest(b), highest(b)) for b in group_bounds(uri, path, column, kind))
-
-
-READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 
 class SnapshotExpired(Retryable):
@@ -192,12 +179,11 @@ class Snapshot:
 
     def count(self) -> int:
         """Return the number of rows, from statistics; only files without them are opened."""
-        gone = sum(len(kept) - (pc.sum(kept).as_py() or 0) for kept in self.kept.values())
         stored = sum(
             f.rows if f.rows is not None else footer(self.uri, f.path).num_rows
             for f in self.files(())
         )
-        return int(stored - gone)
+        return stored - int(sum(mask.false_count for mask in self.kept.values()))
 
     def files(self, columns: Iterable[str]) -> list[DataFile]:
         """Return every data file, with the bounds of these columns."""
@@ -238,10 +224,10 @@ class Snapshot:
 
     def read(self, group: RowGroup, columns: Iterable[str]) -> pa.Table:
         """Return the row group's rows that are still there, in the table's types."""
-        rows, kept = self.stored([group], columns), group.kept
+        rows, kept = self.read_stored([group], columns), group.kept
         return rows if kept is None else rows.filter(kept)
 
-    def stored(self, groups: Sequence[RowGroup], columns: Iterable[str]) -> pa.Table:
+    def read_stored(self, groups: Sequence[RowGroup], columns: Iterable[str]) -> pa.Table:
         """Return all rows of one file's row groups, one after the other, in the table's types.
 
         Columns that the file lacks are null.
@@ -258,7 +244,10 @@ class Snapshot:
 
     def bytes_of(self, group: RowGroup, columns: Iterable[str]) -> int:
         """Return the size of those columns of the row group in its file."""
-        return stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
+        path = group.file.path
+        stored, known = footer(self.uri, path).row_group(group.index), leaves(self.uri, path)
+        chunks = (stored.column(i) for name in columns for i in known.get(name, ()))
+        return sum(chunk.total_compressed_size for chunk in chunks)
 
     def _within(self, file: DataFile, key_range: KeyRange, groups: list[int]) -> list[int]:
         """Return the row groups whose values of the range's first column may be in it."""
@@ -337,11 +326,7 @@ def open_delta(name: str, uri: str, version: int | None = None, *, build: str = 
 
 def refuse_unreadable(name: str, table: DeltaTable) -> None:
     """Raise for a table with features that this reader does not support."""
-    protocol, properties = table.protocol(), table.metadata().configuration
-    features = set(protocol.reader_features or ()) - READABLE
-    if properties.get("delta.columnMapping.mode", "none") != "none":
-        features.add("columnMapping")
-    if features:
+    if features := unread_features(table):
         raise UsageError(
             f"table {name!r} uses {', '.join(sorted(features))}, which is not read without Spark",
             hint="read it with Spark, or rewrite it without that table feature",
