@@ -26,8 +26,7 @@ from sluice.engine.advance import Run
 from sluice.errors import Differs, UsageError
 from sluice.language.names import declared_id
 from sluice.language.wall_clock import Duration
-from sluice.operate.bring import bring, to_bring
-from sluice.operate.definitions.rebuild import Computed
+from sluice.operate.definitions.rebuild import Computed, bring, to_bring
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
 from sluice.report.preview_page import Heading
 from sluice.spark.session import with_spark

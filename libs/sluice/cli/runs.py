@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import click
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
 from sluice.cli.work_options import (
     changed_option,
@@ -32,11 +31,18 @@ from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
-from sluice.operate.bring import bring_up
 from sluice.operate.preview import downstream
-from sluice.operate.run import News, intervals_to_run, requested_intervals, rounds_of
+from sluice.operate.run import (
+    Failures,
+    News,
+    bring_up,
+    deliver,
+    intervals_to_run,
+    requested_intervals,
+    rounds_of,
+)
 from sluice.operate.run import run as run_pipeline
-from sluice.operate.workers import Failures, Process, forked
+from sluice.operate.workers import Process, forked
 from sluice.read.pending import news_of
 from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark

@@ -20,18 +20,23 @@ from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.next_batch import NextBatch
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import ExitCode, UsageError
-from sluice.operate.bring import bring, redefined_parts, to_bring, to_rebuild
 from sluice.operate.definitions.against import Compared, compare, differing, other_project
-from sluice.operate.definitions.rebuild import check_asked
+from sluice.operate.definitions.rebuild import (
+    bring,
+    check_asked,
+    redefined_parts,
+    to_bring,
+    to_rebuild,
+)
 from sluice.operate.definitions.rebuild import rebuild as rebuild_table
 from sluice.operate.delivering import resume
 from sluice.operate.doctor import Finding, examine, strangers
 from sluice.operate.explain import Part, explain_all, parts_of_query
 from sluice.operate.maintain import Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
+from sluice.operate.run import raise_all
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
-from sluice.operate.workers import raise_all
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted, print_fitted, print_table, write_rows
