@@ -20,15 +20,6 @@ from typing import Any
 
 import click
 
-from sluice.cli.work_options import (
-    changed_option,
-    check_bounds,
-    empty_option,
-    end_option,
-    pin_option,
-    read_pins,
-    start_option,
-)
 from sluice.declare.project import Project, load_sound
 from sluice.declare.table import Table
 from sluice.delta.places.delta_rs import store_fault
@@ -49,7 +40,16 @@ from sluice.operate.workers import Worker, Workers
 from sluice.read.pending import news_of
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
-from sluice.terminal.options import config_option
+from sluice.terminal.options import (
+    changed_option,
+    check_bounds,
+    config_option,
+    empty_option,
+    end_option,
+    pin_option,
+    read_pins,
+    start_option,
+)
 
 Report = BatchReport | Previewed | Upkeep | Swept | Verification
 SAMPLE = 3  # changed rows of each table that a preview shows

@@ -3,23 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import click
 
 from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
-from sluice.cli.work_options import (
-    changed_option,
-    check_bounds,
-    empty_option,
-    end_option,
-    pin_option,
-    read_pins,
-    start_option,
-)
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
@@ -31,6 +22,8 @@ from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
+from sluice.operate.delivering import replay as replay_intervals
+from sluice.operate.delivering import to_replay
 from sluice.operate.preview import downstream
 from sluice.operate.run import (
     Failures,
@@ -46,7 +39,17 @@ from sluice.operate.workers import Process, forked
 from sluice.read.pending import news_of
 from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark
-from sluice.terminal.options import config_option, format_option
+from sluice.terminal.options import (
+    changed_option,
+    check_bounds,
+    config_option,
+    empty_option,
+    end_option,
+    format_option,
+    pin_option,
+    read_pins,
+    start_option,
+)
 from sluice.terminal.output import Format, counted
 from sluice.terminal.program import is_program, stopping
 
@@ -169,7 +172,7 @@ def ingest(
     project = load_project(config)
     table = _table(project, source, "ingest")
     intervals = _intervals(project, table, start, end)
-    this = replace(_name_run("ingest"), allow_empty=allow_empty)
+    this = name_run("ingest", allow_empty=allow_empty)
     do(
         project,
         [table],
@@ -189,7 +192,7 @@ def ingest(
 def load(dimension: str, preview: PreviewOptions | None, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
-    tables, this = [_table(project, dimension, "load")], _name_run("load")
+    tables, this = [_table(project, dimension, "load")], name_run("load")
     do(project, tables, this, lambda s, p, t: deliver(s, p, t, this, ()), format_, preview=preview)
 
 
@@ -211,9 +214,45 @@ def advance(
     A failure stops only the views over it.
     """
     project = load_project(config)
-    this = replace(_name_run("advance"), pins=read_pins(project.graph, pin))
+    this = name_run("advance", pins=read_pins(project.graph, pin))
     tables = [_view(project, name) for name in views]
     do(project, tables, this, lambda s, p, t: bring_up(s, p, t, this), format_, preview=preview)
+
+
+@click.command()
+@click.argument("source")
+@click.option("--start", metavar="T", help="Only intervals from here on.")
+@click.option("--end", metavar="T", help="Only intervals that end by then.")
+@empty_option
+@format_option
+@config_option
+def replay(
+    source: str,
+    start: str | None,
+    end: str | None,
+    allow_empty: bool,
+    format_: Format,
+    config: str,
+) -> None:
+    """Read the intervals of SOURCE with rows in quarantine again, after a fix.
+
+    SOURCE may be a dimension. Views follow at their next advance.
+    """
+    project = load_project(config)
+    table = project.graph.table(source)
+    zone = project.pipelines[table.pipeline].timezone
+    first, last = (parse_time(t, zone) if t else None for t in (start, end))
+    intervals = to_replay(project, table, first, last)
+    this = name_run("replay", allow_empty=allow_empty)
+    do(
+        project,
+        [table],
+        this,
+        lambda s, p, t: replay_intervals(s, p, t, intervals, this),
+        format_,
+    )
+    if format_ is Format.TABLE and not intervals:
+        click.echo(f"{table.id} has no rows in quarantine there")
 
 
 def do(
@@ -306,5 +345,6 @@ def _intervals(
     return requested_intervals(project, table, start, end)
 
 
-def _name_run(step: str) -> Run:
-    return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
+def name_run(step: str, **options: Any) -> Run:
+    """Return the run of a command that takes this step; `options`: fields of a run."""
+    return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}", **options)
