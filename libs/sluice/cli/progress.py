@@ -59,7 +59,7 @@ class Steps:
         )
         self._task = self._progress.add_task("starting", total=total)
 
-    def done(self, report: BatchReport) -> None:
+    def add(self, report: BatchReport) -> None:
         """Count a finished batch: an interval's delivery, or an updated view or dimension.
 
         The internal tables behind these don't count.

@@ -134,7 +134,7 @@ def _run_steps(
                 project,
                 pipeline,
                 intervals,
-                steps.done,
+                steps.add,
                 allow_empty=allow_empty,
                 only=only,
                 processes=processes,

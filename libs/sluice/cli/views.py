@@ -95,7 +95,11 @@ def plan(
     if preview and not against:
         raise UsageError("--preview of a plan goes with --against; `sluice run --preview` runs it")
     if sql is not None:
-        _show_parts(parts_of_query(project, sql, pipeline or _only(project)), format_)
+        if not pipeline and len(project.pipelines) > 1:
+            every = ", ".join(project.pipelines)
+            raise UsageError(f"name one of the pipelines by --pipeline: {every}")
+        pipeline = pipeline or next(iter(project.pipelines))
+        _show_parts(parts_of_query(project, sql, pipeline), format_)
         return
     if against:
         _show_compared(project, table, config, against, preview, format_)
@@ -257,12 +261,6 @@ def _show_compared(
     if preview and (chosen := differing(project, compared)):
         run = name_run("rebuild")
         do(project, chosen, run, lambda s, p, t: bring(s, p, t, run), format_, preview=preview)
-
-
-def _only(project: Project) -> str:
-    if len(project.pipelines) > 1:
-        raise UsageError(f"name one of the pipelines by --pipeline: {', '.join(project.pipelines)}")
-    return next(iter(project.pipelines))
 
 
 def _show_parts(parts: list[Part], format_: Format) -> None:

@@ -130,15 +130,8 @@ def is_preview(project: Project) -> bool:
 def downstream(project: Project, tables: Sequence[Table]) -> list[Table]:
     """Return the stored views that depend on any of these tables, inputs first."""
     graph, ids = project.graph, {t.id for t in tables}
-    return [
-        t
-        for t in graph.tables.values()
-        if t.is_view and t.is_stored and t.id not in ids and ids & _ids(graph.ancestors(t.id))
-    ]
-
-
-def _ids(tables: Iterable[Table]) -> set[str]:
-    return {t.id for t in tables}
+    others = (t for t in graph.tables.values() if t.is_view and t.is_stored and t.id not in ids)
+    return [t for t in others if any(above.id in ids for above in graph.ancestors(t.id))]
 
 
 def _read_by(project: Project, tables: Iterable[Table]) -> list[str]:

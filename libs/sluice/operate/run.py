@@ -258,7 +258,7 @@ class Failures:
                 for report in work():
                     if isinstance(report, BatchReport):
                         self._reports[table.id].append(report)
-                    step.done(report)
+                    step.complete(report)
                     yield report
         except SluiceError as error:
             step.fail(error)

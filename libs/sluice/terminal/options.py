@@ -111,12 +111,14 @@ def columns_option(command: F) -> F:
         "--columns",
         multiple=True,
         metavar="A,B",
-        callback=lambda _context, _option, value: _names(value),
+        callback=_split_names,
         help="Only these columns, in this order; repeatable.",
     )(command)
 
 
-def _names(given: Iterable[str]) -> list[str] | None:
+def _split_names(
+    _context: click.Context, _option: click.Parameter, given: Iterable[str]
+) -> list[str] | None:
     """Return each name once; None if there are none."""
     names = (name.strip() for text in given if text for name in text.split(","))
     return list(dict.fromkeys(names)) or None

@@ -110,7 +110,9 @@ class Here:
     @classmethod
     def of(cls, frame: DataFrame) -> "Here":
         """Compute the rows of `frame`."""
-        return cls(_nullable(to_arrow(frame)), frame.sparkSession, nullable(frame.schema))
+        rows = to_arrow(frame)
+        fields = [field.with_nullable(True) for field in rows.schema]
+        return cls(rows.cast(pa.schema(fields)), frame.sparkSession, nullable(frame.schema))
 
     @cached_property
     def rows(self) -> DataFrame:
@@ -170,10 +172,6 @@ class InSpark:
 
     def changelog(self, columns: Mapping[str, str]) -> ChangelogRows:
         return self.rows.select(*[F.col(f"`{p}`").alias(n) for n, p in columns.items()])
-
-
-def _nullable(rows: pa.Table) -> pa.Table:
-    return rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
 
 
 GroupColumns = Mapping[str, str]  # columns of a table -> those of the group with the same values
