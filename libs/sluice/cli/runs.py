@@ -36,8 +36,6 @@ from sluice.operate.run import (
 )
 from sluice.operate.run import run as run_pipeline
 from sluice.operate.workers import Process, forked
-from sluice.read.pending import news_of
-from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import (
     changed_option,
@@ -88,6 +86,8 @@ def run(
         with project_of(project, tables, preview, format_) as (beside, show):
             _run_steps(beside, declared, intervals, show, format_, allow_empty, news)
         return
+    from sluice.report.publish import publish
+
     with forked(project, tables if is_program() else ()) as processes:
         intervals, news = _choose_intervals(project, declared, start, end, changed=changed)
         show = partial(summary, format_=format_)
@@ -108,6 +108,8 @@ def _choose_intervals(
     """Return the intervals of a run, and those of each source if not all are every source's."""
     now = datetime.now(UTC)
     if changed:
+        from sluice.read.pending import news_of
+
         news = {t.id: news_of(project, t, now) for t in project.graph.pipeline(pipeline.name)}
         return sorted(frozenset[Interval]().union(*news.values())), news
     first, last = (parse_time(t, pipeline.timezone) if t else None for t in (start, end))

@@ -34,7 +34,6 @@ from sluice.limits import Limits
 from sluice.operate.definitions.rebuild import rebuild, redefined_parts
 from sluice.operate.delivering import delivering
 from sluice.operate.events import Events
-from sluice.operate.maintain import maintain
 from sluice.operate.workers import Process, Worker, Workers, naming_unforeseen
 from sluice.spark.session import Spark
 
@@ -82,6 +81,8 @@ def run(
             if spark.is_started:  # plans are reference cycles, which keep objects in the JVM alive
                 gc.collect()
             if _is_upkeep_due(nth, rounds):
+                from sluice.operate.maintain import maintain
+
                 maintain(spark, project, tables)
     failures.raise_all()
 

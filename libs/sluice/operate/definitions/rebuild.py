@@ -50,7 +50,6 @@ from sluice.language.names import DELIVERIES, internal
 from sluice.limits import Limits
 from sluice.operate.delivering import delivering
 from sluice.operate.preview import downstream
-from sluice.read.pending import pending
 from sluice.spark.session import Spark
 
 
@@ -81,6 +80,8 @@ def _is_behind(project: Project, table: Table) -> bool:
     """True if a view is not built, or not up to its inputs; false if nobody can know."""
     if not (table.is_view and table.is_stored):
         return False
+    from sluice.read.pending import pending
+
     try:
         return not exists(layout(project).uri(table.id)) or bool(pending(project, table))
     except SluiceError:
