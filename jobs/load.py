@@ -1,7 +1,7 @@
 """Bring dimensions to the state of their sources: `load.py DIMENSION...`."""
 
-from sluice.cli.jobs.load import main
+from sluice.cli.job import JOBS
 from sluice.terminal.program import run
 
 if __name__ == "__main__":
-    run(main)
+    run(JOBS["load"])

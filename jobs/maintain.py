@@ -1,7 +1,7 @@
 """Maintain tables without changing a visible row: `maintain.py TABLE...`."""
 
-from sluice.cli.jobs.maintain import main
+from sluice.cli.job import JOBS
 from sluice.terminal.program import run
 
 if __name__ == "__main__":
-    run(main)
+    run(JOBS["maintain"])

@@ -16,13 +16,13 @@ def failure(tmp_path: Path, signal: str) -> JobFailed:
     script = tmp_path / "advance.py"
     script.write_text(KILLS.format(signal=signal), "utf-8")
     with pytest.raises(JobFailed) as raised:
-        Launch(sys.executable).run(Command(script, ()), logging.getLogger())
+        Launch(sys.executable).run(Command("advance", script, ()), logging.getLogger())
     return raised.value
 
 
 def test_a_job_that_the_system_has_killed_is_reported_as_such(tmp_path: Path) -> None:
     killed = failure(tmp_path, "SIGKILL")
-    told = "advance.py was killed by the system, often for want of memory"
+    told = "the job advance was killed by the system, often for want of memory"
     assert killed.outcome.error == told
     assert "more memory" in killed.outcome.hint
     with pytest.raises(JobFailed, match=f"^{told}"):
@@ -30,4 +30,4 @@ def test_a_job_that_the_system_has_killed_is_reported_as_such(tmp_path: Path) ->
 
 
 def test_a_job_that_a_signal_has_ended_names_it(tmp_path: Path) -> None:
-    assert str(failure(tmp_path, "SIGTERM")) == "advance.py was ended by SIGTERM"
+    assert str(failure(tmp_path, "SIGTERM")) == "the job advance was ended by SIGTERM"

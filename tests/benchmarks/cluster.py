@@ -43,13 +43,12 @@ from tests.support.stores import METRICS, Store, running, using
 
 import landing
 from daemons import Daemons
-from sluice.cli.jobs.ingest import deliver
 from sluice.declare.filesystems import located
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run, advance
 from sluice.language.interval import Interval, parse_time
 from sluice.limits import Limits
-from sluice.operate.run import run
+from sluice.operate.run import deliver, run
 from sluice.read.lake import Lake
 from sluice.spark.session import Spark
 from spark_cluster import Cluster

@@ -21,9 +21,9 @@ from tests.benchmarks.kafka_messages import COLUMNS, FORMATS, REGISTERED, messag
 from tests.support.registry import registry
 
 from broker import Broker, running
-from sluice.cli.jobs import ingest
 from sluice.declare.project import load
 from sluice.engine.advance import Run
+from sluice.operate import run as runs
 from sluice.sources.spec import MessageFormat
 from sluice.spark.session import Spark, with_spark
 
@@ -73,7 +73,7 @@ def deliver(folder: Path) -> None:
         for what in ("delivery", "empty poll"):
             began, cpu = time.perf_counter(), time.process_time()
             table = project.graph.table("orders")
-            reports = list(ingest.deliver(spark, project, table, Run("bench"), ()))
+            reports = list(runs.deliver(spark, project, table, Run("bench"), ()))
             took, used = time.perf_counter() - began, time.process_time() - cpu
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             engines = ", ".join(sorted({str(r.engine) for r in reports if r.engine}))

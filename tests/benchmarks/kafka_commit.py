@@ -18,9 +18,9 @@ from tests.benchmarks.kafka import declare
 from tests.benchmarks.kafka_messages import FORMATS, REGISTERED, message
 from tests.support.registry import registry
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import load
 from sluice.engine.advance import Run
+from sluice.operate.run import deliver
 from sluice.sources.kafka.client import Brokers, PolledMessages
 from sluice.sources.kafka.message import Message, arrange_messages, bytes_of
 from sluice.sources.kafka.offsets import Offsets, TopicDescription

@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from sluice.cli.jobs import ingest
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval
+from sluice.operate import run as runs
 from sluice.spark.session import Spark
 
 START = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
@@ -119,7 +119,7 @@ def deliver(spark: Spark, project: Project, name: str, day: dt.datetime) -> Meas
     table = project.graph.table(name)
     jobs, cpu, began = jobs_so_far(spark), cpu_so_far(spark), time.perf_counter()
     interval = Interval(day, day + dt.timedelta(days=1))
-    list(ingest.deliver(spark, project, table, Run("benchmark"), [interval]))
+    list(runs.deliver(spark, project, table, Run("benchmark"), [interval]))
     seconds = time.perf_counter() - began
     return Measured(seconds, cpu_so_far(spark) - cpu, jobs_so_far(spark) - jobs)
 

@@ -13,11 +13,10 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval, parse_time
-from sluice.operate.run import run
+from sluice.operate.run import deliver, run
 from sluice.operate.workers import Process, forked
 from sluice.spark.session import Spark, with_spark
 

@@ -169,21 +169,23 @@ def test_without_spark_small_tables_are_rebuilt_by_a_changed_definition(
         assert values(project, name) == values(afresh, name)
 
 
-def test_without_spark_verify_says_what_to_install_and_what_works_without(
+def test_without_spark_verify_says_what_to_install_only_where_the_settings_ask_for_spark(
     project: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    ended = invoked(["verify", "worst", "--config", str(project.folder / "config")])
+    config = project.folder / "config"
+    assert invoked(["verify", "--config", str(config)]).code == 0
+    (config / "sluice.yaml").write_text("lake: lake\nspark: {small_batches: spark}\n")
+    ended = invoked(["verify", "worst", "--config", str(config)])
     assert (ended.code, ended.lines) == (
         2,
         [
-            "error: a recompute of trips.worst__state needs Spark, which is not installed",
             (
-                "hint: commands that read, such as `sluice read` and `sluice status`, need none, "
-                "nor does `sluice doctor`, which checks logs, files and positions; to verify, "
-                "run: pip install 'sluice[spark]'"
+                "error: a recompute of trips.worst__state, by `spark.small_batches`, needs Spark, "
+                "which is not installed"
             ),
+            "hint: run: pip install 'sluice[spark]'",
         ],
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from tests.cli.previewed import PIPELINE, World, digest, done
-from tests.cli.trips import Ended, Here, Project, invoked
+from tests.cli.trips import Ended, Here, Project
 from tests.support.ageing import age
 from tests.support.lake import stored_rows
 
@@ -35,22 +35,6 @@ CHANGED = PIPELINE.replace("delay > 5", "delay > 3").replace("limit: 2", "limit:
 WIDER = CHANGED.replace("s: sum(delay)", "least: min(delay)")
 BESIDE = ("__env", "__preview")
 Rows = dict[tuple[Any, ...], str]
-
-
-class Interpreted(Here):
-    """A project whose `verify`, which takes Spark, computes in a process without a JVM."""
-
-    def sluice(self, *arguments: str) -> Ended:
-        return self._forked(_interpreted, *arguments)
-
-
-def _interpreted(arguments: list[str]) -> Ended:
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
-    from sluice.interpreter.local_session import Session
-
-    Session.stop = lambda self: None  # type: ignore[method-assign]
-    Session._set_default_and_active_session(Session())
-    return invoked(arguments)
 
 
 def base(project: Project) -> dict[str, str]:
@@ -165,7 +149,7 @@ def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(proj
         name: counts(found[name]) for name in touched
     }
     assert rows(project) == rows(project, "dev")
-    assert Interpreted(project.folder).sluice("verify").code == 0
+    assert project.sluice("verify").code == 0
     assert "nothing to promote" in project.sluice("env", "promote", "dev").out
 
 
@@ -181,7 +165,7 @@ def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(pro
     assert "take over" not in {r["strategy"] for r in ended.records if "kind" in r}
     assert agreed["trips.late"]["outcome"] == "moved on"
     assert "other rows are in the lake's " in agreed["trips.late"]["reason"]
-    verified = Interpreted(project.folder).sluice("verify", "late", "worst", "pairs", "early")
+    verified = project.sluice("verify", "late", "worst", "pairs", "early")
     assert verified.code == 0, verified.out
 
 
@@ -326,7 +310,7 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     assert at is not None
     assert at.position is not None
     assert at.position.meaning["declared"]["where"] == "delay > 3"
-    assert Interpreted(project.folder).sluice("verify", "late", "worst").code == 0
+    assert project.sluice("verify", "late", "worst").code == 0
 
 
 def test_people_see_counts_and_rows_and_a_page_has_them_too(project: Here) -> None:

@@ -12,7 +12,7 @@ from sluice.terminal.output import Format
 def told(count: int, capsys: pytest.CaptureFixture[str], *, visible: bool = True) -> list[str]:
     with Steps(count, visible) as steps:
         for _ in range(count):
-            steps.done(BatchReport("shop.best", "topk", "committed"))
+            steps.add(BatchReport("shop.best", "topk", "committed"))
     return capsys.readouterr().err.splitlines()
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 from tests.support.lake import counted, frozen, stored_rows
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
 from sluice.delta.notes.intervals import notes
@@ -24,7 +23,7 @@ from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.engine.advance import Run
 from sluice.errors import SluiceError
 from sluice.language.interval import Interval
-from sluice.operate.run import run
+from sluice.operate.run import deliver, run
 from sluice.operate.verify import faults
 from sluice.spark.session import Spark
 

@@ -17,8 +17,7 @@ from tests.crash.bazaar import loaded
 from tests.support.tasks import context
 
 from sluice.airflow.blueprint import Task, TaskKind
-from sluice.cli.jobs import advance
-from sluice.cli.jobs.ingest import deliver
+from sluice.cli.job import JOBS
 from sluice.declare.settings import SparkSettings
 from sluice.delta.places import failpoint
 from sluice.delta.places.failpoint import VARIABLE
@@ -27,7 +26,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.maintain import maintain
-from sluice.operate.run import run
+from sluice.operate.run import deliver, run
 from sluice.operate.verify import verify
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
@@ -59,7 +58,7 @@ def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
             return [f"{u.table} {u.done}" for u in maintain(spark, project, tables)]
         case "job":
             try:
-                advance.main([*VIEWS, "--config", told["config"]])
+                JOBS["advance"]([*VIEWS, "--config", told["config"]])
             except SystemExit as ended:
                 return [f"exit {ended.code}"]
         case "task":

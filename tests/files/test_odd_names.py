@@ -14,11 +14,11 @@ from tests.files.files import Files
 from tests.support.landed import RUN, NewLanded, folder_of
 from tests.support.places import ODD_NAMES
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.delta.places.folders import local_path
 from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
+from sluice.operate.run import deliver
 from sluice.spark.paths import spark_paths, with_real_paths
 
 SCHEMA = "id INT, n INT"

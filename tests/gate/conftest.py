@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.declare.project import Project, load
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
+from sluice.operate.run import deliver
 from sluice.spark.session import Spark
 
 if TYPE_CHECKING:

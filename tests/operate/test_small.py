@@ -84,7 +84,6 @@ def deliver(lake: Landed, *rows: Row) -> None:
 def test_a_small_project_needs_no_spark(lake: Landed) -> None:
     deliver(lake, *GOOD)
     deliver(lake, *GOOD[1:], {**GOOD[0], "price": "8.25"})
-    assert not lake.spark.is_started
     assert [r["reason"] for r in lake.quarantine()] == []
     assert {r["town"]: str(r["spent"]) for r in lake.rows("towns")} == {
         "Bern": "14.75",
@@ -92,6 +91,7 @@ def test_a_small_project_needs_no_spark(lake: Landed) -> None:
         None: "5.50",
     }
     assert [v for v in lake.verdicts() if not v.is_equal] == []
+    assert not lake.spark.is_started
 
 
 def test_a_large_source_is_read_only_where_a_day_or_its_windows_lie(new_landed: NewLanded) -> None:

@@ -3,8 +3,8 @@
 from tests.support.lake import Row
 from tests.support.landed import RUN, Landed, write
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.engine.batch_report import BatchReport
+from sluice.operate.run import deliver
 
 
 def declared(

@@ -10,12 +10,12 @@ import pytest
 from tests.support.landed import ALLOWED, Landed, NewLanded, day, folder_of
 
 from sluice.cli.job import Job, command
-from sluice.cli.jobs.ingest import deliver
 from sluice.declare.table import Table
 from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, QualityStop, Retryable
+from sluice.operate.run import deliver
 from sluice.sources import replacement
 from sluice.spark.session import Spark
 

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.delta.notes.intervals import Note, deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.dimensions.load import load
@@ -20,6 +19,7 @@ from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.run import deliver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

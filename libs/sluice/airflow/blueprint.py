@@ -15,7 +15,7 @@ another pipeline is a trigger here, not a task.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -83,24 +83,25 @@ class TaskGraph:
 def task_graph(project: "Project", pipeline: "Pipeline") -> TaskGraph:
     """Return the tasks of a run of that pipeline."""
     tables = [table for table in project.graph.pipeline(pipeline.name) if table.is_stored]
-    by_table = _is_by_table(project, pipeline)
+    asked = pipeline.airflow.tasks
+    by_table = asked == "table" or (asked == "auto" and project.spark.engine == "connect")
     work = (
         [_task([t], project.graph) for t in tables] if by_table else _halves(tables, project.graph)
     )
     own = {table: task.id for task in work for table in task.tables}
     zone = pipeline.timezone
-    work = [replace(task, upstream=_above(task, own), timezone=zone) for task in work]
+    above = {t.id: tuple(dict.fromkeys(own[r] for r in t.reads if r in own)) for t in work}
+    work = [replace(task, upstream=above[task.id], timezone=zone) for task in work]
     work[:1] = [replace(first, previews=tuple(own)) for first in work[:1]]
-    quality = Task("quality", TaskKind.QUALITY, pipeline.name, upstream=_last(work))
+    followed = {task for tasks in above.values() for task in tasks}
+    last = tuple(task for task in above if task not in followed)
+    quality = Task("quality", TaskKind.QUALITY, pipeline.name, upstream=last)
     read = dict.fromkeys(table for task in work for table in task.reads)
     places = (project.resolve(t.spec.announced) for t in tables if t.spec.announced)
-    triggers = (*(t for t in read if t not in own), *dict.fromkeys(map(_address, places)))
+    uris = (place if "://" in place else f"file://{place}" for place in places)
+    outside = dict.fromkeys(uri.rstrip("/") for uri in uris)  # Airflow keeps a slash at the end
+    triggers = (*(t for t in read if t not in own), *outside)
     return TaskGraph(pipeline.name, (*work, quality), triggers)
-
-
-def _address(place: str) -> str:
-    """Return the name of the asset of a table; Airflow keeps a slash at the end of a name."""
-    return (place if "://" in place else f"file://{place}").rstrip("/")
 
 
 def upkeep(project: "Project", pipeline: "Pipeline") -> Task:
@@ -123,11 +124,6 @@ def proof(project: "Project", pipeline: "Pipeline") -> Task:
     return Task(f"verify.{pipeline.name}", TaskKind.VERIFY, pipeline.name, views)
 
 
-def _is_by_table(project: "Project", pipeline: "Pipeline") -> bool:
-    asked = pipeline.airflow.tasks
-    return asked == "table" or (asked == "auto" and project.spark.engine == "connect")
-
-
 def _halves(tables: Sequence["Table"], graph: "Graph") -> list[Task]:
     views = [table for table in tables if table.is_view]
     outside = [table for table in tables if not table.is_view]
@@ -148,15 +144,6 @@ def _task(tables: Sequence["Table"], graph: "Graph") -> Task:
 
 def _kind(table: "Table") -> TaskKind:
     return TaskKind(table.spec.STEP)
-
-
-def _above(task: Task, own: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(own[table] for table in task.reads if table in own))
-
-
-def _last(work: Iterable[Task]) -> tuple[str, ...]:
-    followed = {above for task in work for above in task.upstream}
-    return tuple(task.id for task in work if task.id not in followed)
 
 
 @dataclass(frozen=True)
@@ -203,7 +190,8 @@ class Site:
 
 def site(config: Path) -> Site:
     """Return the site that the folder's current files declare."""
-    kept = kept_in(_folder(), config)
+    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
+    kept = kept_in(home / "sluice", config)
     return _read_kept(kept) or _make_site(config, kept)
 
 
@@ -212,10 +200,6 @@ def check(config: Path) -> None:
     found = site(config)
     if found.mistakes:
         raise ConfigError(found.mistakes, hint=found.hint)
-
-
-def _folder() -> Path:
-    return Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "sluice"
 
 
 def _read_kept(kept: KeptResult) -> Site | None:

@@ -21,7 +21,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow.timetables.trigger import CronTriggerTimetable
 
 from sluice.airflow.alerts import alert_of_failure
-from sluice.airflow.blueprint import Blueprint, Policy, Site, Task, TaskGraph, TaskKind, site
+from sluice.airflow.blueprint import Blueprint, Policy, Site, Task, TaskKind, site
 from sluice.airflow.connections import export_lake
 from sluice.airflow.jobs import refusing
 from sluice.airflow.projects import project
@@ -127,13 +127,19 @@ def _of_all(whole: Site, name: str, schedule: str, description: str) -> DAG:
 def dag(whole: Site, pipeline: Blueprint, config: Path) -> DAG:
     """Return the pipeline's DAG."""
     graph = pipeline.graph
+    advice = ADVICE.format(report=address("/report/index.html"))
+    tables = [f"- `{table}` by `{task.id}`" for task in graph.tasks for table in task.tables]
+    cron = pipeline.schedule
+    schedule = _timetable(cron, pipeline.timezone) if cron else whenever(graph.triggers)
+    # Airflow's end date is the last start of an interval; Sluice's is where all have ended.
+    last_start = pipeline.end_date and pipeline.end_date - timedelta(microseconds=1)
     made = DAG(
         pipeline.name,
         description=pipeline.description or None,
-        doc_md=_page(graph),
-        schedule=_schedule(pipeline),
+        doc_md="\n".join((advice, "", "**Tables**", "", *tables)),
+        schedule=schedule,
         start_date=pipeline.start_date,
-        end_date=_last_start(pipeline),
+        end_date=last_start,
         catchup=pipeline.catchup,
         default_args=_defaults(pipeline.policy),
         deadline=deadline(pipeline.policy),
@@ -182,20 +188,9 @@ def _operator(task: Task, whole: Site, pipeline: Blueprint, config: Path) -> Any
     return SeparateJob(python=python, remote=whole.remote, **settings)
 
 
-def _schedule(pipeline: Blueprint) -> Any:
-    if pipeline.schedule is None:
-        return whenever(pipeline.graph.triggers)
-    return _timetable(pipeline.schedule, pipeline.timezone)
-
-
 @cache
 def _timetable(expression: str, timezone: str) -> Grid:
     return Grid(expression, timezone=timezone)
-
-
-def _last_start(pipeline: Blueprint) -> datetime | None:
-    """Return Airflow's end date, the last start of an interval; ours is where all have ended."""
-    return pipeline.end_date and pipeline.end_date - timedelta(microseconds=1)
 
 
 def _defaults(policy: Policy) -> dict[str, Any]:
@@ -206,12 +201,6 @@ def _defaults(policy: Policy) -> dict[str, Any]:
         "retry_exponential_backoff": 2,
         "max_retry_delay": LONGEST_DELAY,
     }
-
-
-def _page(graph: TaskGraph) -> str:
-    tables = [f"- `{table}` by `{task.id}`" for task in graph.tasks for table in task.tables]
-    advice = ADVICE.format(report=address("/report/index.html"))
-    return "\n".join((advice, "", "**Tables**", "", *tables))
 
 
 ADVICE = """A backfill replaces what its intervals delivered, and the views follow.

@@ -9,11 +9,9 @@ differs: use it where LocalExecutor is used.
 import runpy
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 
 from airflow.executors.local_executor import LocalExecutor
 
-from sluice.airflow.jobs import PACKAGED, script_of
 from sluice.airflow.projects import airflows_config, base
 from sluice.errors import SluiceError
 
@@ -22,7 +20,7 @@ TASK = (
     "sluice.airflow.pending",
     "sluice.report.publish",
 )
-CLIENT = "pyspark.sql.connect.session"
+CLIENT, JOBS = "pyspark.sql.connect.session", "sluice.cli.job"
 
 
 class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
@@ -36,11 +34,7 @@ class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
         with suppress(SluiceError):
             if base(config).spark.engine == "connect":
                 import_module(CLIENT)
-                _import_jobs(config)
+                import_module(JOBS)
+                for script in (config.parent / "jobs").glob("[!_]*.py"):
+                    runpy.run_path(str(script), run_name="imported")
         super().start()
-
-
-def _import_jobs(config: Path) -> None:
-    """Import what the jobs import, without running them."""
-    for packaged in PACKAGED.glob("[!_]*.py"):
-        runpy.run_path(str(script_of(packaged.stem, config)), run_name="imported")

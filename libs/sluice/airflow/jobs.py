@@ -2,9 +2,9 @@
 
 Command lines of jobs: the arguments that a task and its run pass to the process.
 
-A job is a script of the package, or of the project's `jobs/` if there is one of its name. It gets
-arguments, never a shell line. It reports what it did, or why it failed, in the file named by
-`--report`.
+A job is a command of the package's, or a script of the project's `jobs/` if there is one of its
+name. It gets arguments, never a shell line. It reports what it did, or why it failed, in the file
+named by `--report`.
 
 Outcome of a job, and its meaning to Airflow: go on, retry, or give up with the reason.
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sluice.language.interval import Interval
 
 PREVIEW = "preview"
-PACKAGED = Path(__file__).parents[1] / "cli" / "jobs"
+PACKAGED = Path(__file__).parents[1] / "cli" / "jobs.py"  # of which a job is one command
 
 
 @dataclass(frozen=True)
@@ -57,24 +57,35 @@ class PipelineRun:
 
 @dataclass(frozen=True)
 class Command:
-    """A script and its arguments."""
+    """A job: its name, its script, and the script's arguments."""
 
+    name: str
     script: Path
     arguments: tuple[str, ...]
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """Arguments of Python; a job of the package runs from the other Python's own package."""
+        packaged = ("-m", "sluice.cli.jobs")
+        return packaged if self.script == PACKAGED else (str(self.script),)
 
 
 def job(task: Task, tables: Iterable[str], run: PipelineRun, config: Path, report: Path) -> Command:
     """Return the job that does a task's work on these of its tables in that run."""
-    script = script_of(PREVIEW if run.is_preview else task.kind.value, config)
+    name = PREVIEW if run.is_preview else task.kind.value
+    own = own_script(name, config)
     arguments = (*tables, "--config", str(config), "--run-id", run.id)
-    asked = (*_bounds(task, run), *_pins(run), *_flags(run))
-    return Command(script, (*arguments, *asked, "--report", str(report)))
+    pins = (word for pin in run.pins.items() for word in ("--pin", "{}={}".format(*pin)))
+    asked = (*_bounds(task, run), *pins, *_flags(run), "--report", str(report))
+    if own:
+        return Command(name, own, (*arguments, *asked))
+    return Command(name, PACKAGED, (name, *arguments, *asked))
 
 
-def script_of(name: str, config: Path) -> Path:
-    """Return the script of a job: the project's own, or that of the package."""
+def own_script(name: str, config: Path) -> Path | None:
+    """Return the project's own script of a job, which replaces that of the package."""
     own = config.parent / "jobs" / f"{name}.py"
-    return own if own.exists() else PACKAGED / f"{name}.py"
+    return own if own.exists() else None
 
 
 def _bounds(task: Task, run: PipelineRun) -> Iterator[str]:
@@ -94,11 +105,6 @@ def _flags(run: PipelineRun) -> Iterator[str]:
         yield "--full-refresh"
     if run.allow_empty:
         yield "--allow-empty"
-
-
-def _pins(run: PipelineRun) -> Iterator[str]:
-    for dimension, version in run.pins.items():
-        yield from ("--pin", f"{dimension}={version}")
 
 
 FINAL = (ExitCode.DIFFERENCES, ExitCode.CONFIGURATION, ExitCode.QUALITY, ExitCode.HISTORY)

@@ -38,7 +38,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from sluice.airflow.blueprint import Task, TaskKind
 from sluice.airflow.connections import export, export_lake
 from sluice.airflow.jobs import (
-    PACKAGED,
     Command,
     JobFailed,
     JobOutcome,
@@ -86,7 +85,7 @@ class Launch:
 
     def run(self, command: Command, log: Logger) -> None:
         """Run the job to its end, and log its lines. Raises AirflowException if it failed."""
-        words = [self.python, *_program(command.script), *command.arguments]
+        words = [self.python, *command.program, *command.arguments]
         log.info(shlex.join(words))
         try:
             self._process = subprocess.Popen(
@@ -108,10 +107,10 @@ class Launch:
                 log.info(line.rstrip())
         if process.returncode < 0:
             raise JobFailed(
-                _outcome_of_kill(command.script.name, signal.Signals(-process.returncode))
+                _outcome_of_kill(f"the job {command.name}", signal.Signals(-process.returncode))
             )
         if process.returncode:
-            raise AirflowException(f"{command.script.name} exited with {process.returncode}")
+            raise AirflowException(f"the job {command.name} exited with {process.returncode}")
 
     def stop(self) -> None:
         """End the job, and the driver that it may have started."""
@@ -129,13 +128,6 @@ def _outcome_of_kill(what: str, by: signal.Signals) -> JobOutcome:
         hint="give the machine more memory, or run fewer tasks at the same time",
         exit_code=ExitCode.RETRY,
     )
-
-
-def _program(script: Path) -> list[str]:
-    """Return the command: a job of the package runs from the other Python's own package."""
-    if script.parent == PACKAGED:
-        return ["-m", f"sluice.cli.jobs.{script.stem}"]
-    return [str(script)]
 
 
 APP_NAME = "SLUICE_APP_NAME"  # a job's name in Spark's own pages
@@ -252,7 +244,7 @@ class ScriptJob(JobTask):
                 runpy.run_path(str(command.script), run_name="__main__")
         except SystemExit as ended:
             if ended.code:
-                message = f"{command.script.name} exited with {ended.code}"
+                message = f"the job {command.name} exited with {ended.code}"
                 raise AirflowException(message) from None
 
 

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import click
 
@@ -16,18 +15,16 @@ from sluice.cli.progress import (
     preview_option,
     show_changes,
 )
-from sluice.cli.runs import do
+from sluice.cli.runs import do, name_run
 from sluice.declare.environment_folders import of_base
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
 from sluice.delta.places import environments
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.advance import Run
 from sluice.errors import Differs, UsageError
 from sluice.language.names import declared_id
 from sluice.language.wall_clock import Duration
-from sluice.operate.bring import bring, to_bring
-from sluice.operate.definitions.rebuild import Computed
+from sluice.operate.definitions.rebuild import Computed, bring, to_bring
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
 from sluice.report.preview_page import Heading
 from sluice.spark.session import with_spark
@@ -160,7 +157,7 @@ def promote(name: str, preview: PreviewOptions | None, format_: Format, config: 
     if not chosen and format_ is Format.TABLE:
         click.echo("nothing to promote: the lake has every table by the configuration's definition")
         return
-    run = Run(f"promote-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
+    run = name_run("promote")
     computed = Computed(beside.env)
     do(
         project,

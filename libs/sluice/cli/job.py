@@ -1,4 +1,6 @@
-"""A job: one step of a run as a separate process, for schedulers.
+"""Jobs: the steps of a run, each as a process of its own, for schedulers.
+
+`python -m sluice.cli.jobs NAME TABLE...` runs one. A project's `jobs/NAME.py` may replace it.
 
 The last line of output is its report as JSON, which is also written to the file named by
 `--report`. It contains the batches' reports, one for each table that failed or was skipped, and, on
@@ -18,34 +20,39 @@ from typing import Any
 
 import click
 
-from sluice.cli.work_options import (
-    changed_option,
-    check_bounds,
-    empty_option,
-    end_option,
-    pin_option,
-    read_pins,
-    start_option,
-)
 from sluice.declare.project import Project, load_sound
 from sluice.declare.table import Table
 from sluice.delta.places.delta_rs import store_fault
 from sluice.delta.places.failpoint import passing
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
-from sluice.errors import ExitCode, SluiceError
+from sluice.errors import Differs, ExitCode, SluiceError
 from sluice.language.interval import Interval
+from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.maintain import Swept, Upkeep
-from sluice.operate.preview import Previewed
-from sluice.operate.run import requested_intervals
+from sluice.operate.maintain import maintain as maintain_tables
+from sluice.operate.maintain import sweep as sweep_table
+from sluice.operate.preview import Previewed, previewing
+from sluice.operate.run import Failures, bring_up, deliver, requested_intervals
 from sluice.operate.verify import Verification
-from sluice.operate.workers import Failures, Worker, Workers
+from sluice.operate.verify import verify as verify_table
+from sluice.operate.workers import Worker, Workers
 from sluice.read.pending import news_of
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
-from sluice.terminal.options import config_option
+from sluice.terminal.options import (
+    changed_option,
+    check_bounds,
+    config_option,
+    empty_option,
+    end_option,
+    pin_option,
+    read_pins,
+    start_option,
+)
 
 Report = BatchReport | Previewed | Upkeep | Swept | Verification
+SAMPLE = 3  # changed rows of each table that a preview shows
 
 
 @dataclass(frozen=True)
@@ -232,3 +239,84 @@ def _job(  # noqa: PLR0913 - the job's options
         pin,
         is_about_news=changed,
     )
+
+
+def ingest(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
+    """Deliver to each table: intervals to a source, its present state to a dimension."""
+    return deliver(spark, job.project, table, job.run, job.asked[table.id])
+
+
+def load(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
+    """Bring dimensions to the state of their sources."""
+    return deliver(spark, job.project, table, job.run, ())
+
+
+def advance(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
+    """Bring views, and the internal tables behind them, up to their inputs.
+
+    A full refresh rebuilds them.
+    """
+    if job.run.full_refresh:
+        return rebuild(spark, job.project, table, job.run)
+    return bring_up(spark, job.project, table, job.run)
+
+
+def preview(job: Job) -> Iterator[Previewed]:
+    """Show what a run would do, in a lake beside the real one. Commits nothing.
+
+    The tables are taken in that order, each by the step that a run takes. A failing step is shown,
+    and then raised.
+    """
+
+    def step(job: Job, spark: Spark, table: Table) -> Iterable[BatchReport]:
+        return (advance if table.is_view else ingest)(job, spark, table)
+
+    tables = [job.project.graph.table(name) for name in job.names]
+    with previewing(job.project, tables) as beside:
+        there, done = replace(job, beside=beside.project), list[Report]()
+        try:
+            done.extend(there.reports(step))
+        finally:
+            there.spark.stop()
+            reports = (report for report in done if isinstance(report, BatchReport))
+            yield from beside.results(reports, SAMPLE)
+
+
+def maintain(job: Job, spark: Spark, table: Table) -> list[Upkeep]:
+    """Maintain tables and the internal tables behind them, without changing a visible row."""
+    return maintain_tables(spark, job.project, [table])
+
+
+def sweep(job: Job, spark: Spark, table: Table) -> list[Swept]:
+    """Check the expectations of whole tables. Unmet ones are reported but don't fail the job."""
+    return [sweep_table(spark, job.project, table, job.run.id)]
+
+
+def verify(job: Job, spark: Spark, table: Table) -> Iterator[Verification]:
+    """Compare tables with a recompute at the versions that they reflect.
+
+    Raises Differs at the first faulty one.
+    """
+    for verdict in verify_table(spark, job.project, table):
+        if not verdict.is_equal:
+            what = (
+                f"{verdict.table} differs from its query at version {verdict.version}: "
+                f"{verdict.missing} rows missing, {verdict.extra} extra, {verdict.different} wrong"
+            )
+            raise Differs(what, hint=FAULTY.format("them", table.id))
+        if verdict.faults:
+            what = f"{verdict.table} at version {verdict.version}: {verdict.faults[0]}"
+            raise Differs(what, hint=FAULTY.format("all", table.id))
+        yield verdict
+
+
+FAULTY = "`sluice verify {1}` shows {0}; keep that, then `sluice rebuild {1}`"
+JOBS: Mapping[str, click.Command] = {
+    "ingest": command(ingest),
+    "load": command(load),
+    "advance": command(advance),
+    "preview": command_of(preview, preview.__doc__, keeps_failures=False),
+    "maintain": command(maintain, keeps_failures=False),
+    "sweep": command(sweep, keeps_failures=False),
+    "verify": command(verify, keeps_failures=False),
+}

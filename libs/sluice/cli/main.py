@@ -16,10 +16,8 @@ from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
 import click
-import pyarrow as pa
 
 from sluice.declare.registry import commands_of_kinds
-from sluice.delta.places.delta_rs import store_fault
 from sluice.errors import ExitCode, SluiceError
 from sluice.terminal.options import debug_option, env_option, wants_trace
 from sluice.terminal.program import run
@@ -37,6 +35,8 @@ def without_pandas() -> None:
     """Have PyArrow decide now that rows are not pandas objects, unless pandas was imported."""
     if "pandas" in sys.modules:
         return
+    import pyarrow as pa
+
     hidden = _Hidden()
     sys.meta_path.insert(0, hidden)
     try:
@@ -62,8 +62,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("sluice.cli.runs:ingest", "Read a source's intervals."),
     "load": ("sluice.cli.runs:load", "Load a dimension."),
     "advance": ("sluice.cli.runs:advance", "Bring views up to their inputs."),
-    "replay": ("sluice.cli.quality:replay", "Read intervals with quarantined rows again."),
-    "sweep": ("sluice.cli.quality:sweep", "Check expectations of whole tables."),
+    "replay": ("sluice.cli.runs:replay", "Read intervals with quarantined rows again."),
+    "sweep": ("sluice.cli.views:sweep", "Check expectations of whole tables."),
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a table and commit the difference."),
     "maintain": ("sluice.cli.views:maintain", "Merge small files; no row changes."),
@@ -78,14 +78,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "sluice.cli.why:why",
         "Show which commit last changed a row, and the rows it comes from.",
     ),
-    "why-not": ("sluice.cli.why_not:why_not", "Show what keeps a row out, such as a condition."),
+    "why-not": ("sluice.cli.why:why_not", "Show what keeps a row out, such as a condition."),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
     "connect": (
         "sluice.cli.connect:connect",
         "Start and stop a Spark Connect server on this machine.",
     ),
     "doctor": ("sluice.cli.views:doctor", "Check tables: logs, files, positions, retention."),
-    "cost": ("sluice.cli.reads:cost", "Add up the cost of batches: seconds, CPU, bytes."),
+    "cost": ("sluice.cli.status:cost", "Add up the cost of batches: seconds, CPU, bytes."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
 READING = frozenset(
@@ -102,7 +102,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name in READING or cmd_name in commands_of_kinds():
             without_pandas()
-        command = _imported(cmd_name)
+        command = _import(cmd_name)
         if command is None or any(parameter.name == "debug" for parameter in command.params):
             return command
         return debug_option(command)
@@ -110,7 +110,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             own = [(name, about) for name, (_, about) in COMMANDS.items()]
-            found = {name: _imported(name) for name in commands_of_kinds()}
+            found = {name: _import(name) for name in commands_of_kinds()}
             of_kinds = [(name, str(c.short_help)) for name, c in found.items() if c]
             formatter.write_dl([*own, *of_kinds])
 
@@ -119,8 +119,8 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except BrokenPipeError:
-            _close_quietly()
+        except BrokenPipeError:  # its reader has gone, so nothing more is written, at exit neither
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             click.echo("stopped", err=True)
             ctx.exit(130)
@@ -138,7 +138,7 @@ def main() -> None:
     """Views on Delta Lake that are kept equal to their queries, batch by batch."""
 
 
-def _imported(name: str) -> click.Command | None:
+def _import(name: str) -> click.Command | None:
     """Import a command, of Sluice or of a kind; None if there is none of that name."""
     of_kinds = commands_of_kinds()
     place = COMMANDS[name][0] if name in COMMANDS else of_kinds.get(name)
@@ -151,6 +151,8 @@ def _imported(name: str) -> click.Command | None:
 
 def _fail(context: click.Context, error: Exception) -> NoReturn:
     """Report what happened in plain words, and exit with the error's code."""
+    from sluice.delta.places.delta_rs import store_fault
+
     error = store_fault(error) or error
     if isinstance(error, SluiceError):
         click.echo(f"error: {error}", err=True)
@@ -158,11 +160,6 @@ def _fail(context: click.Context, error: Exception) -> NoReturn:
     what = " ".join(f"{type(error).__name__}: {error}".split())
     click.echo(f"error: {what}\nhint: --debug shows the trace", err=True)
     context.exit(int(ExitCode.CONFIGURATION))
-
-
-def _close_quietly() -> None:
-    """Discard further output, because the pipe's reader has closed it and exit must not write."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def program() -> NoReturn:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 from rich.console import Console
@@ -22,9 +22,11 @@ from sluice.errors import UsageError
 from sluice.language.interval import Interval, spans
 from sluice.language.names import declared_id
 from sluice.operate.preview import Preview, previewing
-from sluice.read.samples import Sample
-from sluice.report.preview_page import Heading, write_preview
 from sluice.terminal.output import Format, print_table, write_json, write_rows
+
+if TYPE_CHECKING:
+    from sluice.read.samples import Sample
+    from sluice.report.preview_page import Heading
 
 COLUMNS = (
     *("table", "batches", "in", "inserted", "updated", "deleted"),
@@ -59,7 +61,7 @@ class Steps:
         )
         self._task = self._progress.add_task("starting", total=total)
 
-    def done(self, report: BatchReport) -> None:
+    def add(self, report: BatchReport) -> None:
         """Count a finished batch: an interval's delivery, or an updated view or dimension.
 
         The internal tables behind these don't count.
@@ -248,6 +250,8 @@ def project_of(
 def _show(
     preview: Preview, asked: PreviewOptions, format_: Format, reports: Iterable[BatchReport]
 ) -> None:
+    from sluice.report.preview_page import Heading
+
     done = list(reports)
     heading = Heading("Preview", preview.real, "Nothing of this was committed.", COUNTS)
     if format_ is Format.TABLE:
@@ -258,7 +262,7 @@ def _show(
 
 
 def show_changes(
-    heading: Heading,
+    heading: "Heading",
     results: Sequence[Any],
     columns: Sequence[str],
     html: Path | None,
@@ -266,6 +270,8 @@ def show_changes(
 ) -> None:
     """Show the differences in each table, with samples, and write the page if requested."""
     if html:
+        from sluice.report.preview_page import write_preview
+
         write_preview(html, heading, results, datetime.now(UTC))
     if format_ is Format.JSON:
         for result in results:
@@ -280,7 +286,7 @@ def show_changes(
         _show_samples(result.table, result.samples)
 
 
-def _show_samples(table: str, samples: Iterable[Sample]) -> None:
+def _show_samples(table: str, samples: "Iterable[Sample]") -> None:
     """Print the changed rows of a table, removed ones with `-` and added ones with `+`."""
     lines = [
         (sign, row)

@@ -1,22 +1,14 @@
 """Commands that read: none starts Spark, and each read is pinned to one version of its table."""
 
-from dataclasses import asdict
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluice.declare.project import load
 from sluice.errors import ExitCode
-from sluice.language.interval import parse_time
-from sluice.read.changelog import Changelog
-from sluice.read.conditions.values import check_columns
-from sluice.read.cost import By, Cost, costs
-from sluice.read.lake import Lake
 from sluice.terminal.options import (
     choose_once,
     column_value,
     columns_option,
-    config_option,
     format_option,
     key_from_option,
     key_to_option,
@@ -34,8 +26,10 @@ from sluice.terminal.output import (
     write_found,
     write_json,
     write_record,
-    write_rows,
 )
+
+if TYPE_CHECKING:
+    from sluice.read.lake import Lake
 
 
 @click.command()
@@ -53,7 +47,7 @@ def read(
     limit: int | None,
     version: int | None,
     format_: Format,
-    lake: Lake,
+    lake: "Lake",
 ) -> None:
     """Show the rows of TABLE as they are stored (`range` keeps key order)."""
     opened = lake.table(table, version=version)
@@ -76,12 +70,14 @@ def get(
     columns: list[str] | None,
     version: int | None,
     format_: Format,
-    lake: Lake,
+    lake: "Lake",
 ) -> None:
     """Show the row of TABLE with that KEY: a value for each key column. Exit 1 if there is none.
 
     Give all values in the key's order, or all by --key.
     """
+    from sluice.read.conditions.values import check_columns
+
     opened = lake.table(table, version=version)
     check_columns(table, columns, opened.schema.names)
     given = opened.row_key.given(key, dict(column_value("--key", text) for text in named))
@@ -105,7 +101,7 @@ def range_(
     columns: list[str] | None,
     version: int | None,
     format_: Format,
-    lake: Lake,
+    lake: "Lake",
     **how: Any,
 ) -> None:
     """Show the rows of TABLE between two keys, both included, in key order."""
@@ -139,9 +135,12 @@ def changes(
     as_: str,
     columns: list[str] | None,
     format_: Format,
-    lake: Lake,
+    lake: "Lake",
 ) -> None:
     """Show what changed in TABLE, version by version."""
+    from sluice.read.changelog import Changelog
+    from sluice.read.conditions.values import check_columns
+
     changelog = Changelog.open(lake, table, to_version)
     if as_ == "rows":
         rows = changelog.rows(from_version=from_version, run=run, columns=columns)
@@ -155,33 +154,3 @@ def changes(
         return
     found = (row for whole in maps for row in whole.rows())
     write_found(found, maps.columns, format_, maps.leading, columns)
-
-
-COLUMNS = ("batches", "seconds", "cpu", "read", "written", "whole", "share")
-
-
-@click.command()
-@click.argument("tables", nargs=-1, metavar="[TABLE]...")
-@click.option(
-    "--by",
-    type=click.Choice(get_args(By)),
-    default="table",
-    show_default=True,
-    help="Sum up by this.",
-)
-@click.option("--since", metavar="TIME", help="Leave out what was committed before.")
-@format_option
-@config_option
-def cost(tables: tuple[str, ...], by: By, since: str | None, format_: Format, config: str) -> None:
-    """Sum up the cost of TABLEs' batches: seconds, CPU seconds, bytes read and written. WHOLE are
-    the bytes of all inputs of these batches, which rebuilds would have read. SHARE is the bytes
-    read divided by WHOLE; it exceeds 1 if the changes have more bytes than the tables.
-    """
-    project = load(config)
-    chosen = [project.graph.table(name) for name in tables] or project.graph.tables.values()
-    found = costs(project, chosen, by, parse_time(since, "UTC") if since else None)
-    write_rows([_row(one, by) for one in found], (by, *COLUMNS), format_)
-
-
-def _row(one: Cost, by: By) -> dict[str, object]:
-    return {**asdict(one), by: one.name, "share": one.share}

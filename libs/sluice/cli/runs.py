@@ -3,24 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import click
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
-from sluice.cli.work_options import (
-    changed_option,
-    check_bounds,
-    empty_option,
-    end_option,
-    pin_option,
-    read_pins,
-    start_option,
-)
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
@@ -32,15 +22,32 @@ from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
-from sluice.operate.bring import bring_up
+from sluice.operate.delivering import replay as replay_intervals
+from sluice.operate.delivering import to_replay
 from sluice.operate.preview import downstream
-from sluice.operate.run import News, intervals_to_run, requested_intervals, rounds_of
+from sluice.operate.run import (
+    Failures,
+    News,
+    bring_up,
+    deliver,
+    intervals_to_run,
+    requested_intervals,
+    rounds_of,
+)
 from sluice.operate.run import run as run_pipeline
-from sluice.operate.workers import Failures, Process, forked
-from sluice.read.pending import news_of
-from sluice.report.publish import publish
+from sluice.operate.workers import Process, forked
 from sluice.spark.session import Spark, with_spark
-from sluice.terminal.options import config_option, format_option
+from sluice.terminal.options import (
+    changed_option,
+    check_bounds,
+    config_option,
+    empty_option,
+    end_option,
+    format_option,
+    pin_option,
+    read_pins,
+    start_option,
+)
 from sluice.terminal.output import Format, counted
 from sluice.terminal.program import is_program, stopping
 
@@ -79,6 +86,8 @@ def run(
         with project_of(project, tables, preview, format_) as (beside, show):
             _run_steps(beside, declared, intervals, show, format_, allow_empty, news)
         return
+    from sluice.report.publish import publish
+
     with forked(project, tables if is_program() else ()) as processes:
         intervals, news = _choose_intervals(project, declared, start, end, changed=changed)
         show = partial(summary, format_=format_)
@@ -99,6 +108,8 @@ def _choose_intervals(
     """Return the intervals of a run, and those of each source if not all are every source's."""
     now = datetime.now(UTC)
     if changed:
+        from sluice.read.pending import news_of
+
         news = {t.id: news_of(project, t, now) for t in project.graph.pipeline(pipeline.name)}
         return sorted(frozenset[Interval]().union(*news.values())), news
     first, last = (parse_time(t, pipeline.timezone) if t else None for t in (start, end))
@@ -125,7 +136,7 @@ def _run_steps(
                 project,
                 pipeline,
                 intervals,
-                steps.done,
+                steps.add,
                 allow_empty=allow_empty,
                 only=only,
                 processes=processes,
@@ -163,7 +174,7 @@ def ingest(
     project = load_project(config)
     table = _table(project, source, "ingest")
     intervals = _intervals(project, table, start, end)
-    this = replace(_name_run("ingest"), allow_empty=allow_empty)
+    this = name_run("ingest", allow_empty=allow_empty)
     do(
         project,
         [table],
@@ -183,7 +194,7 @@ def ingest(
 def load(dimension: str, preview: PreviewOptions | None, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
-    tables, this = [_table(project, dimension, "load")], _name_run("load")
+    tables, this = [_table(project, dimension, "load")], name_run("load")
     do(project, tables, this, lambda s, p, t: deliver(s, p, t, this, ()), format_, preview=preview)
 
 
@@ -205,9 +216,45 @@ def advance(
     A failure stops only the views over it.
     """
     project = load_project(config)
-    this = replace(_name_run("advance"), pins=read_pins(project.graph, pin))
+    this = name_run("advance", pins=read_pins(project.graph, pin))
     tables = [_view(project, name) for name in views]
     do(project, tables, this, lambda s, p, t: bring_up(s, p, t, this), format_, preview=preview)
+
+
+@click.command()
+@click.argument("source")
+@click.option("--start", metavar="T", help="Only intervals from here on.")
+@click.option("--end", metavar="T", help="Only intervals that end by then.")
+@empty_option
+@format_option
+@config_option
+def replay(
+    source: str,
+    start: str | None,
+    end: str | None,
+    allow_empty: bool,
+    format_: Format,
+    config: str,
+) -> None:
+    """Read the intervals of SOURCE with rows in quarantine again, after a fix.
+
+    SOURCE may be a dimension. Views follow at their next advance.
+    """
+    project = load_project(config)
+    table = project.graph.table(source)
+    zone = project.pipelines[table.pipeline].timezone
+    first, last = (parse_time(t, zone) if t else None for t in (start, end))
+    intervals = to_replay(project, table, first, last)
+    this = name_run("replay", allow_empty=allow_empty)
+    do(
+        project,
+        [table],
+        this,
+        lambda s, p, t: replay_intervals(s, p, t, intervals, this),
+        format_,
+    )
+    if format_ is Format.TABLE and not intervals:
+        click.echo(f"{table.id} has no rows in quarantine there")
 
 
 def do(
@@ -300,5 +347,6 @@ def _intervals(
     return requested_intervals(project, table, start, end)
 
 
-def _name_run(step: str) -> Run:
-    return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
+def name_run(step: str, **options: Any) -> Run:
+    """Return the run of a command that takes this step; `options`: fields of a run."""
+    return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}", **options)

@@ -1,15 +1,16 @@
-"""Command `status`: the state of every table, read from the logs, and the lag behind topics."""
+"""Commands on the state of tables and on the cost of their batches, read from the logs."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from sluice.declare.project import load
 from sluice.delta.places.inventory import REPAIR, leftovers, undeclared_tables
-from sluice.language.interval import Interval, newest
+from sluice.language.interval import Interval, newest, parse_time
+from sluice.read.cost import By, costs
 from sluice.read.pending import Unread
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses
@@ -101,7 +102,7 @@ def _partition(part: Unread) -> str:
 
 
 def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
-    behind = one.problem or "\n".join(_lag_text(lag) for lag in one.lag)
+    behind = one.problem or "\n".join(map(_lag_text, one.lag))
     last = one.last
     behind = "not built" if one.version is None and not behind else behind
     at, *batch = (_second(last.at), last.number, last.run) if last else (None, None, None)
@@ -115,4 +116,31 @@ def _second(moment: datetime) -> str:
 
 def _lag_text(lag: Lag) -> str:
     since = f" since {_second(lag.since)}" if lag.since else ""
-    return f"{lag.input}: {lag.versions} version{'s' if lag.versions != 1 else ''}{since}"
+    return f"{lag.input}: {counted(lag.versions, 'version')}{since}"
+
+
+COST_COLUMNS = ("batches", "seconds", "cpu", "read", "written", "whole", "share")
+
+
+@click.command()
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.option(
+    "--by",
+    type=click.Choice(get_args(By)),
+    default="table",
+    show_default=True,
+    help="Sum up by this.",
+)
+@click.option("--since", metavar="TIME", help="Leave out what was committed before.")
+@format_option
+@config_option
+def cost(tables: tuple[str, ...], by: By, since: str | None, format_: Format, config: str) -> None:
+    """Sum up the cost of TABLEs' batches: seconds, CPU seconds, bytes read and written. WHOLE are
+    the bytes of all inputs of these batches, which rebuilds would have read. SHARE is the bytes
+    read divided by WHOLE; it exceeds 1 if the changes have more bytes than the tables.
+    """
+    project = load(config)
+    chosen = [project.graph.table(name) for name in tables] or project.graph.tables.values()
+    found = costs(project, chosen, by, parse_time(since, "UTC") if since else None)
+    rows = [{**asdict(one), by: one.name, "share": one.share} for one in found]
+    write_rows(rows, (by, *COST_COLUMNS), format_)

@@ -13,7 +13,7 @@ from sluice.errors import ExitCode, UsageError
 from sluice.operate.definitions.tables import REBUILD, Dropped, Renamed, found
 from sluice.operate.definitions.tables import drop as drop_table
 from sluice.operate.definitions.tables import rename as rename_table
-from sluice.operate.erasure.forget import ForgottenIn, Receipt, sources_with
+from sluice.operate.erasure.forget import Receipt, sources_with
 from sluice.operate.erasure.forget import forget as forget_subjects
 from sluice.operate.erasure.forgetting import Done
 from sluice.operate.erasure.subject import Asked
@@ -148,7 +148,13 @@ def _show_receipt(receipt: Receipt, asked: Asked, format_: Format) -> None:
     looked = f"{counted(searched.files, 'file')} of {searched.bytes:,} bytes searched, {how}"
     click.echo(f"{looked}; id {receipt.id}")
     for one in receipt.forgotten:
-        click.echo(f"{one.source}: {_subjects(one)}; not touched: {one.outside}")
+        subjects = [
+            ", ".join(f"{name} = {to_json(value)}" for name, value in subject.items())
+            for subject in one.subjects[:MOST_SHOWN]
+        ]
+        if (more := len(one.subjects) - MOST_SHOWN) > 0:
+            subjects.append(f"and {more} more")
+        click.echo(f"{one.source}: {'; '.join(subjects)}; not touched: {one.outside}")
     click.echo(WARNING, err=True)
     if receipt.in_versions:
         click.echo(IN_VERSIONS, err=True)
@@ -156,7 +162,8 @@ def _show_receipt(receipt: Receipt, asked: Asked, format_: Format) -> None:
         found = f"warning: {place} has the same values in {counted(count, 'place')}"
         click.echo(f"{found}, perhaps of somebody else", err=True)
     if receipt.is_proven:
-        click.echo(f"forgotten: {_end(receipt)} names it, {receipt.ended_at:%FT%TZ}")
+        end = "no file of these tables" if receipt.elsewhere else "no file of the lake"
+        click.echo(f"forgotten: {end} names it, {receipt.ended_at:%FT%TZ}")
         return
     for place, count in sorted(receipt.left.items()):
         click.echo(f"still found: {place}, {counted(count, 'place')}", err=True)
@@ -164,18 +171,3 @@ def _show_receipt(receipt: Receipt, asked: Asked, format_: Format) -> None:
     if any("--where" in remedy for remedy in receipt.remedies.values()):
         command = f'sluice forget --where "{asked.where}" --all'
         click.echo(f"hint: all at once: `{command}`", err=True)
-
-
-def _subjects(one: ForgottenIn) -> str:
-    """Return the subjects that went, the first of them by their values."""
-    shown = [_subject(subject) for subject in one.subjects[:MOST_SHOWN]]
-    more = len(one.subjects) - len(shown)
-    return "; ".join([*shown, *([f"and {more} more"] if more else [])])
-
-
-def _subject(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {to_json(value)}" for name, value in values.items())
-
-
-def _end(receipt: Receipt) -> str:
-    return "no file of these tables" if receipt.elsewhere else "no file of the lake"

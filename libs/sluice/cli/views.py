@@ -1,4 +1,4 @@
-"""Commands on existing tables: plan, verify, rebuild and maintain them."""
+"""Commands on existing tables: examine, plan, verify, sweep, rebuild and maintain them."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -7,33 +7,38 @@ from datetime import UTC, datetime
 import click
 
 from sluice.cli.progress import PreviewOptions, preview_option, summary
-from sluice.cli.runs import do
-from sluice.cli.work_options import empty_option
+from sluice.cli.runs import do, name_run
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import meanings
 from sluice.delta.log.opened import exists
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.next_batch import NextBatch
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import ExitCode, UsageError
-from sluice.operate.bring import bring, redefined_parts, to_bring, to_rebuild
 from sluice.operate.definitions.against import Compared, compare, differing, other_project
-from sluice.operate.definitions.rebuild import check_asked
+from sluice.operate.definitions.rebuild import (
+    bring,
+    check_asked,
+    redefined_parts,
+    to_bring,
+    to_rebuild,
+)
 from sluice.operate.definitions.rebuild import rebuild as rebuild_table
 from sluice.operate.delivering import resume
 from sluice.operate.doctor import Finding, examine, strangers
 from sluice.operate.explain import Part, explain_all, parts_of_query
-from sluice.operate.maintain import Upkeep
+from sluice.operate.maintain import Swept, Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
+from sluice.operate.maintain import sweep as sweep_table
+from sluice.operate.run import raise_all
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
-from sluice.operate.workers import raise_all
+from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark, with_spark
-from sluice.terminal.options import config_option, format_option
+from sluice.terminal.options import config_option, empty_option, format_option
 from sluice.terminal.output import Format, counted, print_fitted, print_table, write_rows
 
 
@@ -90,7 +95,11 @@ def plan(
     if preview and not against:
         raise UsageError("--preview of a plan goes with --against; `sluice run --preview` runs it")
     if sql is not None:
-        _show_parts(parts_of_query(project, sql, pipeline or _only(project)), format_)
+        if not pipeline and len(project.pipelines) > 1:
+            every = ", ".join(project.pipelines)
+            raise UsageError(f"name one of the pipelines by --pipeline: {every}")
+        pipeline = pipeline or next(iter(project.pipelines))
+        _show_parts(parts_of_query(project, sql, pipeline), format_)
         return
     if against:
         _show_compared(project, table, config, against, preview, format_)
@@ -124,6 +133,32 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
     _show_verdicts(verdicts, format_)
     if not all(verdict.is_sound for verdict in verdicts):
         raise click.exceptions.Exit(int(ExitCode.DIFFERENCES))
+
+
+@click.command()
+@click.argument("tables", nargs=-1)
+@format_option
+@config_option
+def sweep(tables: tuple[str, ...], format_: Format, config: str) -> None:
+    """Check expectations over whole tables (`over: table`), of TABLES or of all.
+
+    Results are kept for the report. Unmet expectations are shown, and change nothing.
+    """
+    project = load_project(config)
+    chosen = [project.graph.table(t) for t in tables] or project.graph.tables.values()
+    judged = [t for t in chosen if whole_table(t)]
+
+    def work(spark: Spark) -> list[Swept]:
+        return [sweep_table(spark, project, t, "sweep") for t in judged]
+
+    found = with_spark(project.spark, work) if judged else []
+    if format_ is not Format.TABLE:
+        write_rows([asdict(swept) for swept in found], [f.name for f in fields(Swept)], format_)
+        return
+    for unmet in (unmet for swept in found for unmet in swept.unmet):
+        click.echo(unmet)
+    looked_at = counted(sum(swept.expectations for swept in found), "expectation")
+    click.echo(f"{looked_at} of whole tables checked, {sum(len(s.unmet) for s in found)} not met")
 
 
 @click.command()
@@ -166,13 +201,13 @@ def rebuild(
     chosen = found(project) if changed else [project.graph.table(str(table))]
     if not changed:
         check_asked(chosen[0], as_landed=as_landed)
-    run = _rebuilding(allow_empty=allow_empty)
+    run = name_run("rebuild", allow_empty=allow_empty)
 
     def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
         if changed and project.environment and not as_landed:
             return bring(spark, project, table, run)
-        if changed:
-            return _redefine(spark, project, table, run, as_landed=as_landed)
+        if changed and not redefined_parts(project, table):
+            return ()  # an input has changed, not its own definition
         if start:
             return (resume(project, table, run, latest=start == "latest"),)
         return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_ingested)
@@ -201,19 +236,6 @@ def maintain(tables: tuple[str, ...], format_: Format, config: str) -> None:
         click.echo("nothing is due in any table")
 
 
-def _rebuilding(*, allow_empty: bool = False) -> Run:
-    return Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}", allow_empty=allow_empty)
-
-
-def _redefine(
-    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
-) -> Iterable[BatchReport]:
-    """Rebuild a table whose own definition has changed, not only that of an input."""
-    if not redefined_parts(project, table):
-        return ()
-    return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_ingested)
-
-
 def _show_compared(
     project: Project,
     table: str | None,
@@ -237,27 +259,20 @@ def _show_compared(
     elif not preview:
         write_rows([asdict(part) for part in compared], [f.name for f in fields(Compared)], format_)
     if preview and (chosen := differing(project, compared)):
-        run = _rebuilding()
-
+        run = name_run("rebuild")
         do(project, chosen, run, lambda s, p, t: bring(s, p, t, run), format_, preview=preview)
-
-
-def _only(project: Project) -> str:
-    if len(project.pipelines) > 1:
-        raise UsageError(f"name one of the pipelines by --pipeline: {', '.join(project.pipelines)}")
-    return next(iter(project.pipelines))
 
 
 def _show_parts(parts: list[Part], format_: Format) -> None:
     if format_ is Format.TABLE:
-        rows = [(p.table, _kind_of(p), ", ".join(p.reads), ", ".join(p.columns)) for p in parts]
+        kinds = [f"{p.kind}: {p.caution}" if p.caution else p.kind for p in parts]
+        rows = [
+            (p.table, kind, ", ".join(p.reads), ", ".join(p.columns))
+            for p, kind in zip(parts, kinds, strict=True)
+        ]
         print_table(("table", "kind", "reads", "columns"), rows)
     else:
         write_rows([asdict(part) for part in parts], [f.name for f in fields(Part)], format_)
-
-
-def _kind_of(part: Part) -> str:
-    return f"{part.kind}: {part.caution}" if part.caution else part.kind
 
 
 PLAN_COLUMNS = ("table", "next", "because", "rows", "bytes", "engine", "pending")
@@ -290,16 +305,14 @@ def _show_verdicts(verdicts: Iterable[Verification], format_: Format) -> None:
     if format_ is not Format.TABLE:
         write_rows([asdict(v) for v in found], [f.name for f in fields(Verification)], format_)
         return
-    print_table(VERDICT_COLUMNS, [_verdict_row(v) for v in found])
-    for verdict in found:
-        for fault in verdict.faults:
-            click.echo(f"{verdict.table}: {fault}")
-        if not verdict.is_equal:
-            click.echo(f"{verdict.table}: rows that differ from the recompute")
-            columns = list(verdict.differences[0])
-            write_rows(verdict.differences, columns, Format.TABLE)
-
-
-def _verdict_row(v: Verification) -> tuple[object, ...]:
-    verdict = ("equal" if v.is_sound else "FAULTY") if v.is_equal else "DIFFERS"
-    return (v.table, v.version, v.rows, verdict, v.missing, v.extra, v.different)
+    rows = []
+    for v in found:
+        verdict = "DIFFERS" if not v.is_equal else "equal" if v.is_sound else "FAULTY"
+        rows.append((v.table, v.version, v.rows, verdict, v.missing, v.extra, v.different))
+    print_table(VERDICT_COLUMNS, rows)
+    for v in found:
+        for fault in v.faults:
+            click.echo(f"{v.table}: {fault}")
+        if not v.is_equal:
+            click.echo(f"{v.table}: rows that differ from the recompute")
+            write_rows(v.differences, list(v.differences[0]), Format.TABLE)

@@ -78,7 +78,7 @@ def _batches(
     context, carried = Context.of(project), None
     with ExitStack() as held:
         for node in nodes:
-            report, carried = _Step(spark, context, node, run, carried, held).taken()
+            report, carried = _Step(spark, context, node, run, carried, held).take()
             yield report
 
 
@@ -93,7 +93,7 @@ class _Step:
     carried: Carried | None
     held: ExitStack
 
-    def taken(self) -> StepResult:
+    def take(self) -> StepResult:
         """Run the batch; start again from the new head if another writer was first.
 
         The report has a warning for every discarded attempt.
@@ -134,7 +134,8 @@ class _Step:
             with clock.phase("session"):
                 return node.batch.session_for(self.spark, context, read)
 
-        is_small = not (why_not_here(context.limits, plan, touched) or _is_of_spark(ready))
+        is_of_spark = ready is not None and not isinstance(ready.changelog, pa.Table)
+        is_small = not (why_not_here(context.limits, plan, touched) or is_of_spark)
         (report, after), engine = self.spark.best(
             work, large, context.limits, is_small=is_small, size=read.bytes
         )
@@ -163,11 +164,6 @@ class _Step:
         warnings = (*passed.warnings, *_notes_on(batch, done))
         report = _report(plan, position, result, done, clock, warnings)
         return report, Carried.after(plan, result, done)
-
-
-def _is_of_spark(carried: Carried | None) -> bool:
-    """True if the changelog that the batch before has computed is in Spark."""
-    return carried is not None and not isinstance(carried.changelog, pa.Table)
 
 
 def _notes_on(batch: Batch[Operator], done: Committed) -> tuple[str, ...]:

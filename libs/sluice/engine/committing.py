@@ -102,7 +102,7 @@ class Kept:
         return len(slice_.paths) >= most or is_worn or is_unordered
 
 
-def keyed(context: Context, table_id: str, key: Sequence[str] = ()) -> Kept:
+def kept_by_key(context: Context, table_id: str, key: Sequence[str] = ()) -> Kept:
     """Return a table that no batch maintains."""
     uri, order = context.lake.uri(table_id), _visible_order(tuple(map(Direction, key)))
     return Kept(table_id, uri, context.limits, order)
@@ -349,14 +349,14 @@ def swap(
     is_wider = all(has.get(name) == type_ for name, type_ in had.items())
     if not is_wider or not set(target.key) <= had.keys():
         with clock.phase("commit"):
-            done = _overwritten(session, before, rows, position, context.limits)
+            done = _overwrite(session, before, rows, position, context.limits)
             return Swapped(done, ends_feed=True)
     added = {name: type_ for name, type_ in has.items() if name not in had}
     wide = old.select("*", *[F.lit(None).cast(type_).alias(n) for n, type_ in added.items()])
     key = target.key if is_unique(wide, target.key) else tuple(had)
     if key != target.key and not is_unique(wide, key):
         with clock.phase("commit"):  # no MERGE could delete only one of two equal rows
-            return Swapped(_overwritten(session, before, rows, position, context.limits))
+            return Swapped(_overwrite(session, before, rows, position, context.limits))
     changelog = _compute(session, diff(wide, rows, key, ignore=ignore), clock)
     if added and (is_here(session) or not takes_spark(target.uri)):
         before, added = add_columns(before, rows.schema), {}
@@ -373,7 +373,7 @@ def _compute(session: SparkSession, changelog: DataFrame, clock: Clock) -> DataF
         return as_rows(session, settle(session, BatchResult(changelog)).changelog)
 
 
-def _overwritten(
+def _overwrite(
     session: SparkSession, before: Head, rows: DataFrame, position: Position, limits: Limits
 ) -> Committed:
     """Replace the table whole, by the permitted committer."""

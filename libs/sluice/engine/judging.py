@@ -137,19 +137,15 @@ def _hash(columns: Sequence[str], salt: str) -> Column:
 
 def read_notes(uri: str) -> list[Forgotten]:
     """Return the notes at `uri`, the oldest first; none if nothing was forgotten."""
+    lists = ("columns", "hashes")
     rows = sorted(read_rows(uri), key=lambda row: row["begun_at"])
-    return [_of(row) for row in rows]
+    return [Forgotten(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows]
 
 
 def keep(uri: str, note: Forgotten) -> None:
     """Replace a note's earlier state."""
     rows = pa.Table.from_pylist([asdict(note)], schema=_SCHEMA)
     replace_rows(uri, rows, f"id = '{note.id}'")
-
-
-def _of(row: dict[str, Any]) -> Forgotten:
-    lists = {name: tuple(row[name]) for name in ("columns", "hashes")}
-    return Forgotten(**{**row, **lists})
 
 
 def with_line(note: Forgotten, line: dict[str, Any]) -> Forgotten:
@@ -419,7 +415,16 @@ def gated(
         conflicting = _conflicting(name, verdict, on_conflict)
         if not batch.is_replayed:
             put_in_quarantine(context, table, split, verdict, batch)
-        unusual = [f"{name}: {what}" for what in _unusual(context.lake, verdict, batch)]
+        found = anomalies.warnings(
+            context.lake,
+            verdict,
+            run=batch.run,
+            batch=batch.number,
+            checked_at=datetime.now(UTC),
+            interval_start=batch.start,
+            is_absent=batch.is_absent,
+        )
+        unusual = [f"{name}: {what}" for what in found]
         yield Passed(accepted_rows(split), replace(verdict, unusual=(*conflicting, *unusual)))
         if batch.is_replayed:
             put_in_quarantine(context, table, split, verdict, batch)
@@ -442,15 +447,3 @@ def _conflicting(name: str, verdict: Verdict, on_conflict: str) -> tuple[str, ..
     if on_conflict == "fail":
         raise verdict.conflicts.stop(name)
     return (verdict.conflicts.warning(name, on_conflict),)
-
-
-def _unusual(lake: LakeLayout, verdict: Verdict, batch: JudgedBatch) -> tuple[str, ...]:
-    return anomalies.warnings(
-        lake,
-        verdict,
-        run=batch.run,
-        batch=batch.number,
-        checked_at=datetime.now(UTC),
-        interval_start=batch.start,
-        is_absent=batch.is_absent,
-    )

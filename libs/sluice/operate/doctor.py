@@ -14,7 +14,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.notes.failures import Failure, stored_failures
+from sluice.delta.notes.failures import stored_failures
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, REPAIR, leftovers, undeclared_tables
 from sluice.delta.places.lake_layout import layout
@@ -59,18 +59,14 @@ def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Fi
             found += _of_files(project, table, now)
             found += _of_batches(project, table)
         if table.id in failures and not any(one.table == table.id and one.stops for one in found):
-            found.append(_of_failure(failures[table.id]))
+            kept = failures[table.id]
+            what = f"its last batch failed at {kept.at:%Y-%m-%d %H:%M} UTC: {kept.reason}"
+            found.append(Finding(kept.table, "failed", what, kept.hint or "run it again"))
     found += [
         Finding(name, LEFT, LEFT_BEHIND.format(view.id), REPAIR.format(view.name))
         for name, view in leftovers(project, tables).items()
     ]
     return list(dict.fromkeys(found))
-
-
-def _of_failure(failure: Failure) -> Finding:
-    """Return the finding of a table whose last batch failed, if no batch has succeeded since."""
-    what = f"its last batch failed at {failure.at:%Y-%m-%d %H:%M} UTC: {failure.reason}"
-    return Finding(failure.table, "failed", what, failure.hint or "run it again")
 
 
 def strangers(project: Project) -> list[Finding]:

@@ -35,18 +35,18 @@ def are_wanted() -> bool:
     )
 
 
-@dataclass
 class Events:
     """Events of one run's tables. Without settings, nothing is done and nothing imported."""
 
-    project: Project
-    are_sent: bool = True
-    _sender: "_Sender | None" = None
-
-    def __post_init__(self) -> None:
-        if self.are_sent and are_wanted() and not is_preview(self.project):
+    def __init__(self, project: Project, are_sent: bool = True) -> None:
+        self.project = project
+        self._thread: ThreadPoolExecutor | None = None
+        self._last: Future[None] | None = None
+        self._client: Any = None
+        self._has_failed = False
+        if are_sent and are_wanted() and not is_preview(project):
             if is_installed("lineage"):
-                self._sender = _Sender()
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="lineage")
             else:
                 log.warning(
                     "no lineage events are sent: %s is not installed; run: pip install "
@@ -54,25 +54,42 @@ class Events:
                     MODULES["lineage"][1],
                 )
 
+    @property
+    def are_on(self) -> bool:
+        return self._thread is not None
+
     def begin(self, table: Table) -> "StepEvents":
         """Send the START of a table's first batch, and return what follows its others."""
         step = StepEvents(self, table)
         step.start(datetime.now(UTC))
         return step
 
-    def put(self, make: Callable[[], Any]) -> None:
-        """Send the event that `make` returns, when its turn comes."""
-        if self._sender:
-            self._sender.put(make)
-
-    @property
-    def are_on(self) -> bool:
-        return self._sender is not None
+    def send(self, make: Callable[[], Any]) -> None:
+        """Send the event that `make` returns, after those before it."""
+        if self._thread:
+            self._last = self._thread.submit(self._send, make)
 
     def flush(self) -> None:
         """Wait until the events are sent, but not for long."""
-        if self._sender:
-            self._sender.flush()
+        if self._last:
+            wait([self._last], LONGEST_WAIT)
+
+    def _send(self, make: Callable[[], Any]) -> None:
+        if self._has_failed:
+            return
+        try:
+            from openlineage.client import OpenLineageClient
+
+            self._client = self._client or OpenLineageClient()  # by its own settings
+            self._client.emit(make())
+        except Exception as error:  # noqa: BLE001 a batch never fails because of its event
+            self._has_failed = True
+            first = str(error).strip().partition("\n")[0]
+            log.warning(
+                "a lineage event can't be sent, nor will this run's later ones be: %s: %s",
+                type(error).__name__,
+                first,
+            )
 
 
 @dataclass
@@ -88,73 +105,41 @@ class StepEvents:
     def start(self, at: datetime) -> None:
         """Send the START of a batch that has begun then."""
         if self.events.are_on:
-            from sluice.operate.openlineage import new_run, started
+            from openlineage.client.uuid import generate_new_uuid
 
-            self.run, self.began = new_run(), at
+            from sluice.operate.openlineage import start_event
+
+            self.run, self.began = str(generate_new_uuid()), at
             project, table, run = self.events.project, self.table, self.run
-            self.events.put(lambda: started(project, table, run, at))
+            self.events.send(lambda: start_event(project, table, run, at))
 
-    def done(self, report: object) -> None:
+    def complete(self, report: object) -> None:
         """Send the COMPLETE of a batch; for a view's state, the view's report sends it."""
         if not self.events.are_on or not isinstance(report, BatchReport):
             return
         if report.table != self.table.id and report.interval is None:
             self.behind.append(report)
             return
-        from sluice.operate.openlineage import completed
+        from sluice.operate.openlineage import complete_event
 
         if self.began is None:
             self.start(datetime.now(UTC))
         project, table, run, now = self.events.project, self.table, self.run, datetime.now(UTC)
         behind, self.behind, self.began = tuple(self.behind), [], None
-        self.events.put(lambda: completed(project, table, run, now, report, behind))
+        self.events.send(lambda: complete_event(project, table, run, now, report, behind))
 
     def end(self) -> None:
         """Complete a step that had nothing to do."""
         if self.began:
-            self.done(BatchReport(self.table.id, self.table.declared_kind, "unchanged"))
+            self.complete(BatchReport(self.table.id, self.table.declared_kind, "unchanged"))
 
     def fail(self, error: SluiceError) -> None:
         """Send the FAIL of the batch at work."""
         if self.events.are_on:
-            from sluice.operate.openlineage import failed
+            from sluice.operate.openlineage import fail_event
 
             if self.began is None:
                 self.start(datetime.now(UTC))
             project, table, run, now = self.events.project, self.table, self.run, datetime.now(UTC)
             self.began = None
-            self.events.put(lambda: failed(project, table, run, now, str(error)))
-
-
-class _Sender:
-    """Thread that sends events in order until one can't be sent."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lineage")
-        self._last: Future[None] | None = None
-        self._client: Any = None
-        self._has_failed = False
-
-    def put(self, make: Callable[[], Any]) -> None:
-        self._last = self._thread.submit(self._send, make)
-
-    def flush(self) -> None:
-        if self._last:
-            wait([self._last], LONGEST_WAIT)
-
-    def _send(self, make: Callable[[], Any]) -> None:
-        if self._has_failed:
-            return
-        try:
-            from sluice.operate.openlineage import client
-
-            self._client = self._client or client()
-            self._client.emit(make())
-        except Exception as error:  # noqa: BLE001 a batch never fails because of its event
-            self._has_failed = True
-            first = str(error).strip().partition("\n")[0]
-            log.warning(
-                "a lineage event can't be sent, nor will this run's later ones be: %s: %s",
-                type(error).__name__,
-                first,
-            )
+            self.events.send(lambda: fail_event(project, table, run, now, str(error)))

@@ -28,7 +28,7 @@ from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.errors import SluiceError, UsageError
 from sluice.language.names import declared_id
-from sluice.operate.bring import redefined_parts
+from sluice.operate.definitions.rebuild import redefined_parts
 from sluice.spark.rehearsing import why
 
 LEFT = "maintain"  # what comes next for a table that a changed query has left behind

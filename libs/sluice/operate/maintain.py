@@ -29,13 +29,13 @@ from sluice.delta.places.overlay import previews
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.vacuum import clean_log, vacuum
-from sluice.engine.committing import Kept, keyed, refile
+from sluice.engine.committing import Kept, kept_by_key, refile
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes.results import ExpectationOutcome
 from sluice.language.names import ENVIRONMENTS, INTERVALS, QUARANTINE, internal
-from sluice.operate.bring import redefined_parts
+from sluice.operate.definitions.rebuild import redefined_parts
 from sluice.report.sweep import sweep as sweep_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark
@@ -141,15 +141,13 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
     tables = list(tables)
     every = [kept for table in tables for kept in kept_in(table, project)]
     done = [upkeep for kept in every for upkeep in _take_steps(kept, spark, project)]
-    done += [upkeep for table in tables for upkeep in _of_notes(table, project)]
-    removed = _remove_leftovers(project, tables)
-    done += [Upkeep(table_id, "remove", files) for table_id, files in removed]
-    previews(layout(project))
-    expired = inventory.expire(layout(project), datetime.now(UTC))
-    expired += (
-        f"{ENVIRONMENTS}/{name}" for name in environments.expire(layout(project), datetime.now(UTC))
-    )
-    return [*done, *(Upkeep(name, "deleted", 0) for name in expired)]
+    done += [upkeep for table in tables for upkeep in _clean_notes(table, project)]
+    done += _remove_leftovers(project, tables)
+    lake, now = layout(project), datetime.now(UTC)
+    previews(lake)
+    done += [Upkeep(name, "deleted", 0) for name in inventory.expire(lake, now)]
+    expired = environments.expire(lake, now)
+    return [*done, *(Upkeep(f"{ENVIRONMENTS}/{name}", "deleted", 0) for name in expired)]
 
 
 def kept_in(table: Table, project: Project) -> Iterator[Kept]:
@@ -159,12 +157,12 @@ def kept_in(table: Table, project: Project) -> Iterator[Kept]:
     context, nodes = Context.of(project), {n.id: n for n in nodes_of(table, project.graph)}
     for table_id in dict.fromkeys([table.id, *nodes]):
         node = nodes.get(table_id)
-        yield node.kept.of(context, node) if node else keyed(context, table_id, table.key)
+        yield node.kept.of(context, node) if node else kept_by_key(context, table_id, table.key)
     for name, key in table.spec.delivered_beside.items():
-        yield keyed(context, internal(table.id, name), key)
+        yield kept_by_key(context, internal(table.id, name), key)
 
 
-def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
+def _clean_notes(table: Table, project: Project) -> Iterator[Upkeep]:
     """Clean the small tables without a position that note deliveries."""
     if not table.is_delivered:
         return
@@ -179,26 +177,20 @@ def _take_steps(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
     steps: Mapping[str, Callable[[Filing], int]] = {
         "seal": lambda filing: refile(filing, spark, kept.unsealed(filing), "seal"),
         "compact": lambda filing: refile(filing, spark, kept.crowded(filing), "compact"),
-        "vacuum": lambda filing: _vacuum(filing, project, kept),
-        "log": lambda filing: _clean(filing, project, kept),
+        "vacuum": lambda filing: vacuum(
+            filing.before, oldest_named(project, kept.table, filing.before), datetime.now(UTC)
+        ),
+        "log": lambda filing: clean_log(
+            kept.uri, oldest_logged(project, kept.table, filing.before), datetime.now(UTC)
+        ),
     }
     for name, step in steps.items():
         if (filing := kept.filing) and (files := step(filing)):
             yield Upkeep(kept.table, name, files)
 
 
-def _vacuum(filing: Filing, project: Project, kept: Kept) -> int:
-    oldest = oldest_named(project, kept.table, filing.before)
-    return vacuum(filing.before, oldest, datetime.now(UTC))
-
-
-def _clean(filing: Filing, project: Project, kept: Kept) -> int:
-    oldest = oldest_logged(project, kept.table, filing.before)
-    return clean_log(kept.uri, oldest, datetime.now(UTC))
-
-
-def _remove_leftovers(project: Project, tables: Iterable[Table]) -> Iterator[tuple[str, int]]:
-    """Remove internal tables that views no longer use; yield each with its number of files.
+def _remove_leftovers(project: Project, tables: Iterable[Table]) -> Iterator[Upkeep]:
+    """Remove internal tables that views no longer use.
 
     A view that is not rebuilt yet keeps them, because its change may be taken back.
     """
@@ -206,4 +198,4 @@ def _remove_leftovers(project: Project, tables: Iterable[Table]) -> Iterator[tup
     for table_id, view in leftovers(project, tables).items():
         at = head_as_found(lake.uri(view.id))
         if at and at.is_filled and not redefined_parts(project, view):
-            yield table_id, remove_table(lake.uri(table_id))
+            yield Upkeep(table_id, "remove", remove_table(lake.uri(table_id)))

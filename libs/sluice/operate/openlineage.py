@@ -9,9 +9,8 @@ from datetime import datetime
 from importlib.metadata import version as version_of
 from typing import Any
 
-from openlineage.client import OpenLineageClient, event_v2, set_producer
+from openlineage.client import event_v2, set_producer
 from openlineage.client import facet_v2 as facets
-from openlineage.client.uuid import generate_new_uuid
 
 from sluice.declare.column_lineage import InputColumn, made_from
 from sluice.declare.project import Project
@@ -21,30 +20,20 @@ from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.language.names import declared_id
 from sluice.operate.delivering import delivering
-from sluice.read.stored.commits import Commit, commit
+from sluice.read.stored.commits import commit
 
 PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run, as other integrations have it
 set_producer(f"https://pypi.org/project/sluice/{version_of('sluice')}")
 
 
-def client() -> OpenLineageClient:
-    """Return the client, by its own settings."""
-    return OpenLineageClient()
-
-
-def new_run() -> str:
-    """Return the id of a run that begins now."""
-    return str(generate_new_uuid())
-
-
-def started(project: Project, table: Table, run: str, at: datetime) -> event_v2.RunEvent:
+def start_event(project: Project, table: Table, run: str, at: datetime) -> event_v2.RunEvent:
     """Return the event of a batch that begins; which versions it reads is not known yet."""
-    inputs = [_dataset(project, name) for name in _stored(project, table)]
+    inputs = [_dataset(project, name) for name in _list_stored_inputs(project, table)]
     output = _output(project, table, table.id, {})
     return _event("START", table, run, at, {}, inputs=inputs, outputs=[output])
 
 
-def completed(
+def complete_event(
     project: Project,
     table: Table,
     run: str,
@@ -55,16 +44,19 @@ def completed(
     """Return the event of a finished batch; `behind`: those of the view's internal tables."""
     reports = [*behind, report]
     committed = [one for one in reports if one.outcome in ("committed", "position")]
-    nominal = _nominal(report)
+    about = facets.nominal_time_run.NominalTimeRunFacet
+    nominal = {"nominalTime": about(*report.interval)} if report.interval else {}
     inputs = list(_inputs(project, table, reports))
-    outputs = [_written(project, table, report)] if committed else []
+    outputs = [_output_of(project, table, report)] if committed else []
     return _event("COMPLETE", table, run, at, nominal, inputs=inputs, outputs=outputs)
 
 
-def failed(project: Project, table: Table, run: str, at: datetime, error: str) -> event_v2.RunEvent:
+def fail_event(
+    project: Project, table: Table, run: str, at: datetime, error: str
+) -> event_v2.RunEvent:
     """Return the event of a batch that failed."""
     message = facets.error_message_run.ErrorMessageRunFacet(error, "PYTHON")
-    inputs = [_dataset(project, name) for name in _stored(project, table)]
+    inputs = [_dataset(project, name) for name in _list_stored_inputs(project, table)]
     output = _output(project, table, table.id, {})
     of_error = {"errorMessage": message}
     return _event("FAIL", table, run, at, of_error, inputs=inputs, outputs=[output])
@@ -78,19 +70,16 @@ def _event(
     run_facets: Mapping[str, Any],
     **datasets: Any,
 ) -> event_v2.RunEvent:
+    namespace = os.environ.get("OPENLINEAGE_NAMESPACE", "default")
     engine = facets.processing_engine_run.ProcessingEngineRunFacet(version_of("sluice"), "Sluice")
     job_type = facets.job_type_job.JobTypeJobFacet("BATCH", "SLUICE", "TABLE")
     return event_v2.RunEvent(
         eventType=event_v2.RunState(kind),
         eventTime=at.isoformat(),
         run=event_v2.Run(run, {**run_facets, **_parent(), "processing_engine": engine}),
-        job=event_v2.Job(_namespace(), table.id, {"jobType": job_type}),
+        job=event_v2.Job(namespace, table.id, {"jobType": job_type}),
         **datasets,
     )
-
-
-def _namespace() -> str:
-    return os.environ.get("OPENLINEAGE_NAMESPACE", "default")
 
 
 def _parent() -> dict[str, Any]:
@@ -103,13 +92,7 @@ def _parent() -> dict[str, Any]:
     return {"parent": parent.ParentRunFacet(parent.Run(run), parent.Job(namespace, name))}
 
 
-def _nominal(report: BatchReport) -> dict[str, Any]:
-    if report.interval is None:
-        return {}
-    return {"nominalTime": facets.nominal_time_run.NominalTimeRunFacet(*report.interval)}
-
-
-def _stored(project: Project, table: Table) -> tuple[str, ...]:
+def _list_stored_inputs(project: Project, table: Table) -> tuple[str, ...]:
     """Return the ids of the stored tables that a table reads, also through others."""
     names = {*table.inputs, *(table.reference(r.name) for r in table.spec.references())}
     return project.graph.stored(sorted(names & project.graph.tables.keys()))
@@ -119,9 +102,10 @@ def _inputs(
     project: Project, table: Table, reports: Sequence[BatchReport]
 ) -> Iterator[event_v2.InputDataset]:
     """Yield the versions that the last commit reflects; of an only input, the rows read, too."""
-    versions = dict(_versions(project, table, reports[-1]))
+    positions = list(_positions(project, table, reports[-1]))
+    versions = {i: v for _, pins in positions for i, v in pins if not _is_own(table, i)}
     rows = next((one.rows_in for one in reports if one.rows_in is not None), None)
-    for name in _stored(project, table):
+    for name in _list_stored_inputs(project, table):
         known = {"version": _version(versions[name])} if name in versions else {}
         count = facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rows)
         is_only = rows is not None and len(versions) == 1
@@ -129,22 +113,10 @@ def _inputs(
     if table.is_delivered and (outside := delivering(table).address(project, table)):
         count = facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rows)
         counted = {"inputStatistics": count} if rows is not None else {}
-        reached = _reached(project, table, reports[-1])
-        known = {} if reached is None else {"version": _version(reached)}
+        places = (position.topic for position, _ in positions)
+        read = next((place["versions"] for place in places if "versions" in place), None)
+        known = {"version": _version(int(read[1]))} if read else {}  # of another's table
         yield event_v2.InputDataset(*_place(outside), facets=known, inputFacets=counted)
-
-
-def _reached(project: Project, table: Table, report: BatchReport) -> int | None:
-    """Return the version of another's table that a commit reflects; None where there is none."""
-    places = (position.topic for position, _ in _positions(project, table, report))
-    versions = next((place["versions"] for place in places if "versions" in place), None)
-    return int(versions[1]) if versions else None
-
-
-def _versions(project: Project, table: Table, report: BatchReport) -> Iterator[tuple[str, int]]:
-    """Yield (input, version) of a commit, through the table's own states and parts."""
-    for _, pins in _positions(project, table, report):
-        yield from ((name, version) for name, version in pins if not _is_own(table, name))
 
 
 def _positions(
@@ -166,23 +138,16 @@ def _is_own(table: Table, name: str) -> bool:
     return name != declared_id(name) and declared_id(name) == table.id
 
 
-def _written(project: Project, table: Table, report: BatchReport) -> event_v2.OutputDataset:
+def _output_of(project: Project, table: Table, report: BatchReport) -> event_v2.OutputDataset:
     """Return the version that a batch has made, with the rows of its changelog."""
+    known, made = {}, None
+    if report.version is not None:
+        known = {"version": _version(report.version)}
+        made = commit(layout(project).uri(report.table), report.version)
     statistics = facets.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-        rowCount=report.rows_out, size=_size(_commit(project, report))
+        rowCount=report.rows_out, size=made.written if made else None
     )
-    known = {"version": _version(report.version)} if report.version is not None else {}
     return _output(project, table, report.table, known, {"outputStatistics": statistics})
-
-
-def _commit(project: Project, report: BatchReport) -> Commit | None:
-    if report.version is None:
-        return None
-    return commit(layout(project).uri(report.table), report.version)
-
-
-def _size(made: Commit | None) -> int | None:
-    return made.written if made else None
 
 
 def _output(
@@ -226,27 +191,25 @@ def _columns(project: Project, table: Table) -> Any:
     """Return the input columns of each column, as far as its expressions show them."""
     lineage, made = facets.column_lineage_dataset, made_from(table, project.graph)
     fields = {
-        name: lineage.Fields([_field(project, one) for one in _in_order(project, made[name])])
+        name: lineage.Fields([_field(project, columns[place]) for place in sorted(columns)])
         for name in table.columns
-        if made.get(name)
+        if (
+            columns := {(c.table, c.column): c for c in _stored_behind(project, made.get(name, ()))}
+        )
     }
     return lineage.ColumnLineageDatasetFacet(fields) if fields else None
 
 
-def _in_order(project: Project, columns: Iterable[InputColumn]) -> list[InputColumn]:
-    """Return the columns of stored tables, in order, each once."""
-    found = {(c.table, c.column): c for one in columns for c in _behind(project, one)}
-    return [found[place] for place in sorted(found)]
-
-
-def _behind(project: Project, one: InputColumn) -> Iterator[InputColumn]:
-    table = project.graph.tables[one.table]
-    if table.is_stored:
-        yield one
-        return
-    for below in made_from(table, project.graph).get(one.column, ()):
-        is_same = below.is_same and one.is_same
-        yield from _behind(project, InputColumn(below.table, below.column, is_same))
+def _stored_behind(project: Project, columns: Iterable[InputColumn]) -> Iterator[InputColumn]:
+    """Yield the columns of stored tables that these come from."""
+    for one in columns:
+        table = project.graph.tables[one.table]
+        if table.is_stored:
+            yield one
+            continue
+        below = made_from(table, project.graph).get(one.column, ())
+        same = (InputColumn(b.table, b.column, b.is_same and one.is_same) for b in below)
+        yield from _stored_behind(project, same)
 
 
 def _field(project: Project, one: InputColumn) -> Any:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -18,8 +19,9 @@ from sluice.delta.places.overlay import overlay
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import SluiceError
 from sluice.language.names import PREVIEWS, declared_id
-from sluice.read.lake import Lake
-from sluice.read.samples import Sample, samples
+
+if TYPE_CHECKING:
+    from sluice.read.samples import Sample
 
 DONE = ("committed", "position")
 
@@ -41,7 +43,7 @@ class Previewed:
     quarantined: int
     expired: int
     error: str = ""
-    samples: tuple[Sample, ...] = ()
+    samples: "tuple[Sample, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,10 @@ class Preview:
             samples=tuple(self._samples(table_id, most)) if most and visible else (),
         )
 
-    def _samples(self, table_id: str, most: int) -> Iterator[Sample]:
+    def _samples(self, table_id: str, most: int) -> "Iterator[Sample]":
+        from sluice.read.lake import Lake
+        from sluice.read.samples import samples
+
         table = self.project.graph.tables[table_id]
         return samples(Lake(self.project), table, self.before.get(table_id), most)
 
@@ -130,15 +135,8 @@ def is_preview(project: Project) -> bool:
 def downstream(project: Project, tables: Sequence[Table]) -> list[Table]:
     """Return the stored views that depend on any of these tables, inputs first."""
     graph, ids = project.graph, {t.id for t in tables}
-    return [
-        t
-        for t in graph.tables.values()
-        if t.is_view and t.is_stored and t.id not in ids and ids & _ids(graph.ancestors(t.id))
-    ]
-
-
-def _ids(tables: Iterable[Table]) -> set[str]:
-    return {t.id for t in tables}
+    others = (t for t in graph.tables.values() if t.is_view and t.is_stored and t.id not in ids)
+    return [t for t in others if any(above.id in ids for above in graph.ancestors(t.id))]
 
 
 def _read_by(project: Project, tables: Iterable[Table]) -> list[str]:

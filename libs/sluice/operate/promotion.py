@@ -33,7 +33,7 @@ from sluice.engine.query.operator import is_unique, names
 from sluice.errors import UsageError
 from sluice.language.names import MARK, RESERVED_PREFIX, listing
 from sluice.limits import Limits
-from sluice.operate.bring import redefined_parts
+from sluice.operate.definitions.rebuild import redefined_parts
 from sluice.operate.verify import leniently
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.samples import Sample, row_of
@@ -124,7 +124,12 @@ class Comparison:
             rows = to_arrow(changed.limit(self.most)).to_pylist() if self.most and counts else []
         finally:
             changed.unpersist()
-        return self._count(counts, [_sample(row) for row in rows])
+        samples = list[Sample]()
+        for row in rows:
+            names = (n for n in row if n != WEIGHT and not n.startswith(RESERVED_PREFIX))
+            shown = {name: row[name] for name in names}
+            samples.append(Sample(None, shown) if row[WEIGHT] > 0 else Sample(shown, None))
+        return self._count(counts, samples)
 
     def _open(self, side: TableVersion) -> KeyedTable:
         return KeyedTable(Snapshot.open(self.table.name, side.uri, side.version), self.table.key)
@@ -158,11 +163,6 @@ def _column(name: str, own: Mapping[str, DataType], other: Mapping[str, DataType
         return F.lit(None).cast(other[name])
     differs = name in other and other[name] != own[name]
     return F.col(f"`{name}`").cast("string") if differs else F.col(f"`{name}`")
-
-
-def _sample(row: Mapping[str, Any]) -> Sample:
-    shown = {n: v for n, v in row.items() if n != WEIGHT and not n.startswith(RESERVED_PREFIX)}
-    return Sample(None, shown) if row[WEIGHT] > 0 else Sample(shown, None)
 
 
 UNTOUCHED, EQUAL, DIFFERS, NEW, GONE = "untouched", "equal", "differs", "new", "gone"
@@ -289,8 +289,9 @@ class Beside:
             return Standing(table.id, DIFFERS, since, at.version, moved_on=moved_on, reason=gone)
         found = _comparison(self.env, table, most).of(spark, old, TableVersion(at.uri, at.version))
         outcome = UNBUILT if what else EQUAL if found.is_none else DIFFERS
+        numbers = found.inserted, found.updated, found.deleted
         return Standing(
-            table.id, outcome, since, at.version, *_numbers(found), moved_on, what, found.samples
+            table.id, outcome, since, at.version, *numbers, moved_on, what, found.samples
         )
 
     def _alone(self, table: Table, at: Head | None, began: Began | None) -> Standing | None:
@@ -332,7 +333,3 @@ def _comparison(project: Project, table: Table, most: int) -> Comparison:
 def _is_own(at: Head | None, began: Began | None) -> bool:
     """True if a table has another version than an environment began with."""
     return (at and (at.table, at.version)) != (began and (began.table, began.version))
-
-
-def _numbers(found: Difference) -> tuple[int, int, int]:
-    return found.inserted, found.updated, found.deleted

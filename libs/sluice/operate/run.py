@@ -1,30 +1,43 @@
-"""The embedded main job: sources interval by interval, then dimensions, then every view."""
+"""A run: what is done for each table, in which order, and what becomes of failures.
+
+Sources are delivered interval by interval, dimensions are loaded, views follow. A table waits for
+its inputs only; `workers` chooses the thread and the process. A failure stops only the tables that
+depend on the failed one: it is reported like a batch, kept in the lake until a batch of the table
+succeeds, and raised when the rest is done. Commands and jobs take the same steps by themselves.
+"""
 
 import gc
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
+from typing import TypeVar
+
+import pyarrow as pa
 
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
+from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.advance import Run, advance_by_batch
+from sluice.engine.advance import Run, advance, advance_by_batch
 from sluice.engine.batch_report import BatchReport
-from sluice.errors import UsageError
+from sluice.errors import SeveralFailed, SluiceError, UsageError
 from sluice.language.interval import Interval, parse_time, show
-from sluice.language.names import INTERVALS
+from sluice.language.names import INTERVALS, declared_id
 from sluice.limits import Limits
-from sluice.operate.bring import brought
+from sluice.operate.definitions.rebuild import rebuild, redefined_parts
 from sluice.operate.delivering import delivering
-from sluice.operate.maintain import maintain
-from sluice.operate.workers import Failures, Process, Worker, Workers
+from sluice.operate.events import Events
+from sluice.operate.workers import Process, Worker, Workers, naming_unforeseen
 from sluice.spark.session import Spark
 
+R = TypeVar("R")
 OnReport = Callable[[BatchReport], None]
 News = Mapping[str, frozenset[Interval]]  # intervals by source
 UPKEEP_EVERY = 32  # intervals: each leaves one or more files in its sources' tables
@@ -54,10 +67,11 @@ def run(
     A failure is also reported to `on_step`. It stops only the tables that depend on its own, and is
     raised when the rest is done.
     """
-    tables, every = _stored_tables(project, pipeline), tuple(intervals)
+    tables = [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
+    every = tuple(intervals)
     rounds = rounds_of(every, project.limits)
     failures = Failures(project, _run_name(pipeline, every))
-    pins = _of_other_pipelines(project, pipeline)
+    pins = _pin_foreign_dimensions(project, pipeline)
     with Workers(spark, processes) as workers:
         for nth, these in enumerate(rounds):
             failures.run_id = _run_name(pipeline, these)
@@ -67,12 +81,10 @@ def run(
             if spark.is_started:  # plans are reference cycles, which keep objects in the JVM alive
                 gc.collect()
             if _is_upkeep_due(nth, rounds):
+                from sluice.operate.maintain import maintain
+
                 maintain(spark, project, tables)
     failures.raise_all()
-
-
-def _stored_tables(project: Project, pipeline: Pipeline) -> list[Table]:
-    return [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
 
 
 def rounds_of(intervals: Sequence[Interval], limits: Limits) -> list[tuple[Interval, ...]]:
@@ -100,7 +112,7 @@ class _Steps:
     A source that fails at an interval keeps the earlier ones, and the views follow these.
     """
 
-    failures: Failures
+    failures: "Failures"
     every: Sequence[Interval]
     intervals: Sequence[Interval]
     on_step: OnReport
@@ -114,31 +126,16 @@ class _Steps:
         return self.failures.project
 
     def take(self, worker: Worker, table: Table) -> None:
-        """Run one table's step; report its failure, or that of a table before it."""
+        """Take one table's step; report its failure, or that of a table before it."""
         this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
-        taken = self._ingest if table.spec.is_by_interval else self._attempt
-        for report in chain(self._brought(worker, table, this), taken(worker, table, this)):
-            self.on_step(report)
-
-    def _brought(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
+        spark, attempt = worker.spark, self.failures.attempt
+        step = self._ingest if table.spec.is_by_interval else self._deliver_or_advance
         if self.project.environment:
-            yield from self.failures.attempt(
-                table, lambda: brought(worker.spark, self.project, table, this)
-            )
-
-    def _attempt(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
-        return self.failures.attempt(table, lambda: self._step(worker, table, this))
-
-    def _step(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
-        if not table.is_delivered:
-            yield from worker.do(advance_by_batch, self.project, table, this)
-        elif self.is_first:
-            kind = delivering(table)
-            if table.is_loaded:
-                yield from self._load(worker, table, this)
-            else:
-                yield from kind.deliver(worker.spark, self.project, table, this)
-            yield from kind.follow(worker.spark, self.project, table, this)
+            renewed = attempt(table, lambda: renew(spark, self.project, table, this))
+        else:
+            renewed = iter(())
+        for report in chain(renewed, step(worker, table, this)):
+            self.on_step(report)
 
     def _ingest(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
         uri, kind = layout(self.project).uri(table.delivered_to), delivering(table)
@@ -154,23 +151,197 @@ class _Steps:
             table, lambda: worker.do(kind.follow, self.project, table, this)
         )
 
+    def _deliver_or_advance(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
+        """Advance a view; load a dimension or read a stream in the first round."""
+
+        def work() -> Iterator[BatchReport]:
+            if not table.is_delivered:
+                yield from worker.do(advance_by_batch, self.project, table, this)
+            elif self.is_first:
+                kind = delivering(table)
+                if table.is_loaded:
+                    reports = worker.do(kind.deliver, self.project, table, this)
+                    self.pins[table.id] = reports[-1].version or 0
+                    yield from reports
+                else:
+                    yield from kind.deliver(worker.spark, self.project, table, this)
+                yield from kind.follow(worker.spark, self.project, table, this)
+
+        return self.failures.attempt(table, work)
+
     def _intervals_of(self, table: Table, intervals: Sequence[Interval]) -> list[Interval]:
         """Return those of the intervals that the source delivers."""
         return [i for i in intervals if self.only is None or i in self.only[table.id]]
 
-    def _load(self, worker: Worker, table: Table, this: Run) -> tuple[BatchReport, ...]:
-        reports = worker.do(delivering(table).deliver, self.project, table, this)
-        self.pins[table.id] = reports[-1].version or 0
-        return reports
 
-
-def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:
+def _pin_foreign_dimensions(project: Project, pipeline: Pipeline) -> dict[str, int]:
     """Return the newest versions of dimensions that this pipeline looks up and does not load."""
     graph = project.graph
     above = {a.id: a for t in graph.pipeline(pipeline.name) for a in graph.ancestors(t.id)}
     foreign = (t for t in above.values() if t.is_loaded and t.pipeline != pipeline.name)
     heads = {t.id: head(layout(project).uri(t.id)) for t in foreign}
     return {name: at.version for name, at in heads.items() if at}
+
+
+def deliver(
+    spark: Spark, project: Project, table: Table, run: Run, intervals: Sequence[Interval]
+) -> Iterator[BatchReport]:
+    """Ingest a source interval by interval, or bring in a stream or dimension as it is now.
+
+    For a topic, the messages of these intervals are read again. Each batch is reported when it
+    is committed, whatever becomes of the next.
+    """
+    yield from renew(spark, project, table, run)
+    kind = delivering(table)
+    spans = intervals if table.spec.is_by_interval else intervals or (None,)
+    for interval in spans:
+        yield from kind.deliver(spark, project, table, run, interval)
+        yield from kind.follow(spark, project, table, run)
+    if not spans:
+        yield from kind.follow(spark, project, table, run)
+
+
+def bring_up(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+    """Bring a view up to its inputs; in an environment, by its current definition."""
+    return (*renew(spark, project, table, run), *advance(spark, project, table, run))
+
+
+def renew(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[BatchReport]:
+    """Rebuild a table of another definition before its step in an environment.
+
+    In the lake itself, only a user asks for that.
+    """
+    if project.environment and redefined_parts(project, table):
+        return rebuild(spark, project, table, run)
+    return ()
+
+
+@dataclass
+class Failures:
+    """Failures of one run. Several threads may report to it, each about its own table.
+
+    `are_kept`: they are failures of batches, kept until a batch of the table succeeds.
+    """
+
+    project: Project
+    run_id: str = ""
+    are_kept: bool = True
+    errors: dict[str, SluiceError] = field(default_factory=dict)
+    blocking: set[str] = field(default_factory=set)
+    _reports: defaultdict[str, list[BatchReport]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        self.events = Events(self.project, self.are_kept)
+
+    def attempt(
+        self,
+        table: Table,
+        work: Callable[[], Iterable[R]],
+        intervals: Sequence[Interval] = (),
+        *,
+        blocks: Callable[[], bool] = lambda: True,
+    ) -> Iterator[R | BatchReport]:
+        """Yield the reports of `work` for a table, and one more if it fails or is skipped.
+
+        Does nothing for a table that an earlier failure has blocked. `intervals`: those that the
+        run should deliver. `blocks`: whether a failure stops this table and those that depend on
+        it.
+        """
+        if table.id in self.blocking:
+            return
+        above = {t.id for t in self.project.graph.ancestors(table.id)}
+        if because := above & self.blocking:
+            yield from self._skip(table, because)
+            return
+        step = self.events.begin(table)
+        try:
+            with naming_unforeseen(table.id):
+                for report in work():
+                    if isinstance(report, BatchReport):
+                        self._reports[table.id].append(report)
+                    step.complete(report)
+                    yield report
+        except SluiceError as error:
+            step.fail(error)
+            yield self._fail(table, error, intervals, blocks=_holds(blocks))
+        else:
+            step.end()
+            self._forget_failure(table)
+
+    def _fail(
+        self, table: Table, error: SluiceError, intervals: Sequence[Interval], *, blocks: bool
+    ) -> BatchReport:
+        """Note and keep a failure; return its report, which names what was not delivered.
+
+        A lake that can't be written must not hide the failure itself.
+        """
+        self.errors.setdefault(table.id, error)
+        if blocks:
+            self.blocking.add(table.id)
+        code, now = int(error.exit_code), datetime.now(UTC)
+        if self.are_kept:
+            kept = Failure(table.id, now, error.message, error.hint, code, self.run_id, blocks)
+            with suppress(OSError, pa.ArrowException):
+                keep(layout(self.project), kept)
+        delivered = {report.interval for report in self._reports[table.id]}
+        bounds = ((i.start.isoformat(), i.end.isoformat()) for i in intervals)
+        return BatchReport(
+            table.id,
+            table.declared_kind,
+            "failed",
+            error=error.message,
+            hint=error.hint,
+            exit_code=code,
+            undelivered=tuple(bound for bound in bounds if bound not in delivered),
+            timezone=self.project.pipelines[table.pipeline].timezone,
+        )
+
+    def _skip(self, table: Table, because: Iterable[str]) -> Iterator[BatchReport]:
+        """Yield the report of a table that was skipped, once in a run."""
+        if not any(report.outcome == "skipped" for report in self._reports[table.id]):
+            report = BatchReport(
+                table.id, table.declared_kind, "skipped", because=tuple(sorted(because))
+            )
+            self._reports[table.id].append(report)
+            yield report
+
+    def raise_all(self) -> None:
+        """Raise the only failure, or all of them together, when the lineage events are sent."""
+        self.events.flush()
+        raise_all(self.errors)
+
+    def _forget_failure(self, table: Table) -> None:
+        """Forget the kept failure, unless the run only found other intervals delivered already."""
+        if table.id in self.errors or not self.are_kept:
+            return
+        done = self._reports[table.id]
+        new = {declared_id(r.table) for r in done if r.outcome in ("committed", "position")}
+        if not any(r.interval or r.outcome == "waiting" for r in done):
+            new.add(table.id)
+        with suppress(OSError, pa.ArrowException):
+            for name in new:
+                clear(layout(self.project), name)
+
+
+def _holds(blocks: Callable[[], bool]) -> bool:
+    """Return the value of `blocks`; true if the lake can't be read, as when its store is down."""
+    try:
+        return blocks()
+    except (OSError, pa.ArrowException):
+        return True
+
+
+def raise_all(errors: Mapping[str, SluiceError]) -> None:
+    """Raise the only error, or all of them together; nothing if there is none.
+
+    An error that does not name its table is raised with that name.
+    """
+    if len(errors) > 1:
+        raise SeveralFailed(errors) from next(iter(errors.values()))
+    for table, error in errors.items():
+        if table not in str(error):
+            error.message = f"{table}: {error.message}"
+        raise error
 
 
 def intervals_to_run(
@@ -196,8 +367,13 @@ def intervals_to_run(
         raise UsageError(
             f"{pipeline.name} has no start_date", hint="declare one, or give --start and --end"
         )
-    done = _delivered_by_all(project, pipeline)
-    return [i for i in pipeline.complete_intervals(now) if i not in done]
+    noted = [
+        {d.interval for d in deliveries(layout(project).uri(f"{pipeline.name}.{name}", INTERVALS))}
+        for name, source in pipeline.sources.items()
+        if source.is_by_interval
+    ]
+    delivered = set.intersection(*noted)
+    return [i for i in pipeline.complete_intervals(now) if i not in delivered]
 
 
 def requested_intervals(
@@ -231,13 +407,3 @@ def _check_dates(pipeline: Pipeline, start: datetime, end: datetime) -> None:
             f"{pipeline.name} ends at {show(last, zone)}, before {show(end, zone)}",
             hint="end there, or declare a later end_date",
         )
-
-
-def _delivered_by_all(project: Project, pipeline: Pipeline) -> set[Interval]:
-    lake = layout(project)
-    known = [
-        {d.interval for d in deliveries(lake.uri(f"{pipeline.name}.{name}", INTERVALS))}
-        for name, source in pipeline.sources.items()
-        if source.is_by_interval
-    ]
-    return set.intersection(*known) if known else set()

@@ -48,7 +48,6 @@ from sluice.engine.planning.plan import with_taken_columns
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import UsageError
-from sluice.extras import require
 from sluice.language.names import INTERVAL, INTERVALS, Row
 from sluice.operate.maintain import kept_in
 from sluice.spark.session import Spark
@@ -111,17 +110,14 @@ def _count_faults(project: Project, table: Table, table_id: str) -> Iterator[str
 
 SAMPLES = 20
 REPEATED = "repeated"
-WITHOUT_SPARK = (
-    "commands that read, such as `sluice read` and `sluice status`, need none, nor does `sluice "
-    "doctor`, which checks logs, files and positions; to verify, "
-)
 
 
 @dataclass(frozen=True)
 class Verification:
     """One table against its query; `differences`: up to 20 rows, and how they differ.
 
-    `faults`: what else is wrong with it, in words.
+    `faults`: what else is wrong with it, in words. `engine`: what recomputed it, as in a batch's
+    report.
     """
 
     table: str
@@ -132,6 +128,7 @@ class Verification:
     different: int
     differences: tuple[Row, ...]
     faults: tuple[str, ...] = ()
+    engine: str = ""
 
     @property
     def is_equal(self) -> bool:
@@ -145,7 +142,11 @@ class Verification:
 
 
 def verify(spark: Spark, project: Project, table: Table) -> list[Verification]:
-    """Return the verdicts of the table and of the internal tables behind it."""
+    """Return the verdicts of the table and of the internal tables behind it.
+
+    Small tables are recomputed in this process, like small rebuilds. Raises UsageError for a table
+    that was not built yet.
+    """
     context = Context.of(project)
     nodes = {
         node.id: node for node in nodes_of(with_taken_columns(context.lake, table), context.graph)
@@ -166,49 +167,49 @@ def _as_delivered(context: Context, table_id: str) -> Verification:
 
 
 def _verify(spark: Spark, context: Context, node: Node) -> Verification:
-    with naming_data_faults(node.id, node.operator.totals):
-        return _compare(spark, context, node)
-
-
-def _compare(spark: Spark, context: Context, node: Node) -> Verification:
-    uri = context.lake.uri(node.id)
-    at = head(uri)
+    at = head(context.lake.uri(node.id))
     if at is None or at.position is None or not at.position.inputs:
         raise UsageError(
             f"{node.id} has not been built yet", hint=f"run `sluice advance {node.table.name}`"
         )
-    if not spark.is_there:
-        require("spark", f"a recompute of {node.id}", WITHOUT_SPARK)
-    session = node.batch.session_for(spark, context, _size_to_read(context, uri, at))
-    rows = snapshot(session, uri, at.version, context.limits)
+    pins = {**at.position.references, **at.position.inputs}
+    read = {context.lake.uri(name): pin.version for name, pin in pins.items()}
+    size = sum((table_size(*one) for one in {**read, at.uri: at.version}.items()), FeedSize())
+    is_small = size.bytes <= context.limits.computed_here_bytes
+    with naming_data_faults(node.id, node.operator.totals):
+        verdict, engine = spark.best(
+            lambda session: _compare(session, context, node, at),
+            lambda: node.batch.session_for(spark, context, size),
+            context.limits,
+            is_small=is_small,
+            size=0 if is_small else size.bytes,
+            what=f"a recompute of {node.id}",
+        )
+    return replace(verdict, engine=engine)
+
+
+def _compare(session: SparkSession, context: Context, node: Node, at: Head) -> Verification:
+    rows = snapshot(session, at.uri, at.version, context.limits)
     recomputed = _recompute(session, context, node, at, rows)
     expected = leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
     key, visible = node.operator.key, rows.select(*names(tuple(expected.columns)))
     repeated = _find_repeated(visible, key)
     differs = diff(rows, expected, key, ignore=node.ignored).unionByName(repeated).persist()
     try:
-        counted = {r[CHANGE]: r["n"] for r in _count_differences(differs).collect()}
-        shown = differs.limit(SAMPLES).collect() if counted else []
+        counts = differs.groupBy(CHANGE).agg(F.count(F.lit(1)).alias("n")).collect()
+        shown = differs.limit(SAMPLES).collect() if counts else []
     finally:
         differs.unpersist()
+    counted = {row[CHANGE]: row["n"] for row in counts}
     return Verification(
         node.id,
         at.version,
-        row_count(uri, at.version),
+        row_count(at.uri, at.version),
         missing=counted.get("insert", 0),
         extra=counted.get("delete", 0) + counted.get(REPEATED, 0),
         different=counted.get("update", 0),
         differences=tuple(row.asDict(recursive=True) for row in shown),
     )
-
-
-def _size_to_read(context: Context, uri: str, at: Head) -> FeedSize:
-    """Return the size of the table and of all that it is recomputed from."""
-    assert at.position is not None
-    pins = {**at.position.references, **at.position.inputs}
-    read = {context.lake.uri(name): pin.version for name, pin in pins.items()}
-    sizes = (table_size(*one) for one in {**read, uri: at.version}.items())
-    return sum(sizes, FeedSize())
 
 
 def _find_repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
@@ -217,10 +218,6 @@ def _find_repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     alike = rows.groupBy(*names(key)).agg(F.collect_list(row).alias("_same"))
     others = alike.select(F.posexplode("_same").alias("nth", "col")).where("nth > 0")
     return others.select("col.*", F.lit(REPEATED).alias(CHANGE))
-
-
-def _count_differences(differs: DataFrame) -> DataFrame:
-    return differs.groupBy(CHANGE).agg(F.count(F.lit(1)).alias("n"))
 
 
 def leniently(rows: DataFrame, expected: DataFrame, operator: Operator) -> DataFrame:

@@ -1,18 +1,12 @@
-"""Workers that process a run's tables at the same time, each table after its inputs.
+"""Workers of a run: threads that take its tables at the same time, and processes that help them.
 
 A batch keeps one core busy; meanwhile the others take other tables. Each worker has its own Spark
 session, because a session's settings concern the table it writes.
 
-Failures of a run: each is reported and kept, and stops only the tables that depend on it.
-
-A table that fails has a report like that of a batch, as has a table skipped because of it.
-`delta.notes.failures` keeps the failure until a batch of the table succeeds.
-
-Additional processes that compute batches, so that a run uses every core.
-
-The interpreter is Python, which computes on one core in a process. Each of these takes one piece of
-work at a time and hands back its reports. It never starts Spark: work that needs it is begun again
-in the process that asked. It ends when that one does, however that ends.
+The interpreter is Python, which computes on one core in a process. So most workers have a process,
+forked when the run begins. It takes one piece of work at a time and hands back its reports. It
+never starts Spark: work that needs it is begun again in the process that asked. It ends when that
+one does, however that ends.
 """
 
 import ctypes
@@ -22,12 +16,10 @@ import os
 import signal
 import sys
 import traceback
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from importlib import import_module
 from itertools import chain, repeat
@@ -37,197 +29,107 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
-import pyarrow as pa
-
 from sluice.declare.project import Project
 from sluice.declare.table import Graph, Table
-from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.places.delta_rs import store_fault
-from sluice.delta.places.lake_layout import layout
-from sluice.engine.batch_report import BatchReport, IntervalBounds
-from sluice.errors import Retryable, SeveralFailed, SluiceError, Unforeseen
-from sluice.language.interval import Interval
-from sluice.language.names import declared_id
-from sluice.operate.events import Events
+from sluice.engine.batch_report import BatchReport
+from sluice.errors import Retryable, SluiceError, Unforeseen
 from sluice.spark.session import COLLECTED_AT, Spark
 from sluice.spark.starting import lasting
 
-R = TypeVar("R")
+T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-
-@dataclass
-class Failures:
-    """Failures of one run. Several threads may report to it, each about its own table.
-
-    `are_kept`: they are failures of batches, kept until a batch of the table succeeds.
-    """
-
-    project: Project
-    run_id: str = ""
-    are_kept: bool = True
-    errors: dict[str, SluiceError] = field(default_factory=dict)
-    blocking: set[str] = field(default_factory=set)
-    _reports: defaultdict[str, list[BatchReport]] = field(default_factory=lambda: defaultdict(list))
-
-    def __post_init__(self) -> None:
-        self.events = Events(self.project, self.are_kept)
-
-    def attempt(
-        self,
-        table: Table,
-        work: Callable[[], Iterable[R]],
-        intervals: Sequence[Interval] = (),
-        *,
-        blocks: Callable[[], bool] = lambda: True,
-    ) -> Iterator[R | BatchReport]:
-        """Yield the reports of `work` for a table, and one more if it fails or is skipped.
-
-        Does nothing for a table that an earlier failure has blocked. `intervals`: those that the
-        run should deliver. `blocks`: whether a failure stops this table and those that depend on
-        it.
-        """
-        if table.id in self.blocking:
-            return
-        above = {t.id for t in self.project.graph.ancestors(table.id)}
-        if because := above & self.blocking:
-            yield from self.skip(table, because)
-            return
-        step = self.events.begin(table)
-        try:
-            with named(table.id):
-                for report in work():
-                    if isinstance(report, BatchReport):
-                        self._reports[table.id].append(report)
-                    step.done(report)
-                    yield report
-        except SluiceError as error:
-            step.fail(error)
-            yield self.fail(table, error, intervals, blocks=_holds(blocks))
-        else:
-            step.end()
-            self._succeed(table)
-
-    def fail(
-        self,
-        table: Table,
-        error: SluiceError,
-        intervals: Sequence[Interval] = (),
-        *,
-        blocks: bool = True,
-    ) -> BatchReport:
-        """Note and keep a failure; return its report, which names what was not delivered."""
-        self.errors.setdefault(table.id, error)
-        if blocks:
-            self.blocking.add(table.id)
-        self._keep(table, error, blocks)
-        return BatchReport(
-            table.id,
-            table.declared_kind,
-            "failed",
-            error=error.message,
-            hint=error.hint,
-            exit_code=int(error.exit_code),
-            undelivered=self._find_undelivered(table, intervals),
-            timezone=self.project.pipelines[table.pipeline].timezone,
-        )
-
-    def skip(self, table: Table, because: Iterable[str]) -> Iterator[BatchReport]:
-        """Yield the report of a table that was skipped, once in a run."""
-        if not any(report.outcome == "skipped" for report in self._reports[table.id]):
-            report = BatchReport(
-                table.id, table.declared_kind, "skipped", because=tuple(sorted(because))
-            )
-            self._reports[table.id].append(report)
-            yield report
-
-    def raise_all(self) -> None:
-        """Raise the only failure, or all of them together."""
-        self.events.flush()
-        raise_all(self.errors)
-
-    def _find_undelivered(
-        self, table: Table, intervals: Sequence[Interval]
-    ) -> tuple[IntervalBounds, ...]:
-        done = {report.interval for report in self._reports[table.id]}
-        bounds = ((i.start.isoformat(), i.end.isoformat()) for i in intervals)
-        return tuple(bound for bound in bounds if bound not in done)
-
-    def _keep(self, table: Table, error: SluiceError, blocks: bool) -> None:
-        """Keep the failure; a lake that can't be written must not hide the failure itself."""
-        code, now = int(error.exit_code), datetime.now(UTC)
-        failure = Failure(table.id, now, error.message, error.hint, code, self.run_id, blocks)
-        with suppress(OSError, pa.ArrowException):
-            if self.are_kept:
-                keep(layout(self.project), failure)
-
-    def _succeed(self, table: Table) -> None:
-        """Forget the kept failure, unless the run only found other intervals delivered already."""
-        if table.id in self.errors or not self.are_kept:
-            return
-        done = self._reports[table.id]
-        new = {declared_id(r.table) for r in done if r.outcome in ("committed", "position")}
-        if not any(r.interval or r.outcome == "waiting" for r in done):
-            new.add(table.id)
-        with suppress(OSError, pa.ArrowException):
-            for name in new:
-                clear(layout(self.project), name)
-
-
-def _holds(blocks: Callable[[], bool]) -> bool:
-    """Return the value of `blocks`; true if the lake can't be read, as when its store is down."""
-    try:
-        return blocks()
-    except (OSError, pa.ArrowException):
-        return True
-
-
-def raise_all(errors: Mapping[str, SluiceError]) -> None:
-    """Raise the only error, or all of them together; nothing if there is none.
-
-    An error that does not name its table is raised with that name.
-    """
-    if len(errors) > 1:
-        raise SeveralFailed(errors) from next(iter(errors.values()))
-    for table, error in errors.items():
-        if table not in str(error):
-            error.message = f"{table}: {error.message}"
-        raise error
-
-
-@contextmanager
-def named(table_id: str) -> Iterator[None]:
-    """Raise a SluiceError instead of an unforeseen error, whose trace goes to the log."""
-    try:
-        with lasting():
-            yield
-    except SluiceError:
-        raise
-    except Exception as error:
-        if fault := store_fault(error):
-            raise fault from error
-        log.info("%s failed", table_id, exc_info=True)
-        first = str(error).strip().partition("\n")[0]
-        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
-        raise Unforeseen(
-            f"{table_id}: {what}", hint="a task's log has the trace, and `--debug` shows it"
-        ) from error
-
-
 Work = Callable[..., Iterable[BatchReport]]  # of a Spark, a project, a table and plain values
 ProcessAnswer = tuple[tuple[BatchReport, ...], bool]  # reports, and True if they are all
 MOST = 4  # workers of a run, this process among them
 PR_SET_PDEATHSIG = 1
 
 
+class Workers:
+    """Pool of a few threads, each with its own session and perhaps a process of the project."""
+
+    def __init__(self, spark: Spark, processes: Sequence["Process"] = ()):
+        count = min(MOST, os.cpu_count() or 1)
+        sparks = [spark, *(spark.sibling() for _ in range(count - 1))]
+        helping = chain((None,), processes, repeat(None))
+        self._idle = [Worker(*pair) for pair in zip(sparks, helping, strict=False)]
+        self._choosing = Lock()
+        self._last: dict[str, Worker] = {}
+        self._threads = ThreadPoolExecutor(count)
+
+    def in_order(
+        self, tables: Iterable[Table], graph: Graph, do: "Callable[[Worker, Table], T]"
+    ) -> Iterator[T]:
+        """Yield what `do` returns for each table when it is done; inputs come before their views.
+
+        Dimensions are begun first. A table returns to its last worker, who has it open, if it can.
+        """
+        wanted = {t.id: t for t in sorted(tables, key=lambda t: not t.is_loaded)}
+        above = {i: {t.id for t in graph.ancestors(i)} & wanted.keys() for i in wanted}
+        order = TopologicalSorter(above)
+        order.prepare()
+        running: dict[Future[T], str] = {}
+        while order.is_active():
+            for ready in order.get_ready():
+                running[self._threads.submit(self._take, do, wanted[ready])] = ready
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                order.done(running.pop(future))
+                yield future.result()
+
+    def _take(self, do: "Callable[[Worker, Table], T]", table: Table) -> T:
+        with self._choosing:
+            last = self._last.get(table.id)
+            worker = last if last in self._idle else self._idle[0]
+            self._idle.remove(worker)
+            self._last[table.id] = worker
+        try:
+            return do(worker, table)
+        finally:
+            with self._choosing:
+                self._idle.append(worker)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A session, and the process that computes what needs none, if that is another one."""
+
+    spark: Spark
+    process: "Process | None" = None
+
+    def do(self, work: Work, project: Project, table: Table, *more: Any) -> tuple[BatchReport, ...]:
+        """Return what `work`, which is safe to repeat, reports. `more`: values that may be sent."""
+        done, are_all = self.process.do(work, table, *more) if self.process else ((), False)
+        if are_all:
+            return done
+        known = {report.table for report in done}
+        rest = work(self.spark, project, table, *more)
+        return (*done, *(r for r in rest if r.outcome != "unchanged" or r.table not in known))
+
+
 @contextmanager
 def forked(project: Project, tables: Sequence[Table]) -> Iterator[tuple["Process", ...]]:
     """Yield processes for a run of these tables; none where only this one can do the work.
 
-    To be called before this process has opened a table: delta-rs does not survive a fork.
+    To be called before this process has opened a table: delta-rs does not survive a fork. A project
+    in an environment has looked into its lake already.
     """
-    made: list[Process] = []
-    if count := _count(project, tables):
+    count, made = 0, list[Process]()
+    if sys.platform == "linux" and not project.environment and project.spark.computes_here:
+        stored = sum(table.is_stored for table in tables)
+        count = max(min(MOST, os.cpu_count() or 1, stored) - 1, 0)
+    if count:
         import_module("pandas")  # by Arrow's first value; once for all of them
     for _ in range(count):
         made.append(Process(project, made))
@@ -236,14 +138,6 @@ def forked(project: Project, tables: Sequence[Table]) -> Iterator[tuple["Process
     finally:
         for process in made:
             process.end()
-
-
-def _count(project: Project, tables: Sequence[Table]) -> int:
-    """Return how many can help. A project in an environment has looked into its lake already."""
-    if sys.platform != "linux" or project.environment or not project.spark.computes_here:
-        return 0
-    stored = sum(table.is_stored for table in tables)
-    return max(min(MOST, os.cpu_count() or 1, stored) - 1, 0)
 
 
 class Process:
@@ -290,7 +184,7 @@ class Process:
 
 
 def _serve(end: Connection, inherited: Iterable[Connection], project: Project) -> None:
-    """Serve requests until the other end is closed. Ctrl-C is the other's to heed."""
+    """Serve requests until the other end is closed. Ctrl-C is left to the process that asks."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in inherited:
@@ -310,7 +204,7 @@ def _do(
     """Return the reports, or the error with its trace as a note."""
     reports: list[BatchReport] = []
     try:
-        with named(table.id):
+        with naming_unforeseen(table.id):
             reports.extend(work(spark, project, table, *more))
     except SluiceError as error:
         error.add_note("".join(traceback.format_exception(error)))
@@ -332,82 +226,20 @@ class _Elsewhere(Spark):
         raise _NeedsSpark
 
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Worker:
-    """A session, and the process that computes what needs none, if that is another one."""
-
-    spark: Spark
-    process: Process | None = None
-
-    def do(self, work: Work, project: Project, table: Table, *more: Any) -> tuple[BatchReport, ...]:
-        """Return what `work`, which is safe to repeat, reports. `more`: values that may be sent."""
-        done, are_all = self.process.do(work, table, *more) if self.process else ((), False)
-        if are_all:
-            return done
-        known = {report.table for report in done}
-        rest = work(self.spark, project, table, *more)
-        return (*done, *(r for r in rest if r.outcome != "unchanged" or r.table not in known))
-
-
-class Workers:
-    """Pool of a few threads, each with its own session and perhaps a process of the project."""
-
-    def __init__(self, spark: Spark, processes: Sequence[Process] = ()):
-        count = min(MOST, os.cpu_count() or 1)
-        sparks = [spark, *(spark.sibling() for _ in range(count - 1))]
-        helping = chain((None,), processes, repeat(None))
-        self._idle = [Worker(*pair) for pair in zip(sparks, helping, strict=False)]
-        self._choosing = Lock()
-        self._last: dict[str, Worker] = {}
-        self._threads = ThreadPoolExecutor(count)
-
-    def in_order(
-        self, tables: Iterable[Table], graph: Graph, do: Callable[[Worker, Table], T]
-    ) -> Iterator[T]:
-        """Yield what `do` returns for each table when it is done; inputs come before their views.
-
-        Dimensions are begun first. A table returns to its last worker, who has it open, if it can.
-        """
-        wanted = {t.id: t for t in sorted(tables, key=lambda t: not t.is_loaded)}
-        above = {i: {t.id for t in graph.ancestors(i)} & wanted.keys() for i in wanted}
-        order = TopologicalSorter(above)
-        order.prepare()
-        running: dict[Future[T], str] = {}
-        while order.is_active():
-            for ready in order.get_ready():
-                running[self._threads.submit(self._take, do, wanted[ready])] = ready
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                order.done(running.pop(future))
-                yield future.result()
-
-    def _take(self, do: Callable[[Worker, Table], T], table: Table) -> T:
-        with self._worker(table) as worker:
-            return do(worker, table)
-
-    @contextmanager
-    def _worker(self, table: Table) -> Iterator[Worker]:
-        with self._choosing:
-            last = self._last.get(table.id)
-            worker = last if last in self._idle else self._idle[0]
-            self._idle.remove(worker)
-            self._last[table.id] = worker
-        try:
-            yield worker
-        finally:
-            with self._choosing:
-                self._idle.append(worker)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._threads.shutdown(cancel_futures=True)
+@contextmanager
+def naming_unforeseen(table_id: str) -> Iterator[None]:
+    """Raise a SluiceError instead of an unforeseen error, whose trace goes to the log."""
+    try:
+        with lasting():
+            yield
+    except SluiceError:
+        raise
+    except Exception as error:
+        if fault := store_fault(error):
+            raise fault from error
+        log.info("%s failed", table_id, exc_info=True)
+        first = str(error).strip().partition("\n")[0]
+        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        raise Unforeseen(
+            f"{table_id}: {what}", hint="a task's log has the trace, and `--debug` shows it"
+        ) from error

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.pages.elements import Chapter, Content, Listing, Page, Text, cell, moment
+from sluice.pages.elements import Chapter, Listing, Page, Text, cell, moment
 from sluice.report.health import replace_page
 
 
@@ -25,7 +25,11 @@ def write_preview(path: Path, heading: Heading, results: Sequence[Any], now: dt.
     from sluice.pages.elements import html  # jinja, which few commands use
 
     counts = [(n.replace("_", " ").capitalize(), "number") for n in heading.counts]
-    rows = [_count_cells(result, heading.counts) for result in results]
+    rows = [
+        [one.table, [one.outcome, " ", Text(one.error, "line soft small")]]
+        + [getattr(one, name) for name in heading.counts]
+        for one in results
+    ]
     page = Page(
         f"{heading.title} of {heading.lake}",
         heading.title,
@@ -37,11 +41,6 @@ def write_preview(path: Path, heading: Heading, results: Sequence[Any], now: dt.
         f"Written {moment(now)} UTC by Sluice.",
     )
     replace_page(path, html(page))
-
-
-def _count_cells(result: Any, counts: Sequence[str]) -> list[Content]:
-    error = Text(result.error, "line soft small")
-    return [result.table, [result.outcome, " ", error], *(getattr(result, n) for n in counts)]
 
 
 def _list_changes(samples: Sequence[Any]) -> Listing:

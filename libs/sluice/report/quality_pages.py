@@ -65,13 +65,11 @@ def strip(checks: Sequence[Check], shown: int, label: str = "") -> Picture:
     """Return the last `shown` checks, oldest first, the newest at the right edge."""
     last = checks[-shown:]
     first = shown - len(last)
-    boxes = [_cell(first + i, check) for i, check in enumerate(last)]
+    boxes = []
+    for nth, check in enumerate(last, first):
+        height = CELL_HEIGHTS[check.state]
+        boxes.append(_box(nth * (CELL + GAP), STRIP_HEIGHT - height, CELL, height, check))
     return Picture(label, shown * (CELL + GAP) - GAP, STRIP_HEIGHT, boxes)
-
-
-def _cell(nth: int, check: Check) -> Box:
-    height = CELL_HEIGHTS[check.state]
-    return _box(nth * (CELL + GAP), STRIP_HEIGHT - height, CELL, height, check)
 
 
 def _box(x: float, y: float, width: float, height: float, check: Check) -> Box:
@@ -189,6 +187,11 @@ def page_name(table: TableSummary) -> str:
 def overview(lake: str, tables: Sequence[TableSummary], foot: str) -> Page:
     """Return the first page: what is wrong, then every table."""
     kept = [(t, t.record.status.failure) for t in tables]
+    unmet = [
+        Entry(e.says, _link(t), f"{e.latest.observed} · {e.latest.when}", e.latest.state.chip)
+        for t in tables
+        for e in t.failing
+    ]
     by_pipeline: dict[str, list[Sequence[Content]]] = {}
     for one in tables:
         by_pipeline.setdefault(one.record.table.pipeline, []).append(_row(one))
@@ -203,7 +206,7 @@ def overview(lake: str, tables: Sequence[TableSummary], foot: str) -> Page:
         [
             chapter(FAILED, (failure(failed, lead=_link(t)) for t, failed in kept if failed)),
             chapter(GAPS, (Entry(gap, _link(t)) for t in tables for gap in t.gaps)),
-            chapter("Not met", (_unmet(t, e) for t in tables for e in t.failing)),
+            chapter("Not met", unmet),
             listed or Text("No table has been checked yet.", "line soft"),
             COLORS,
         ],
@@ -229,12 +232,6 @@ def _tiles(tables: Sequence[TableSummary]) -> list[Card]:
 def _link(table: TableSummary) -> Content:
     of = table.record.table
     return [Text(of.name, "name", page_name(table)), Text(f" {of.pipeline}", "soft small")]
-
-
-def _unmet(table: TableSummary, found: ExpectationSummary) -> Entry:
-    latest = found.latest
-    detail = f"{latest.observed} · {latest.when}"
-    return Entry(found.says, _link(table), detail, latest.state.chip)
 
 
 def _row(table: TableSummary) -> list[Content]:
@@ -394,7 +391,9 @@ def _unusable(rows: Sequence[Row], *, of_intervals: bool) -> Listing:
     ends = [(name, "soft small nowrap") for name in ("Interval", "File")[not of_intervals :]]
     shown: list[list[Content]] = []
     for row, fields in zip(rows, parsed, strict=True):
-        text = "" if fields else _cut(row["raw"] or "")
+        raw = row["raw"] or ""
+        short = raw if len(raw) <= TEXT_SHOWN else f"{raw[: TEXT_SHOWN - 1]}…"
+        text = "" if fields else short
         when = [moment(row[INTERVAL]) if row[INTERVAL] != NO_INTERVAL else ""]
         file = str(row["file"] or "").rpartition("/")[2]
         values = [cell(fields[name]) if name in fields else "" for name in names]
@@ -408,7 +407,3 @@ def _fields(row: Row) -> Row:
     except ValueError:
         return {}
     return fields if isinstance(fields, dict) else {}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= TEXT_SHOWN else f"{text[: TEXT_SHOWN - 1]}…"

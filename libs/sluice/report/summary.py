@@ -91,6 +91,8 @@ def expectation(rows: Sequence[Row]) -> ExpectationSummary:
     newest = rows[-1]
     failed = next((row for row in reversed(rows) if not row["success"]), newest)
     result = json.loads(failed["result"])
+    kwargs = result["expectation_config"]["kwargs"]
+    single = [kwargs[name] for name in ("column", "column_A", "column_B") if name in kwargs]
     return ExpectationSummary(
         newest["expectation"],
         newest["says"],
@@ -98,7 +100,7 @@ def expectation(rows: Sequence[Row]) -> ExpectationSummary:
         tuple(check(row) for row in rows[-SHOWN:]),
         tuple(r for r in (result.get("result") or {}).get("unexpected_rows") or () if r),
         moment(begin(failed)),
-        _suspects(result["expectation_config"]["kwargs"]),
+        frozenset([*single, *kwargs.get("column_list", ())]),
         "" if newest["unexpected_count"] is None else "% unexpected",
     )
 
@@ -125,11 +127,6 @@ def _number(row: Row) -> float | None:
         return float(details.get("unexpected_percent") or 0)
     found = details.get("observed_value")
     return float(found) if isinstance(found, int | float) else None
-
-
-def _suspects(kwargs: Row) -> frozenset[str]:
-    single = [kwargs[key] for key in ("column", "column_A", "column_B") if key in kwargs]
-    return frozenset([*single, *kwargs.get("column_list", ())])
 
 
 @dataclass(frozen=True)

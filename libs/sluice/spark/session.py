@@ -310,13 +310,14 @@ class Spark:
         *,
         is_small: bool,
         size: int = 0,
+        what: str = "",
     ) -> tuple[T, str]:
         """Return what `work` does with a session, and the engine: PROCESS if there is little to do.
 
         Work that only Spark can do is left to it: `work` begins again, with the session that
         `otherwise` returns. So it must commit nothing before it has computed everything. The engine
         is then SPARK with the reason. Without Spark, DividedByZero is raised. `size`: bytes to
-        read, if only they make it too large.
+        read, if only they make it too large. `what`: the work in an error's words; else a batch.
         """
         engine, guard = SPARK, ""
         if is_small and self.settings.computes_here:
@@ -332,7 +333,7 @@ class Spark:
                 engine = f"{SPARK}: {reason}"
                 guard = GUARD if isinstance(reason, BadValue) else ""
         if not _remote(self.settings):
-            require("spark", _why(engine, size, is_small=is_small), guard)
+            require("spark", _why(engine, size, what, is_small=is_small), guard)
         return work(otherwise()), engine
 
     def stop(self) -> None:
@@ -361,13 +362,15 @@ def left_to_spark() -> tuple[type[Exception], ...]:
     return NotHere, PySparkException, DecodeError
 
 
-def _why(engine: str, size: int, *, is_small: bool) -> str:
-    """Return why a batch is Spark's, as the subject of a sentence."""
+def _why(engine: str, size: int, what: str, *, is_small: bool) -> str:
+    """Return why work is Spark's, as the subject of a sentence."""
     if reason := engine.partition(": ")[2]:
-        return f"this small batch ({reason})"
+        return f"{what or 'this small batch'} ({reason})"
     if is_small:
-        return "this batch, by `spark.small_batches`,"
-    return f"reading {size / 1e6:,.1f} MB at once" if size else "this batch"
+        return f"{what or 'this batch'}, by `spark.small_batches`,"
+    if size:
+        return f"{what and what + ', '}reading {size / 1e6:,.1f} MB at once{what and ','}"
+    return what or "this batch"
 
 
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:

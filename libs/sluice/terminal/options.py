@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from sluice.declare.environment_folders import VARIABLE
 from sluice.errors import UsageError
 from sluice.terminal.output import Format, write_found
 
 if TYPE_CHECKING:
+    from sluice.declare.table import Graph
     from sluice.read.ordered.rows import Rows
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -111,12 +111,14 @@ def columns_option(command: F) -> F:
         "--columns",
         multiple=True,
         metavar="A,B",
-        callback=lambda _context, _option, value: _names(value),
+        callback=_split_names,
         help="Only these columns, in this order; repeatable.",
     )(command)
 
 
-def _names(given: Iterable[str]) -> list[str] | None:
+def _split_names(
+    _context: click.Context, _option: click.Parameter, given: Iterable[str]
+) -> list[str] | None:
     """Return each name once; None if there are none."""
     names = (name.strip() for text in given if text for name in text.split(","))
     return list(dict.fromkeys(names)) or None
@@ -142,6 +144,8 @@ def env_option(command: F) -> F:
 
 def _choose_environment(context: click.Context, _option: click.Parameter, name: str | None) -> None:
     if name is not None:
+        from sluice.declare.environment_folders import VARIABLE  # imports pydantic
+
         before = os.environ.get(VARIABLE, "")
         os.environ[VARIABLE] = name
         context.call_on_close(lambda: os.environ.update({VARIABLE: before}))
@@ -193,3 +197,43 @@ def write_page(
     write_found(page, rows.schema.names, format_, lead, chosen)
     if limit and isinstance(page, list) and len(page) == limit and rows.cursor:
         click.echo(f"next page: --after {rows.cursor}", err=True)
+
+
+# Of commands that do work, and of the jobs that do the same for a scheduler.
+start_option = click.option(
+    "--start",
+    metavar="T",
+    help="The first instant, e.g. 2017-05-08; without an offset, in the pipeline's timezone.",
+)
+end_option = click.option("--end", metavar="T", help="The instant after the last.")
+changed_option = click.option(
+    "--changed", is_flag=True, help="Deliver due intervals and changed files; no bounds."
+)
+empty_option = click.option(
+    "--allow-empty",
+    is_flag=True,
+    help="Let an interval with rows become empty: no files, or no usable row.",
+)
+pin_option = click.option(
+    "--pin",
+    multiple=True,
+    metavar="DIMENSION=VERSION",
+    help="Look up this version, or a newer one that was used before.",
+)
+
+
+def check_bounds(start: str | None, end: str | None, *, changed: bool) -> None:
+    """Raise UsageError for bounds beside `--changed`."""
+    if changed and (start or end):
+        raise UsageError("--changed finds its intervals itself: leave out --start and --end")
+
+
+def read_pins(graph: "Graph", texts: Iterable[str]) -> dict[str, int]:
+    """Return the version of each dimension, by its id. Raises UsageError for any other text."""
+    found = {}
+    for text in texts:
+        name, _, version = text.rpartition("=")
+        if not name or not version.isdigit():
+            raise UsageError(f"--pin takes DIMENSION=VERSION, not {text!r}")
+        found[graph.table(name).id] = int(version)
+    return found

@@ -36,8 +36,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from sluice.language.names import Row
-
+Row = Mapping[str, Any]
 PLAIN = re.compile(r"[\w ().%-]*")  # a head in which rich finds neither markup nor emoji
 
 
@@ -50,8 +49,7 @@ def lines(
         return None
     columns = list(zip(heads, *rows, strict=True))
     widths = [max(map(cell_len, column)) for column in columns]
-    padded = zip(*map(_pad, columns, widths, to_the_right), strict=True)
-    head, *body = padded
+    head, *body = zip(*map(_pad, columns, widths, to_the_right), strict=True)
     return "".join(
         f"{line}\n"
         for line in (
@@ -118,7 +116,10 @@ def to_json(value: Any) -> str:
     """Return JSON with exact decimals; values that JSON cannot express become text or null."""
     match value:
         case dict():
-            inner = (f"{json.dumps(_name(k))}: {to_json(v)}" for k, v in value.items())
+            inner = (
+                f"{json.dumps(k if isinstance(k, str) else _as_text(k))}: {to_json(v)}"
+                for k, v in value.items()
+            )
             return "{" + ", ".join(inner) + "}"
         case list() | tuple():
             return "[" + ", ".join(to_json(v) for v in value) + "]"
@@ -128,10 +129,6 @@ def to_json(value: Any) -> str:
             return "null"
         case _:
             return json.dumps(value, ensure_ascii=False, default=_as_text)
-
-
-def _name(key: Any) -> str:
-    return key if isinstance(key, str) else _as_text(key)
 
 
 def _as_text(value: Any) -> str:
@@ -179,19 +176,18 @@ def _field(value: Any) -> str:
 
 
 def _write_table(rows: Iterator[Row], columns: Sequence[str]) -> None:
+    """Write a table for each page; without a terminal and rich, if that is possible."""
     for page in pages(rows):
-        if terminal_width() or not _write_unstyled(page, columns):
+        found = None
+        if not terminal_width():
+            texts = [[_cell(row.get(column)) for column in columns] for row in page]
+            numeric = [_is_numeric([row.get(column) for row in page]) for column in columns]
+            found = lines(columns, texts, numeric)
+        if found is None:
             draw(table_of(page, columns))
-
-
-def _write_unstyled(page: Sequence[Row], columns: Sequence[str]) -> bool:
-    """Write a table without rich; return False if that is not possible."""
-    texts = [[_cell(row.get(column)) for column in columns] for row in page]
-    numeric = [_is_numeric([row.get(column) for row in page]) for column in columns]
-    found = lines(columns, texts, numeric)
-    sys.stdout.write(found or "")
-    sys.stdout.flush()
-    return found is not None
+        else:
+            sys.stdout.write(found)
+            sys.stdout.flush()
 
 
 def pages(rows: Iterator[Row]) -> Iterator[list[Row]]:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.trips import Ended, Project, invoked
 
-from sluice.cli.jobs import ingest
+from sluice.cli.job import JOBS
 from sluice.errors import ExitCode, UsageError
 from sluice.sources import feeds
 
@@ -55,7 +55,7 @@ def halted(arguments: list[str]) -> Ended:
 
 def job_halted(arguments: list[str]) -> Ended:
     feeds.follow = _follow  # type: ignore[assignment]
-    done = CliRunner().invoke(ingest.main, arguments)
+    done = CliRunner().invoke(JOBS["ingest"], arguments)
     return Ended(done.exit_code, done.stdout, done.stderr)
 
 

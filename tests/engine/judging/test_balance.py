@@ -6,7 +6,6 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.landed import RUN, Landed, NewLanded, folder_of, lines
 
-from sluice.cli.jobs import ingest
 from sluice.engine import judging
 from sluice.errors import QualityStop
 
@@ -47,7 +46,7 @@ def test_every_row_of_a_source_is_accepted_or_quarantined(new_landed: NewLanded,
 
     def deliver() -> None:
         if "stream" in kind:
-            list(ingest.deliver(lake.spark, lake.project, lake.table("events"), RUN, ()))
+            list(deliver(lake.spark, lake.project, lake.table("events"), RUN, ()))
         else:
             lake.deliver()
 

@@ -12,9 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.lake import Row, counted, folded
 from tests.support.landed import RUN, Landed
 
-from sluice.cli.jobs.ingest import deliver
 from sluice.engine.batch_report import BatchReport
 from sluice.operate.delivering import replay, to_replay
+from sluice.operate.run import deliver
 from sluice.sources.versions import VersionRange
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from tests.support.lake import Row
 from tests.support.landed import RUN, Landed
 
 from broker import Broker, Message, running
-from sluice.cli.jobs.ingest import deliver
 from sluice.engine import retries
 from sluice.engine.batch_report import BatchReport
 from sluice.operate.delivering import replay, to_replay
+from sluice.operate.run import deliver
 from sluice.sources.kafka.offsets import OffsetRange
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from tests.support.landed import RUN
 
 from sluice.airflow.blueprint import Task, TaskKind
 from sluice.airflow.jobs import PipelineRun, job
-from sluice.cli.jobs.ingest import deliver
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, HistoryLost
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVALS
+from sluice.operate.run import deliver
 from sluice.operate.verify import faults
 
 Made = Callable[..., Topical]

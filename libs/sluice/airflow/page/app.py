@@ -5,7 +5,6 @@ versions; nothing is changed here.
 """
 
 import secrets
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -63,7 +62,9 @@ def every_pipeline(request: Request, user: User) -> Response:
     """Show every pipeline that the user may see, with the state of its tables."""
     declared = _project(user)
     shown = [_pipeline(declared, name) for name in declared.pipelines if _may_see(user, name)]
-    wrong = [*_mistakes(user, mistakes(airflows_config())), *_left_out(user, declared)]
+    wrong = _mistakes(user, mistakes(airflows_config()))
+    named = {*pipeline_files(airflows_config()).values()} - {"", *declared.pipelines}
+    wrong += [LEFT_OUT.format(name) for name in sorted(named) if _may_see(user, name)]
     return _answer(overview(_visit(request, user, declared), shown, wrong))
 
 
@@ -139,12 +140,6 @@ def _mistakes(user: Any, error: ConfigError | None) -> list[str]:
         if _may_see(user, name) if name else _may_see_all(user):
             shown.append(mistake)
     return shown
-
-
-def _left_out(user: Any, declared: Project) -> Iterator[str]:
-    """Yield a line for each pipeline of the user's that mistakes keep out of the project."""
-    named = {*pipeline_files(airflows_config()).values()} - {"", *declared.pipelines}
-    yield from (LEFT_OUT.format(name) for name in sorted(named) if _may_see(user, name))
 
 
 def _may_see_all(user: Any) -> bool:

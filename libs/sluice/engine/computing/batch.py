@@ -9,7 +9,7 @@ which a large scan skips files.
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import reduce
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import arrivals, as_inserts, departures, diff, insertions, net, weigh
 from sluice.changes.feed_columns import OF_FEED
 from sluice.delta.log.files import FeedSize, not_before, table_size
-from sluice.delta.log.position import Pin, Pins
+from sluice.delta.log.position import Pin
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import few_rows
@@ -34,13 +34,6 @@ from sluice.engine.query.windows import Horizon, late_of_change, latest_time
 from sluice.language.wall_clock import EPOCH
 from sluice.limits import Limits
 from sluice.spark.session import Spark
-
-
-def snapshots_at(
-    session: SparkSession, context: Context, operator: Operator, pins: Pins
-) -> dict[str, DataFrame]:
-    """Return each input at its pinned version."""
-    return {i: snapshot_at(session, context, operator, i, pins[i]) for i in operator.inputs}
 
 
 def snapshot_at(
@@ -61,7 +54,8 @@ def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Hori
     rows = latest_time(late, retention)
     latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
     position = plan.before.position if plan.before else None
-    return Horizon(retention, position.horizon if position else None, _time(latest))
+    now = None if latest is None else EPOCH + timedelta(microseconds=latest)
+    return Horizon(retention, position.horizon if position else None, now)
 
 
 def _late_rows(
@@ -93,10 +87,6 @@ def recorded_horizon(plan: BatchPlan) -> Horizon | None:
         return None
     at = plan.before.position.horizon
     return Horizon(retention, at, at)
-
-
-def _time(micros: int | None) -> datetime | None:
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
 
 
 Op_co = TypeVar("Op_co", bound=Operator, covariant=True)
@@ -189,7 +179,7 @@ class Batch(Generic[Op_co]):
         changes = self.changes()
         if self.plan.strategy == Strategy.ROW_WISE:
             return self._row_wise(changes)
-        return self._recomputed(changes)
+        return self._recompute_groups(changes)
 
     def expected(self, rows: DataFrame) -> DataFrame:
         """Return the rows that a table holding `rows` should hold."""
@@ -276,8 +266,9 @@ class Batch(Generic[Op_co]):
 
     def snapshots(self, part: Operator | None = None) -> dict[str, DataFrame]:
         """Return the inputs at the pinned versions; with `part`, only the inputs that it reads."""
-        operator = part or self.operator
-        return snapshots_at(self.session, self.context, operator, self.plan.pins)
+        operator, pins = part or self.operator, self.plan.pins
+        session, context = self.session, self.context
+        return {i: snapshot_at(session, context, operator, i, pins[i]) for i in operator.inputs}
 
     def references(self) -> InputRows:
         """Return the references at the pinned versions."""
@@ -323,11 +314,11 @@ class Batch(Generic[Op_co]):
         old = self.living(operator.combine(gone, {}))
         return BatchResult(diff(old, new, operator.key))
 
-    def _recomputed(self, changes: InputRows) -> BatchResult:
+    def _recompute_groups(self, changes: InputRows) -> BatchResult:
         """Compute the touched groups from every input."""
         operator, snapshots = self.operator, self.snapshots()
         touched = self.touched(changes, snapshots)
-        if few := self._picked(touched):
+        if few := self._pick(touched):
             touched, rows, current, bounds = few.touched, few.inputs, few.current, None
         else:
             bounds = self.bounds(touched)
@@ -341,7 +332,7 @@ class Batch(Generic[Op_co]):
         changelog = diff(old, new, operator.key, ignore=self.plan.node.ignored)
         return BatchResult(changelog, expired=expired)
 
-    def _picked(self, touched: DataFrame) -> Picked | None:
+    def _pick(self, touched: DataFrame) -> Picked | None:
         """Pick the touched groups' rows. If rows expire, a scan by time is the cheaper way."""
         if self.horizon is not None:
             return None
@@ -353,10 +344,10 @@ class Batch(Generic[Op_co]):
         own = {n: c for n, c in changes.items() if n in operator.inputs}
         groups = [operator.touched(own)] if own else []
         if self.horizon and self.alive is not None:
-            groups += self._crossed(snapshots, self.horizon)
+            groups += self._find_crossed(snapshots, self.horizon)
         return union(groups).distinct() if operator.group else groups[0]
 
-    def _crossed(self, snapshots: InputRows, horizon: Horizon) -> list[DataFrame]:
+    def _find_crossed(self, snapshots: InputRows, horizon: Horizon) -> list[DataFrame]:
         """Return the groups that the horizon passed, in either direction."""
         operator = self.operator
         crossed = [horizon.expired_groups(operator, self.current())]

@@ -20,7 +20,6 @@ before a large scan.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,42 +65,12 @@ def has_elements(column: str) -> RowFilter:
     return RowFilter(f"size(`{column}`) > 0", pc.list_value_length(pc.field(column)) > 0)
 
 
-class Held(Protocol):
-    """Rows, computed once."""
-
-    @property
-    def rows(self) -> DataFrame:
-        """The rows as a DataFrame."""
-
-    @property
-    def table(self) -> pa.Table | None:
-        """The same rows in this process, if they are few."""
-
-    def where(self, condition: RowFilter) -> "Held":
-        """Return the rows that meet a condition."""
-
-    def distinct(self, columns: Sequence[str]) -> "Held":
-        """Return the distinct values of these columns."""
-
-    def beside(self, others: DataFrame) -> "Held":
-        """Return these rows together with others."""
-
-    def count(self) -> int:
-        """Count the rows. Takes a Spark job if they are many."""
-
-    def has_any(self, condition: RowFilter) -> bool:
-        """True if any row meets the condition. Takes a Spark job if they are many."""
-
-    def elements(self, column: str) -> tuple[int, frozenset[str]]:
-        """Return the number of rows and the elements of their lists. Many rows take a Spark job."""
-
-    def changelog(self, columns: Mapping[str, str]) -> ChangelogRows:
-        """Return the rows as a changelog. `columns`: its columns -> columns of the rows."""
-
-
 @dataclass(frozen=True)
 class Here:
-    """Rows in this process, few of them. `types`: Spark's types of at least their columns."""
+    """Rows in this process, few of them. `types`: Spark's types of at least their columns.
+
+    What is done with them, `InSpark` does with many, at the cost of a Spark job where it counts.
+    """
 
     table: pa.Table
     session: SparkSession
@@ -110,7 +79,9 @@ class Here:
     @classmethod
     def of(cls, frame: DataFrame) -> "Here":
         """Compute the rows of `frame`."""
-        return cls(_nullable(to_arrow(frame)), frame.sparkSession, nullable(frame.schema))
+        rows = to_arrow(frame)
+        fields = [field.with_nullable(True) for field in rows.schema]
+        return cls(rows.cast(pa.schema(fields)), frame.sparkSession, nullable(frame.schema))
 
     @cached_property
     def rows(self) -> DataFrame:
@@ -118,13 +89,16 @@ class Here:
         return hand(self.session, self.table, schema).coalesce(1)
 
     def where(self, condition: RowFilter) -> "Here":
+        """Return the rows that meet a condition."""
         return replace(self, table=self.table.filter(condition.arrow))
 
     def distinct(self, columns: Sequence[str]) -> "Here":
+        """Return the distinct values of these columns."""
         found = self.table.select(list(columns)).group_by(list(columns)).aggregate([])
         return replace(self, table=found)
 
     def beside(self, others: DataFrame) -> "Here":
+        """Return these rows together with others."""
         more = to_arrow(others.select(*names(tuple(self.table.column_names))))
         return replace(self, table=pa.concat_tables([self.table, more.cast(self.table.schema)]))
 
@@ -135,9 +109,11 @@ class Here:
         return self.where(condition).count() > 0
 
     def elements(self, column: str) -> tuple[int, frozenset[str]]:
+        """Return the number of rows, and the elements of their lists."""
         return self.count(), frozenset(pc.list_flatten(self.table[column]).to_pylist())
 
     def changelog(self, columns: Mapping[str, str]) -> ChangelogRows:
+        """Return the rows as a changelog. `columns`: its columns -> columns of the rows."""
         return pa.Table.from_pydict({name: self.table[place] for name, place in columns.items()})
 
 
@@ -172,10 +148,7 @@ class InSpark:
         return self.rows.select(*[F.col(f"`{p}`").alias(n) for n, p in columns.items()])
 
 
-def _nullable(rows: pa.Table) -> pa.Table:
-    return rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
-
-
+Held = Here | InSpark  # rows that were computed once
 GroupColumns = Mapping[str, str]  # columns of a table -> those of the group with the same values
 
 

@@ -71,7 +71,9 @@ def _fault(table: str, totals: Sequence[str], error: Exception) -> SluiceError |
     if state.startswith(QUERY):
         return ConfigError([f"{table}: {_words(error)}"], hint=MEND)
     if state.startswith(PYTHON):
-        return ConfigError([f"{table}: {_last_line(error)}"], hint=OWN)
+        trace = str(error).partition("\n SQLSTATE:")[0].partition("\n\tat ")[0]
+        line = trace.strip().rpartition("\n")[2].removeprefix("RuntimeError: ")
+        return ConfigError([f"{table}: {line}"], hint=OWN)
     return None
 
 
@@ -83,9 +85,3 @@ def _words(error: Exception) -> str:
     fragments = [c.fragment() for c in error.getQueryContext()]  # type: ignore[attr-defined]
     about = next(filter(None, fragments), "")
     return f"{about!r}: {text}" if about else text
-
-
-def _last_line(error: Exception) -> str:
-    """Return the last line of a Python trace, which shows the error."""
-    trace = str(error).partition("\n SQLSTATE:")[0].partition("\n\tat ")[0]
-    return trace.strip().rpartition("\n")[2].removeprefix("RuntimeError: ")

@@ -1,5 +1,8 @@
 """Rebuild of a table by its current definition, in one commit of the difference.
 
+A definition that differs from the lake's asks for it. In an environment and in a promotion, the
+tables that depend on such a table are brought up to it, too.
+
 A view is recomputed from its inputs, or only for new parts of its definition. A source is rebuilt
 from its deliveries or its files; a dimension is loaded whole. The change feed gets only the
 difference. Views over the table follow by that feed; those that can't are rebuilt as well. Small
@@ -13,20 +16,21 @@ them. Whatever is uncertain is computed. Rows that expire depend on earlier batc
 with retention are computed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.continuity import check_fit, is_of_another, is_past
+from sluice.delta.log.continuity import check_fit, is_of_another, is_past, redefinitions
 from sluice.delta.log.files import FeedSize, table_size
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD, Head, Pin, head_as_found
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.local import column_types
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.engine.advance import Run, advance_nodes, next_position
+from sluice.engine.advance import Run, advance, advance_nodes, next_position
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap
 from sluice.engine.computing.batch import Extension, horizon_of
@@ -41,11 +45,63 @@ from sluice.engine.planning.plan import (
     with_taken_columns,
 )
 from sluice.engine.query.data_faults import naming_data_faults
-from sluice.errors import ForeignCommit, HistoryLost, UsageError
+from sluice.errors import ForeignCommit, HistoryLost, SluiceError, UsageError
 from sluice.language.names import DELIVERIES, internal
 from sluice.limits import Limits
 from sluice.operate.delivering import delivering
+from sluice.operate.preview import downstream
 from sluice.spark.session import Spark
+
+
+def redefined_parts(project: Project, table: Table) -> dict[str, str]:
+    """Return the differences by stored table: the table itself, and its internal tables."""
+    lake = layout(project)
+    return redefinitions(table, lambda name: head_as_found(lake.uri(name)))
+
+
+def to_rebuild(project: Project) -> list[Table]:
+    """Return the tables that were filled by other definitions, inputs first."""
+    return [t for t in project.graph.tables.values() if redefined_parts(project, t)]
+
+
+def to_bring(project: Project) -> list[Table]:
+    """Return the tables that differ, views that are new or behind, and all views over them.
+
+    Inputs come first. Views also lag after a process that updated them was killed.
+    """
+    graph = project.graph
+    every = graph.tables.values()
+    differ = [t for t in every if redefined_parts(project, t) or _is_behind(project, t)]
+    ids = {table.id for table in (*differ, *downstream(project, differ))}
+    return [table for table in graph.tables.values() if table.id in ids]
+
+
+def _is_behind(project: Project, table: Table) -> bool:
+    """True if a view is not built, or not up to its inputs; false if nobody can know."""
+    if not (table.is_view and table.is_stored):
+        return False
+    from sluice.read.pending import pending
+
+    try:
+        return not exists(layout(project).uri(table.id)) or bool(pending(project, table))
+    except SluiceError:
+        return False
+
+
+def bring(
+    spark: Spark, project: Project, table: Table, run: Run, computed: "Computed | None" = None
+) -> Iterable[BatchReport]:
+    """Rebuild a table that another definition filled; bring any other view up to its inputs.
+
+    `computed`: an environment whose rows are taken over if they are the result.
+    """
+    if redefined_parts(project, table):
+        return rebuild(spark, project, table, run, computed=computed)
+    if not table.is_view:
+        return ()
+    if computed:
+        return take_over(spark, project, table, run, computed)
+    return advance(spark, project, table, run)
 
 
 @dataclass(frozen=True)
@@ -128,8 +184,10 @@ def rebuild(
     """
     done = list(_rebuilt(spark, project, table, run, as_landed, computed))
     ended = {table.id} if any(ends_feed for _, ends_feed in done) else set()
-    for view in _above(project, table):
-        if _can_follow(spark, project, view, ended):
+    graph, lake = project.graph, layout(project)
+    above = [t for t in graph.tables.values() if t.is_view and table in graph.ancestors(t.id)]
+    for view in above:
+        if not head_as_found(lake.uri(view.id)) or _can_follow(spark, project, view, ended):
             continue
         mine = list(_nodes(spark, project, view, run, computed))
         ended |= {view.id} if any(ends_feed for _, ends_feed in mine) else set()
@@ -192,7 +250,8 @@ def _nodes(
     """Rebuild a table's nodes; of a chain that changed in part, those that can't follow."""
     context, ended = Context.of(project), set[str]()
     nodes = nodes_of(with_taken_columns(context.lake, table), context.graph)
-    is_partly = any(_is_of_another(context, node) for node in nodes) and bool(table.parts)
+    heads = {node.id: head_as_found(context.lake.uri(node.id)) for node in nodes}
+    is_partly = any(is_of_another(heads[n.id], n.definition) for n in nodes) and bool(table.parts)
     for node in nodes:
         found = _found(context, node, computed)
         if not found and is_partly and _node_can_follow(spark, context, node, ended):
@@ -205,10 +264,6 @@ def _nodes(
             computed.note(node.id, found, context.lake)
         ended |= {node.id} if ends_feed else set()
         yield report, ends_feed
-
-
-def _is_of_another(context: Context, node: Node) -> bool:
-    return is_of_another(head_as_found(context.lake.uri(node.id)), node.definition)
 
 
 def _rebuild(
@@ -281,23 +336,12 @@ def _ready(plan: BatchPlan) -> BatchPlan:
     return plan
 
 
-def _above(project: Project, table: Table) -> list[Table]:
-    """Return the built views that depend on a table, directly or not, inputs first."""
-    graph, lake = project.graph, layout(project)
-    above = (t for t in graph.tables.values() if table in graph.ancestors(t.id))
-    return [t for t in above if t.is_view and head_as_found(lake.uri(t.id))]
-
-
 def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) -> bool:
     """True if the next batch of a view can continue from its position."""
     context = Context.of(project)
-    built = (n for n in nodes_of(view, context.graph) if _has_position(context, n))
+    heads = [(n, head_as_found(context.lake.uri(n.id))) for n in nodes_of(view, context.graph)]
+    built = (node for node, at in heads if at and at.position)
     return all(_node_can_follow(spark, context, node, ended) for node in built)
-
-
-def _has_position(context: Context, node: Node) -> bool:
-    before = head_as_found(context.lake.uri(node.id))
-    return before is not None and before.position is not None
 
 
 def _node_can_follow(spark: Spark, context: Context, node: Node, ended: set[str]) -> bool:

@@ -8,7 +8,7 @@ these names, too. Then the folders are moved. Each step may run twice.
 """
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -75,13 +75,13 @@ def fed_by(project: Project, table: Table) -> list[Table]:
 
 def dropped_from(lake: LakeLayout, ids: Collection[str]) -> list[str]:
     """Return the folders of dropped tables that are among those tables, or were made from them."""
-    return [name for name in inventory.kept_folders(lake) if _is_from(lake, name, ids)]
-
-
-def _is_from(lake: LakeLayout, name: str, ids: Collection[str]) -> bool:
-    heads = (readable_head(uri) for uri in inventory.folders_in(lake, name) if exists(uri))
-    read = {declared_id(i) for at in heads if at and at.position for i in at.position.reads}
-    return name.rpartition("@")[0] in ids or bool(read & {*ids})
+    found = []
+    for name in inventory.kept_folders(lake):
+        heads = (readable_head(uri) for uri in inventory.folders_in(lake, name) if exists(uri))
+        read = {declared_id(i) for at in heads if at and at.position for i in at.position.reads}
+        if name.rpartition("@")[0] in ids or read & {*ids}:
+            found.append(name)
+    return found
 
 
 def looks_up(project: Project, table: Table, ids: Collection[str]) -> bool:
@@ -143,13 +143,9 @@ def found(project: Project, name: str) -> str:
             f"{name!r} names several tables: {', '.join(meant)}", hint="write <pipeline>.<table>"
         )
     if not meant:
-        raise _not_there(lake.root, name, known)
+        message, _, hint = unknown("table", name, known).partition("; ")
+        raise UsageError(f"{message} in the lake {lake.root}", hint=hint)
     return meant[0]
-
-
-def _not_there(root: str, name: str, known: Iterable[str]) -> UsageError:
-    message, _, hint = unknown("table", name, known).partition("; ")
-    return UsageError(f"{message} in the lake {root}", hint=hint)
 
 
 MOVED, FOLLOWS, REBUILD = "moved", "follows", "rebuild"
@@ -173,7 +169,8 @@ def rename(project: Project, old: str, table: Table) -> list[Renamed]:
     Safe to repeat: another attempt finishes the first. Raises UsageError if both are there.
     """
     _check(project, old, table)
-    lake, nodes = layout(project), _nodes(project)
+    lake, graph = layout(project), project.graph
+    nodes = {n.id: n for each in graph.tables.values() for n in nodes_of(each, graph)}
     done = []
     for name in sorted(stored_tables(lake)):
         at = readable_head(lake.uri(name))
@@ -195,14 +192,16 @@ def _check(project: Project, old: str, table: Table) -> None:
             hint=f"write {table.name!r} in the files of the configuration first, where it is "
             "declared and wherever it is named; then run this again",
         )
-    if _leads_to_forgotten(project, old, table):
+    folders, subjects = folders_of(lake, old), internal(table.name, FORGOTTEN)
+    is_left = subjects in folders_of(lake, table.id)
+    if table.is_delivered and is_left and len(folders) > 1:  # else a killed rename has moved it
         raise UsageError(
             f"{old} can't be renamed: an earlier {table.id} has left subjects that were forgotten "
             f"({internal(table.id, FORGOTTEN)}), and would withhold rows of this one",
             hint="choose another name; or delete that folder of the lake, which ends the "
             "withholding",
         )
-    twice = set(_targets(old, table, folders_of(lake, old)).values())
+    twice = set(_targets(old, table, folders).values())
     if there := sorted(twice & {*folders_of(lake, table.id)}):
         raise UsageError(
             f"{old} can't be renamed: the lake has a table {table.id} already ({', '.join(there)})",
@@ -214,25 +213,6 @@ def _check(project: Project, old: str, table: Table) -> None:
         raise UsageError(
             f"{old} is of kind {kind}, but {table.id} is declared with kind {table.kind}"
         )
-
-
-def _leads_to_forgotten(project: Project, old: str, table: Table) -> bool:
-    """True if a dropped table of the new name has left its forgotten subjects.
-
-    A killed rename has moved such a folder only if the table itself alone is left to move.
-    """
-    lake = layout(project)
-    is_there = internal(table.name, FORGOTTEN) in folders_of(lake, table.id)
-    return table.is_delivered and is_there and len(folders_of(lake, old)) > 1
-
-
-def _nodes(project: Project) -> dict[str, Node]:
-    graph = project.graph
-    return {n.id: n for table in graph.tables.values() for n in nodes_of(table, graph)}
-
-
-def _names(position: Position, old: str) -> bool:
-    return old in map(declared_id, (*position.reads, *position.frontier))
 
 
 def _commit_position(
@@ -250,7 +230,8 @@ def _commit_position(
         and not is_same
         and position.definition in definitions_before(node.table, old, table.id)
     )
-    if not (is_only_named or _names(position, old)):
+    is_named = old in map(declared_id, (*position.reads, *position.frontier))
+    if not (is_only_named or is_named):
         return None
     if node and is_only_named:
         meant = meaning(node.table)
@@ -268,15 +249,11 @@ def _move(project: Project, old: str, table: Table) -> Iterator[Renamed]:
     folders = _targets(old, table, folders_of(lake, old))
     batch_counts.rename(lake, old, table.id)
     failures.rename(lake, old, table.id)
-    for folder in sorted(folders, key=_lateness):
+    subjects = internal("", FORGOTTEN)  # moved last but one
+    for folder in sorted(folders, key=lambda f: (MARK not in f, f.endswith(subjects))):
         passing("renaming", folder)
         move(f"{lake.root}/{pipeline}/{folder}", f"{lake.root}/{table.pipeline}/{folders[folder]}")
         yield Renamed(f"{table.pipeline}.{folders[folder]}", MOVED)
-
-
-def _lateness(folder: str) -> tuple[bool, bool]:
-    """Return the place of a folder in the order: subjects that were forgotten, then the table."""
-    return MARK not in folder, folder.endswith(internal("", FORGOTTEN))
 
 
 def _targets(old: str, table: Table, folders: list[str]) -> dict[str, str]:

@@ -189,7 +189,10 @@ def _begin(
         kept = Unfinished.of(lake, tables[0].id, asked.words)
         if sought := _find_subjects(spark, project, tables[0], asked, kept):
             erasures.append(_Erasure(tables[0], tables, sought, kept))
-            is_there |= kept.subjects() is not None or _has_rows(project, erasures[-1])
+            uri = lake.uri(tables[0].delivered_to)
+            at = head(uri)
+            has_rows = at is not None and rows_of_any(sought, uri, at.version).num_rows > 0
+            is_there |= kept.subjects() is not None or has_rows
     places = [erasure.kept.place for erasure in erasures]
     every = [sought for erasure in erasures for sought in erasure.sought]
     if not is_there and not (every and search(every, lake.root, places).found):
@@ -228,12 +231,6 @@ def _declared_schema(spark: Spark, project: Project, table: Table) -> pa.Schema:
         return pa.schema(session.createDataFrame([], ddl).toArrow().schema)
 
     return spark.best(schema, lambda: spark.tune(small=True), project.limits, is_small=True)[0]
-
-
-def _has_rows(project: Project, erasure: _Erasure) -> bool:
-    uri = layout(project).uri(erasure.table.delivered_to)
-    at = head(uri)
-    return at is not None and rows_of_any(erasure.sought, uri, at.version).num_rows > 0
 
 
 def _take_steps(spark: Spark, project: Project, erasure: _Erasure, notes: list[Forgotten]) -> None:
@@ -344,18 +341,17 @@ def _take_notes(spark: Spark, project: Project, erasure: _Erasure) -> list[Forgo
     before = read_notes(place)
 
     def notes(session: Any) -> list[Forgotten]:
-        return [_note(session, before, sought) for sought in erasure.sought]
+        found = []
+        for sought in erasure.sought:
+            same = (one for one in before if one.is_of(session, sought.subjects))
+            found.append(next(same, None) or Forgotten.of(session, sought.subjects))
+        return found
 
     found, _ = spark.best(notes, lambda: spark.tune(small=True), project.limits, is_small=True)
     for note in found:
         if note not in before:
             keep(place, note)
     return found
-
-
-def _note(session: Any, before: Sequence[Forgotten], sought: Sought) -> Forgotten:
-    same = (one for one in before if one.is_of(session, sought.subjects))
-    return next(same, None) or Forgotten.of(session, sought.subjects)
 
 
 def _absent(

@@ -79,14 +79,14 @@ def without(uri: str, sought: Sought) -> int:
     if not exists(uri):
         return 0
     rows, gone = read_table(uri), 0
+
+    def keep_others(rows: pa.Table) -> pa.Table:
+        return rows.filter(pc.invert(_theirs(rows, sought)))
+
     for start in pc.unique(rows.filter(_theirs(rows, sought))[INTERVAL]).to_pylist():
-        before, after = change_rows(uri, partial(_keep_others, sought), [(INTERVAL, "=", start)])
+        before, after = change_rows(uri, keep_others, [(INTERVAL, "=", start)])
         gone += before - after
     return gone
-
-
-def _keep_others(sought: Sought, rows: pa.Table) -> pa.Table:
-    return rows.filter(pc.invert(_theirs(rows, sought)))
 
 
 def _theirs(rows: pa.Table, sought: Sought) -> pa.BooleanArray:
@@ -119,7 +119,8 @@ def _has_them(text: str | None, sought: Sought) -> bool:
         row |= {name: row[theirs] for name, theirs in sought.in_files.items() if theirs in row}
     if not isinstance(row, dict) or not set(names) <= row.keys():
         return sought.is_in(text)
-    return tuple(_text(row[name]) for name in names) in sought.texts
+    values = (row[name] for name in names)
+    return tuple(v if isinstance(v, str) else json.dumps(v) for v in values) in sought.texts
 
 
 def _decode(value: str | None) -> str | None:
@@ -127,10 +128,6 @@ def _decode(value: str | None) -> str | None:
         return None if value is None else b64decode(value).decode(errors="replace")
     except Error:
         return value
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 KIND = "forget"
@@ -287,11 +284,9 @@ class Forgetting:
         places[history.TABLE] = f"{lake.root}/{history.TABLE}"
         for place, uri in places.items():
             if exists(uri):
-                yield self._erase_past(uri, place)
-
-    def _erase_past(self, uri: str, place: str) -> Done:
-        done = erase_past(uri, datetime.now(UTC))
-        return self._record(place, f"{done.entries} log entries cleaned, files deleted", done.files)
+                done = erase_past(uri, datetime.now(UTC))
+                what = f"{done.entries} log entries cleaned, files deleted"
+                yield self._record(place, what, done.files)
 
     def _unmark(self, table: Table) -> None:
         """Rewrite files whose deleted rows are only marked."""

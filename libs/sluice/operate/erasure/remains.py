@@ -86,7 +86,8 @@ class Sought:
     def is_word(self, text: str) -> bool:
         """True if a text has all values of one of the subjects as words, in any meaning."""
         near = (values for values in self.texts if all(value in text for value in values))
-        return any(all(_word_in(value, text) for value in values) for values in near)
+        words = ([rf"(?<![^\W_]){re.escape(v)}(?![^\W_])" for v in values] for values in near)
+        return any(all(re.search(word, text) for word in each) for each in words)
 
     @cached_property
     def texts(self) -> set[tuple[str, ...]]:
@@ -131,7 +132,9 @@ class Sought:
 
     def _in_column(self, column: pa.Array) -> pa.BooleanArray | None:
         """Return a mask of the values that name a subject in their text."""
-        if not self._words or not _has_text(column.type):
+        is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
+        is_any = (*is_text, pa.types.is_nested)
+        if not self._words or not any(test(column.type) for test in is_any):
             return None
         if not pa.types.is_nested(column.type):
             near = pc.match_substring_regex(column, self._near)
@@ -161,10 +164,6 @@ class Sought:
         return "|".join(form for row in rows for v in row.values() for form in _forms(v))
 
 
-def _word_in(value: str, text: str) -> bool:
-    return re.search(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", text) is not None
-
-
 def _forms(value: Any) -> set[str]:
     """Return a value as texts spell it: plain, in JSON, in HTML."""
     text = _as_text(value)
@@ -180,11 +179,6 @@ def _as_text(value: Any) -> str:
         case list() | tuple() | dict():
             return json.dumps(value, default=str, ensure_ascii=False)
     return str(value)
-
-
-def _has_text(type_: pa.DataType) -> bool:
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_nested)
-    return any(test(type_) for test in tests)
 
 
 def _is_among(column: pa.Array, values: pa.ChunkedArray) -> pa.BooleanArray:

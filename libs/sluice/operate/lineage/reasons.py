@@ -108,15 +108,17 @@ def reasons_undelivered(
 ) -> Iterator[AbsenceReason]:
     """Yield every known reason why a source or a dimension lacks the rows."""
     found = [
-        *_forgotten(walk, table, at, wanted),
+        *_find_forgotten(walk, table, at, wanted),
         *_find_quarantined(walk, table, wanted),
         *_find_deletions(walk, table, at, wanted),
-        *_later(walk, table, at, wanted),
+        *_find_later(walk, table, at, wanted),
     ]
-    yield from found or [*_withdrawn(walk, table, at, wanted)] or [_never(table, wanted)]
+    named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
+    never = AbsenceReason(table.id, "never delivered", f"no row has {named}")
+    yield from found or [*_find_withdrawn(walk, table, at, wanted)] or [never]
 
 
-def _forgotten(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
+def _find_forgotten(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the erasures of subjects that have the wanted values, by their hashes."""
     given, schema = values(wanted), walk.read(at).rows.schema
     for note in read_notes(walk.context.lake.uri(table.id, FORGOTTEN)):
@@ -156,7 +158,7 @@ def _find_deletions(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterato
             )
 
 
-def _later(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
+def _find_later(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the rows that the table has by now, in a version that is not reflected yet."""
     uri = walk.context.lake.uri(table.id)
     newest = _newest(uri)
@@ -167,7 +169,7 @@ def _later(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Absence
             yield AbsenceReason(table.id, "not reflected yet", what, visible_columns(rows))
 
 
-def _withdrawn(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
+def _find_withdrawn(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the row as it was, if a later delivery took it back."""
     given = values(wanted)
     if not given:
@@ -182,11 +184,6 @@ def _withdrawn(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Abs
         run = f" by the run {made.run}" if made and made.run else ""
         what = f"a delivery removed it in version {found.commit.version}, at {found.commit.at}{run}"
         yield AbsenceReason(table.id, "withdrawn", what, pa.Table.from_pylist([found.before]))
-
-
-def _never(table: Table, wanted: Wanted) -> AbsenceReason:
-    named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
-    return AbsenceReason(table.id, "never delivered", f"no row has {named}")
 
 
 def _mentions(raw: str | None, given: dict[str, Any]) -> bool:

@@ -125,11 +125,8 @@ def sources_of(changelog: Changelog, row: KeyRange) -> list[ContributingRows]:
     sources = []
     for part in lineage(project, stored, table.version, pa.concat_tables(parts)) if parts else ():
         brought = tuple(deliveries_of(project, part))
-        rows = _visible(part.rows, bool(brought))
+        hidden = () if brought else (RESERVED_PREFIX,)
+        shown = [name for name in part.rows.column_names if not name.startswith(hidden)]
+        rows = part.rows.select(shown)
         sources.append(ContributingRows(part.table, part.version, rows, brought, part.untraced))
     return sources
-
-
-def _visible(rows: pa.Table, with_marks: bool) -> pa.Table:
-    hidden = () if with_marks else (RESERVED_PREFIX,)
-    return rows.select([name for name in rows.column_names if not name.startswith(hidden)])

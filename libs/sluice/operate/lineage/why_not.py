@@ -8,7 +8,7 @@ such row even without conditions, the search continues in the inputs. Cost: ever
 is read whole, and computed once for each condition.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -96,13 +96,17 @@ class AbsenceSearch:
 
     def _from_inputs(self, table: Table, version: int, wanted: Wanted) -> Iterator[AbsenceReason]:
         made = self._find_reflected(table, version)
-        found = _conditions(table)
-        specs = [_loosen(table.spec, found[nth:]) for nth in range(len(found) + 1)]
+        absence, found = kind(table.kind), conditions(table.spec)
+        if isinstance(absence, Absence):
+            found = list(absence.list_conditions(table.spec, found))
+        specs = [table.spec]  # with ever fewer of the conditions, the last one left out first
+        for condition in reversed(found):
+            specs.insert(0, condition.without(specs[0]))
         kept = self._find_kept(table, version, wanted, made)
         every = self._rows(table, specs[0], made, wanted)
         rows = _but(every, kept, table.key)
         for condition, spec in zip(found, specs[1:], strict=True):
-            after = _keys(self._rows(table, spec, made, wanted), table.key)
+            after = set(_each(self._rows(table, spec, made, wanted), table.key))
             if (lost := _but(rows, after, table.key)).num_rows:
                 yield self._kept_out(table, version, condition, lost)
             rows = _but(rows, after, table.key, inside=True)
@@ -117,7 +121,7 @@ class AbsenceSearch:
             return AbsenceReason(name, "filtered", by.text, visible_columns(lost))
         own = self.walk.read((table.id, version)).rows
         group = self._nodes(table)[-1].operator.group
-        groups = _keys(lost, group)
+        groups = set(_each(lost, group))
         others = _but(own, groups, group, inside=True)
         others = others.sort_by(by.rank) if by.rank else others
         return AbsenceReason(
@@ -130,7 +134,7 @@ class AbsenceSearch:
         """Return the keys of wanted rows that the table has, and shows."""
         there = self.walk.read((table.id, version)).frame(self.walk.session).drop(NTH)
         rows = of(to_arrow(there.withColumn(ALIVE, _alive(made.horizon, there))), wanted)
-        return _keys(rows.filter(rows[ALIVE]), table.key)
+        return set(_each(rows.filter(rows[ALIVE]), table.key))
 
     def _rows(self, table: Table, spec: TableSpec, made: Reflected, wanted: Wanted) -> pa.Table:
         """Return the wanted rows by another declaration, with ALIVE."""
@@ -248,17 +252,6 @@ class AbsenceSearch:
                 yield from self.reasons(at, ranges)
 
 
-def _conditions(table: Table) -> Sequence[Condition]:
-    absence, found = kind(table.kind), conditions(table.spec)
-    return absence.list_conditions(table.spec, found) if isinstance(absence, Absence) else found
-
-
-def _loosen(spec: TableSpec, left_out: Iterable[Condition]) -> TableSpec:
-    for condition in left_out:
-        spec = condition.without(spec)
-    return spec
-
-
 def _give_other_reasons(table: Table, rows: pa.Table) -> Iterator[AbsenceReason]:
     """Yield the reasons of rows that no condition keeps out."""
     dead, living = rows.filter(pc.invert(rows[ALIVE])), rows.filter(rows[ALIVE])
@@ -276,10 +269,6 @@ def _alive(horizon: Horizon | None, rows: DataFrame) -> Column:
         return F.lit(True)
     has_end = horizon.retention.end in rows.columns
     return horizon.is_alive() if has_end else F.lit(True)
-
-
-def _keys(rows: pa.Table, key: Sequence[str]) -> set[tuple[Any, ...]]:
-    return set(_each(rows, key))
 
 
 def _each(rows: pa.Table, key: Sequence[str]) -> list[tuple[Any, ...]]:

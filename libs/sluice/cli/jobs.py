@@ -1,0 +1,9 @@
+"""The jobs as one program: `python -m sluice.cli.jobs advance VIEW...`."""
+
+import click
+
+from sluice.cli.job import JOBS
+from sluice.terminal.program import run
+
+if __name__ == "__main__":
+    run(click.Group(commands=JOBS))
