@@ -258,6 +258,40 @@ def test_tables_side_by_side_in_dated_folders_have_paths_and_names_of_their_own(
     assert found["dimensions"]["orders_2"]["path"] == "old/orders.csv"
 
 
+def test_a_dated_table_has_the_columns_of_nearly_all_of_its_files(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for day in range(1, 21):
+        header, row = "id,ward,at", f"{day},ICU,2024-05-{day:02}"
+        if day > 15:
+            header, row = "ward,id,at,insurer", f"ICU,{day},2024-05-{day:02},AOK"
+        if day == 18:
+            header = "ward_code,id,at,insurer"
+        land(f"landing/2024-05-{day:02}/stays.csv", f"{header}\n{row}\n")
+    utf16 = "id,ward,at\n21,ICU,2024-05-21\n".encode("utf-16")
+    land("landing/2024-05-21/stays.csv", "")
+    (tmp_path / "landing/2024-05-21/stays.csv").write_bytes(utf16)
+    (found,) = find(["landing"], tmp_path)
+    assert found.path == "landing/{interval_start:%Y-%m-%d}/"
+    assert found.rows.column_names == ["id", "ward", "at"]
+    assert found.rows.num_rows == 19
+    last, lacks, insurer = found.notes
+    assert last.startswith("landing/2024-05-21/stays.csv can't be read as csv: ")
+    assert lacks == "landing/2024-05-18/stays.csv lacks ward, so its delivery stops"
+    assert insurer == (
+        "left out: insurer, which 4 of 20 files have, such as landing/2024-05-16/stays.csv"
+    )
+
+
+def test_dated_files_of_other_columns_are_refused(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    land("landing/2024-05-01.csv", "id,at\n1,2024-05-01\n")
+    land("landing/2024-05-02.csv", "name,size\na,2\n")
+    with pytest.raises(UsageError, match="too few columns in common"):
+        find(["landing"], tmp_path)
+
+
 def test_files_whose_pattern_would_take_others_are_refused(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:
