@@ -22,7 +22,7 @@ from sluice.errors import UsageError
 from sluice.read.lake import Lake
 from sluice.starter.files import find
 from sluice.starter.guess import guess, schedule
-from sluice.starter.new_project import pipelines, start
+from sluice.starter.new_project import CHECK, DAGS, pipelines, start
 
 TODAY = date(2024, 6, 1)
 FLIGHTS = """id;carrier;delay;at;dep time
@@ -523,3 +523,10 @@ def test_dag_files_are_copied_into_an_airflow_that_is_there(
     assert beside.exit_code == 2
     monkeypatch.chdir(tmp_path)
     assert "has no config/" in CliRunner().invoke(main, copied).stderr
+
+
+def test_airflow_takes_every_file_of_a_project_for_one_with_dags() -> None:
+    """By default, Airflow reads no other file: a mistake in config/ would not be reported."""
+    for text in (DAGS, CHECK):
+        assert "airflow" in text
+        assert "dag" in text.lower()  # as in Airflow's might_contain_dag_via_default_heuristic
