@@ -89,6 +89,26 @@ def test_a_date_in_a_path_is_the_interval(
     assert "end_date" not in found  # more is coming
 
 
+def test_a_table_is_not_named_after_its_partition(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for day in (1, 2):
+        land(f"landing/vitals/day=2024-05-0{day}/part-0.csv", f"id,n\n{day},2\n")
+    (found,) = find(["landing"], tmp_path)
+    assert (found.name, found.path) == ("vitals", "landing/vitals/day={interval_start:%Y-%m-%d}/")
+
+
+def test_times_within_objects_have_one_type_in_files_with_and_without_broken_lines(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    rows = [{"id": n, "sample": {"at": f"2024-05-01T10:00:0{n}Z", "tube": "red"}} for n in (1, 2)]
+    land("landing/2024-05-01/lab.jsonl", [*rows, {"id": 3, "sample": None}])
+    land("landing/2024-05-02/lab.jsonl", "".join(map(line, rows)) + "{broken\n")
+    (found,) = find(["landing"], tmp_path)
+    columns = {"id": "BIGINT", "sample": "STRUCT<at: TIMESTAMP, tube: STRING>"}
+    assert guess(found).columns == columns
+
+
 def test_a_month_in_a_path_is_the_interval_and_files_without_one_are_reference_data(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:

@@ -133,8 +133,8 @@ def as_regex(path: str) -> str:
 
 
 def without_dates(path: str) -> str:
-    """Return a path without its placeholders."""
-    return PLACEHOLDER.sub("", path)
+    """Return a path without its placeholders, and without partitions' names for them (`day=`)."""
+    return re.sub(rf"(?:(?<=/)[^/=]*=)?{PLACEHOLDER.pattern}", "", path)
 
 
 NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
