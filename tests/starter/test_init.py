@@ -22,7 +22,7 @@ from sluice.errors import UsageError
 from sluice.read.lake import Lake
 from sluice.starter.files import find
 from sluice.starter.guess import guess, schedule
-from sluice.starter.new_project import pipelines, start
+from sluice.starter.new_project import CHECK, DAGS, pipelines, start
 
 TODAY = date(2024, 6, 1)
 FLIGHTS = """id;carrier;delay;at;dep time
@@ -87,6 +87,26 @@ def test_a_date_in_a_path_is_the_interval(
     assert stock["path"] == "landing/stock-{interval_start:%Y-%m-%d}.parquet"
     assert (found["schedule"], found["start_date"]) == ("@daily", date(2024, 5, 30))
     assert "end_date" not in found  # more is coming
+
+
+def test_a_table_is_not_named_after_its_partition(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for day in (1, 2):
+        land(f"landing/vitals/day=2024-05-0{day}/part-0.csv", f"id,n\n{day},2\n")
+    (found,) = find(["landing"], tmp_path)
+    assert (found.name, found.path) == ("vitals", "landing/vitals/day={interval_start:%Y-%m-%d}/")
+
+
+def test_times_within_objects_have_one_type_in_files_with_and_without_broken_lines(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    rows = [{"id": n, "sample": {"at": f"2024-05-01T10:00:0{n}Z", "tube": "red"}} for n in (1, 2)]
+    land("landing/2024-05-01/lab.jsonl", [*rows, {"id": 3, "sample": None}])
+    land("landing/2024-05-02/lab.jsonl", "".join(map(line, rows)) + "{broken\n")
+    (found,) = find(["landing"], tmp_path)
+    columns = {"id": "BIGINT", "sample": "STRUCT<at: TIMESTAMP, tube: STRING>"}
+    assert guess(found).columns == columns
 
 
 def test_a_month_in_a_path_is_the_interval_and_files_without_one_are_reference_data(
@@ -256,6 +276,40 @@ def test_tables_side_by_side_in_dated_folders_have_paths_and_names_of_their_own(
     paths = {name: table["path"] for name, table in found["sources"].items()}
     assert paths == {"orders": f"{folder}/orders.csv", "visits": f"{folder}/visits.csv"}
     assert found["dimensions"]["orders_2"]["path"] == "old/orders.csv"
+
+
+def test_a_dated_table_has_the_columns_of_nearly_all_of_its_files(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for day in range(1, 21):
+        header, row = "id,ward,at", f"{day},ICU,2024-05-{day:02}"
+        if day > 15:
+            header, row = "ward,id,at,insurer", f"ICU,{day},2024-05-{day:02},AOK"
+        if day == 18:
+            header = "ward_code,id,at,insurer"
+        land(f"landing/2024-05-{day:02}/stays.csv", f"{header}\n{row}\n")
+    utf16 = "id,ward,at\n21,ICU,2024-05-21\n".encode("utf-16")
+    land("landing/2024-05-21/stays.csv", "")
+    (tmp_path / "landing/2024-05-21/stays.csv").write_bytes(utf16)
+    (found,) = find(["landing"], tmp_path)
+    assert found.path == "landing/{interval_start:%Y-%m-%d}/"
+    assert found.rows.column_names == ["id", "ward", "at"]
+    assert found.rows.num_rows == 19
+    last, lacks, insurer = found.notes
+    assert last.startswith("landing/2024-05-21/stays.csv can't be read as csv: ")
+    assert lacks == "landing/2024-05-18/stays.csv lacks ward, so its delivery stops"
+    assert insurer == (
+        "left out: insurer, which 4 of 20 files have, such as landing/2024-05-16/stays.csv"
+    )
+
+
+def test_dated_files_of_other_columns_are_refused(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    land("landing/2024-05-01.csv", "id,at\n1,2024-05-01\n")
+    land("landing/2024-05-02.csv", "name,size\na,2\n")
+    with pytest.raises(UsageError, match="too few columns in common"):
+        find(["landing"], tmp_path)
 
 
 def test_files_whose_pattern_would_take_others_are_refused(
@@ -489,3 +543,10 @@ def test_dag_files_are_copied_into_an_airflow_that_is_there(
     assert beside.exit_code == 2
     monkeypatch.chdir(tmp_path)
     assert "has no config/" in CliRunner().invoke(main, copied).stderr
+
+
+def test_airflow_takes_every_file_of_a_project_for_one_with_dags() -> None:
+    """By default, Airflow reads no other file: a mistake in config/ would not be reported."""
+    for text in (DAGS, CHECK):
+        assert "airflow" in text
+        assert "dag" in text.lower()  # as in Airflow's might_contain_dag_via_default_heuristic

@@ -2,9 +2,9 @@
 
 `python -m sluice.cli.jobs NAME TABLE...` runs one. A project's `jobs/NAME.py` may replace it.
 
-The last line of output is its report as JSON, which is also written to the file named by
-`--report`. It contains the batches' reports, one for each table that failed or was skipped, and, on
-failure, the reason with a hint. The exit code shows whether a retry can help.
+The last line of output is its report as JSON; or `--report` names a file for it, and a task's log
+keeps to what people read. It contains the batches' reports, one for each table that failed or was
+skipped, and, on failure, the reason with a hint. The exit code shows whether a retry can help.
 """
 
 import json
@@ -160,7 +160,12 @@ def command_of(work: JobBody, about: str | None, *, keeps_failures: bool = True)
     @click.option("--full-refresh", is_flag=True, help="Repeat work that is already done.")
     @empty_option
     @click.option("--backfill", is_flag=True, help="Read a topic's messages of that time again.")
-    @click.option("--report", type=Path, metavar="FILE", help="Also write the report to this file.")
+    @click.option(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="Write the report to this file, not to standard output.",
+    )
     def main(names: Sequence[str], report: Path | None, **asked: Any) -> None:
         _hear()
         done = _report_work(work, partial(_job, names, keeps_failures=keeps_failures, **asked))
@@ -169,7 +174,8 @@ def command_of(work: JobBody, about: str | None, *, keeps_failures: bool = True)
         line = json.dumps(done, default=str)
         if report:
             report.write_text(line, "utf-8")
-        print(line, flush=True)
+        else:
+            print(line, flush=True)
         sys.exit(int(done["exit_code"]))
 
     return main

@@ -2,7 +2,8 @@
 
 Types are those of nearly all values; what is odd is noted, and left to quarantine. A date in the
 name of a file, or of a folder above it, is the interval of the file. These files are one table,
-whose path has a placeholder there.
+whose path has a placeholder there, even if a supplier changed the columns on some day: the table
+has the columns that nearly all of them have.
 """
 
 import re
@@ -25,6 +26,7 @@ from sluice.errors import UsageError
 from sluice.language.names import LONGEST, NAME, RESERVED_PREFIX
 from sluice.starter import reading
 from sluice.starter.reading import (
+    NEARLY,
     Place,
     ReadFile,
     UnreadableFile,
@@ -166,13 +168,17 @@ class FoundTable:
         return schedule_of(self.path)
 
 
+_Group = tuple[str, str, str, tuple[str, ...]]  # place, schedule, format, columns
+_Groups = dict[_Group, list[Path]]
+
+
 def find(patterns: Iterable[str], folder: Path) -> list[FoundTable]:
     """Return the tables in these files, folders and patterns below the project's folder.
 
     An address such as `s3://lake/orders` is that of one Delta table. Raises UsageError for places
     without data files, and for files that can't be read.
     """
-    groups: dict[tuple[str, str, str, tuple[str, ...]], list[Path]] = {}
+    groups: _Groups = {}
     addresses, places = split_addresses(patterns)
     there = {pattern: matches(pattern, folder) for pattern in places}
     followed = reading.folders(place for several in there.values() for place in several)
@@ -185,6 +191,7 @@ def find(patterns: Iterable[str], folder: Path) -> list[FoundTable]:
             groups.setdefault((place, kind, format_of(file), _columns(file)), []).append(file)
         except UnreadableFile as error:
             unread[file] = error
+    groups = _join_dated(groups, folder)
     found: dict[str, FoundTable] = {}
     shown = [*addresses, *(shown_in(place, folder) for place in followed)]
     tables = list(map(_follow, (*addresses, *map(str, followed)), shown))
@@ -203,6 +210,18 @@ def find(patterns: Iterable[str], folder: Path) -> list[FoundTable]:
     first = next(iter(found))  # names the files that are of no table
     found[first] = replace(found[first], notes=(*left_out, *found[first].notes))
     return list(found.values())
+
+
+def _join_dated(groups: _Groups, folder: Path) -> _Groups:
+    """Return groups of which no two have files that differ in their dates alone."""
+    joined: _Groups = {}
+    owners: dict[str, _Group] = {}
+    for group, files in groups.items():
+        paths = {with_placeholders(shown_in(file, folder)) for file in files}
+        owner = next((owners[path] for path in paths if path in owners), group)
+        joined.setdefault(owner, []).extend(files)
+        owners |= dict.fromkeys(paths, owner)
+    return joined
 
 
 def _columns(file: Path) -> tuple[str, ...]:
@@ -262,6 +281,9 @@ def _together(
             notes.append(error.message.replace(str(file), shown_in(file, folder)))
             if len(notes) == len(files):
                 raise
+    if format_of(files[0]) != "json":  # whose rows need not have every field
+        read_files, found = _with_usual_columns(read_files)
+        notes += found
     tables = [one.rows for one in read_files.values()]
     mixed = {name for table in tables for name in table.column_names if _is_mixed(name, tables)}
     mixed |= {name for one in read_files.values() for name in one.mixed}
@@ -281,6 +303,40 @@ def _together(
 
     found = FoundTable("", "", "", {}, narrowed.rows, (), (), narrowed.misfits, tuple(notes), place)
     return found, _null(rows)
+
+
+def _with_usual_columns(
+    read_files: Mapping[str, ReadFile],
+) -> tuple[dict[str, ReadFile], list[str]]:
+    """Return the files that have all usual columns, with these only, and notes on the others.
+
+    A column is usual if nearly all files have it. Raises UsageError if no file has all of them.
+    """
+    having = dict[str, list[str]]()
+    for file, one in read_files.items():
+        for name in one.rows.column_names:
+            having.setdefault(name, []).append(file)
+    total = len(read_files)
+    usual = [name for name, files in having.items() if len(files) >= NEARLY * total]
+    lacks = {f: [n for n in usual if f not in having[n]] for f in read_files}
+    kept = {f: one for f, one in read_files.items() if usual and not lacks[f]}
+    if not kept:
+        raise UsageError(
+            f"{next(iter(read_files))} and {total - 1} more files have too few columns in common",
+            hint="put files of other columns into another folder",
+        )
+    notes = [
+        f"{file} lacks {', '.join(names)}, so its delivery stops"
+        for file, names in lacks.items()
+        if names
+    ]
+    notes += [
+        f"left out: {name}, which {len(some):,} of {total:,} files have, such as {some[0]}"
+        for name, files in having.items()
+        if name not in usual and (some := [file for file in files if file in kept])
+    ]
+    narrowed = {f: replace(one, rows=one.rows.select(usual)) for f, one in kept.items()}
+    return narrowed, notes
 
 
 def _broken(files: Mapping[str, ReadFile]) -> Iterator[str]:
@@ -349,6 +405,7 @@ def _paths(shown: list[str]) -> Iterator[str]:
 
 def _names(path: str) -> Iterator[str]:
     """Yield names for a table: of the last part of the path that is no date, then numbered."""
-    parts = PLACEHOLDER.sub("", path).split("/")
+    undated = re.sub(rf"(?:(?<=/)[^/=]*=)?{PLACEHOLDER.pattern}", "", path)  # nor `day=`
+    parts = undated.split("/")
     stems = [stem for part in parts if (stem := part.partition(".")[0]).strip("*")]
     return names(stems[-1] if stems else "", "table")

@@ -56,7 +56,10 @@ for dag in (*dags(config), maintenance(config), verification(config)):
     globals()[dag.dag_id] = dag
 '''
 CHECK = '''\
-"""Report mistakes in config/ as this file's import error; sound pipelines keep running."""
+"""Report mistakes in config/ as this file's import error; the DAGs of sound pipelines keep running.
+
+Makes no DAG of its own. By default, Airflow reads only files with this word.
+"""
 
 from sluice.airflow.blueprint import check
 from sluice.airflow.projects import config_folder

@@ -396,12 +396,23 @@ def _texts(values: Iterable[Any]) -> pa.Array:
 
 
 def _convert_times(rows: pa.Table) -> pa.Table:
-    """Return rows with texts converted to times, if all texts of a column are times."""
-    for nth, of in enumerate(rows.schema):
-        for zone in (None, "UTC") if pa.types.is_string(of.type) else ():
-            column = rows[of.name]
-            with suppress(pa.ArrowInvalid):
-                times = column.cast(pa.timestamp("us", zone))
-                if times.null_count < len(times):
-                    rows = rows.set_column(nth, of.name, times)
+    """Return rows with texts converted to times, also within objects, if all of a field are."""
+    for nth, name in enumerate(rows.column_names):
+        column = rows[name].combine_chunks()
+        rows = rows.set_column(nth, name, _as_times(column))
     return rows
+
+
+def _as_times(values: pa.Array) -> pa.Array:
+    if pa.types.is_struct(values.type) and values.type.num_fields:
+        fields = [_as_times(pc.struct_field(values, n)) for n in range(values.type.num_fields)]
+        names = [field.name for field in values.type]
+        return pa.StructArray.from_arrays(fields, names, mask=values.is_null())
+    if pa.types.is_timestamp(values.type):  # Arrow's reader knows only those of whole seconds
+        return values.cast(NAIVE)
+    for zone in (None, "UTC") if pa.types.is_string(values.type) else ():
+        with suppress(pa.ArrowInvalid):
+            times = values.cast(pa.timestamp("us", zone))
+            if times.null_count < len(times):
+                return times.cast(NAIVE)
+    return values

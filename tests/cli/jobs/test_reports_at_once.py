@@ -123,3 +123,10 @@ def test_so_does_a_replay(project: Halting, name: str) -> None:
     ended = project.halted("replay", name, "--json")
     assert outcomes(ended.records) == only_delivered(name)
     assert ended.code == ExitCode.CONFIGURATION
+
+
+def test_a_report_in_a_file_is_not_repeated_in_the_output(project: Halting, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    ended = project.job_halted("trips.rides", *DAYS, "--report", str(file))
+    assert len(json.loads(file.read_text("utf-8"))["reports"]) == 2
+    assert '"reports"' not in ended.out
