@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
-from sluice.interpreter.relations.grouping import AGGREGATES
+from sluice.interpreter.relations.aggregates import AGGREGATES
 
 ROWS = 32
 _DAY = dt.date

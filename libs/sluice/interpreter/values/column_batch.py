@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from operator import not_
 from typing import Any
 
@@ -13,6 +13,8 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.arrow_conversion import Values, arrow_type, from_arrow, to_arrow
+
+Rows = Sequence[int] | np.ndarray  # by number
 
 
 class Same(Sequence[Any]):
@@ -55,14 +57,6 @@ class ArrowColumn(Sequence[Any]):
     def __getitem__(self, row: Any) -> Any:
         return self._list()[row]
 
-    def take(self, rows: Sequence[int]) -> Values:
-        """Return the values of these rows."""
-        if self._values is not None:
-            return [self._values[row] for row in rows]
-        return ArrowColumn(
-            self.array.take(pa.array(np.fromiter(rows, np.int64, len(rows)))), self.type
-        )
-
     def settled(self) -> Same | None:
         """Return its only value, if that is null, true or false."""
         count, nulls = len(self), self.array.null_count
@@ -93,11 +87,26 @@ def settle(values: Values) -> Same | None:
     return values if isinstance(values, Same) else None
 
 
-def take_rows(values: Values, rows: Sequence[int]) -> Values:
-    """Return the values of these rows."""
-    if isinstance(values, Same):
+def take_rows(values: Values, rows: Rows) -> Values:
+    """Return the values of these rows; null for a negative number."""
+    if isinstance(values, Same) and values.value is None:
+        return Same(None, len(rows))
+    numbers = np.fromiter(rows, np.int64, len(rows)) if isinstance(rows, Sequence) else rows
+    missing = numbers < 0
+    if isinstance(values, ArrowColumn):
+        places = pa.array(numbers, mask=missing) if missing.any() else pa.array(numbers)
+        return ArrowColumn(values.array.take(places), values.type)
+    if isinstance(values, Same) and not missing.any():
         return Same(values.value, len(rows))
-    return values.take(rows) if isinstance(values, ArrowColumn) else [values[row] for row in rows]
+    return [None if row < 0 else values[row] for row in numbers.tolist()]
+
+
+def concatenate(columns: Sequence[Values], type_: T.DataType) -> Values:
+    """Return the values of columns of one type, one after the other."""
+    try:
+        return ArrowColumn(pa.concat_arrays([column_of(c, type_) for c in columns]), type_)
+    except NotHere:  # intervals, and other types that no table has
+        return list(chain.from_iterable(columns))
 
 
 def map_values(function: Callable[[Any], Any], values: Values) -> Values:
@@ -114,6 +123,20 @@ def is_null(values: Values) -> Values:
     if isinstance(values, ArrowColumn):
         return ArrowColumn(values.array.is_null(), T.BooleanType())
     return [v is None for v in values]
+
+
+def true_mask(values: Values) -> np.ndarray:
+    """Return which values are true."""
+    if isinstance(values, Same):
+        return np.full(len(values), values.value is True)
+    if isinstance(values, ArrowColumn):
+        return values.array.fill_null(False).to_numpy(zero_copy_only=False)
+    return np.fromiter((v is True for v in values), bool, len(values))
+
+
+def null_mask(values: Values) -> np.ndarray:
+    """Return which values are null."""
+    return true_mask(is_null(values))
 
 
 def negate(values: Values) -> Values:
@@ -154,7 +177,7 @@ class ColumnBatch:
         self._columns = dict(columns)
         self._later = dict(later or {})
         self._whole: ColumnBatch | None = None
-        self._rows: Sequence[int] | None = None
+        self._rows: Rows | None = None
 
     def column(self, key: Hashable) -> Values:
         """Return a column's values."""
@@ -170,11 +193,9 @@ class ColumnBatch:
         values = self._whole.column(key)
         return values if self._rows is None else take_rows(values, self._rows)
 
-    def take(
-        self, rows: Sequence[int], columns: Mapping[Hashable, Values] | None = None
-    ) -> "ColumnBatch":
+    def take(self, rows: Rows, columns: Mapping[Hashable, Values] | None = None) -> "ColumnBatch":
         """Return these rows, in this order, perhaps repeated, with more columns."""
-        if rows == range(self.count) and not columns:
+        if isinstance(rows, range) and rows == range(self.count) and not columns:
             return self
         part = ColumnBatch(len(rows), columns or {})
         part._whole, part._rows = self, rows

@@ -1,0 +1,301 @@
+"""Groups, windows, joins and orders of values by chance are those that plain Python finds.
+
+Tables come whole, in chunks, as a slice, empty, and with nothing but nulls.
+"""
+
+import datetime as dt
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from functools import reduce
+from operator import add
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from sluice.interpreter.local_session import Session, interpreting
+
+NAN, INF = float("nan"), float("inf")
+TYPES: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
+    "g": (pa.int32(), (1, 2, 3)),
+    "i": (pa.int64(), (0, 5, -5, 2**40, -(2**40), 7)),
+    "y": (pa.int8(), (0, 127, -128, 3)),
+    "b": (pa.bool_(), (True, False)),
+    "d": (pa.float64(), (0.0, -0.0, 0.1, -2.5, 1e300, NAN, INF, -INF, 0.7)),
+    "f": (pa.float32(), (0.0, -0.0, 1.5, NAN)),
+    "s": (pa.string(), ("", "a", "A", "é", "zz", "\U0001f600", "\uffff", "ab")),
+    "x": (pa.binary(), (b"", b"\xff", b"a", b"\x00")),
+    "m": (pa.decimal128(10, 2), tuple(map(Decimal, ("0.00", "-1.50", "12.34", "99999999.99")))),
+    "n": (pa.decimal128(38, 18), tuple(map(Decimal, ("0", "-1.5", "12345678901234567890.123")))),
+    "u": (pa.date32(), (dt.date(1, 1, 1), dt.date(1970, 1, 1), dt.date(2024, 2, 29))),
+    "p": (
+        pa.timestamp("us", "UTC"),
+        tuple(dt.datetime(y, 1, 1, 0, 0, 0, 5, dt.UTC) for y in (1969, 2024, 9999)),
+    ),
+    "z": (
+        pa.struct({"a": pa.int32(), "d": pa.float64()}),
+        ({"a": 1, "d": NAN}, {"a": 1, "d": None}, {"a": None, "d": -0.0}, {"a": None, "d": 0.0}),
+    ),
+    "r": (pa.list_(pa.int32()), ([], [1], [1, None], [None], [1, 2])),
+}
+SCHEMA = pa.schema([pa.field("id", pa.int64()), *(pa.field(n, t) for n, (t, _) in TYPES.items())])
+Row = dict[str, Any]
+
+
+def _rows(seed: int, count: int, nulls: float = 0.2) -> list[Row]:
+    chance = Random(seed)
+    return [
+        {"id": i}
+        | {n: None if chance.random() < nulls else chance.choice(v) for n, (_, v) in TYPES.items()}
+        for i in range(count)
+    ]
+
+
+def _whole(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _in_chunks(rows: list[Row]) -> pa.Table:
+    parts = [rows[:3], [], rows[3:4], rows[4:]]
+    return pa.concat_tables([_whole(part) for part in parts])
+
+
+def _sliced(rows: list[Row]) -> pa.Table:
+    return _whole([*_rows(99, 5), *rows, *_rows(98, 3)]).slice(5, len(rows))
+
+
+SHAPES: list[tuple[list[Row], Callable[[list[Row]], pa.Table]]] = [
+    (_rows(1, 25), _whole),
+    (_rows(2, 25), _in_chunks),
+    (_rows(3, 25), _sliced),
+    ([], _whole),
+    (_rows(4, 9, nulls=1.0), _whole),
+]
+shapes = pytest.mark.parametrize(
+    ("rows", "make"), SHAPES, ids=["whole", "chunks", "slice", "empty", "nulls"]
+)
+
+
+def _key(value: Any) -> Any:  # noqa: PLR0911 - one per type
+    """The value as Spark orders and groups it: null first, NaN last, -0.0 as 0.0."""
+    match value:
+        case None:
+            return (0,)
+        case float() if math.isnan(value):
+            return (1, 1, 0.0)
+        case float():
+            return (1, 0, value)
+        case str():
+            return (1, value.encode())
+        case dict():
+            return (1, *map(_key, value.values()))
+        case list():
+            return (1, *map(_key, value))
+    return (1, value)
+
+
+def _shown(value: Any) -> Any:
+    """The value, equal to its like alone."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else (value, math.copysign(1, value))
+    if isinstance(value, dict):
+        return {k: _shown(v) for k, v in value.items()}
+    return list(map(_shown, value)) if isinstance(value, list) else value
+
+
+def _extreme(values: list[Any], choose: Callable[..., Any]) -> Any:
+    return choose((v for v in values if v is not None), key=_key, default=None)
+
+
+def _total(values: list[Any]) -> Any:
+    given = [v for v in values if v is not None]
+    zero: Any = 0.0 if given and isinstance(given[0], float) else 0
+    return reduce(add, given, zero) if given else None
+
+
+def _by(rows: list[Row], choose: Callable[..., Any], name: str) -> Any:
+    known = [row for row in rows if row[name] is not None]
+    best = choose((_key(row[name]) for row in known), default=None)
+    return next((row["id"] for row in reversed(known) if _key(row[name]) == best), None)
+
+
+def _folds(name: str) -> dict[str, Callable[[list[Row]], Any]]:
+    """Aggregates of a column, and what they are of these rows in their order."""
+
+    def known(rows: list[Row]) -> list[Any]:
+        return [row[name] for row in rows if row[name] is not None]
+
+    folds: dict[str, Callable[[list[Row]], Any]] = {
+        f"count({name})": lambda rows: len(known(rows)),
+        f"min({name})": lambda rows: _extreme(known(rows), min),
+        f"max({name})": lambda rows: _extreme(known(rows), max),
+        f"first({name})": lambda rows: rows[0][name] if rows else None,
+        f"last({name}, true)": lambda rows: known(rows)[-1] if known(rows) else None,
+        f"min_by(id, {name})": lambda rows: _by(rows, min, name),
+        f"max_by(id, {name})": lambda rows: _by(rows, max, name),
+        f"collect_list({name})": known,
+    }
+    if name in "iydmn":
+        folds[f"sum({name})"] = lambda rows: _total(known(rows))
+    if name in "iyd":
+        folds[f"avg({name})"] = lambda rows: (
+            _total([float(v) for v in known(rows)]) / len(known(rows)) if known(rows) else None
+        )
+    if name == "b":
+        folds["count_if(b)"] = lambda rows: sum(known(rows))
+        folds["bool_and(b)"] = lambda rows: all(known(rows)) if known(rows) else None
+        folds["bool_or(b)"] = lambda rows: any(known(rows)) if known(rows) else None
+    return folds
+
+
+def _ask(table: pa.Table, query: Callable[[Any], Any]) -> list[tuple[Any, ...]]:
+    session = Session()
+    with interpreting(session):
+        found = query(session.createDataFrame(table, from_arrow_schema(table.schema))).toArrow()
+    columns = [column.to_pylist() for column in found.columns]
+    return [tuple(map(_shown, row)) for row in zip(*columns, strict=True)]
+
+
+@shapes
+@pytest.mark.parametrize("by", [["g"], ["d", "b"], ["z"], ["s", "m"], []])
+def test_groups(rows: list[Row], make: Callable[[list[Row]], pa.Table], by: list[str]) -> None:
+    folds = {sql: fold for name in TYPES for sql, fold in _folds(name).items()}
+    folds |= {
+        f"count(DISTINCT {name})": lambda rows, name=name: len(
+            {_key(r[name]) for r in rows} - {(0,)}
+        )
+        for name in TYPES
+    }
+    told = _ask(
+        make(rows),
+        lambda table: table.groupBy(*by).agg(*map(F.expr, folds)),
+    )
+    told = [row[len(by) :] for row in told]
+    groups: dict[Any, list[Row]] = {} if by else {(): []}
+    for row in rows:
+        groups.setdefault(tuple(_key(row[name]) for name in by), []).append(row)
+    assert told == [tuple(_shown(f(group)) for f in folds.values()) for group in groups.values()]
+
+
+FRAMES: dict[str, Callable[[int, int], range]] = {
+    "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW": lambda i, n: range(max(i - 2, 0), i + 1),
+    "ROWS UNBOUNDED PRECEDING": lambda i, n: range(i + 1),
+    "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING": lambda i, n: range(i + 1, n),
+    "ROWS BETWEEN 4 PRECEDING AND 2 PRECEDING": lambda i, n: range(max(i - 4, 0), max(i - 1, 0)),
+}
+
+
+@shapes
+@pytest.mark.parametrize("frame", FRAMES)
+def test_windows(rows: list[Row], make: Callable[[list[Row]], pa.Table], frame: str) -> None:
+    folds = {sql: fold for name in TYPES for sql, fold in _folds(name).items()}
+    over = f"OVER (PARTITION BY d ORDER BY s DESC, id {frame})"
+    told = _ask(make(rows), lambda t: t.selectExpr("id", *(f"{sql} {over}" for sql in folds)))
+    expected = []
+    for partition in {_key(row["d"]) for row in rows}:
+        part = [row for row in rows if _key(row["d"]) == partition]
+        part.sort(key=lambda row: _key(row["s"]), reverse=True)
+        for i, row in enumerate(part):
+            near = [part[at] for at in FRAMES[frame](i, len(part))]
+            expected.append((row["id"], *(_shown(fold(near)) for fold in folds.values())))
+    assert told == sorted(expected, key=lambda row: row[0])
+
+
+@shapes
+@pytest.mark.parametrize("descending", [False, True])
+def test_windows_by_value_and_ranks(
+    rows: list[Row], make: Callable[[list[Row]], pa.Table], descending: bool
+) -> None:
+    order = f"OVER (PARTITION BY b ORDER BY g{' DESC' if descending else ''}"
+    near = f"{order} RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING)"
+    columns = [
+        "id",
+        *(f"{f}() {order})" for f in ("rank", "dense_rank", "percent_rank", "cume_dist")),
+    ]
+    told = _ask(make(rows), lambda t: t.selectExpr(*columns, f"count(*) {near}", f"sum(id) {near}"))
+    expected = []
+    for row in rows:
+        part = [other["g"] for other in rows if other["b"] == row["b"]]
+        before = [
+            g
+            for g in part
+            if (_key(g) > _key(row["g"]) if descending else _key(g) < _key(row["g"]))
+        ]
+        ties = part.count(row["g"])
+        close = [
+            other["id"]
+            for other in rows
+            if other["b"] == row["b"]
+            and (
+                other["g"] == row["g"]
+                or (None not in (other["g"], row["g"]) and abs(other["g"] - row["g"]) <= 1)
+            )
+        ]
+        ranks = (len(before) + 1, len(set(before)) + 1, len(before) / max(len(part) - 1, 1))
+        numbers = (*ranks, (len(before) + ties) / len(part), len(close), sum(close))
+        expected.append((row["id"], *map(_shown, numbers)))
+    assert told == expected
+
+
+@shapes
+@pytest.mark.parametrize("name", TYPES)
+def test_orders_and_distinct_rows(
+    rows: list[Row], make: Callable[[list[Row]], pa.Table], name: str
+) -> None:
+    table = make(rows)
+    for descending in (False, True):
+        found = _ask(
+            table,
+            lambda t, ordered=F.desc if descending else F.asc: t.orderBy(ordered(name)).select(
+                "id"
+            ),
+        )
+        expected = sorted(rows, key=lambda row: _key(row[name]), reverse=descending)
+        assert found == [(row["id"],) for row in expected]
+    firsts = {_key(row[name]): row["id"] for row in reversed(rows)}
+    assert _ask(table, lambda t: t.dropDuplicates([name]).select("id")) == [
+        (i,) for i in sorted(firsts.values())
+    ]
+
+
+@shapes
+@pytest.mark.parametrize(
+    ("kind", "sign"),
+    [("inner", "="), ("left", "<=>"), ("full", "="), ("left_semi", "<=>"), ("left_anti", "=")],
+)
+def test_joins(
+    rows: list[Row], make: Callable[[list[Row]], pa.Table], kind: str, sign: str
+) -> None:
+    for name in TYPES:
+        condition = f"a.{name} {sign} b.{name} AND a.id > b.id"
+        columns = ["a.id"] if "_" in kind else ["a.id AS x", "b.id AS y", f"b.{name} AS z"]
+        found = _ask(
+            make(rows),
+            lambda t, condition=condition, columns=columns: (
+                t.alias("a").join(t.alias("b"), F.expr(condition), kind).selectExpr(*columns)
+            ),
+        )
+        pairs = [
+            (a, b)
+            for a in rows
+            for b in rows
+            if _key(a[name]) == _key(b[name])
+            and (sign == "<=>" or a[name] is not None)
+            and a["id"] > b["id"]
+        ]
+        lefts, rights = {a["id"] for a, _ in pairs}, {b["id"] for _, b in pairs}
+        if "_" in kind:
+            is_semi = kind == "left_semi"
+            assert found == [(row["id"],) for row in rows if (row["id"] in lefts) == is_semi]
+            continue
+        expected = [(a["id"], b["id"], _shown(b[name])) for a, b in pairs]
+        if kind in ("left", "full"):
+            expected += [(row["id"], None, None) for row in rows if row["id"] not in lefts]
+        if kind == "full":
+            rest = (row for row in rows if row["id"] not in rights)
+            expected += [(None, row["id"], _shown(row[name])) for row in rest]
+        assert found == expected
