@@ -18,8 +18,10 @@ from sluice.language.syntax import Tree, Verbatim
 from sluice.language.typed import inference
 
 _NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d{1,9}))?", re.ASCII)
+_PART = re.compile(r"([+-]?)\s*(\d{1,8})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?:\s+|$)", re.ASCII)
 _MONTHS = {"year": 12, "month": 1}
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
+_UNITS = {*_MONTHS, *_MICROS}
 _FIELDS = ("day", "hour", "minute", "second")  # of INTERVAL DAY TO SECOND; others count as these
 _FIELD_OF = {"week": "day", "millisecond": "second", "microsecond": "second"}
 _MOST = {"hour": 24, "minute": 60, "second": 60}  # of units that are not the largest
@@ -32,6 +34,8 @@ def interval_of(tree: exp.Interval) -> Literal:
         raise NotHere("an interval that is not a constant")
     if isinstance(unit, exp.IntervalSpan):
         return _span(written.name, unit.this.name.lower(), unit.expression.name.lower())
+    if unit is None:
+        return _parts(written.name.lower().strip().removeprefix("interval "))
     name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
     found = _NUMBER.fullmatch(written.name)
     if not found or not (name in _MONTHS or name in _MICROS) or (found[3] and name != "second"):
@@ -40,6 +44,27 @@ def interval_of(tree: exp.Interval) -> Literal:
         return _months(int(found[1] + found[2]) * _MONTHS[name], name, name)
     field = _FIELD_OF.get(name, name)
     return _micros(int(found[2]) * _MICROS[name], found[3], found[1], field, field)
+
+
+def _parts(text: str) -> Literal:
+    """Return the sum that a text such as `1 day -2 hours` is."""
+    parts = _PART.findall(text)
+    units = [unit for *_, unit in parts]
+    if not parts or _PART.sub("", text).strip() or not {*units} <= _UNITS:
+        raise NotHere(f"the interval {text!r}")
+    if any(fraction and unit != "second" for _, _, fraction, unit in parts):
+        raise NotHere(f"the interval {text!r}")
+    signed = [(-1 if sign == "-" else 1, int(n), part, unit) for sign, n, part, unit in parts]
+    if {*units} <= {*_MONTHS}:
+        ends = sorted(units, key=[*_MONTHS].index)
+        return _months(sum(s * n * _MONTHS[unit] for s, n, _, unit in signed), ends[0], ends[-1])
+    if {*units} & {*_MONTHS}:
+        raise NotHere("an interval of both months and days")
+    micros = sum(
+        s * (n * _MICROS[unit] + int(part[:6].ljust(6, "0"))) for s, n, part, unit in signed
+    )
+    fields = sorted(_FIELDS.index(_FIELD_OF.get(unit, unit)) for unit in units)
+    return Literal(micros, T.DayTimeIntervalType(fields[0], fields[-1]))
 
 
 def _span(text: str, first: str, last: str) -> Literal:
@@ -220,6 +245,12 @@ def _column(tree: exp.Column) -> expression_tree.ExpressionNode:
     return expression_tree.ColumnName(tuple(part.name for part in tree.parts))
 
 
+def _alias(tree: exp.Alias) -> expression_tree.ExpressionNode:
+    if isinstance(tree.this, exp.Interval) and tree.alias.lower().removesuffix("s") in _UNITS:
+        raise NotHere(f"the interval {tree.sql(dialect=Verbatim)!r}")  # its name may be a unit
+    return expression_tree.Alias(_read_part(tree.this), (tree.alias,))
+
+
 def _is(tree: exp.Is) -> expression_tree.ExpressionNode:
     if not isinstance(tree.expression, exp.Null):
         return _operator(tree)
@@ -373,7 +404,7 @@ def _time_offset(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
 # meaning.
 _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.ExpressionNode]]] = {
     exp.Paren: ("this", lambda t: _read_part(t.this)),
-    exp.Alias: ("this alias", lambda t: expression_tree.Alias(_read_part(t.this), (t.alias,))),
+    exp.Alias: ("this alias", _alias),
     exp.Column: ("this table db catalog", _column),
     exp.Identifier: ("this quoted", lambda t: expression_tree.ColumnName((t.name,))),
     exp.Dot: (
