@@ -5,7 +5,9 @@ Nothing is computed yet, so unknown parts are reported before any result.
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.expression_tree import (
@@ -29,7 +31,15 @@ from sluice.interpreter.functions.lambdas import HIGHER_ORDER, OTHERS
 from sluice.interpreter.refusals import DividedByZero, NotHere
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant, rows_of
+from sluice.interpreter.values.column_batch import (
+    ColumnBatch,
+    Value,
+    constant,
+    each,
+    has_arrow,
+    kernel,
+    rows_of,
+)
 from sluice.interpreter.values.value_types import LONG, plain
 
 
@@ -238,11 +248,11 @@ def field_of(value: Value, name: str) -> Value:
     lower = [n.lower() for n in value.type.names]
     if lower.count(name.lower()) != 1:
         raise NotHere(f"{lower.count(name.lower())} fields named {name}")
-    at, run = lower.index(name.lower()), value.run
-    return Value(
-        value.type.fields[at].dataType,
-        lambda b: [None if v is None else v[at] for v in run(b)],
-    )
+    at = lower.index(name.lower())
+    type_ = value.type.fields[at].dataType
+    if not has_arrow(value.type):
+        return each(type_, itemgetter(at), value)
+    return kernel(type_, lambda c: pc.struct_field(c, [at]), value)
 
 
 def _fields_of_items(value: Value, type_: T.ArrayType, name: str) -> Value:

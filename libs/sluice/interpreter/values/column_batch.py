@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.arrow_conversion import Values, arrow_type, from_arrow, to_arrow
+from sluice.interpreter.values.value_types import OutOfRange
 
 Rows = Sequence[int] | np.ndarray  # by number
 
@@ -101,12 +102,20 @@ def take_rows(values: Values, rows: Rows) -> Values:
     return [None if row < 0 else values[row] for row in numbers.tolist()]
 
 
+def has_arrow(type_: T.DataType) -> bool:
+    """Return whether Arrow holds the values, unlike those of intervals, which no table has."""
+    try:
+        arrow_type(type_)
+    except NotHere:
+        return False
+    return True
+
+
 def concatenate(columns: Sequence[Values], type_: T.DataType) -> Values:
     """Return the values of columns of one type, one after the other."""
-    try:
+    if has_arrow(type_):
         return ArrowColumn(pa.concat_arrays([column_of(c, type_) for c in columns]), type_)
-    except NotHere:  # intervals, and other types that no table has
-        return list(chain.from_iterable(columns))
+    return list(chain.from_iterable(columns))
 
 
 def map_values(function: Callable[[Any], Any], values: Values) -> Values:
@@ -144,12 +153,6 @@ def negate(values: Values) -> Values:
     if isinstance(values, ArrowColumn):
         return ArrowColumn(pc.invert(values.array), values.type)
     return map_values(not_, values)
-
-
-def compare_with(name: str, values: ArrowColumn, other: Any) -> Values:
-    """Return Arrow's comparison of each value with one that is not null."""
-    scalar = to_arrow([other], values.type)[0]
-    return ArrowColumn(getattr(pc, name)(values.array, scalar), T.BooleanType())
 
 
 def column_of(values: Values, type_: T.DataType) -> pa.Array:
@@ -250,6 +253,23 @@ def each(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> 
     return Value(type_, run)
 
 
+def kernel(type_: T.DataType, compute: Callable[..., pa.Array], *arguments: Value) -> Value:
+    """Return a function of whole columns in Arrow. Raises OutOfRange where Arrow raises."""
+
+    def run(batch: ColumnBatch) -> Values:
+        columns = [argument.run(batch) for argument in arguments]
+        one = _only_row(columns)
+        columns = [Same(value, 1) for value in one] or columns
+        given = [column_of(c, a.type) for c, a in zip(columns, arguments, strict=True)]
+        try:
+            found = ArrowColumn(compute(*given), type_)
+        except pa.ArrowInvalid as fault:
+            raise OutOfRange(str(fault)) from None
+        return Same(found[0], batch.count) if one else found
+
+    return Value(type_, run)
+
+
 def whole(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> Value:
     """Return a function of each row's values, which may be null."""
     runs = [argument.run for argument in arguments]
@@ -271,16 +291,12 @@ def _only_row(columns: Sequence[Values]) -> tuple[Any, ...]:
 
 def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
     """Return structs of each row's values."""
-    runs = [value.run for value in values]
-    if not runs:
+    if not values:
         return constant((), type_)
-
-    def run(batch: ColumnBatch) -> Values:
-        columns = [run(batch) for run in runs]
-        one = _only_row(columns)
-        return Same(one, batch.count) if one else list(zip(*columns, strict=True))
-
-    return Value(type_, run)
+    if not has_arrow(type_):
+        return whole(type_, lambda *row: row, *values)
+    fields = list(arrow_type(type_))
+    return kernel(type_, lambda *c: pa.StructArray.from_arrays(c, fields=fields), *values)
 
 
 def element_type(value: Value) -> T.DataType:

@@ -18,14 +18,14 @@ from sluice.interpreter.values.value_types import is_fraction
 
 KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's values
 _WHOLE = (T.BooleanType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
-_FLAT = (*_WHOLE, T.FractionalType, T.StringType, T.BinaryType)
+FLAT = (*_WHOLE, T.FractionalType, T.StringType, T.BinaryType)
 
 
 def number_values(values: Values, type_: T.DataType, how: KeyOf = key_of) -> np.ndarray:
     """Return a number for each value, null among them: from 0 on, in the order of the first."""
     if isinstance(values, Same):
         return np.zeros(len(values), np.int64)
-    if isinstance(type_, _FLAT):
+    if isinstance(type_, FLAT):
         column = column_of(values, type_)
         return _encode(_unify_floats(column) if is_fraction(type_) else column)
     key = how(type_) or same_value
@@ -60,7 +60,7 @@ def rank_values(values: Values, type_: T.DataType) -> tuple[np.ndarray, np.ndarr
     """Return a number for each value, ordered as the values; and which are null, numbered alike."""
     if isinstance(values, Same):
         return np.zeros(len(values), np.int64), np.full(len(values), values.value is None)
-    if not isinstance(type_, _FLAT):
+    if not isinstance(type_, FLAT):
         order = order_of(type_)
         keys = [None if v is None else order(v) for v in values]
         places = {key: i for i, key in enumerate(sorted({k for k in keys if k is not None}))}

@@ -1,4 +1,4 @@
-"""Groups, windows, joins and orders of values by chance are those that plain Python finds.
+"""Groups, windows, joins, orders and comparisons by chance are those that plain Python finds.
 
 Tables come whole, in chunks, as a slice, empty, and with nothing but nulls.
 """
@@ -299,3 +299,48 @@ def test_joins(
             rest = (row for row in rows if row["id"] not in rights)
             expected += [(None, row["id"], _shown(row[name])) for row in rest]
         assert found == expected
+
+
+def _compare(choose: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: None if None in (a, b) else choose(_key(a), _key(b))
+
+
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "{0} < {1}": _compare(lambda a, b: a < b),
+    "{0} <= {1}": _compare(lambda a, b: a <= b),
+    "{0} > {1}": _compare(lambda a, b: a > b),
+    "{0} >= {1}": _compare(lambda a, b: a >= b),
+    "{0} = {1}": _compare(lambda a, b: a == b),
+    "{0} <> {1}": _compare(lambda a, b: a != b),
+    "{0} <=> {1}": lambda a, b: _key(a) == _key(b),
+    "{0} IS NULL AND {1} IS NOT NULL": lambda a, b: a is None and b is not None,
+    "{0} IN ({1}, {0})": lambda a, b: None if a is None else True,
+    "{1} IN ({0})": _compare(lambda a, b: a == b),
+    "{0} < {1} OR {0} IS NULL": lambda a, b: (
+        True if a is None else None if b is None else _key(a) < _key(b)
+    ),
+    "NOT ({0} = {1})": _compare(lambda a, b: a != b),
+    "CASE WHEN {0} < {1} THEN {0} WHEN {0} = {1} THEN NULL ELSE {1} END": lambda a, b: (
+        b if None in (a, b) or _key(a) > _key(b) else None if _key(a) == _key(b) else a
+    ),
+    "coalesce({0}, {1})": lambda a, b: b if a is None else a,
+    "nullif({0}, {1})": lambda a, b: None if a is None or _key(a) == _key(b) else a,
+    "greatest({0}, {1})": lambda a, b: _extreme([a, b], max),
+    "least({0}, {1})": lambda a, b: _extreme([a, b], min),
+    "struct({0} AS x, {1} AS y).y": lambda a, b: b,
+}
+
+
+@shapes
+@pytest.mark.parametrize("sql", COMPARED)
+def test_comparisons_and_choices(
+    rows: list[Row], make: Callable[[list[Row]], pa.Table], sql: str
+) -> None:
+    lagged = [f"lag({name}) OVER (ORDER BY id) AS other_{name}" for name in TYPES]
+    calls = [sql.format(name, f"other_{name}") for name in TYPES]
+    told = _ask(make(rows), lambda t: t.selectExpr("*", *lagged).selectExpr(*calls))
+    others = [dict.fromkeys(TYPES), *rows]
+    assert told == [
+        tuple(_shown(COMPARED[sql](row[name], other[name])) for name in TYPES)
+        for row, other in zip(rows, others, strict=False)
+    ]
