@@ -5,6 +5,7 @@ Tables come whole, in chunks, as a slice, empty, and with nothing but nulls.
 
 import datetime as dt
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import reduce
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from sluice.interpreter.local_session import Session, interpreting
+from sluice.interpreter.refusals import NotHere
 
 NAN, INF = float("nan"), float("inf")
 TYPES: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
@@ -344,3 +346,76 @@ def test_comparisons_and_choices(
         tuple(_shown(COMPARED[sql](row[name], other[name])) for name in TYPES)
         for row, other in zip(rows, others, strict=False)
     ]
+
+
+BITS = {"y": 8, "g": 32, "i": 64}
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+}
+
+
+@shapes
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize(("left", "right"), ["gy", "yy", "ig", "ii"])
+def test_whole_numbers_that_fit(
+    rows: list[Row], make: Callable[[list[Row]], pa.Table], sign: str, left: str, right: str
+) -> None:
+    """A row by itself is refused if its result does not fit, or divides by zero."""
+    most = 1 << (63 if sign == "div" else max(BITS[left], BITS[right]) - 1)
+    for row in [rows, *([row] for row in rows)]:
+        pairs = [(one[left], one[right]) for one in row]
+        if sign == "div" and any(a is not None and b == 0 for a, b in pairs):
+            expected = None
+        else:
+            found = [None if None in pair else SIGNS[sign](*pair) for pair in pairs]
+            fits = all(v is None or -most <= v < most for v in found)
+            expected = [(v,) for v in found] if fits else None
+        try:
+            told = _ask(make(row), lambda t: t.selectExpr(f"{left} {sign} {right}"))
+        except NotHere:
+            told = None
+        assert told == expected
+
+
+@shapes
+def test_numbers_in_other_types(rows: list[Row], make: Callable[[list[Row]], pa.Table]) -> None:
+    found: dict[str, Callable[[Row], Any]] = {
+        "m + m": lambda row: 2 * row["m"],
+        "m * y": lambda row: row["m"] * row["y"],
+        "m - g": lambda row: row["m"] - row["g"],
+        "-m": lambda row: -row["m"],
+        "abs(m)": lambda row: abs(row["m"]),
+        "d + 1": lambda row: row["d"] + 1,
+        "-f": lambda row: -row["f"],
+        "CAST(i AS DOUBLE)": lambda row: float(row["i"]),
+        "CAST(f AS DOUBLE)": lambda row: row["f"],
+        "CAST(y AS DECIMAL(5, 2))": lambda row: Decimal(row["y"]),
+        "CAST(m AS DECIMAL(20, 4))": lambda row: row["m"],
+        "CAST(i AS STRING)": lambda row: str(row["i"]),
+        "CAST(b AS STRING)": lambda row: str(row["b"]).lower(),
+        "CAST(b AS INT)": lambda row: int(row["b"]),
+        "CAST(g AS TINYINT)": lambda row: row["g"],
+        "CAST(u AS TIMESTAMP)": lambda row: dt.datetime.combine(row["u"], dt.time(), dt.UTC),
+        "CAST(p AS TIMESTAMP_NTZ)": lambda row: row["p"].replace(tzinfo=None),
+        "CAST(s AS BINARY)": lambda row: row["s"].encode(),
+    }
+    told = _ask(make(rows), lambda t: t.selectExpr(*found))
+    assert told == [
+        tuple(_shown(_unless_null(of, sql, row)) for sql, of in found.items()) for row in rows
+    ]
+
+
+def _unless_null(of: Callable[[Row], Any], sql: str, row: Row) -> Any:
+    used = {name for name in TYPES if re.search(rf"\b{name}\b", sql)}
+    return None if any(row[name] is None for name in used) else of(row)
+
+
+@pytest.mark.parametrize(
+    "sql", ["CAST(i AS TINYINT)", "CAST(y AS DECIMAL(3, 1))", "CAST(m AS DECIMAL(8, 2))", "-y"]
+)
+def test_numbers_that_another_type_can_not_hold(sql: str) -> None:
+    with pytest.raises(NotHere):
+        _ask(_whole(_rows(5, 30)), lambda t: t.selectExpr(sql))

@@ -2,18 +2,20 @@
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import DividedByZero, NotHere
 from sluice.interpreter.values.casts import cast, number, whole
-from sluice.interpreter.values.column_batch import ColumnBatch, Function, Value, constant, each
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
+    BOOLEAN,
     DATE,
     DOUBLE,
     INT,
@@ -35,6 +37,7 @@ from sluice.interpreter.values.value_types import (
 from sluice.language.typed.types import Decimal
 
 INSTEAD = "by zero. Use `{}` to tolerate divisor being 0 and return NULL instead."  # Spark's words
+MOST_DIGITS = 38
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible
 MOST_TURNED = 10**34  # unscaled; Scala rounds longer decimals where it only changes their sign
 
@@ -74,12 +77,6 @@ WHOLE: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def _divide(a: float, b: float) -> float:
-    if not b:
-        _zero()
-    return a / b
-
-
 def _rest(a: float, b: float) -> float:
     if not b:
         raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
@@ -88,13 +85,6 @@ def _rest(a: float, b: float) -> float:
     return math.fmod(a, b)
 
 
-REAL: Mapping[str, Callable[[float, float], float]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divide,
-    "%": _rest,
-}
 DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
     "+": Decimal.plus,
     "-": Decimal.plus,
@@ -120,25 +110,34 @@ def binary(name: str, arguments: list[Value]) -> Value:
     if name == "/":
         return _of_reals(name, a, b)
     type_ = wider(a.type, b.type)
-    return _within(bounds_check(type_), each(type_, WHOLE[name], a, b))
+    if name in KERNELS:
+        return kernel(type_, KERNELS[name], cast(a, type_), cast(b, type_))
+    fits = bounds_check(type_)
+    return each(type_, lambda x, y: fits(WHOLE[name](x, y)), a, b)
 
 
-def _within(fits: Callable[[int], int], value: Value) -> Value:
-    """Return the numbers, after a check that the least and the greatest fit."""
+def _divide(x: pa.Array, y: pa.Array) -> pa.Array:
+    """Return a quotient; of integers, without its fraction, as Java does."""
+    if pc.any(pc.and_(x.is_valid(), pc.equal(y, 0))).as_py():
+        _zero()
+    return pc.divide(x, y) if pa.types.is_floating(x.type) else pc.divide_checked(x, y)
 
-    def run(batch: ColumnBatch) -> Sequence[Any]:
-        found = value.run(batch)
-        if given := [v for v in found if v is not None]:
-            fits(min(given)), fits(max(given))
-        return found
 
-    return Value(value.type, run)
+# Those of fractions never raise.
+KERNELS: Mapping[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+}
 
 
 def _of_reals(name: str, a: Value, b: Value) -> Value:
-    if name not in REAL:
+    a, b = cast(a, DOUBLE), cast(b, DOUBLE)
+    if name == "%":
+        return each(DOUBLE, _rest, a, b)
+    if name != "/" and name not in KERNELS:
         raise NotHere(f"{name} of DOUBLE")
-    return each(DOUBLE, REAL[name], cast(a, DOUBLE), cast(b, DOUBLE))
+    return kernel(DOUBLE, KERNELS.get(name, _divide), a, b)
 
 
 def _of_decimals(name: str, a: Value, b: Value) -> Value:
@@ -148,6 +147,13 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     found = of_decimal(DECIMAL[name](one, other))
     fits, s, t = fits_in(found), one.scale, other.scale
     most = max(s, t)
+    if name in KERNELS and found.scale == (s + t if name == "*" else most):
+        whole_digits = max(one.precision - s, other.precision - t)
+        exact = one.precision + other.precision if name == "*" else whole_digits + most
+        if exact < found.precision <= MOST_DIGITS:  # as wide as Arrow's result, so none is too long
+            return kernel(
+                found, KERNELS[name], cast(a, of_decimal(one)), cast(b, of_decimal(other))
+            )
     if name == "*":
         return each(found, lambda x, y: fits(rescale(x * y, s + t, found.scale)), a, b)
     if name == "/":
@@ -211,16 +217,14 @@ def _div(arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
         raise NotHere("div of values that are not integers")
-    fits = bounds_check(LONG)
-    return each(LONG, lambda x, y: fits(_quotient(x, y)), a, b)
+    return kernel(LONG, _divide, cast(a, LONG), cast(b, LONG))
 
 
-def _negative(arguments: list[Value]) -> Value:
+def _change_sign(compute: Callable[[pa.Array], pa.Array], arguments: list[Value]) -> Value:
     (a,) = arguments
     if is_integer(a.type):
-        fits = bounds_check(a.type)
-        return each(a.type, lambda x: fits(-x), a)
-    return each(_numeric(a), operator.neg, _exact(a))
+        return kernel(a.type, compute, a)
+    return kernel(_numeric(a), compute, _exact(a))
 
 
 def _exact(a: Value) -> Value:
@@ -240,14 +244,6 @@ def _numeric(a: Value) -> T.DataType:
     if isinstance(a.type, T.DoubleType | T.FloatType | T.DecimalType) or is_integer(a.type):
         return a.type
     raise NotHere(f"a numeric function of a value of type {a.type.simpleString()}")
-
-
-def _abs(arguments: list[Value]) -> Value:
-    (a,) = arguments
-    if is_integer(a.type):
-        fits = bounds_check(a.type)
-        return each(a.type, lambda x: fits(abs(x)), a)
-    return each(_numeric(a), abs, _exact(a))
 
 
 def _signum(arguments: list[Value]) -> Value:
@@ -312,9 +308,7 @@ def _sqrt(arguments: list[Value]) -> Value:
 
 
 def _isnan(arguments: list[Value]) -> Value:
-    (a,) = arguments
-    run = number(a).run
-    return Value(T.BooleanType(), lambda b: [v is not None and v != v for v in run(b)])  # noqa: PLR0124
+    return kernel(BOOLEAN, lambda x: x.is_nan().fill_null(False), number(arguments[0]))
 
 
 def _sum(name: str, arguments: list[Value]) -> Value:
@@ -345,9 +339,9 @@ ARITHMETIC: Mapping[str, Function] = {
     "try_multiply": partial(_try_to_compute, "*"),
     "degrees": partial(_turn, 180 / math.pi),
     "radians": partial(_turn, math.pi / 180),
-    "negative": _negative,
+    "negative": partial(_change_sign, pc.negate_checked),
     "positive": _positive,
-    "abs": _abs,
+    "abs": partial(_change_sign, pc.abs_checked),
     "signum": _signum,
     "sign": _signum,
     "floor": partial(_round_to, up=False),

@@ -6,11 +6,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values import texts
-from sluice.interpreter.values.column_batch import Value, constant, each, map_values
+from sluice.interpreter.values.arrow_conversion import arrow_type
+from sluice.interpreter.values.column_batch import Value, constant, each, kernel
 from sluice.interpreter.values.texts import (
     date_text,
     decimal_text,
@@ -48,8 +51,31 @@ def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
         caster = _try_cast(value.type, type_, caster)
     if value.is_literal:
         return constant(None if value.literal is None else caster(value.literal), type_)
-    run = value.run
-    return Value(type_, lambda b: map_values(caster, run(b)))
+    if not is_try and (convert := _kernel_of(value.type, type_)):
+        return kernel(type_, convert, value)
+    return each(type_, caster, value)
+
+
+def _kernel_of(a: T.DataType, b: T.DataType) -> Callable[[pa.Array], pa.Array] | None:  # noqa: PLR0911 - one per pair
+    """Return Arrow's cast, if it is exactly Spark's."""
+    match a, b:
+        case T.IntegralType() | T.BooleanType(), T.IntegralType() | T.StringType():
+            return lambda c: c.cast(arrow_type(b))
+        case T.IntegralType() | T.BooleanType() | T.FloatType(), T.DoubleType():
+            return lambda c: c.cast(pa.float64(), safe=False)
+        case T.IntegralType(), T.DecimalType():
+            return lambda c: c.cast(pa.decimal128(20, 0)).cast(arrow_type(b))
+        case T.DecimalType(), T.DecimalType() if a.scale <= b.scale:
+            return lambda c: c.cast(arrow_type(b))
+        case T.DateType(), T.TimestampType() | T.TimestampNTZType():
+            return lambda c: pc.multiply_checked(c.view(pa.int32()).cast(pa.int64()), DAY).view(
+                arrow_type(b)
+            )
+        case T.TimestampType() | T.TimestampNTZType(), T.TimestampType() | T.TimestampNTZType():
+            return lambda c: c.view(pa.int64()).view(arrow_type(b))
+        case T.StringType(), T.BinaryType():
+            return lambda c: c.cast(pa.binary())
+    return None
 
 
 def boolean(value: Value) -> Value:
