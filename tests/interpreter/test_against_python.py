@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import NotHere
 
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 NAN, INF = float("nan"), float("inf")
 TYPES: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
     "g": (pa.int32(), (1, 2, 3)),
@@ -419,3 +420,36 @@ def _unless_null(of: Callable[[Row], Any], sql: str, row: Row) -> Any:
 def test_numbers_that_another_type_can_not_hold(sql: str) -> None:
     with pytest.raises(NotHere):
         _ask(_whole(_rows(5, 30)), lambda t: t.selectExpr(sql))
+
+
+@shapes
+def test_parts_of_dates_times_and_texts(
+    rows: list[Row], make: Callable[[list[Row]], pa.Table]
+) -> None:
+    found: dict[str, Callable[[Row], Any]] = {
+        "year(u)": lambda row: row["u"].year,
+        "quarter(p)": lambda row: (row["p"].month + 2) // 3,
+        "month(u)": lambda row: row["u"].month,
+        "day(p)": lambda row: row["p"].day,
+        "dayofweek(u)": lambda row: row["u"].isoweekday() % 7 + 1,
+        "weekday(u)": lambda row: row["u"].weekday(),
+        "dayofyear(u)": lambda row: row["u"].timetuple().tm_yday,
+        "weekofyear(u)": lambda row: row["u"].isocalendar()[1],
+        "hour(p)": lambda row: row["p"].hour,
+        "CAST(p AS DATE)": lambda row: row["p"].date(),
+        "date_trunc('day', p)": lambda row: row["p"].replace(microsecond=0),
+        "unix_micros(p)": lambda row: (row["p"] - EPOCH) // dt.timedelta(microseconds=1),
+        "unix_seconds(p)": lambda row: (row["p"] - EPOCH) // dt.timedelta(seconds=1),
+        "date_add(u, y)": lambda row: row["u"] + dt.timedelta(row["y"]),
+        "datediff(DATE'2024-03-01', u)": lambda row: (dt.date(2024, 3, 1) - row["u"]).days,
+        "length(s)": lambda row: len(row["s"]),
+        "length(x)": lambda row: len(row["x"]),
+        "octet_length(s)": lambda row: len(row["s"].encode()),
+        "concat(s, '-', s)": lambda row: f"{row['s']}-{row['s']}",
+        "trim(concat(' ', s, '  '))": lambda row: row["s"],
+    }
+    rows = [row for row in rows if row["u"] != dt.date(1, 1, 1) or (row["y"] or 0) >= 0]
+    told = _ask(make(rows), lambda t: t.selectExpr(*found))
+    assert told == [
+        tuple(_shown(_unless_null(of, sql, row)) for sql, of in found.items()) for row in rows
+    ]

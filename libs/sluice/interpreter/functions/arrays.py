@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.comparing import alike, equality
@@ -19,6 +20,7 @@ from sluice.interpreter.values.column_batch import (
     constant,
     each,
     element_type,
+    kernel,
     whole,
 )
 from sluice.interpreter.values.value_order import has_floats, nulls_first, order_of
@@ -209,7 +211,8 @@ def _concat(arguments: list[Value]) -> Value:
         isinstance(t, T.AtomicType | T.NullType) and t != BINARY for t in types
     ):
         raise NotHere("concat of values that are not strings or arrays")
-    return each(STRING, lambda *v: "".join(v), *(cast(a, STRING) for a in arguments))
+    parts = [cast(a, STRING) for a in arguments]
+    return kernel(STRING, lambda *c: pc.binary_join_element_wise(*c, ""), *parts)
 
 
 def _join(arguments: list[Value]) -> Value:

@@ -12,12 +12,13 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Function, Value, constant, each, whole
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel, whole
 from sluice.interpreter.values.value_types import (
     BINARY,
     BOOLEAN,
@@ -77,10 +78,14 @@ def _of_text(type_: T.DataType, function: Callable[..., object], arguments: list
     return each(type_, function, *map(text, arguments))
 
 
+_TRIMS = {str.strip: pc.utf8_trim, str.lstrip: pc.utf8_ltrim, str.rstrip: pc.utf8_rtrim}
+
+
 def _trim(side: Callable[[str, str], str], arguments: list[Value]) -> Value:
     *characters, value = map(text, arguments)
     if not characters:
-        return each(STRING, lambda v: side(v, " "), value)
+        compute = _TRIMS[side]
+        return kernel(STRING, lambda c: compute(c, " "), cast(value, STRING))
     return each(STRING, lambda c, v: side(v, c) if c else v, characters[0], value)
 
 
@@ -229,7 +234,9 @@ def _ilike(arguments: list[Value]) -> Value:
 
 def _length(arguments: list[Value]) -> Value:
     (value,) = arguments
-    return each(INT, len, value if isinstance(value.type, T.BinaryType) else text(value))
+    if isinstance(value.type, T.BinaryType):
+        return kernel(INT, pc.binary_length, value)
+    return kernel(INT, pc.utf8_length, cast(text(value), STRING))
 
 
 def _locate(arguments: list[Value]) -> Value:
@@ -261,9 +268,8 @@ def _replace(arguments: list[Value]) -> Value:
 
 def _octets(arguments: list[Value]) -> Value:
     (value,) = arguments
-    if isinstance(value.type, T.BinaryType):
-        return each(INT, len, value)
-    return each(INT, lambda v: len(v.encode()), text(value))
+    is_binary = isinstance(value.type, T.BinaryType)
+    return kernel(INT, pc.binary_length, value if is_binary else cast(text(value), STRING))
 
 
 def _until(v: str, by: str, count: int) -> str:

@@ -13,6 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache, partial
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.intervals import (
@@ -25,7 +28,8 @@ from sluice.interpreter.functions.strings import only_text
 from sluice.interpreter.refusals import BadValue, NotHere
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Function, Value, constant, each
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
+from sluice.interpreter.values.numbering import of_numbers
 from sluice.interpreter.values.texts import date_of
 from sluice.interpreter.values.value_types import (
     DATE,
@@ -34,7 +38,6 @@ from sluice.interpreter.values.value_types import (
     NTZ,
     STRING,
     TIMESTAMP,
-    bounds_check,
     is_integer,
     is_moment,
 )
@@ -181,16 +184,19 @@ def _date(value: Value) -> Value:
     return cast(value, DATE)
 
 
-def _part(function: Callable[[date], int], arguments: list[Value]) -> Value:
-    return each(INT, lambda v: function(date_of(v)), _date(arguments[0]))
+def _part(compute: Callable[[pa.Array], pa.Array], arguments: list[Value]) -> Value:
+    def run(days: pa.Array) -> pa.Array:
+        known = days.view(pa.int32()).drop_null().to_numpy()
+        for day in (known.min(), known.max()) if len(known) else ():
+            if compute is not pc.year or day not in YEAR_0:
+                date_of(int(day))
+        return compute(days).cast(pa.int32())
 
-
-def _year(arguments: list[Value]) -> Value:
-    return each(INT, lambda v: 0 if v in YEAR_0 else date_of(v).year, _date(arguments[0]))
+    return kernel(INT, run, _date(arguments[0]))
 
 
 def _clock(unit: int, size: int, arguments: list[Value]) -> Value:
-    return each(INT, lambda v: v // unit % size, _moment(arguments[0]))
+    return of_numbers(INT, lambda v: v // unit % size, _moment(arguments[0]))
 
 
 def _whole(unit: int, arguments: list[Value]) -> Value:
@@ -198,7 +204,7 @@ def _whole(unit: int, arguments: list[Value]) -> Value:
     (value,) = arguments
     if not isinstance(value.type, T.TimestampType):
         raise NotHere(f"a Unix time of a value of type {value.type.simpleString()}")
-    return each(LONG, lambda v: v // unit, value)
+    return of_numbers(LONG, lambda v: v // unit, value)
 
 
 def _of_number(unit: int, arguments: list[Value]) -> Value:
@@ -230,15 +236,14 @@ def _shift(sign: int, arguments: list[Value]) -> Value:
     start, days = arguments
     if not is_integer(days.type):
         raise NotHere("adding days that are not an integer")
-    fits = bounds_check(INT)
-    return each(DATE, lambda v, n: fits(v + sign * n), _date(start), whole_number(days))
+    return of_numbers(DATE, lambda v, n: v + sign * n, _date(start), whole_number(days))
 
 
 def _date_diff(arguments: list[Value]) -> Value:
     if len(arguments) != 2:
         raise NotHere("datediff with a unit")
     end, start = map(_date, arguments)
-    return each(INT, lambda a, b: a - b, end, start)
+    return of_numbers(INT, np.subtract, end, start)
 
 
 def _timestamp_diff(arguments: list[Value]) -> Value:
@@ -312,12 +317,16 @@ def _date_trunc(arguments: list[Value]) -> Value:
     if not isinstance(unit, str) or not is_moment(arguments[1].type):
         raise NotHere("date_trunc of no date or time, or with a unit that is not a constant")
     unit, value = unit.lower(), cast(arguments[1], TIMESTAMP)
-    if unit in UNITS:
-        size = UNITS[unit]
-        return each(TIMESTAMP, lambda v: v - v % size, value)
-    if unit in ("day", "dd"):
-        return each(TIMESTAMP, lambda v: v - v % DAY, value)
+    if size := {**UNITS, "day": DAY, "dd": DAY}.get(unit):
+        return of_numbers(TIMESTAMP, partial(_truncate, size), value)
     return each(TIMESTAMP, lambda v: first_day(unit, v // DAY) * DAY, value)
+
+
+def _truncate(size: int, moments: np.ndarray) -> np.ndarray:
+    found = moments - moments % size
+    if (found > moments).any():
+        raise NotHere("a timestamp beyond the supported years")
+    return found
 
 
 def _from_utc(arguments: list[Value]) -> Value:
@@ -404,15 +413,15 @@ def _date_part(arguments: list[Value]) -> Value:
 
 
 TIMES: Mapping[str, Function] = {
-    "year": _year,
-    "quarter": partial(_part, lambda d: (d.month + 2) // 3),
-    "month": partial(_part, lambda d: d.month),
-    "day": partial(_part, lambda d: d.day),
-    "dayofmonth": partial(_part, lambda d: d.day),
-    "dayofweek": partial(_part, lambda d: d.isoweekday() % 7 + 1),
-    "weekday": partial(_part, lambda d: d.weekday()),
-    "dayofyear": partial(_part, lambda d: d.timetuple().tm_yday),
-    "weekofyear": partial(_part, lambda d: d.isocalendar()[1]),
+    "year": partial(_part, pc.year),
+    "quarter": partial(_part, pc.quarter),
+    "month": partial(_part, pc.month),
+    "day": partial(_part, pc.day),
+    "dayofmonth": partial(_part, pc.day),
+    "dayofweek": partial(_part, partial(pc.day_of_week, count_from_zero=False, week_start=7)),
+    "weekday": partial(_part, pc.day_of_week),
+    "dayofyear": partial(_part, pc.day_of_year),
+    "weekofyear": partial(_part, pc.iso_week),
     "hour": partial(_clock, 3_600_000_000, 24),
     "minute": partial(_clock, 60_000_000, 60),
     "second": partial(_clock, 1_000_000, 60),

@@ -14,6 +14,7 @@ from sluice.interpreter.refusals import NotHere
 from sluice.interpreter.values import texts
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.interpreter.values.column_batch import Value, constant, each, kernel
+from sluice.interpreter.values.numbering import map_numbers
 from sluice.interpreter.values.texts import (
     date_text,
     decimal_text,
@@ -73,6 +74,8 @@ def _kernel_of(a: T.DataType, b: T.DataType) -> Callable[[pa.Array], pa.Array] |
             )
         case T.TimestampType() | T.TimestampNTZType(), T.TimestampType() | T.TimestampNTZType():
             return lambda c: c.view(pa.int64()).view(arrow_type(b))
+        case T.TimestampType() | T.TimestampNTZType(), T.DateType():
+            return partial(map_numbers, b, lambda v: v // DAY)
         case T.StringType(), T.BinaryType():
             return lambda c: c.cast(pa.binary())
     return None

@@ -4,6 +4,7 @@ Groups, orders, joins and windows are computed from these numbers, column by col
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.values.arrow_conversion import Values, unscale
-from sluice.interpreter.values.column_batch import Same, column_of, null_mask
+from sluice.interpreter.values.arrow_conversion import Values, arrow_type, unscale
+from sluice.interpreter.values.column_batch import Same, Value, column_of, kernel, null_mask
 from sluice.interpreter.values.value_order import key_of, order_of, same_value
 from sluice.interpreter.values.value_types import is_fraction
 
@@ -101,3 +102,18 @@ def whole_numbers(column: pa.Array) -> np.ndarray:
     elif pa.types.is_timestamp(type_):
         column = column.view(pa.int64())
     return column.cast(pa.int64()).fill_null(0).to_numpy()
+
+
+def of_numbers(type_: T.DataType, compute: Callable[..., np.ndarray], *arguments: Value) -> Value:
+    """Return a function of the whole numbers that values are; null if one of them is null."""
+    return kernel(type_, partial(map_numbers, type_, compute), *arguments)
+
+
+def map_numbers(
+    type_: T.DataType, compute: Callable[..., np.ndarray], *columns: pa.Array
+) -> pa.Array:
+    """Return a column of a type from the whole numbers of others. Raises ArrowInvalid."""
+    wanted = arrow_type(type_)
+    nulls = np.any([c.is_null().to_numpy(zero_copy_only=False) for c in columns], axis=0)
+    found = pa.array(compute(*map(whole_numbers, columns)), mask=nulls)
+    return found.cast(pa.int32() if wanted.bit_width == 32 else pa.int64()).view(wanted)
