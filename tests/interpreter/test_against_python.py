@@ -354,6 +354,7 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
+    "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
     "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
 }
 
@@ -368,7 +369,7 @@ def test_whole_numbers_that_fit(
     most = 1 << (63 if sign == "div" else max(BITS[left], BITS[right]) - 1)
     for row in [rows, *([row] for row in rows)]:
         pairs = [(one[left], one[right]) for one in row]
-        if sign == "div" and any(a is not None and b == 0 for a, b in pairs):
+        if sign in ("div", "%") and any(a is not None and b == 0 for a, b in pairs):
             expected = None
         else:
             found = [None if None in pair else SIGNS[sign](*pair) for pair in pairs]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
@@ -13,6 +14,7 @@ from pyspark.sql import types as T
 from sluice.interpreter.refusals import DividedByZero, NotHere
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
+from sluice.interpreter.values.numbering import whole_numbers
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
     BOOLEAN,
@@ -112,15 +114,31 @@ def binary(name: str, arguments: list[Value]) -> Value:
     type_ = wider(a.type, b.type)
     if name in KERNELS:
         return kernel(type_, KERNELS[name], cast(a, type_), cast(b, type_))
+    if name == "%":
+        return kernel(type_, _modulo, cast(a, type_), cast(b, type_))
     fits = bounds_check(type_)
     return each(type_, lambda x, y: fits(WHOLE[name](x, y)), a, b)
 
 
 def _divide(x: pa.Array, y: pa.Array) -> pa.Array:
     """Return a quotient; of integers, without its fraction, as Java does."""
-    if pc.any(pc.and_(x.is_valid(), pc.equal(y, 0))).as_py():
+    if _has_zero(x, y):
         _zero()
     return pc.divide(x, y) if pa.types.is_floating(x.type) else pc.divide_checked(x, y)
+
+
+def _modulo(x: pa.Array, y: pa.Array) -> pa.Array:
+    """Return the remainder of integers, with the sign of the dividend."""
+    if _has_zero(x, y):
+        _remainder(1, 0)
+    by = whole_numbers(y)
+    found = np.fmod(whole_numbers(x), np.where((by == 0) | (by == -1), 1, by))
+    nulls = np.asarray(pc.or_(x.is_null(), y.is_null()))
+    return pa.array(found, mask=nulls).cast(x.type)
+
+
+def _has_zero(x: pa.Array, y: pa.Array) -> bool:
+    return bool(pc.any(pc.and_(x.is_valid(), pc.equal(y, 0))).as_py())
 
 
 # Those of fractions never raise.

@@ -73,7 +73,7 @@ def _comparable(x: pa.Array) -> pa.Array:
     """Return fractions as whole numbers of the same order: NaN is the greatest, 0.0 is -0.0."""
     if not pa.types.is_floating(x.type):
         return x
-    return pa.array(order_numbers(x), mask=x.is_null().to_numpy(zero_copy_only=False))
+    return pa.array(order_numbers(x), mask=np.asarray(x.is_null()))
 
 
 def _equal(arguments: list[Value], *, negated: bool = False) -> Value:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
@@ -78,14 +79,12 @@ def _of_text(type_: T.DataType, function: Callable[..., object], arguments: list
     return each(type_, function, *map(text, arguments))
 
 
-_TRIMS = {str.strip: pc.utf8_trim, str.lstrip: pc.utf8_ltrim, str.rstrip: pc.utf8_rtrim}
-
-
-def _trim(side: Callable[[str, str], str], arguments: list[Value]) -> Value:
+def _trim(
+    side: Callable[[str, str], str], of_blanks: Callable[..., pa.Array], arguments: list[Value]
+) -> Value:
     *characters, value = map(text, arguments)
     if not characters:
-        compute = _TRIMS[side]
-        return kernel(STRING, lambda c: compute(c, " "), cast(value, STRING))
+        return kernel(STRING, lambda c: of_blanks(c, " "), cast(value, STRING))
     return each(STRING, lambda c, v: side(v, c) if c else v, characters[0], value)
 
 
@@ -321,9 +320,9 @@ TEXTS: Mapping[str, Function] = {
     "locate": _locate,
     "position": _locate,
     "replace": _replace,
-    "trim": partial(_trim, str.strip),
-    "ltrim": partial(_trim, str.lstrip),
-    "rtrim": partial(_trim, str.rstrip),
+    "trim": partial(_trim, str.strip, pc.utf8_trim),
+    "ltrim": partial(_trim, str.lstrip, pc.utf8_ltrim),
+    "rtrim": partial(_trim, str.rstrip, pc.utf8_rtrim),
     "substring": _substring,
     "substr": _substring,
     "left": partial(_ends, lambda v, n: v[: max(n, 0)]),

@@ -323,7 +323,7 @@ def _date_trunc(arguments: list[Value]) -> Value:
 
 
 def _truncate(size: int, moments: np.ndarray) -> np.ndarray:
-    found = moments - moments % size
+    found: np.ndarray = moments - moments % size
     if (found > moments).any():
         raise NotHere("a timestamp beyond the supported years")
     return found

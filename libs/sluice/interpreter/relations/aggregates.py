@@ -72,7 +72,8 @@ class Frames:
 
     @property
     def counts(self) -> np.ndarray:
-        return self.ends - self.firsts
+        counts: np.ndarray = self.ends - self.firsts
+        return counts
 
     def keep(self, wanted: np.ndarray) -> "Frames":
         """Return the frames without the rows that are not wanted."""
@@ -149,9 +150,10 @@ def _add_whole(values: Values, type_: T.DataType, to: T.DataType, frames: Frames
     greatest *= int(frames.counts.max(initial=0))
     if greatest >= 2**63:
         numbers = numbers.astype(object)
-    is_decimal = isinstance(to, T.DecimalType)
-    if greatest >= (10**to.precision if is_decimal else 2**63):
-        check = fits_in(to) if is_decimal else bounds_check(LONG)
+    most, check = 2**63, bounds_check(LONG)
+    if isinstance(to, T.DecimalType):
+        most, check = 10**to.precision, fits_in(to)
+    if greatest >= most:
         for part in (np.maximum(numbers, 0), np.minimum(numbers, 0)):
             for total in set(_add_spans(part, frames).tolist()):
                 check(total)
@@ -161,7 +163,8 @@ def _add_whole(values: Values, type_: T.DataType, to: T.DataType, frames: Frames
 def _add_spans(numbers: np.ndarray, frames: Frames) -> np.ndarray:
     """Return the sum of each frame; running totals may wrap around, their differences do not."""
     before = _add_up(numbers)
-    return before[frames.ends] - before[frames.firsts]
+    sums: np.ndarray = before[frames.ends] - before[frames.firsts]
+    return sums
 
 
 def _sum_fractions(columns: Sequence[Values], frames: Frames) -> Values:

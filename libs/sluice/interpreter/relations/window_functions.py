@@ -72,7 +72,8 @@ class PartitionOrder:
 
     @property
     def counts(self) -> np.ndarray:
-        return self.ends - self.firsts
+        counts: np.ndarray = self.ends - self.firsts
+        return counts
 
     @property
     def places(self) -> np.ndarray:
@@ -150,9 +151,10 @@ def _near(
     partition = order.firsts[known] * (len(distinct) + 1)
     skipped = known - np.arange(len(known))  # nulls before a place; the same in all its partition
     starts, ends = order.peers.copy(), order.peer_ends.copy()
-    for bound, found, side in ((lower, starts, "left"), (upper, ends, "right")):
-        until = np.searchsorted(distinct, values + (bound or 0), side)
-        found[known] = skipped + np.searchsorted(partition + nth, partition + until)
+    begin = np.searchsorted(distinct, values + (lower or 0), "left")
+    until = np.searchsorted(distinct, values + (upper or 0), "right")
+    starts[known] = skipped + np.searchsorted(partition + nth, partition + begin)
+    ends[known] = skipped + np.searchsorted(partition + nth, partition + until)
     starts = order.firsts if lower is None else starts
     ends = order.ends if upper is None else ends
     return starts, np.maximum(starts, ends)
@@ -179,12 +181,14 @@ Ranker = Callable[[PartitionOrder], np.ndarray]
 
 
 def _dense_rank(order: PartitionOrder) -> np.ndarray:
-    begins = np.cumsum(order.peers == order.places)
-    return begins - begins[order.firsts] + 1
+    nth = np.cumsum(order.peers == order.places)
+    ranks: np.ndarray = nth - nth[order.firsts] + 1
+    return ranks
 
 
 def _percent_rank(order: PartitionOrder) -> np.ndarray:
-    return (order.peers - order.firsts) / np.maximum(order.counts - 1, 1)
+    ranks: np.ndarray = (order.peers - order.firsts) / np.maximum(order.counts - 1, 1)
+    return ranks
 
 
 SHIFTS = ("lag", "lead")
@@ -280,8 +284,8 @@ def _compile_shift(
         at = order.places + step
         if ignores_nulls:
             known = np.flatnonzero(~null_mask(values)[order.rows])
-            side = "right" if step > 0 else "left"
-            nth = np.searchsorted(known, order.places, side) - (step > 0) + step
+            nth = np.searchsorted(known, order.places, "right" if step > 0 else "left")
+            nth += step - (step > 0)
             is_known = (nth >= 0) & (nth < len(known))
             at = np.full(len(at), -1)
             at[is_known] = known[nth[is_known]]

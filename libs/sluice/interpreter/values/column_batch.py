@@ -139,7 +139,7 @@ def true_mask(values: Values) -> np.ndarray:
     if isinstance(values, Same):
         return np.full(len(values), values.value is True)
     if isinstance(values, ArrowColumn):
-        return values.array.fill_null(False).to_numpy(zero_copy_only=False)
+        return np.asarray(values.array.fill_null(False))
     return np.fromiter((v is True for v in values), bool, len(values))
 
 

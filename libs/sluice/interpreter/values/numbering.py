@@ -47,14 +47,14 @@ def combine(numbers: Sequence[np.ndarray], count: int) -> np.ndarray:
 
 def _encode(column: pa.Array) -> np.ndarray:
     indices = column.dictionary_encode(null_encoding="encode").indices
-    return indices.to_numpy().astype(np.int64)
+    return np.asarray(indices, np.int64)
 
 
 def _unify_floats(column: pa.Array) -> pa.Array:
     """Return fractions with one NaN, and 0.0 for -0.0."""
     numbers = column.fill_null(0.0).to_numpy() + column.type.to_pandas_dtype()(0.0)
     numbers[np.isnan(numbers)] = np.nan
-    return pa.array(numbers, mask=column.is_null().to_numpy(zero_copy_only=False))
+    return pa.array(numbers, mask=np.asarray(column.is_null()))
 
 
 def rank_values(values: Values, type_: T.DataType) -> tuple[np.ndarray, np.ndarray]:
@@ -74,14 +74,16 @@ def order_numbers(column: pa.Array) -> np.ndarray:
     """Return a number for each value, null too, of a flat column, ordered as the values."""
     type_ = column.type
     if pa.types.is_floating(type_):
-        bits = _unify_floats(column.cast(pa.float64())).fill_null(0.0).to_numpy().view(np.int64)
-        return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
-    if pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_decimal(type_):
+        bits = np.asarray(_unify_floats(column.cast(pa.float64())).fill_null(0.0)).view(np.int64)
+        numbers: np.ndarray = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    elif pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_decimal(type_):
         encoded = column.dictionary_encode()
         places = np.zeros(max(len(encoded.dictionary), 1), np.int64)
         places[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
-        return places[encoded.indices.fill_null(0).to_numpy()]
-    return whole_numbers(column)
+        numbers = places[np.asarray(encoded.indices.fill_null(0))]
+    else:
+        numbers = whole_numbers(column)
+    return numbers
 
 
 def whole_numbers(column: pa.Array) -> np.ndarray:
@@ -101,7 +103,7 @@ def whole_numbers(column: pa.Array) -> np.ndarray:
         column = column.view(pa.int32())
     elif pa.types.is_timestamp(type_):
         column = column.view(pa.int64())
-    return column.cast(pa.int64()).fill_null(0).to_numpy()
+    return np.asarray(column.cast(pa.int64()).fill_null(0))
 
 
 def of_numbers(type_: T.DataType, compute: Callable[..., np.ndarray], *arguments: Value) -> Value:
@@ -114,6 +116,6 @@ def map_numbers(
 ) -> pa.Array:
     """Return a column of a type from the whole numbers of others. Raises ArrowInvalid."""
     wanted = arrow_type(type_)
-    nulls = np.any([c.is_null().to_numpy(zero_copy_only=False) for c in columns], axis=0)
+    nulls = np.any([np.asarray(c.is_null()) for c in columns], axis=0)
     found = pa.array(compute(*map(whole_numbers, columns)), mask=nulls)
     return found.cast(pa.int32() if wanted.bit_width == 32 else pa.int64()).view(wanted)
