@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 NAN, INF = float("nan"), float("inf")
@@ -377,7 +377,7 @@ def test_whole_numbers_that_fit(
             expected = [(v,) for v in found] if fits else None
         try:
             told = _ask(make(row), lambda t: t.selectExpr(f"{left} {sign} {right}"))
-        except NotHere:
+        except UnsupportedLocally:
             told = None
         assert told == expected
 
@@ -419,7 +419,7 @@ def _unless_null(of: Callable[[Row], Any], sql: str, row: Row) -> Any:
     "sql", ["CAST(i AS TINYINT)", "CAST(y AS DECIMAL(3, 1))", "CAST(m AS DECIMAL(8, 2))", "-y"]
 )
 def test_numbers_that_another_type_can_not_hold(sql: str) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(UnsupportedLocally):
         _ask(_whole(_rows(5, 30)), lambda t: t.selectExpr(sql))
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import DividedByZero, NotHere
+from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import whole_numbers
@@ -83,7 +83,7 @@ def _rest(a: float, b: float) -> float:
     if not b:
         raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
     if a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
-        raise NotHere("a remainder with NaN or infinity")
+        raise UnsupportedLocally("a remainder with NaN or infinity")
     return math.fmod(a, b)
 
 
@@ -100,11 +100,11 @@ def binary(name: str, arguments: list[Value]) -> Value:
     """Return the sum, difference, product, quotient or remainder of two numbers."""
     a, b = arguments
     if isinstance(a.type, T.NullType) or isinstance(b.type, T.NullType):
-        raise NotHere("arithmetic on an untyped NULL")
+        raise UnsupportedLocally("arithmetic on an untyped NULL")
     if not (is_number(a.type) and is_number(b.type)):
-        raise NotHere(f"{a.type.simpleString()} {name} {b.type.simpleString()}")
+        raise UnsupportedLocally(f"{a.type.simpleString()} {name} {b.type.simpleString()}")
     if a.type == b.type == T.FloatType():
-        raise NotHere("arithmetic on two FLOAT values")
+        raise UnsupportedLocally("arithmetic on two FLOAT values")
     if is_fraction(a.type) or is_fraction(b.type):
         return _of_reals(name, a, b)
     if isinstance(a.type, T.DecimalType) or isinstance(b.type, T.DecimalType):
@@ -154,14 +154,14 @@ def _of_reals(name: str, a: Value, b: Value) -> Value:
     if name == "%":
         return each(DOUBLE, _rest, a, b)
     if name != "/" and name not in KERNELS:
-        raise NotHere(f"{name} of DOUBLE")
+        raise UnsupportedLocally(f"{name} of DOUBLE")
     return kernel(DOUBLE, KERNELS.get(name, _divide), a, b)
 
 
 def _of_decimals(name: str, a: Value, b: Value) -> Value:
     one, other = _decimal(a), _decimal(b)
     if name not in DECIMAL:
-        raise NotHere(f"{name} of DECIMAL")
+        raise UnsupportedLocally(f"{name} of DECIMAL")
     found = of_decimal(DECIMAL[name](one, other))
     fits, s, t = fits_in(found), one.scale, other.scale
     most = max(s, t)
@@ -190,7 +190,7 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     def result(x: int, y: int) -> int:
         x, y = x * 10 ** (most - s), y * 10 ** (most - t)
         if name == "%" and abs(x) >= abs(y) * MOST_QUOTIENT > 0:
-            raise NotHere("a remainder of a division with too many digits")
+            raise UnsupportedLocally("a remainder of a division with too many digits")
         return fits(rescale(compute(x, y), most, found.scale))
 
     return each(found, result, a, b)
@@ -216,7 +216,7 @@ def _try_to_compute(name: str, arguments: list[Value]) -> Value:
     """Return a sum, difference or product of whole numbers, null where it is out of range."""
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere(
+        raise UnsupportedLocally(
             f"{a.type.simpleString()} and {b.type.simpleString()} in try_add and its like"
         )
     type_ = wider(a.type, b.type)
@@ -234,7 +234,7 @@ def _try_to_compute(name: str, arguments: list[Value]) -> Value:
 def _div(arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere("div of values that are not integers")
+        raise UnsupportedLocally("div of values that are not integers")
     return kernel(LONG, _divide, cast(a, LONG), cast(b, LONG))
 
 
@@ -252,7 +252,7 @@ def _exact(a: Value) -> Value:
 
     def short(x: int) -> int:
         if abs(x) >= MOST_TURNED:
-            raise NotHere("the sign of a DECIMAL with too many digits")
+            raise UnsupportedLocally("the sign of a DECIMAL with too many digits")
         return x
 
     return each(a.type, short, a)
@@ -261,7 +261,7 @@ def _exact(a: Value) -> Value:
 def _numeric(a: Value) -> T.DataType:
     if isinstance(a.type, T.DoubleType | T.FloatType | T.DecimalType) or is_integer(a.type):
         return a.type
-    raise NotHere(f"a numeric function of a value of type {a.type.simpleString()}")
+    raise UnsupportedLocally(f"a numeric function of a value of type {a.type.simpleString()}")
 
 
 def _signum(arguments: list[Value]) -> Value:
@@ -271,7 +271,7 @@ def _signum(arguments: list[Value]) -> Value:
 
 def _round_to(arguments: list[Value], *, up: bool) -> Value:
     if len(arguments) != 1:
-        raise NotHere("ceil or floor with a number of digits")
+        raise UnsupportedLocally("ceil or floor with a number of digits")
     (a,) = arguments
     if is_integer(a.type):
         return cast(a, LONG)
@@ -282,12 +282,12 @@ def _round_to(arguments: list[Value], *, up: bool) -> Value:
         found = T.DecimalType(max(precision, 1), 0)
         return each(found, lambda x: -(-x // unit) if up else x // unit, a)
     if not isinstance(a.type, T.DoubleType):
-        raise NotHere(f"rounding of a value of type {a.type.simpleString()}")
+        raise UnsupportedLocally(f"rounding of a value of type {a.type.simpleString()}")
     fits = bounds_check(LONG)
 
     def whole(x: float) -> int:
         if x != x or math.isinf(x):  # noqa: PLR0124 - NaN
-            raise NotHere("rounding of NaN or infinity")
+            raise UnsupportedLocally("rounding of NaN or infinity")
         return fits(math.ceil(x) if up else math.floor(x))
 
     return each(LONG, whole, a)
@@ -297,7 +297,7 @@ def _round(arguments: list[Value]) -> Value:
     a, places = arguments[0], arguments[1].literal if len(arguments) > 1 else 0
     is_number = len(arguments) == 1 or is_integer(arguments[1].type)
     if not isinstance(places, int) or places < 0 or not is_number:
-        raise NotHere("round with a number of digits that is negative or not a constant")
+        raise UnsupportedLocally("round with a number of digits that is negative or not a constant")
     if is_integer(a.type):
         return a
     if isinstance(a.type, T.DecimalType):
@@ -307,7 +307,7 @@ def _round(arguments: list[Value]) -> Value:
         fits, old = fits_in(found), a.type.scale
         return each(found, lambda x: fits(rescale(x, old, scale)), a)
     if not isinstance(a.type, T.DoubleType):
-        raise NotHere(f"rounding of a value of type {a.type.simpleString()}")
+        raise UnsupportedLocally(f"rounding of a value of type {a.type.simpleString()}")
     return each(DOUBLE, lambda x: _real_rounded(x, places), a)
 
 
@@ -341,7 +341,7 @@ def _sum(name: str, arguments: list[Value]) -> Value:
 def _positive(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_number(value.type):
-        raise NotHere(f"{value.type.simpleString()} as a number")
+        raise UnsupportedLocally(f"{value.type.simpleString()} as a number")
     return value
 
 
@@ -374,21 +374,21 @@ ARITHMETIC: Mapping[str, Function] = {
 def _combine(of: Callable[[int, int], int], arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere("bitwise functions of values that are not integers")
+        raise UnsupportedLocally("bitwise functions of values that are not integers")
     return each(wider(a.type, b.type), of, a, b)
 
 
 def _invert(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("bitwise functions of values that are not integers")
+        raise UnsupportedLocally("bitwise functions of values that are not integers")
     return each(value.type, operator.invert, value)
 
 
 def _shift(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
     value, by = arguments
     if not isinstance(value.type, T.IntegerType | T.LongType):
-        raise NotHere("a shift of a value that is not INT or BIGINT")
+        raise UnsupportedLocally("a shift of a value that is not INT or BIGINT")
     size = SIZES[type(value.type)]
     half = 1 << (size - 1)
 
@@ -405,14 +405,14 @@ def _shift_unsigned(v: int, n: int, size: int) -> int:
 def _count(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("bitwise functions of values that are not integers")
+        raise UnsupportedLocally("bitwise functions of values that are not integers")
     return each(INT, lambda v: (v % (1 << 64)).bit_count(), value)
 
 
 def _binary(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("bitwise functions of values that are not integers")
+        raise UnsupportedLocally("bitwise functions of values that are not integers")
     return each(STRING, lambda v: f"{v % (1 << 64):b}", value)
 
 

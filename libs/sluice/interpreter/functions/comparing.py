@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.column_batch import (
@@ -50,7 +50,7 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     if a.type == b.type:
         return a, b
     if isinstance(a.type, NESTED) and isinstance(b.type, NESTED):
-        raise NotHere("a comparison of arrays or structs of different types")
+        raise UnsupportedLocally("a comparison of arrays or structs of different types")
     type_ = wider(a.type, b.type)
     return cast(a, type_), cast(b, type_)
 
@@ -196,7 +196,7 @@ def _when(arguments: list[Value]) -> Value:
     default = arguments.pop() if len(arguments) % 2 else None
     conditions = [boolean(c) for c in arguments[::2]]
     if any(isinstance(c.type, T.NullType) for c in arguments[::2]):
-        raise NotHere("an untyped NULL as a condition of CASE")
+        raise UnsupportedLocally("an untyped NULL as a condition of CASE")
     values = arguments[1::2]
     type_ = common(v.type for v in (*values, *([default] if default else [])))
     values = [cast(v, type_) for v in values]
@@ -286,7 +286,7 @@ def _null_for_zero(arguments: list[Value]) -> Value:
 
 def _for_nan(arguments: list[Value]) -> Value:
     if all(isinstance(a.type, T.FloatType) for a in arguments):
-        raise NotHere("nanvl of two FLOAT values")
+        raise UnsupportedLocally("nanvl of two FLOAT values")
     a, b = map(number, arguments)
     return whole(DOUBLE, lambda x, y: x if x is None or x == x else y, a, b)  # noqa: PLR0124
 
@@ -305,7 +305,7 @@ def _raise_error(arguments: list[Value]) -> Value:
 
     def raised(batch: ColumnBatch) -> list[Any]:
         if batch.count:
-            raise NotHere(f"raise_error with {run(batch)[0]!r}")
+            raise UnsupportedLocally(f"raise_error with {run(batch)[0]!r}")
         return []
 
     return Value(T.NullType(), raised)

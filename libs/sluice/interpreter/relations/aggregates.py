@@ -22,7 +22,7 @@ from sluice.interpreter.expressions.expression_tree import (
     Literal,
     Star,
 )
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.casts import boolean, number
 from sluice.interpreter.values.column_batch import (
@@ -132,7 +132,7 @@ def _sum(arguments: list[Value]) -> FoldedAggregate:
     elif isinstance(value.type, T.DecimalType):
         type_ = of_decimal(Decimal(value.type.precision, value.type.scale).sum())
     else:
-        raise NotHere(f"a sum or average of values of type {value.type.simpleString()}")
+        raise UnsupportedLocally(f"a sum or average of values of type {value.type.simpleString()}")
 
     def summed(columns: Sequence[Values], frames: Frames) -> Values:
         known = _known(columns, frames)
@@ -200,7 +200,7 @@ def _add_fractions(values: Values, frames: Frames) -> np.ndarray:
 def _add_in_order(given: np.ndarray, firsts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the sums of so many values from each first one on."""
     if counts.sum() > MOST_ADDITIONS:
-        raise NotHere("window frames with too many fractions")
+        raise UnsupportedLocally("window frames with too many fractions")
     longest_first = np.argsort(-counts, kind="stable")
     starts, sums = firsts[longest_first], np.zeros(len(firsts))
     steps = np.arange(counts.max(initial=0))
@@ -290,7 +290,7 @@ def _first_by(descending: bool, arguments: list[Value]) -> FoldedAggregate:
     value, by, most = arguments
     order, count = order_of(by.type), most.literal
     if most.type != INT or not 1 <= count <= MOST_FIRST:
-        raise NotHere(
+        raise UnsupportedLocally(
             f"min_by or max_by with a number of rows that is not a constant from 1 to {MOST_FIRST}"
         )
 
@@ -300,7 +300,7 @@ def _first_by(descending: bool, arguments: list[Value]) -> FoldedAggregate:
             return None
         ranked = sorted(given, key=lambda pair: pair[0], reverse=descending)
         if any(a == b for (a, _), (b, _) in pairwise(ranked[: count + 1])):
-            raise NotHere("min_by or max_by of rows that tie")
+            raise UnsupportedLocally("min_by or max_by of rows that tie")
         return tuple(values[i] for _, i in ranked[:count])
 
     return T.ArrayType(value.type), partial(_each_frame, first), [value, by]
@@ -313,7 +313,7 @@ def _each_frame(
     bounds = list(zip(frames.firsts.tolist(), frames.ends.tolist(), strict=True))
     once = set(bounds)
     if sum(end - first for first, end in once) > MOST_STEPS:
-        raise NotHere("window frames with too many rows")
+        raise UnsupportedLocally("window frames with too many rows")
     lists = [list(take_rows(values, frames.rows)) for values in columns]
     found = {(a, b): function(*(values[a:b] for values in lists)) for a, b in once}
     return [found[bound] for bound in bounds]
@@ -340,7 +340,7 @@ def _end(arguments: list[Value], *, last: bool) -> FoldedAggregate:
     value, ignoring = arguments[0], arguments[1] if arguments[1:] else FALSE
     ignores = ignoring.literal
     if not isinstance(ignores, bool):
-        raise NotHere("first or last whose second argument is not a constant boolean")
+        raise UnsupportedLocally("first or last whose second argument is not a constant boolean")
 
     def chosen(columns: Sequence[Values], frames: Frames) -> Values:
         frames = _known(columns, frames) if ignores else frames
@@ -385,12 +385,12 @@ def _truth(arguments: list[Value], *, of_all: bool) -> FoldedAggregate:
 def _mode(arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if has_floats(value.type) or isinstance(value.type, T.MapType | T.BinaryType):
-        raise NotHere(f"mode of values of type {value.type.simpleString()}")
+        raise UnsupportedLocally(f"mode of values of type {value.type.simpleString()}")
 
     def most(values: list[Any]) -> Any:
         counted = Counter(values).most_common(2)
         if len(counted) > 1 and counted[0][1] == counted[1][1]:
-            raise NotHere("mode of values that tie")
+            raise UnsupportedLocally("mode of values that tie")
         return counted[0][0] if counted else None
 
     return value.type, partial(_each_known, most), arguments
@@ -424,26 +424,29 @@ OF_DISTINCT = ("count", "sum", "avg", "mean", "min", "max")
 
 
 def arguments_of(call: FunctionCall) -> list[ExpressionNode]:
-    """Return an aggregate's arguments. Raises NotHere for a star in other than `count(*)`."""
+    """Return an aggregate's arguments.
+
+    Raises UnsupportedLocally for a star in other than `count(*)`.
+    """
     stars = [a for a in call.arguments if isinstance(a, Star)]
     if not stars:
         return list(call.arguments)
     if call.name != "count" or call.is_distinct or len(call.arguments) > 1 or stars[0].of:
-        raise NotHere(f"* in {call.name}")
+        raise UnsupportedLocally(f"* in {call.name}")
     return [Literal(1, INT)]
 
 
 def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> FoldedAggregate:
     """Return an aggregate's type, its fold, and the arguments that the fold takes."""
     if name not in AGGREGATES:
-        raise NotHere(f"the aggregate {name}")
+        raise UnsupportedLocally(f"the aggregate {name}")
     if name != "count" and not 1 <= len(arguments) <= MOST_ARGUMENTS.get(name, 1):
-        raise NotHere(f"{name} with {len(arguments)} arguments")
+        raise UnsupportedLocally(f"{name} with {len(arguments)} arguments")
     type_, fold, taken = AGGREGATES[name](arguments)
     if not is_distinct:
         return type_, fold, taken
     if name not in OF_DISTINCT:
-        raise NotHere(f"{name} with DISTINCT")
+        raise UnsupportedLocally(f"{name} with DISTINCT")
     for argument in arguments:
         key_function(argument.type)
 

@@ -17,7 +17,7 @@ from sluice.interpreter.expressions.compiling import (
 )
 from sluice.interpreter.expressions.expression_tree import ColumnName, ExpressionNode, FunctionCall
 from sluice.interpreter.functions.comparing import alike
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean
@@ -123,7 +123,7 @@ def _distinct(batch: ColumnBatch, value: Value) -> list[Any]:
 def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str]) -> Relation:
     """Return a join by columns of the same names, which the result has once."""
     if kind not in (INNER, LEFT, SEMI, ANTI):
-        raise NotHere("a right or full join with USING")
+        raise UnsupportedLocally("a right or full join with USING")
     one, other = _give_alias(left, "_left"), _give_alias(right, "_right")
     pairs = [
         FunctionCall("==", (ColumnName(("_left", n)), ColumnName(("_right", n)))) for n in names
@@ -209,7 +209,7 @@ def _side(
 def _match(a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]) -> Pairs:
     """Return the pairs of rows for which the equalities hold, in the order of both sides."""
     if not equalities and a.count * b.count > MOST_PAIRS:
-        raise NotHere("a join without equalities of too many rows")
+        raise UnsupportedLocally("a join without equalities of too many rows")
     numbers, nulls = [], np.zeros(a.count + b.count, bool)
     for equality in equalities:
         type_ = equality.left.type

@@ -19,7 +19,7 @@ from sluice.interpreter.expressions.compiling import (
     find,
 )
 from sluice.interpreter.expressions.expression_tree import Alias, ExpressionNode, Star, split_name
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
 from sluice.interpreter.relations.projecting import project
@@ -63,13 +63,13 @@ class Plans:
         self._known: dict[int, Relation] = {}
 
     def relation(self, plan: proto.Relation) -> Relation:
-        """Return the relation of a plan. Raises NotHere for unknown parts."""
+        """Return the relation of a plan. Raises UnsupportedLocally for unknown parts."""
         known = plan.common.plan_id if plan.HasField("common") else None
         if known in self._known:
             return self._known[known]
         kind = plan.WhichOneof("rel_type") or "nothing"
         if kind not in _READERS:
-            raise NotHere(f"the relation {kind}")
+            raise UnsupportedLocally(f"the relation {kind}")
         found = _READERS[kind](self, getattr(plan, kind))
         if known is not None:
             self._known[known] = found
@@ -84,7 +84,7 @@ class Plans:
     def table(self, name: str) -> Relation:
         """Return the rows passed in under that name."""
         if name not in self._tables:
-            raise NotHere(f"the unknown table {name}")
+            raise UnsupportedLocally(f"the unknown table {name}")
         return self._tables[name]
 
 
@@ -127,7 +127,7 @@ def _local(plans: Plans, plan: Any) -> Relation:
 def _range(plans: Plans, plan: Any) -> Relation:
     numbers = range(plan.start, plan.end, plan.step)
     if len(numbers) > plans.most_rows:
-        raise NotHere(f"a range of {len(numbers):,} rows")
+        raise UnsupportedLocally(f"a range of {len(numbers):,} rows")
     column_ = RelationColumn("id", T.LongType())
     return Relation((column_,), lambda: ColumnBatch(len(numbers), {0: list(numbers)}))
 
@@ -177,12 +177,12 @@ def _join(plans: Plans, plan: Any) -> Relation:
 
 def _set_operation(plans: Plans, plan: Any) -> Relation:
     if plan.set_op_type != UNION or not plan.is_all:
-        raise NotHere("a set operation other than UNION ALL")
+        raise UnsupportedLocally("a set operation other than UNION ALL")
     left, right = plans.relation(plan.left_input), plans.relation(plan.right_input)
     if plan.by_name:
         left, right = _by_name(left, right, missing=plan.allow_missing_columns)
     if len(left.columns) != len(right.columns):
-        raise NotHere("a union of tables with different columns")
+        raise UnsupportedLocally("a union of tables with different columns")
     pairs = list(zip(left.columns, right.columns, strict=True))
     types = [wider(a.type, b.type) for a, b in pairs]
     columns = tuple(RelationColumn(a.name, t) for (a, _), t in zip(pairs, types, strict=True))
@@ -204,7 +204,7 @@ def _by_name(left: Relation, right: Relation, *, missing: bool) -> tuple[Relatio
     names = {c.name.lower(): c for c in left.columns}
     others = {c.name.lower(): c for c in right.columns}
     if not missing and names.keys() != others.keys():
-        raise NotHere("a union of tables with different columns")
+        raise UnsupportedLocally("a union of tables with different columns")
     every = [*left.columns, *(c for n, c in others.items() if n not in names)]
     return _only(left, every), _only(right, every)
 
@@ -232,7 +232,7 @@ def _drop_nulls(plans: Plans, plan: Any) -> Relation:
     """Return the rows without a null in these columns, or in any."""
     relation = plans.relation(plan.input)
     if plan.HasField("min_non_nulls"):
-        raise NotHere("dropna with a threshold")
+        raise UnsupportedLocally("dropna with a threshold")
     names = plan.cols or [c.name for c in relation.columns]
     places = [find((name,), relation.columns)[0] for name in names]
 
@@ -265,7 +265,7 @@ def _limit(plans: Plans, plan: Any) -> Relation:
 
 def _aggregate(plans: Plans, plan: Any) -> Relation:
     if plan.group_type != GROUPBY:
-        raise NotHere("a grouping other than GROUP BY")
+        raise UnsupportedLocally("a grouping other than GROUP BY")
     by = [protocol.read_expression(e) for e in plan.grouping_expressions]
     nodes = [protocol.read_expression(e) for e in plan.aggregate_expressions]
     return aggregate(plans.relation(plan.input), by, nodes)

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node
 from sluice.interpreter.expressions.expression_tree import SortItem
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.column_batch import ColumnBatch, Value, hold
 from sluice.interpreter.values.numbering import KeyOf, combine, number_values, rank_values
@@ -103,9 +103,9 @@ class CompiledSortItem:
 
 
 def refuse_place(values: Sequence[Value]) -> None:
-    """Raise NotHere for an integer constant, which Spark reads as the number of a column."""
+    """Refuse an integer constant, which Spark reads as the number of a column."""
     if any(v.is_literal and isinstance(v.type, T.IntegerType) for v in values):
-        raise NotHere("GROUP BY or ORDER BY with the number of a column")
+        raise UnsupportedLocally("GROUP BY or ORDER BY with the number of a column")
 
 
 def sort_rows(ranks: Sequence[np.ndarray]) -> np.ndarray:
@@ -163,7 +163,7 @@ def of_arrow(rows: pa.Table, schema: T.StructType, most: int) -> Relation:
 def _few(rows: pa.Table, columns: Sequence[RelationColumn], most: int) -> ColumnBatch:
     """Return rows; a column is converted when it is first read."""
     if rows.num_rows > most:
-        raise NotHere(f"{rows.num_rows:,} rows of a table")
+        raise UnsupportedLocally(f"{rows.num_rows:,} rows of a table")
 
     later: dict[Hashable, Callable[[], Values]] = {
         i: partial(hold, rows.column(i), c.type) for i, c in enumerate(columns)

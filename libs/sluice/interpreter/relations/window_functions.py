@@ -20,7 +20,7 @@ from sluice.interpreter.expressions.expression_tree import (
     TimeOffset,
     WindowFunction,
 )
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.aggregates import (
     AGGREGATES,
     ENDS,
@@ -98,17 +98,17 @@ def framing(frame: Frame, keys: Sequence[CompiledSortItem]) -> Framing:
     """Return the frames of a batch's rows."""
     ends = (frame.lower, frame.upper)
     if None not in ends and _least(frame.lower) > _least(frame.upper):
-        raise NotHere("a window frame that ends before it begins")
+        raise UnsupportedLocally("a window frame that ends before it begins")
     if not frame.by_rows and not keys:
-        raise NotHere("a RANGE frame without ORDER BY")
+        raise UnsupportedLocally("a RANGE frame without ORDER BY")
     if frame.by_rows and any(isinstance(bound, TimeOffset) for bound in ends):
-        raise NotHere("a ROWS frame with an interval")
+        raise UnsupportedLocally("a ROWS frame with an interval")
     if frame.by_rows or all(bound in (None, 0) for bound in ends):
         return lambda _batch, order: _by_place(frame, order)
     (key,) = keys
     units = {b.unit if isinstance(b, TimeOffset) else "" for b in ends if b}
     if len(units) > 1:
-        raise NotHere("a window frame whose bounds have different types")
+        raise UnsupportedLocally("a window frame whose bounds have different types")
     lower, upper = (_distance(bound, key.value.type) for bound in ends)
     return lambda batch, order: _near(key, batch, order, lower, upper)
 
@@ -128,7 +128,7 @@ def _distance(bound: FrameBound, type_: T.DataType) -> int | None:
             return micros // DAY
         case int() if isinstance(type_, WHOLE_NUMBERS):
             return bound
-    raise NotHere("a RANGE frame with a bound that does not fit its order")
+    raise UnsupportedLocally("a RANGE frame with a bound that does not fit its order")
 
 
 def _near(
@@ -145,7 +145,7 @@ def _near(
     farthest = max(abs(lower or 0), abs(upper or 0))
     safe = 1 << (62 if isinstance(key.value.type, MOMENTS) else 31)
     if max(int(values.max(initial=0)), -int(values.min(initial=0))) + farthest >= safe:
-        raise NotHere("a RANGE frame that exceeds the type of its order")
+        raise UnsupportedLocally("a RANGE frame that exceeds the type of its order")
     values = -values if key.descending else values
     distinct, nth = np.unique(values, return_inverse=True)
     partition = order.firsts[known] * (len(distinct) + 1)
@@ -209,7 +209,7 @@ OverRows = Callable[[ColumnBatch, PartitionOrder, np.ndarray], Values]
 def compile_over(node: WindowFunction, bindings: Bindings) -> Value:
     """Return a window function over all rows of a batch."""
     if not isinstance(node.function, FunctionCall):
-        raise NotHere("a window function that is not a function call")
+        raise UnsupportedLocally("a window function that is not a function call")
     partition = [compile_node(p, bindings) for p in node.partition]
     keys = [CompiledSortItem.of(o, bindings) for o in node.order]
     type_, compute = _function(node, node.function, keys, bindings)
@@ -224,13 +224,15 @@ def compile_over(node: WindowFunction, bindings: Bindings) -> Value:
 
 
 def _check(node: WindowFunction, call: FunctionCall) -> None:
-    """Raise NotHere for what Spark refuses in a window."""
+    """Raise UnsupportedLocally for what Spark refuses in a window."""
     if call.is_distinct or call.where or (node.ignores_nulls and call.name not in OF_KNOWN):
-        raise NotHere(f"the window function {call.name} with DISTINCT, FILTER or IGNORE NULLS")
+        raise UnsupportedLocally(
+            f"the window function {call.name} with DISTINCT, FILTER or IGNORE NULLS"
+        )
     if call.name in (*RANKERS, *SHIFTS) and (node.frame or not node.order):
-        raise NotHere(f"{call.name} without ORDER BY, or with a frame")
+        raise UnsupportedLocally(f"{call.name} without ORDER BY, or with a frame")
     if call.name in RANKERS and call.arguments:
-        raise NotHere(f"{call.name} with an argument")
+        raise UnsupportedLocally(f"{call.name} with an argument")
 
 
 def _function(
@@ -246,7 +248,7 @@ def _function(
     if call.name in SHIFTS:
         return _compile_shift(call, bindings, ignores_nulls=node.ignores_nulls)
     if call.name not in AGGREGATES or call.name == "approx_count_distinct":
-        raise NotHere(f"the window function {call.name}")
+        raise UnsupportedLocally(f"the window function {call.name}")
     arguments = [compile_node(a, bindings) for a in arguments_of(call)]
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=False)
     bounds = framing(node.frame or (SO_FAR if node.order else WHOLE), keys)
@@ -269,14 +271,14 @@ def _compile_shift(
     value, *more = (compile_node(a, bindings) for a in call.arguments)
     by = more[0] if more else constant(1, INT)
     if not isinstance(by.literal, int) or by.type != INT or len(more) > 2:
-        raise NotHere(f"{call.name} with an offset that is not a constant INT")
+        raise UnsupportedLocally(f"{call.name} with an offset that is not a constant INT")
     step = -by.literal if call.name == "lag" else by.literal
     default = more[1] if len(more) > 1 and more[1].literal is not None else None
     type_ = value.type
     if default and common([type_, default.type]) != type_ and not _is_few_digits(default, type_):
-        raise NotHere(f"{call.name} with a default of a different type")
+        raise UnsupportedLocally(f"{call.name} with a default of a different type")
     if ignores_nulls and not step:
-        raise NotHere(f"{call.name} with offset 0 and IGNORE NULLS")
+        raise UnsupportedLocally(f"{call.name} with offset 0 and IGNORE NULLS")
     default = cast(default, type_) if default else None
 
     def compute(batch: ColumnBatch, order: PartitionOrder, place: np.ndarray) -> Values:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 Values = Sequence[Any]
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
@@ -44,7 +44,10 @@ _SIMPLE: dict[type[T.DataType], pa.DataType] = {
 
 
 def arrow_type(type_: T.DataType) -> pa.DataType:
-    """Return the Arrow type of a column. Raises NotHere for types that have no values here."""
+    """Return the Arrow type of a column.
+
+    Raises UnsupportedLocally for types that have no values here.
+    """
     match type_:
         case T.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
@@ -55,7 +58,7 @@ def arrow_type(type_: T.DataType) -> pa.DataType:
         case T.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.dataType)) for f in type_.fields])
     if type(type_) not in _SIMPLE or (isinstance(type_, T.StringType) and type_ != T.StringType()):
-        raise NotHere(f"the type {type_.simpleString()}")
+        raise UnsupportedLocally(f"the type {type_.simpleString()}")
     return _SIMPLE[type(type_)]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values import texts
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.interpreter.values.column_batch import Value, constant, each, kernel
@@ -44,7 +44,7 @@ _MOST_MICROS = 2**63
 
 
 def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
-    """Return the value in another type. Raises NotHere for an unsupported cast."""
+    """Return the value in another type. Raises UnsupportedLocally for an unsupported cast."""
     if value.type == type_:
         return value
     caster = caster_of(value.type, type_)
@@ -84,21 +84,21 @@ def _kernel_of(a: T.DataType, b: T.DataType) -> Callable[[pa.Array], pa.Array] |
 def boolean(value: Value) -> Value:
     """Return a BOOLEAN; other types are left to Spark."""
     if not isinstance(value.type, T.BooleanType | T.NullType):
-        raise NotHere(f"{value.type.simpleString()} as a condition")
+        raise UnsupportedLocally(f"{value.type.simpleString()} as a condition")
     return cast(value, T.BooleanType())
 
 
 def number(value: Value) -> Value:
     """Return a number as DOUBLE; other types are left to Spark."""
     if not is_number(value.type):
-        raise NotHere(f"{value.type.simpleString()} as a number")
+        raise UnsupportedLocally(f"{value.type.simpleString()} as a number")
     return cast(value, DOUBLE)
 
 
 def whole(value: Value) -> Value:
     """Return a whole number as INT; other types are left to Spark."""
     if not is_integer(value.type) or isinstance(value.type, T.LongType):
-        raise NotHere(f"{value.type.simpleString()} as an INT")
+        raise UnsupportedLocally(f"{value.type.simpleString()} as an INT")
     return cast(value, INT)
 
 
@@ -107,7 +107,7 @@ def length(value: Value) -> Value:
 
     def few(count: int) -> int:
         if abs(count) > MOST:
-            raise NotHere(f"a string or array of length {count}")
+            raise UnsupportedLocally(f"a string or array of length {count}")
         return max(count, 0)
 
     return each(INT, few, whole(value))
@@ -169,7 +169,7 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
             pairs = zip(a.fields, b.fields, strict=True)
             parts = [_nullable(caster_of(f.dataType, g.dataType)) for f, g in pairs]
             return lambda v: tuple(part(x) for part, x in zip(parts, v, strict=True))
-    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
 
 
 def _same(value: Any) -> Any:
@@ -184,7 +184,7 @@ def _single(value: float) -> float:
 def _exact_single(value: int) -> float:
     """Return a whole number as FLOAT. Spark leaves out a FLOAT on the way to DOUBLE."""
     if _single(value) != value:
-        raise NotHere("an integer that FLOAT can't represent exactly")
+        raise UnsupportedLocally("an integer that FLOAT can't represent exactly")
     return float(value)
 
 
@@ -236,7 +236,7 @@ def _to_integer(a: T.DataType, b: T.DataType) -> Caster:
             return lambda v: fits(truncate(v))
         case T.TimestampType() if isinstance(b, T.LongType):
             return lambda v: v // 1_000_000
-    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
 
 
 def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Caster:
@@ -245,7 +245,7 @@ def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Cast
     def cut(v: int) -> int:
         whole = _cut(v, unit)
         if not is_long and int(v / unit) != whole:
-            raise NotHere("a DECIMAL whose nearest DOUBLE rounds to a different integer")
+            raise UnsupportedLocally("a DECIMAL whose nearest DOUBLE rounds to a different integer")
         return fits(whole)
 
     return cut
@@ -256,7 +256,7 @@ def _to_moment(a: T.DataType) -> Caster:
 
     def known(micros: int) -> int:
         if not -_MOST_MICROS <= micros < _MOST_MICROS:
-            raise NotHere("a timestamp beyond the supported years")
+            raise UnsupportedLocally("a timestamp beyond the supported years")
         return micros
 
     if is_integer(a):
@@ -284,7 +284,7 @@ def _to_decimal(a: T.DataType, b: T.DecimalType) -> Caster:
             return lambda v: fits(decimal_of_double(v, scale))
         case T.StringType():
             return lambda v: fits(texts.decimal(v, scale))
-    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
 
 
 def _to_double(a: T.DataType) -> Caster:
@@ -300,7 +300,7 @@ def _to_double(a: T.DataType) -> Caster:
             return texts.double
         case T.TimestampType():
             return lambda v: v / 1_000_000
-    raise NotHere(f"a cast from {a.simpleString()} to double")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to double")
 
 
 def _to_string(a: T.DataType) -> Caster:  # noqa: C901, PLR0911 - one per type
@@ -330,7 +330,7 @@ def _to_string(a: T.DataType) -> Caster:  # noqa: C901, PLR0911 - one per type
         case T.StructType():
             parts = [_show_part(f.dataType) for f in a.fields]
             return lambda v: f"{{{', '.join(p(x) for p, x in zip(parts, v, strict=True))}}}"
-    raise NotHere(f"a cast from {a.simpleString()} to string")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to string")
 
 
 def _show_part(a: T.DataType) -> Caster:
@@ -343,4 +343,4 @@ def _decode(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise NotHere("a cast to string of bytes that are not UTF-8") from None
+        raise UnsupportedLocally("a cast to string of bytes that are not UTF-8") from None

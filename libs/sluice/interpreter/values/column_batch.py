@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values, arrow_type, from_arrow, to_arrow
 from sluice.interpreter.values.value_types import OutOfRange
 
@@ -106,7 +106,7 @@ def has_arrow(type_: T.DataType) -> bool:
     """Return whether Arrow holds the values, unlike those of intervals, which no table has."""
     try:
         arrow_type(type_)
-    except NotHere:
+    except UnsupportedLocally:
         return False
     return True
 
@@ -300,7 +300,9 @@ def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
 
 
 def element_type(value: Value) -> T.DataType:
-    """Return the type of an array's elements. Raises NotHere unless it is an array."""
+    """Return the type of an array's elements. Raises UnsupportedLocally unless it is an array."""
     if not isinstance(value.type, T.ArrayType):
-        raise NotHere(f"an array function of a value of type {value.type.simpleString()}")
+        raise UnsupportedLocally(
+            f"an array function of a value of type {value.type.simpleString()}"
+        )
     return value.type.elementType
