@@ -15,7 +15,7 @@ from tests.support.rows import maybe, row
 
 from sluice.delta.writing.own_commits import Committed
 from sluice.dimensions import load as loading
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def test_a_crash_between_its_two_commits_is_mended(
 def test_what_is_left_to_spark_after_the_state_was_committed_begins_again(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, refusals = loading._put, iter([NotHere("a value")])
+    real, refusals = loading._put, iter([UnsupportedLocally("a value")])
 
     def refuse_once(*args: Any) -> Committed:
         for refusal in refusals:

@@ -11,7 +11,7 @@ from typing import Any
 from tests.files.files import Files
 
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 SEED = 25
 IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -58,7 +58,7 @@ def read_here(folder: Path, made: Part, differ: Differ) -> Told:
 def _read(told: Told, files: Files, part: Part, differ: Differ) -> None:
     try:
         found = differ(files, part)
-    except NotHere:
+    except UnsupportedLocally:
         told.refused += len(part) == 1
         for nth in range(PARTS if len(part) > 1 else 0):
             if smaller := part[nth::PARTS]:

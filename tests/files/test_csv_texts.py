@@ -10,7 +10,7 @@ from tests.files.files import Files
 
 from sluice.errors import QualityStop
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 ODD = "a value continues after its closing quote"
 OPEN = "a quote is not closed: its value continues into the next rows"
@@ -187,6 +187,6 @@ def test_carriage_returns_at_the_end_of_a_row_are_read_alike_without_spark(
     files.put(a_csv=f'id,t,u\r\n1,a,{end}2,"b",c{end}')
     read = files.rows("csv", "id INT, t STRING, u STRING")
     assert read[0][0] == (1, "a", "\r" if end == "\r\r\n" else None)
-    with interpreting(Session()) as session, contextlib.suppress(NotHere):
+    with interpreting(Session()) as session, contextlib.suppress(UnsupportedLocally):
         here = Files(session, files.folder)  # type: ignore[arg-type]
         assert here.rows("csv", "id INT, t STRING, u STRING") == read

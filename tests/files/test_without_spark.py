@@ -21,7 +21,7 @@ from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
 from sluice.files.reading import read_files
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.limits import Limits
 from sluice.sources.spec import Source
 
@@ -68,7 +68,7 @@ def test_every_broken_file_is_read_alike(files: Files, format_: str) -> None:
         _put(files.folder, mutant)
         try:
             here = _read_here(files.folder, format_, SCHEMA)
-        except NotHere as reason:
+        except UnsupportedLocally as reason:
             left[mutant.name.partition("_")[2]] = str(reason)
             continue
         if not isinstance(here, str):
@@ -149,7 +149,7 @@ def test_a_broken_line_is_kept_without_the_carriage_return_that_ends_it(tmp_path
 @pytest.mark.parametrize("pattern", LEFT_PATTERNS)
 def test_other_patterns_are_left_to_spark(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "a.csv").write_text("t\n2024-03-05\n")
-    with pytest.raises(NotHere, match=r"the pattern|from_csv"):
+    with pytest.raises(UnsupportedLocally, match=r"the pattern|from_csv"):
         _read_here(tmp_path, "csv", "t TIMESTAMP", timestampFormat=pattern)
 
 
@@ -178,7 +178,7 @@ def test_options_that_are_left_to_spark_are_named(
     tmp_path: Path, format_: str, options: dict[str, str], what: str
 ) -> None:
     (tmp_path / "a").write_text("\ufefft\n")
-    with pytest.raises(NotHere, match=f"^{what}$"):
+    with pytest.raises(UnsupportedLocally, match=f"^{what}$"):
         _read_here(tmp_path, format_, "t STRING", **options)
 
 
@@ -214,7 +214,7 @@ def test_parquet_that_spark_reads_otherwise_or_not_at_all_is_left_to_it(
     days = pa.array([date(1200, 1, 1), date(2024, 1, 1)])
     table = pa.table({"d": days, "f": [0.5, 1.5]}).replace_schema_metadata(notes)
     pq.write_table(table, tmp_path / "a.parquet", **written)
-    with pytest.raises(NotHere, match=f"^{what}$"):
+    with pytest.raises(UnsupportedLocally, match=f"^{what}$"):
         _read_here(tmp_path, "parquet", "d DATE, f DOUBLE", **options)
 
 
@@ -301,7 +301,7 @@ def _left_to_spark(spec: Source, part: list[Path]) -> Iterator[Path]:
         try:
             read_files(session, spec, landed, Limits()).rows.toArrow()  # type: ignore[arg-type]
             return
-        except NotHere:
+        except UnsupportedLocally:
             if len(part) == 1:
                 yield part[0]
                 return

@@ -3,10 +3,10 @@
 import pytest
 
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 
 def refused(sql: str, count: int = 1) -> None:
     session = Session()
-    with interpreting(session), pytest.raises(NotHere):
+    with interpreting(session), pytest.raises(UnsupportedLocally):
         session.range(1, count + 1).selectExpr(f"{sql} AS found").toArrow()

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
-from sluice.interpreter.relations.grouping import AGGREGATES
+from sluice.interpreter.relations.aggregates import AGGREGATES
 
 ROWS = 32
 _DAY = dt.date
@@ -188,6 +188,8 @@ TYPED = (
     *("v + j * INTERVAL '1' DAY", "p - INTERVAL '1' MONTH * y", "-INTERVAL '1' DAY + v"),
     *("p - v > INTERVAL '1' HOUR", "v - DATE'2024-02-01' < INTERVAL '1 0' DAY TO HOUR"),
     *("p - p = INTERVAL '0' SECOND", "q - q IN (INTERVAL '0' DAY)", "p - INTERVAL '1' DAY < u"),
+    *("p + INTERVAL '1 day 2 hours'", "q - INTERVAL '1 week -2 Days + 3.25 seconds'"),
+    *("v + INTERVAL '1 year 2 months'", "INTERVAL '2 hours 1 day' = INTERVAL '1 2' DAY TO HOUR"),
     *("INTERVAL '1' YEAR > INTERVAL '11' MONTH", "v + (v - DATE'2024-02-01')"),
     *("p + (INTERVAL '1' HOUR - INTERVAL '1' MINUTE)", "p + make_interval(0, j, 1, y, j, 2, 1.5)"),
     *("v - make_interval(1, j, y)", "p + make_dt_interval(y, j, 1, 2.25)"),

@@ -25,7 +25,7 @@ from tests.interpreter import samples
 from sluice.delta.reading.local import plain, to_arrow
 from sluice.interpreter.functions.known import FUNCTIONS
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import from_arrow
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def answered(table: pa.Table, schema: StructType, sql: str) -> dict[int, Any] | 
     with interpreting(session):
         try:
             assert session.createDataFrame([], schema).selectExpr(f"{sql} AS found").schema
-        except NotHere:
+        except UnsupportedLocally:
             return None
         return dict(_computed(session, table, schema, sql))
 
@@ -66,7 +66,7 @@ def _computed(
     rows = session.createDataFrame(plain(table), schema)
     try:
         yield from values(rows.selectExpr("id", f"{sql} AS found").toArrow()).items()
-    except NotHere:
+    except UnsupportedLocally:
         half = table.num_rows // 2
         for part in (table.slice(0, half), table.slice(half)) if half else ():
             yield from _computed(session, part, schema, sql)
@@ -163,7 +163,7 @@ def whole(table: pa.Table, schema: StructType, columns: Sequence[str]) -> dict[i
         try:
             rows = session.createDataFrame(plain(table), schema)
             return values(rows.selectExpr(*columns).toArrow())
-        except NotHere:
+        except UnsupportedLocally:
             return None
 
 
@@ -177,7 +177,7 @@ def test_aggregates_by_chance(
         with interpreting(session):
             try:
                 ours = _by(session.createDataFrame(plain(table), schema), by, sql)
-            except NotHere:
+            except UnsupportedLocally:
                 continue
         count += 1
         theirs = _by(rows, by, sql)

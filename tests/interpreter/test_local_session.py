@@ -12,12 +12,12 @@ from sluice.interpreter.local_session import Session, interpreting
 REHEARSED = """
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import rehearse
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 with interpreting(Session()) as session:
     try:
         rehearse(session.range(1).selectExpr("bit_reverse(id)"))
-    except NotHere as reason:
+    except UnsupportedLocally as reason:
         print(reason)
 """
 

@@ -271,7 +271,7 @@ def _compile(
     rows: DataFrame,
     before: Head | None,
 ) -> None:
-    """Compile what follows the gate. Raises NotHere."""
+    """Compile what follows the gate. Raises UnsupportedLocally."""
     whole = Loaded(current_rows(rows, landed.table))
     rehearse(_changelog(session, context, landed.table, whole, before))
 

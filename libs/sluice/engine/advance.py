@@ -32,7 +32,7 @@ from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator
 from sluice.engine.query.windows import Horizon
 from sluice.errors import LostRace
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.spark.session import Spark
 
 StepResult = tuple[BatchReport, Carried | None]
@@ -170,7 +170,7 @@ def _notes_on(batch: Batch[Operator], done: Committed) -> tuple[str, ...]:
     """Return a batch's notes on what it has committed; a commit is not begun again for them."""
     try:
         return batch.warnings_of(done)
-    except NotHere:
+    except UnsupportedLocally:
         return ()
 
 

@@ -24,7 +24,7 @@ from sluice.files.filehead import FileHead, group_heads, separator_of, uris
 from sluice.files.here import PLACE, content_of, frame, read_here
 from sluice.files.spelled import Texts, of_texts
 from sluice.gate.rules.sql import name, text
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.typed.types import base_name
 from sluice.limits import Limits
 
@@ -51,21 +51,21 @@ def cells_here(
     """Return the rows of CSV files as texts under these names, FAULT, RAW, and their place."""
     separator = separator_of(options)
     if further := sorted(options.keys() - CSV_OPTIONS):
-        raise NotHere(f"CSV with {', '.join(f'`{name}`' for name in further)}")
+        raise UnsupportedLocally(f"CSV with {', '.join(f'`{name}`' for name in further)}")
     if len(separator) != 1:
-        raise NotHere("CSV with a `sep` of several characters")
+        raise UnsupportedLocally("CSV with a `sep` of several characters")
     has_header = options.get("header", "true").lower() == "true"
     null = options.get("nullValue", "")
     rows: list[tuple[Any, ...]] = []
     for head in heads:
         data = content_of(head)
         if not has_header and data.startswith(codecs.BOM_UTF8):
-            raise NotHere("CSV without a header that begins with a byte order mark")
+            raise UnsupportedLocally("CSV without a header that begins with a byte order mark")
         text = _decode(data)
         table = _Table(separator, head.line_end, len(columns), head.has_odd_quotes, null)
         found = list(table.rows(text))[has_header:]
         if null and (head.is_cut or any(fault for _, fault, _ in found)):
-            raise NotHere("a malformed CSV row with `nullValue`")
+            raise UnsupportedLocally("a malformed CSV row with `nullValue`")
         if head.is_cut and found:
             cells, fault, raw = found[-1]
             if text.endswith('"') and cells[-1] is None:  # Spark keeps a quote at the end
@@ -79,7 +79,7 @@ def cells_here(
 def _decode(data: bytes) -> str:
     text = _SURROGATE.sub("\ufffd".encode(), data).decode("utf-8", "replace")
     if "\0" in text:
-        raise NotHere("CSV with null characters")
+        raise UnsupportedLocally("CSV with null characters")
     return text.removeprefix("\ufeff")
 
 
@@ -119,7 +119,7 @@ class _Table:
             assert found
             cells.append(_text(found))
             if len(cells) > WIDEST:
-                raise NotHere(f"CSV with more than {WIDEST:,} columns")
+                raise UnsupportedLocally(f"CSV with more than {WIDEST:,} columns")
             at = found.end() + 1
             if text[at - 1 : at] == self.separator and at < len(text):
                 continue

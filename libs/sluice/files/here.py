@@ -1,6 +1,6 @@
 """Rows in this process as a DataFrame, and Parquet files as the rows that Spark's reader gives.
 
-A file that is not plain raises NotHere, and Spark reads the delivery. Only reading a file to its
+A file that is not plain raises UnsupportedLocally, and Spark reads the delivery. Only reading a file to its
 end shows that it is damaged. So nothing is checked in advance: a batch that meets such a file looks
 for all of them here, and begins again with their faults.
 """
@@ -33,7 +33,7 @@ from sluice.errors import DamagedFile, UsageError
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.filehead import FileHead, Unreadable, content, open_file
 from sluice.files.parquet_types import NANOS, texts_of
-from sluice.interpreter.refusals import NotHere, is_here
+from sluice.interpreter.refusals import UnsupportedLocally, is_here
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.limits import Limits
 from sluice.spark.paths import sees_copies
@@ -95,7 +95,7 @@ def read_here(
     check_handed(f"{shown}{others}", size, limits, LESS)
     try:
         return union([read([found]) for found in heads])
-    except NotHere as reason:
+    except UnsupportedLocally as reason:
         raise UsageError(
             f"{shown}: only Spark can read this ({reason}), and it has no access to this store",
             hint="nothing was committed; run it on one machine: `master: local[*]`",
@@ -103,13 +103,13 @@ def read_here(
 
 
 def content_of(found: FileHead) -> bytes:
-    """Return a file's content. Raises NotHere if it can't be read to its end."""
+    """Return a file's content. Raises UnsupportedLocally if it can't be read to its end."""
     if is_bare():
         return b""
     try:
         return content(found.file)
     except Unreadable as error:
-        raise NotHere(str(error)) from error
+        raise UnsupportedLocally(str(error)) from error
 
 
 def as_texts(type_: DataType, session: SparkSession) -> DataType:
@@ -145,14 +145,18 @@ def parquet_here(
     CUT is the number of times of a row that lost digits.
     """
     if options:
-        raise NotHere(f"Parquet with {', '.join(f'`{name}`' for name in sorted(options))}")
+        raise UnsupportedLocally(
+            f"Parquet with {', '.join(f'`{name}`' for name in sorted(options))}"
+        )
     nanos = tuple(name for name, type_ in pairs if type_ == NANOS)
     schema = ", ".join(f"`{n}` {'TIMESTAMP' if n in nanos else t}" for n, t in pairs)
     fields = session.createDataFrame([], schema).schema.fields if pairs else []
     try:
         rows = pa.concat_tables([_table(found, fields, nanos, names) for found in heads])
     except (pa.ArrowException, LookupError) as error:
-        raise NotHere(f"a Parquet file that Arrow can't read as Spark does: {error}") from error
+        raise UnsupportedLocally(
+            f"a Parquet file that Arrow can't read as Spark does: {error}"
+        ) from error
     cut = [StructField(CUT, IntegerType())] if nanos else []
     return hand(session, rows, StructType([*fields, *PLACE, *cut]))
 
@@ -186,24 +190,24 @@ def _table(
 
 def _report_damage(found: FileHead, error: Exception) -> Exception:
     if UNKNOWN in str(error).lower():
-        return NotHere(f"a Parquet file that Arrow can't read: {error}")
+        return UnsupportedLocally(f"a Parquet file that Arrow can't read: {error}")
     why = (str(error).splitlines() or [type(error).__name__])[0]
     return DamagedFile(f"{found.file.shown} can't be read: {why}", hint=DAMAGED)
 
 
 def _check_as_spark(footer: pq.FileMetaData, *, has_times: bool) -> None:
-    """Raise NotHere for a file that Spark can't read, or whose dates it reads differently.
+    """Refuse a file that Spark can't read, or whose dates it reads differently.
 
     Spark before 3.1, and its legacy mode, wrote times in the Julian calendar.
     """
     notes = footer.metadata or {}
     is_old = notes.get(SPARK, NEWEST) < b"3.1.0"
     if has_times and (is_old or not JULIAN.isdisjoint(notes)):
-        raise NotHere("Parquet with dates or times written by Spark before 3.1")
+        raise UnsupportedLocally("Parquet with dates or times written by Spark before 3.1")
     groups = (footer.row_group(n) for n in range(footer.num_row_groups))
     chunks = [group.column(n) for group in groups for n in range(footer.num_columns)]
     if any(c.compression == "BROTLI" or "BYTE_STREAM_SPLIT" in c.encodings for c in chunks):
-        raise NotHere("Parquet with BROTLI or BYTE_STREAM_SPLIT")
+        raise UnsupportedLocally("Parquet with BROTLI or BYTE_STREAM_SPLIT")
 
 
 def _micros(times: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:

@@ -5,7 +5,7 @@ the last of two fields with one name. So numbers are first quoted between delimi
 can't hold. Field names are checked before values.
 
 In this process, lines give the same rows, reasons and texts. Cases that depend on Java's JSON
-parser raise NotHere.
+parser raise UnsupportedLocally.
 """
 
 import json
@@ -27,7 +27,7 @@ from sluice.files.parquet_types import texts_of
 from sluice.files.spelled import Texts, of_texts
 from sluice.gate.rules.sql import field_name, text
 from sluice.gate.rules.sql import name as quoted
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 LINE = "value"
 MARK, DOCUMENT, OBJECT, NAMES, FAULT = (
@@ -245,7 +245,7 @@ class _Found:
 def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead]) -> DataFrame:
     """Return the objects of lines: declared columns as texts, MARK, FAULT, RAW and place."""
     if further := sorted(spec.options.keys() - {"multiLine", *declared.PATTERN_OPTIONS}):
-        raise NotHere(f"JSON with {', '.join(f'`{name}`' for name in further)}")
+        raise UnsupportedLocally(f"JSON with {', '.join(f'`{name}`' for name in further)}")
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
     schema = session.createDataFrame([], ddl(spec)).schema
     expected = {name: schema[own] for name, own in spec.of_files.items()}
@@ -256,7 +256,7 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
         data = content_of(head)
         for found in _rows([data] if is_whole else _LINE_END.split(data), nested):
             if is_whole and found.fault:
-                raise NotHere("a malformed JSON document")
+                raise UnsupportedLocally("a malformed JSON document")
             values = _values(found, types)
             own = (found.mark or None, found.fault, found.raw)
             rows.append((*values, *own, head.file.uri, 0, len(rows)))
@@ -268,7 +268,7 @@ def _rows(lines: Sequence[bytes], nested: DeclaredFields) -> Iterator[_Found]:
     for line in lines:
         text = line.decode("utf-8", "replace").lstrip("\ufeff")
         if len(text) > LONGEST:
-            raise NotHere("a very long line of JSON")
+            raise UnsupportedLocally("a very long line of JSON")
         if text.strip(_SPACE):
             fault = _find_undecoded(line, text)
             if not fault and "\\u" in text and _UNPAIRED.search(_escape(text)):
@@ -283,7 +283,7 @@ def _find_undecoded(line: bytes, text: str) -> str | None:
         line.decode()
     except UnicodeDecodeError:
         if _as_is(text) != text:
-            raise NotHere("a JSON array with bytes that are not UTF-8") from None
+            raise UnsupportedLocally("a JSON array with bytes that are not UTF-8") from None
         return UNDECODED
     return None
 
@@ -318,7 +318,7 @@ def _parse(text: str) -> tuple[Any, bool]:
     """Return the first value of a text, null if there is none, and whether it is the only one."""
     if text.count("[") + text.count("{") >= MOST_NESTED - 1 and _depth(text) >= MOST_NESTED - 1:
         if _depth(text) <= MOST_NESTED:
-            raise NotHere("deeply nested JSON")
+            raise UnsupportedLocally("deeply nested JSON")
         return None, False
     start = len(text) - len(text.lstrip(_SPACE))
     try:
@@ -326,7 +326,7 @@ def _parse(text: str) -> tuple[Any, bool]:
     except ValueError:
         return None, False
     except RecursionError:
-        raise NotHere("deeply nested JSON") from None
+        raise UnsupportedLocally("deeply nested JSON") from None
     return found, not text[end:].strip(_SPACE)
 
 
@@ -424,12 +424,15 @@ def _values(found: _Found, types: dict[str, DataType]) -> list[Any]:
         return [None] * len(types)
     fields, lower = dict(found.fields), {name.lower(): name for name in types}
     if any(lower.get(key.lower(), key) != key for key in fields):
-        raise NotHere("a JSON field whose name differs from a column's only in case")
+        raise UnsupportedLocally("a JSON field whose name differs from a column's only in case")
     return [_text(fields.get(name), type_, found.mark) for name, type_ in types.items()]
 
 
 def _text(value: Any, type_: DataType, mark: str) -> Any:
-    """Return a value of JSON as the texts of a type. Raises NotHere if its shape is another."""
+    """Return a value of JSON as the texts of a type.
+
+    Raises UnsupportedLocally if its shape is another.
+    """
     match value, type_:
         case None, _:
             return None
@@ -442,4 +445,4 @@ def _text(value: Any, type_: DataType, mark: str) -> Any:
             return {f.name: _text(fields.get(f.name), f.dataType, mark) for f in type_.fields}
         case list(), ArrayType() if not isinstance(value, _Object):
             return [_text(v, type_.elementType, mark) for v in value]
-    raise NotHere("a JSON value whose structure differs from its column's type")
+    raise UnsupportedLocally("a JSON value whose structure differs from its column's type")

@@ -3,7 +3,7 @@
 PySpark's own client builds plans of Spark Connect's protocol. `channel` passes them to `service`,
 which computes them here instead of sending them to a server. No JVM runs and nothing listens.
 
-It computes only what certainly equals Spark's result. Everything else raises `NotHere` before any
-result: an unknown function, a rare type, and also every error in a value. The caller then uses
-Spark, whose result or error counts.
+It computes only what certainly equals Spark's result. Everything else raises `UnsupportedLocally`
+before any result: an unknown function, a rare type, and also every error in a value. The caller
+then uses Spark, whose result or error counts.
 """

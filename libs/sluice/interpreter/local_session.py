@@ -26,7 +26,7 @@ from pyspark.sql.metrics import ExecutionInfo
 from pyspark.sql.types import StructType
 
 from sluice.interpreter.expressions.from_protocol import type_of
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.plans import Plans
 from sluice.interpreter.relations.relation import Relation, of_arrow, of_dataset
 from sluice.interpreter.values.arrow_conversion import arrow_type
@@ -63,7 +63,7 @@ class Service:
         self._conf = dict(CONF)
 
     def schema(self, plan: proto.Plan) -> StructType:
-        """Return the columns of a plan. Raises NotHere for an unsupported type."""
+        """Return the columns of a plan. Raises UnsupportedLocally for an unsupported type."""
         schema = self.plans.relation(plan.root).schema
         for field in schema.fields:
             arrow_type(field.dataType)
@@ -76,7 +76,7 @@ class Service:
 
     def ExecutePlan(self, _: Any) -> Any:  # noqa: N802 - the protocol's name
         """Refuse a command. The client asks for rows directly."""
-        raise NotHere("a command")
+        raise UnsupportedLocally("a command")
 
     def AnalyzePlan(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         """Return the requested analysis of a plan, without computing its rows."""
@@ -97,7 +97,7 @@ class Service:
             case "spark_version":
                 answer.spark_version.version = "4.2.0"
             case other:
-                raise NotHere(f"the request {other}")
+                raise UnsupportedLocally(f"the request {other}")
         return answer
 
     def Config(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
@@ -153,10 +153,10 @@ def answer_or_refuse(answer: Callable[[Any], T], request: Any) -> T:
     """Return the answer to a request; an unexpected fault leaves the request to Spark."""
     try:
         return answer(request)
-    except NotHere:
+    except UnsupportedLocally:
         raise
     except Exception as fault:
-        raise NotHere(f"{type(fault).__name__}: {fault}") from fault
+        raise UnsupportedLocally(f"{type(fault).__name__}: {fault}") from fault
 
 
 class _Channel(grpc.Channel):  # type: ignore[misc]
@@ -170,7 +170,7 @@ class _Channel(grpc.Channel):  # type: ignore[misc]
 
         def call(request: Any, **_: Any) -> Any:
             if answer is None:
-                raise NotHere(method)
+                raise UnsupportedLocally(method)
             return answer_or_refuse(answer, request)
 
         return call

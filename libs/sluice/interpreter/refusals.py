@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class NotHere(Exception):
+class UnsupportedLocally(Exception):
     """A plan or a value that only Spark may compute; the message names it."""
 
 
-class BadValue(NotHere):
+class BadValue(UnsupportedLocally):
     """A value that an expression can't take, or only Spark can: Spark names it and its place."""
 
 
@@ -29,14 +29,15 @@ def is_here(session: "SparkSession") -> bool:
 
 
 def leave_to_spark(rows: "DataFrame", what: str) -> None:
-    """Raise NotHere if rows are the interpreter's."""
+    """Raise UnsupportedLocally if rows are the interpreter's."""
     if is_here(rows.sparkSession):
-        raise NotHere(what)
+        raise UnsupportedLocally(what)
 
 
 def rehearse(rows: "DataFrame") -> "StructType":
-    """Compile what computes the interpreter's rows, and return their columns. Raises NotHere.
+    """Compile what computes the interpreter's rows, and return their columns.
 
-    Called before a step that can't be repeated, because nothing after it is left to Spark.
+    Called before a step that can't be repeated, because nothing after it is left to Spark. Raises
+    UnsupportedLocally.
     """
     return rows.schema

@@ -156,7 +156,7 @@ class Replacement:
         return self._is_at_hand and delivery.bytes <= most
 
     def _rehearse_whole(self, session: SparkSession) -> None:
-        """Compute what `commit` computes, of files without rows. Raises NotHere."""
+        """Compute what `commit` computes, of files without rows. Raises UnsupportedLocally."""
         table, spec = self.delivery.table, self.delivery.spec
         found = read_delivery(session, self.delivery, self.before, self.context.limits)
         self._compile(session, found.reading, found.delivery)
@@ -164,7 +164,7 @@ class Replacement:
         gate.check(gate.split(found.reading.rows))
 
     def _compile(self, session: SparkSession, reading: Reading, delivery: Delivery) -> None:
-        """Compile what follows the gate. Raises NotHere."""
+        """Compile what follows the gate. Raises UnsupportedLocally."""
         unjudged = stored_rows(reading.rows, delivery)
         rehearse(_changelog(unjudged, self._old_rows(session, self.before)))
 

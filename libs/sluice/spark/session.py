@@ -357,9 +357,9 @@ def left_to_spark() -> tuple[type[Exception], ...]:
     from google.protobuf.message import DecodeError
     from pyspark.errors import PySparkException
 
-    from sluice.interpreter.refusals import NotHere
+    from sluice.interpreter.refusals import UnsupportedLocally
 
-    return NotHere, PySparkException, DecodeError
+    return UnsupportedLocally, PySparkException, DecodeError
 
 
 def _why(engine: str, size: int, what: str, *, is_small: bool) -> str:

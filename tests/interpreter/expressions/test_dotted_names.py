@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.interpreter.expressions.expression_tree import split_name
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ def test_dots_separate_parts_but_not_within_backquotes(name: str, parts: tuple[s
 
 @pytest.mark.parametrize("name", ["", "a.", ".a", "a..b", "`a", "a`b`", "`a`b", "`a`.b`"])
 def test_other_names_are_left_to_spark(name: str) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(UnsupportedLocally):
         split_name(name)

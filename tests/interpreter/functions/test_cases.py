@@ -10,7 +10,7 @@ import pytest
 
 from sluice.delta.reading.local import to_arrow
 from sluice.interpreter.functions.strings import capitals, lower, upper
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ def taken(function: Callable[[str], str], texts: Iterable[str]) -> dict[str, str
     """What a function says of the texts that it takes."""
     found = {}
     for text in texts:
-        with suppress(NotHere):
+        with suppress(UnsupportedLocally):
             found[text] = function(text)
     return found
 
@@ -65,11 +65,11 @@ def test_the_case_of_every_letter_that_is_taken_is_sparks(name: str, spark: "Spa
 @pytest.mark.parametrize("letter", ["\u019b", "\u1c8a", "\ua7cb", "\U00010d50"])
 def test_letters_whose_case_is_younger_are_left_to_spark(letter: str) -> None:
     for function in FUNCTIONS.values():
-        with pytest.raises(NotHere, match="rare letters"):
+        with pytest.raises(UnsupportedLocally, match="rare letters"):
             function(f"a{letter}")
 
 
 def test_a_sigma_beside_other_scripts_is_left_to_spark() -> None:
     assert lower("ΟΔΟΣ ΣΑΣ") == "οδος σας"
-    with pytest.raises(NotHere, match="rare letters"):
+    with pytest.raises(UnsupportedLocally, match="rare letters"):
         lower("Σ\u1acf")

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from tests.interpreter.refusing import refused
 
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations import joining
 
 MAP = "map(CAST(id AS STRING), id)"
@@ -97,7 +97,7 @@ def test_aggregates_of_such_a_form(sql: str) -> None:
 def test_keys_of_maps_and_numbers_of_columns(
     rows: DataFrame, query: Callable[[DataFrame], DataFrame]
 ) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(UnsupportedLocally):
         query(rows).toArrow()
 
 
@@ -108,7 +108,7 @@ def test_pairs_are_limited_in_joins_without_equalities(
     others = rows.withColumnRenamed("id", "other")
     assert rows.crossJoin(others).count() == 9
     assert rows.union(rows).join(others, F.expr("id = other")).count() == 6
-    with pytest.raises(NotHere):
+    with pytest.raises(UnsupportedLocally):
         rows.union(rows).crossJoin(others).count()
 
 

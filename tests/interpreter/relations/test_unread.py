@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 
 from sluice.delta.reading.local import to_arrow
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.limits import Limits
 
 
@@ -30,12 +30,12 @@ def test_a_column_that_nobody_reads_is_not_computed(session: Session) -> None:
         .orderBy("id")
         .collect()
     ] == [2, 2]
-    with pytest.raises(NotHere):
+    with pytest.raises(UnsupportedLocally):
         both.select("more").collect()
 
 
 def test_rows_that_are_kept_are_computed_before_anything_else(session: Session) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(UnsupportedLocally):
         session.range(3).selectExpr("id", "id div 0 AS bad").persist()
 
 
@@ -72,7 +72,7 @@ def test_more_rows_of_a_table_than_are_computed_here_are_left_to_spark(session: 
         most = limited.createDataFrame(pa.table({"id": range(rows)}))
         assert most.where("id >= 0").count() == rows
         more = limited.createDataFrame(pa.table({"id": range(rows + 1)}))
-        with pytest.raises(NotHere, match=rf"^{rows + 1:,} rows of a table$"):
+        with pytest.raises(UnsupportedLocally, match=rf"^{rows + 1:,} rows of a table$"):
             more.where("id >= 0").count()
 
 

@@ -23,7 +23,7 @@ from sluice.delta.log.position import unread_features
 from sluice.delta.reading.live import change_data, live_rows, rows_of_files
 from sluice.delta.reading.local import is_bare, plain, spark_schema
 from sluice.errors import UsageError
-from sluice.interpreter.refusals import NotHere, is_here
+from sluice.interpreter.refusals import UnsupportedLocally, is_here
 from sluice.limits import Limits
 
 ELSEWHERE = re.compile("[a-z0-9]+:/")  # how the path of a file of another, cloned table begins
@@ -47,7 +47,7 @@ def read_part(
         except UNREADABLE as error:
             why = f"{uri} at version {part.version}: {error}"
     if is_here(session):
-        raise NotHere(why)
+        raise UnsupportedLocally(why)
     if not takes_spark(uri):
         raise UsageError(f"{why}, and Spark has no access to this store")
     return _by_spark(session, uri, part, wanted)

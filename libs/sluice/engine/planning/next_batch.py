@@ -223,7 +223,7 @@ def engine_of_rebuild(context: Context, node: Node, plan: BatchPlan, *, is_known
 
 
 def _compile(context: Context, node: Node, plan: BatchPlan, session: SparkSession) -> None:
-    """Compute a batch over no rows, up to its commit. Raises NotHere."""
+    """Compute a batch over no rows, up to its commit. Raises UnsupportedLocally."""
     number = plan.before.next_batch if plan.before else 1
     batch = node.batch(context, session, plan, number, _horizon(plan))
     changelog = settle(session, batch.result()).changelog

@@ -5,7 +5,9 @@ Nothing is computed yet, so unknown parts are reported before any result.
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.expression_tree import (
@@ -26,10 +28,18 @@ from sluice.interpreter.expressions.expression_tree import (
 from sluice.interpreter.functions.arrays import element
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
 from sluice.interpreter.functions.lambdas import HIGHER_ORDER, OTHERS
-from sluice.interpreter.refusals import DividedByZero, NotHere
+from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.column_batch import ColumnBatch, Value, constant, rows_of
+from sluice.interpreter.values.column_batch import (
+    ColumnBatch,
+    Value,
+    constant,
+    each,
+    has_arrow,
+    kernel,
+    rows_of,
+)
 from sluice.interpreter.values.value_types import LONG, plain
 
 
@@ -89,7 +99,7 @@ class Bindings:
 
 
 def compile_node(node: ExpressionNode, bindings: Bindings) -> Value:  # noqa: PLR0911 - one per kind of node
-    """Return the expression, ready to be computed. Raises NotHere for unknown parts."""
+    """Return the expression, ready to be computed. Raises UnsupportedLocally for unknown parts."""
     if id(node) in bindings.computed:
         return bindings.computed[id(node)]
     match node:
@@ -110,16 +120,16 @@ def compile_node(node: ExpressionNode, bindings: Bindings) -> Value:  # noqa: PL
             return _extract(compile_node(node.child, bindings), node.key, bindings)
         case FunctionCall():
             return _call(node, bindings)
-    raise NotHere(f"{type(node).__name__} within an expression")
+    raise UnsupportedLocally(f"{type(node).__name__} within an expression")
 
 
 def _call(node: FunctionCall, bindings: Bindings) -> Value:
     if node.is_distinct or node.where is not None:
-        raise NotHere(f"the aggregate {node.name} within an expression")
+        raise UnsupportedLocally(f"the aggregate {node.name} within an expression")
     if node.name in HIGHER_ORDER:
         first, *others = node.arguments
         if len(others) not in OTHERS.get(node.name, (1,)):
-            raise NotHere(f"{node.name} with {len(others)} lambdas")
+            raise UnsupportedLocally(f"{node.name} with {len(others)} lambdas")
         compiled = compile_node(first, bindings)
         return HIGHER_ORDER[node.name](compiled, [DeferredNode(o, bindings) for o in others])
     if node.name in ("struct", "named_struct"):
@@ -127,9 +137,9 @@ def _call(node: FunctionCall, bindings: Bindings) -> Value:
     if node.name == "monotonically_increasing_id":
         return Value(LONG, lambda batch: range(batch.count))
     if node.name not in FUNCTIONS:
-        raise NotHere(f"the function {node.name}")
+        raise UnsupportedLocally(f"the function {node.name}")
     if len(node.arguments) not in COUNTS.get(node.name, (len(node.arguments),)):
-        raise NotHere(f"{node.name} with {len(node.arguments)} arguments")
+        raise UnsupportedLocally(f"{node.name} with {len(node.arguments)} arguments")
     found = FUNCTIONS[node.name]([compile_node(a, bindings) for a in node.arguments])
     return _name_place(found, node.text) if node.text else found
 
@@ -151,7 +161,7 @@ def _struct(node: FunctionCall, bindings: Bindings) -> Value:
         keys = [compile_node(a, bindings).literal for a in node.arguments[::2]]
         values = [compile_node(a, bindings) for a in node.arguments[1::2]]
         if not all(isinstance(key, str) for key in keys):
-            raise NotHere("a struct whose field names are not constants")
+            raise UnsupportedLocally("a struct whose field names are not constants")
     else:
         keys = [_field_name(a, i) for i, a in enumerate(node.arguments)]
         values = [compile_node(a, bindings) for a in node.arguments]
@@ -210,7 +220,7 @@ def find(parts: Sequence[str], columns: Sequence[RelationColumn]) -> tuple[int, 
     plain_ = [i for i, c in enumerate(columns) if c.name.lower() == first]
     if len(plain_) != 1:
         shown = ", ".join(c.name for c in columns)
-        raise NotHere(f"{len(plain_)} columns named {'.'.join(parts)} among {shown}")
+        raise UnsupportedLocally(f"{len(plain_)} columns named {'.'.join(parts)} among {shown}")
     return plain_[0], parts[1:]
 
 
@@ -234,21 +244,21 @@ def field_of(value: Value, name: str) -> Value:
     if isinstance(value.type, T.ArrayType):
         return _fields_of_items(value, value.type, name)
     if not isinstance(value.type, T.StructType):
-        raise NotHere(f"a field of a value of type {value.type.simpleString()}")
+        raise UnsupportedLocally(f"a field of a value of type {value.type.simpleString()}")
     lower = [n.lower() for n in value.type.names]
     if lower.count(name.lower()) != 1:
-        raise NotHere(f"{lower.count(name.lower())} fields named {name}")
-    at, run = lower.index(name.lower()), value.run
-    return Value(
-        value.type.fields[at].dataType,
-        lambda b: [None if v is None else v[at] for v in run(b)],
-    )
+        raise UnsupportedLocally(f"{lower.count(name.lower())} fields named {name}")
+    at = lower.index(name.lower())
+    type_ = value.type.fields[at].dataType
+    if not has_arrow(value.type):
+        return each(type_, itemgetter(at), value)
+    return kernel(type_, lambda c: pc.struct_field(c, [at]), value)
 
 
 def _fields_of_items(value: Value, type_: T.ArrayType, name: str) -> Value:
     inner, run = type_.elementType, value.run
     if not isinstance(inner, T.StructType) or inner.names.count(name) != 1:
-        raise NotHere(f"the field {name} of {inner.simpleString()}")
+        raise UnsupportedLocally(f"the field {name} of {inner.simpleString()}")
     at = inner.names.index(name)
     return Value(
         T.ArrayType(inner.fields[at].dataType),

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql.types import DataType
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 
 class ExpressionNode:
@@ -162,7 +162,7 @@ def split_name(text: str) -> tuple[str, ...]:
     while at <= len(text):
         found = _PART.match(text, at)
         if not found or (found.end() < len(text) and text[found.end()] != "."):
-            raise NotHere(f"the name {text!r}")
+            raise UnsupportedLocally(f"the name {text!r}")
         parts.append(found[2] if found[1] is None else found[1].replace("``", "`"))
         at = found.end() + 1
     return tuple(parts)

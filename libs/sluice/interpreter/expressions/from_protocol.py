@@ -12,7 +12,7 @@ from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from sluice.interpreter.expressions import expression_tree
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_sql import read_sql, read_type
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.typed.types import read_columns
 
 _DESCENDING = proto.Expression.SortOrder.SORT_DIRECTION_DESCENDING
@@ -36,10 +36,10 @@ _NUMBERS: dict[str, T.DataType] = {
 
 
 def read_expression(expression: proto.Expression) -> expression_tree.ExpressionNode:
-    """Return the tree of an expression. Raises NotHere for an unknown kind."""
+    """Return the tree of an expression. Raises UnsupportedLocally for an unknown kind."""
     kind = expression.WhichOneof("expr_type")
     if kind is None or kind not in _READERS:
-        raise NotHere(f"expressions of kind {kind}")
+        raise UnsupportedLocally(f"expressions of kind {kind}")
     return _READERS[kind](getattr(expression, kind))
 
 
@@ -88,7 +88,7 @@ def _bound(bound: Any) -> int | None:
     found = read_expression(bound.value)
     if isinstance(found, expression_tree.Literal) and isinstance(found.value, int):
         return found.value
-    raise NotHere("a frame bound that is not a number")
+    raise UnsupportedLocally("a frame bound that is not a number")
 
 
 def _literal(literal: proto.Expression.Literal) -> expression_tree.Literal:
@@ -104,12 +104,12 @@ def _literal(literal: proto.Expression.Literal) -> expression_tree.Literal:
         unscaled = int(found.value.replace(".", "")) * 10 ** (scale - len(digits))
         precision = found.precision if found.HasField("precision") else 38
         return expression_tree.Literal(unscaled, T.DecimalType(precision, scale))
-    raise NotHere(f"a literal of kind {kind}")
+    raise UnsupportedLocally(f"a literal of kind {kind}")
 
 
 def _function(found: proto.Expression.UnresolvedFunction) -> expression_tree.FunctionCall:
     if found.is_user_defined_function:
-        raise NotHere(f"the user-defined function {found.function_name}")
+        raise UnsupportedLocally(f"the user-defined function {found.function_name}")
     return expression_tree.FunctionCall(
         found.function_name.lower(), _all(found.arguments), found.is_distinct
     )
@@ -151,5 +151,5 @@ def type_of(text: str) -> T.DataType:
     """Return the type that DDL names: a single one, or that of rows with named columns."""
     try:
         return read_type(text)
-    except NotHere:
+    except UnsupportedLocally:
         return schema_of(text)

@@ -12,52 +12,77 @@ from sqlglot.errors import SqlglotError
 
 from sluice.interpreter.expressions import expression_tree
 from sluice.interpreter.expressions.expression_tree import Literal
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.zones import DAY, UNITS
 from sluice.language.syntax import Tree, Verbatim
 from sluice.language.typed import inference
 
 _NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d{1,9}))?", re.ASCII)
+_PART = re.compile(r"([+-]?)\s*(\d{1,8})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?:\s+|$)", re.ASCII)
 _MONTHS = {"year": 12, "month": 1}
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
+_UNITS = {*_MONTHS, *_MICROS}
 _FIELDS = ("day", "hour", "minute", "second")  # of INTERVAL DAY TO SECOND; others count as these
 _FIELD_OF = {"week": "day", "millisecond": "second", "microsecond": "second"}
 _MOST = {"hour": 24, "minute": 60, "second": 60}  # of units that are not the largest
 
 
 def interval_of(tree: exp.Interval) -> Literal:
-    """Return the constant that an interval is. Raises NotHere for another form."""
+    """Return the constant that an interval is. Raises UnsupportedLocally for another form."""
     unit, written = tree.args.get("unit"), tree.this
     if not isinstance(written, exp.Literal):
-        raise NotHere("an interval that is not a constant")
+        raise UnsupportedLocally("an interval that is not a constant")
     if isinstance(unit, exp.IntervalSpan):
         return _span(written.name, unit.this.name.lower(), unit.expression.name.lower())
+    if unit is None:
+        return _parts(written.name.lower().strip().removeprefix("interval "))
     name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
     found = _NUMBER.fullmatch(written.name)
     if not found or not (name in _MONTHS or name in _MICROS) or (found[3] and name != "second"):
-        raise NotHere("an interval with an unsupported unit or number")
+        raise UnsupportedLocally("an interval with an unsupported unit or number")
     if name in _MONTHS:
         return _months(int(found[1] + found[2]) * _MONTHS[name], name, name)
     field = _FIELD_OF.get(name, name)
     return _micros(int(found[2]) * _MICROS[name], found[3], found[1], field, field)
 
 
+def _parts(text: str) -> Literal:
+    """Return the sum that a text such as `1 day -2 hours` is."""
+    parts = _PART.findall(text)
+    units = [unit for *_, unit in parts]
+    if not parts or _PART.sub("", text).strip() or not {*units} <= _UNITS:
+        raise UnsupportedLocally(f"the interval {text!r}")
+    if any(fraction and unit != "second" for _, _, fraction, unit in parts):
+        raise UnsupportedLocally(f"the interval {text!r}")
+    signed = [(-1 if sign == "-" else 1, int(n), part, unit) for sign, n, part, unit in parts]
+    if {*units} <= {*_MONTHS}:
+        ends = sorted(units, key=[*_MONTHS].index)
+        return _months(sum(s * n * _MONTHS[unit] for s, n, _, unit in signed), ends[0], ends[-1])
+    if {*units} & {*_MONTHS}:
+        raise UnsupportedLocally("an interval of both months and days")
+    micros = sum(
+        s * (n * _MICROS[unit] + int(part[:6].ljust(6, "0"))) for s, n, part, unit in signed
+    )
+    fields = sorted(_FIELDS.index(_FIELD_OF.get(unit, unit)) for unit in units)
+    return Literal(micros, T.DayTimeIntervalType(fields[0], fields[-1]))
+
+
 def _span(text: str, first: str, last: str) -> Literal:
     if (first, last) == ("year", "month"):
         found = re.fullmatch(r"([+-]?)(\d+)-(\d{1,2})", text, re.ASCII)
         if not found or int(found[3]) >= 12:
-            raise NotHere("an interval of an unsupported form")
+            raise UnsupportedLocally("an interval of an unsupported form")
         months = int(found[2]) * 12 + int(found[3])
         return _months(-months if found[1] == "-" else months, first, last)
     if first not in _FIELDS or last not in _FIELDS[_FIELDS.index(first) + 1 :]:
-        raise NotHere("an interval with unsupported units")
+        raise UnsupportedLocally("an interval with unsupported units")
     names = _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]
     rest = ":".join(rf"(?P<{name}>\d{{1,2}})" for name in names[1:])
     form = rf"(?P<{first}>\d+){' ' if first == 'day' else ':'}{rest}"
     fraction = r"(?:\.(?P<fraction>\d{1,9}))?" if last == "second" else ""
     found = re.fullmatch(f"(?P<sign>[+-]?){form}{fraction}", text, re.ASCII)
     if not found or any(int(found[name]) >= _MOST[name] for name in names[1:]):
-        raise NotHere("an interval of an unsupported form")
+        raise UnsupportedLocally("an interval of an unsupported form")
     micros = sum(int(found[name]) * _MICROS[name] for name in names)
     return _micros(micros, found.groupdict().get("fraction"), found["sign"], first, last)
 
@@ -65,7 +90,7 @@ def _span(text: str, first: str, last: str) -> Literal:
 def _months(months: int, first: str, last: str) -> Literal:
     fields = [[*_MONTHS].index(name) for name in (first, last)]
     if not -(2**31) <= months < 2**31:
-        raise NotHere("an interval of too many months")
+        raise UnsupportedLocally("an interval of too many months")
     return Literal(months, T.YearMonthIntervalType(*fields))
 
 
@@ -73,7 +98,7 @@ def _micros(micros: int, fraction: str | None, sign: str, first: str, last: str)
     """Return an interval with a fraction of a second, cut to microseconds."""
     micros += int((fraction or "")[:6].ljust(6, "0"))
     if micros >= 2**63:
-        raise NotHere("an interval of too many microseconds")
+        raise UnsupportedLocally("an interval of too many microseconds")
     fields = (_FIELDS.index(first), _FIELDS.index(last))
     return Literal(-micros if sign == "-" else micros, T.DayTimeIntervalType(*fields))
 
@@ -131,9 +156,9 @@ def read_sql(text: str) -> expression_tree.ExpressionNode:
     try:
         trees = Verbatim().parse(text)
     except SqlglotError as error:
-        raise NotHere(f"the SQL {text!r}: {error}") from None
+        raise UnsupportedLocally(f"the SQL {text!r}: {error}") from None
     if len(trees) != 1 or trees[0] is None:
-        raise NotHere(f"the SQL {text!r}")
+        raise UnsupportedLocally(f"the SQL {text!r}")
     return _read_part(trees[0])
 
 
@@ -143,7 +168,7 @@ def read_type(text: str) -> T.DataType:
     try:
         tree = Verbatim().parse_into(exp.DataType, text)[0]
     except SqlglotError as error:
-        raise NotHere(f"the type {text!r}: {error}") from None
+        raise UnsupportedLocally(f"the type {text!r}: {error}") from None
     assert isinstance(tree, exp.DataType)
     return _type(tree)
 
@@ -151,7 +176,7 @@ def read_type(text: str) -> T.DataType:
 def _type(tree: exp.DataType) -> T.DataType:
     inner = tree.expressions
     if tree.args.get("collate") or tree.find(exp.CollateColumnConstraint):
-        raise NotHere(f"the collation of {tree.sql()}")
+        raise UnsupportedLocally(f"the collation of {tree.sql()}")
     match tree.this:
         case _KIND.DECIMAL:
             precision, scale = [int(p.name) for p in inner] if len(inner) == 2 else (10, 0)
@@ -164,16 +189,16 @@ def _type(tree: exp.DataType) -> T.DataType:
             fields = [T.StructField(f.this.name, _type(f.args["kind"])) for f in inner]
             return T.StructType(fields)
     if tree.this not in _TYPES or inner:
-        raise NotHere(f"the type {tree.sql()}")
+        raise UnsupportedLocally(f"the type {tree.sql()}")
     return _TYPES[tree.this]
 
 
 def _read_part(tree: Tree) -> expression_tree.ExpressionNode:
-    """Return the tree of a part. Raises NotHere if it has an unknown part."""
+    """Return the tree of a part. Raises UnsupportedLocally if it has an unknown part."""
     parts, read = _READERS.get(type(tree), ("this expression", _operator))
     known = parts.split()
     if further := [name for name, part in tree.args.items() if part and name not in known]:
-        raise NotHere(f"{', '.join(further)} in the SQL {tree.sql(dialect=Verbatim)!r}")
+        raise UnsupportedLocally(f"{', '.join(further)} in the SQL {tree.sql(dialect=Verbatim)!r}")
     return read(tree)
 
 
@@ -196,7 +221,7 @@ def _binds_otherwise(tree: Tree) -> bool:
 
 def _operator(tree: Tree) -> expression_tree.ExpressionNode:
     if type(tree) not in _OPERATORS or _binds_otherwise(tree):
-        raise NotHere(f"the SQL {tree.sql(dialect=Verbatim)!r}")
+        raise UnsupportedLocally(f"the SQL {tree.sql(dialect=Verbatim)!r}")
     operands = [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
     text = tree.sql(dialect=Verbatim) if isinstance(tree, exp.Div | exp.IntDiv | exp.Mod) else ""
     return expression_tree.FunctionCall(
@@ -220,6 +245,14 @@ def _column(tree: exp.Column) -> expression_tree.ExpressionNode:
     return expression_tree.ColumnName(tuple(part.name for part in tree.parts))
 
 
+def _alias(tree: exp.Alias) -> expression_tree.ExpressionNode:
+    if isinstance(tree.this, exp.Interval) and tree.alias.lower().removesuffix("s") in _UNITS:
+        raise UnsupportedLocally(
+            f"the interval {tree.sql(dialect=Verbatim)!r}"
+        )  # its name may be a unit
+    return expression_tree.Alias(_read_part(tree.this), (tree.alias,))
+
+
 def _is(tree: exp.Is) -> expression_tree.ExpressionNode:
     if not isinstance(tree.expression, exp.Null):
         return _operator(tree)
@@ -228,7 +261,7 @@ def _is(tree: exp.Is) -> expression_tree.ExpressionNode:
 
 def _cast(tree: exp.Cast) -> expression_tree.ExpressionNode:
     if tree.args["to"].find(exp.NotNullColumnConstraint):
-        raise NotHere("a cast to a field that is NOT NULL")
+        raise UnsupportedLocally("a cast to a field that is NOT NULL")
     return expression_tree.Convert(
         _read_part(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe"))
     )
@@ -342,7 +375,7 @@ def _frame(spec: exp.WindowSpec | None) -> expression_tree.Frame | None:
     if spec is None:
         return None
     if spec.args.get("kind") not in ("ROWS", "RANGE"):
-        raise NotHere("a window frame other than ROWS or RANGE")
+        raise UnsupportedLocally("a window frame other than ROWS or RANGE")
     lower = _bound(spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
     upper = _bound(spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
     return expression_tree.Frame(spec.args["kind"] == "ROWS", lower, upper)
@@ -358,14 +391,14 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression
         return sign * int(end.name)
     if isinstance(end, exp.Interval):
         return _time_offset(end, sign)
-    raise NotHere("a frame bound that is not a constant number or interval")
+    raise UnsupportedLocally("a frame bound that is not a constant number or interval")
 
 
 def _time_offset(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
     """Return an interval as a distance in time; months are none."""
     found = interval_of(tree)
     if not isinstance(found.type, T.DayTimeIntervalType) or found.value < 0:
-        raise NotHere("a frame bound in months, or a negative one")
+        raise UnsupportedLocally("a frame bound in months, or a negative one")
     return expression_tree.TimeOffset(sign * found.value, found.type.simpleString())
 
 
@@ -373,7 +406,7 @@ def _time_offset(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
 # meaning.
 _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.ExpressionNode]]] = {
     exp.Paren: ("this", lambda t: _read_part(t.this)),
-    exp.Alias: ("this alias", lambda t: expression_tree.Alias(_read_part(t.this), (t.alias,))),
+    exp.Alias: ("this alias", _alias),
     exp.Column: ("this table db catalog", _column),
     exp.Identifier: ("this quoted", lambda t: expression_tree.ColumnName((t.name,))),
     exp.Dot: (

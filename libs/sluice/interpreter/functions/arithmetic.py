@@ -2,18 +2,22 @@
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import DividedByZero, NotHere
+from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.casts import cast, number, whole
-from sluice.interpreter.values.column_batch import ColumnBatch, Function, Value, constant, each
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
+from sluice.interpreter.values.numbering import whole_numbers
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
+    BOOLEAN,
     DATE,
     DOUBLE,
     INT,
@@ -35,6 +39,7 @@ from sluice.interpreter.values.value_types import (
 from sluice.language.typed.types import Decimal
 
 INSTEAD = "by zero. Use `{}` to tolerate divisor being 0 and return NULL instead."  # Spark's words
+MOST_DIGITS = 38
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible
 MOST_TURNED = 10**34  # unscaled; Scala rounds longer decimals where it only changes their sign
 
@@ -74,27 +79,14 @@ WHOLE: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def _divide(a: float, b: float) -> float:
-    if not b:
-        _zero()
-    return a / b
-
-
 def _rest(a: float, b: float) -> float:
     if not b:
         raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
     if a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
-        raise NotHere("a remainder with NaN or infinity")
+        raise UnsupportedLocally("a remainder with NaN or infinity")
     return math.fmod(a, b)
 
 
-REAL: Mapping[str, Callable[[float, float], float]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divide,
-    "%": _rest,
-}
 DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
     "+": Decimal.plus,
     "-": Decimal.plus,
@@ -108,11 +100,11 @@ def binary(name: str, arguments: list[Value]) -> Value:
     """Return the sum, difference, product, quotient or remainder of two numbers."""
     a, b = arguments
     if isinstance(a.type, T.NullType) or isinstance(b.type, T.NullType):
-        raise NotHere("arithmetic on an untyped NULL")
+        raise UnsupportedLocally("arithmetic on an untyped NULL")
     if not (is_number(a.type) and is_number(b.type)):
-        raise NotHere(f"{a.type.simpleString()} {name} {b.type.simpleString()}")
+        raise UnsupportedLocally(f"{a.type.simpleString()} {name} {b.type.simpleString()}")
     if a.type == b.type == T.FloatType():
-        raise NotHere("arithmetic on two FLOAT values")
+        raise UnsupportedLocally("arithmetic on two FLOAT values")
     if is_fraction(a.type) or is_fraction(b.type):
         return _of_reals(name, a, b)
     if isinstance(a.type, T.DecimalType) or isinstance(b.type, T.DecimalType):
@@ -120,34 +112,66 @@ def binary(name: str, arguments: list[Value]) -> Value:
     if name == "/":
         return _of_reals(name, a, b)
     type_ = wider(a.type, b.type)
-    return _within(bounds_check(type_), each(type_, WHOLE[name], a, b))
+    if name in KERNELS:
+        return kernel(type_, KERNELS[name], cast(a, type_), cast(b, type_))
+    if name == "%":
+        return kernel(type_, _modulo, cast(a, type_), cast(b, type_))
+    fits = bounds_check(type_)
+    return each(type_, lambda x, y: fits(WHOLE[name](x, y)), a, b)
 
 
-def _within(fits: Callable[[int], int], value: Value) -> Value:
-    """Return the numbers, after a check that the least and the greatest fit."""
+def _divide(x: pa.Array, y: pa.Array) -> pa.Array:
+    """Return a quotient; of integers, without its fraction, as Java does."""
+    if _has_zero(x, y):
+        _zero()
+    return pc.divide(x, y) if pa.types.is_floating(x.type) else pc.divide_checked(x, y)
 
-    def run(batch: ColumnBatch) -> Sequence[Any]:
-        found = value.run(batch)
-        if given := [v for v in found if v is not None]:
-            fits(min(given)), fits(max(given))
-        return found
 
-    return Value(value.type, run)
+def _modulo(x: pa.Array, y: pa.Array) -> pa.Array:
+    """Return the remainder of integers, with the sign of the dividend."""
+    if _has_zero(x, y):
+        _remainder(1, 0)
+    by = whole_numbers(y)
+    found = np.fmod(whole_numbers(x), np.where((by == 0) | (by == -1), 1, by))
+    nulls = np.asarray(pc.or_(x.is_null(), y.is_null()))
+    return pa.array(found, mask=nulls).cast(x.type)
+
+
+def _has_zero(x: pa.Array, y: pa.Array) -> bool:
+    return bool(pc.any(pc.and_(x.is_valid(), pc.equal(y, 0))).as_py())
+
+
+# Those of fractions never raise.
+KERNELS: Mapping[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+}
 
 
 def _of_reals(name: str, a: Value, b: Value) -> Value:
-    if name not in REAL:
-        raise NotHere(f"{name} of DOUBLE")
-    return each(DOUBLE, REAL[name], cast(a, DOUBLE), cast(b, DOUBLE))
+    a, b = cast(a, DOUBLE), cast(b, DOUBLE)
+    if name == "%":
+        return each(DOUBLE, _rest, a, b)
+    if name != "/" and name not in KERNELS:
+        raise UnsupportedLocally(f"{name} of DOUBLE")
+    return kernel(DOUBLE, KERNELS.get(name, _divide), a, b)
 
 
 def _of_decimals(name: str, a: Value, b: Value) -> Value:
     one, other = _decimal(a), _decimal(b)
     if name not in DECIMAL:
-        raise NotHere(f"{name} of DECIMAL")
+        raise UnsupportedLocally(f"{name} of DECIMAL")
     found = of_decimal(DECIMAL[name](one, other))
     fits, s, t = fits_in(found), one.scale, other.scale
     most = max(s, t)
+    if name in KERNELS and found.scale == (s + t if name == "*" else most):
+        whole_digits = max(one.precision - s, other.precision - t)
+        exact = one.precision + other.precision if name == "*" else whole_digits + most
+        if exact < found.precision <= MOST_DIGITS:  # as wide as Arrow's result, so none is too long
+            return kernel(
+                found, KERNELS[name], cast(a, of_decimal(one)), cast(b, of_decimal(other))
+            )
     if name == "*":
         return each(found, lambda x, y: fits(rescale(x * y, s + t, found.scale)), a, b)
     if name == "/":
@@ -166,7 +190,7 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     def result(x: int, y: int) -> int:
         x, y = x * 10 ** (most - s), y * 10 ** (most - t)
         if name == "%" and abs(x) >= abs(y) * MOST_QUOTIENT > 0:
-            raise NotHere("a remainder of a division with too many digits")
+            raise UnsupportedLocally("a remainder of a division with too many digits")
         return fits(rescale(compute(x, y), most, found.scale))
 
     return each(found, result, a, b)
@@ -192,7 +216,7 @@ def _try_to_compute(name: str, arguments: list[Value]) -> Value:
     """Return a sum, difference or product of whole numbers, null where it is out of range."""
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere(
+        raise UnsupportedLocally(
             f"{a.type.simpleString()} and {b.type.simpleString()} in try_add and its like"
         )
     type_ = wider(a.type, b.type)
@@ -210,17 +234,15 @@ def _try_to_compute(name: str, arguments: list[Value]) -> Value:
 def _div(arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere("div of values that are not integers")
-    fits = bounds_check(LONG)
-    return each(LONG, lambda x, y: fits(_quotient(x, y)), a, b)
+        raise UnsupportedLocally("div of values that are not integers")
+    return kernel(LONG, _divide, cast(a, LONG), cast(b, LONG))
 
 
-def _negative(arguments: list[Value]) -> Value:
+def _change_sign(compute: Callable[[pa.Array], pa.Array], arguments: list[Value]) -> Value:
     (a,) = arguments
     if is_integer(a.type):
-        fits = bounds_check(a.type)
-        return each(a.type, lambda x: fits(-x), a)
-    return each(_numeric(a), operator.neg, _exact(a))
+        return kernel(a.type, compute, a)
+    return kernel(_numeric(a), compute, _exact(a))
 
 
 def _exact(a: Value) -> Value:
@@ -230,7 +252,7 @@ def _exact(a: Value) -> Value:
 
     def short(x: int) -> int:
         if abs(x) >= MOST_TURNED:
-            raise NotHere("the sign of a DECIMAL with too many digits")
+            raise UnsupportedLocally("the sign of a DECIMAL with too many digits")
         return x
 
     return each(a.type, short, a)
@@ -239,15 +261,7 @@ def _exact(a: Value) -> Value:
 def _numeric(a: Value) -> T.DataType:
     if isinstance(a.type, T.DoubleType | T.FloatType | T.DecimalType) or is_integer(a.type):
         return a.type
-    raise NotHere(f"a numeric function of a value of type {a.type.simpleString()}")
-
-
-def _abs(arguments: list[Value]) -> Value:
-    (a,) = arguments
-    if is_integer(a.type):
-        fits = bounds_check(a.type)
-        return each(a.type, lambda x: fits(abs(x)), a)
-    return each(_numeric(a), abs, _exact(a))
+    raise UnsupportedLocally(f"a numeric function of a value of type {a.type.simpleString()}")
 
 
 def _signum(arguments: list[Value]) -> Value:
@@ -257,7 +271,7 @@ def _signum(arguments: list[Value]) -> Value:
 
 def _round_to(arguments: list[Value], *, up: bool) -> Value:
     if len(arguments) != 1:
-        raise NotHere("ceil or floor with a number of digits")
+        raise UnsupportedLocally("ceil or floor with a number of digits")
     (a,) = arguments
     if is_integer(a.type):
         return cast(a, LONG)
@@ -268,12 +282,12 @@ def _round_to(arguments: list[Value], *, up: bool) -> Value:
         found = T.DecimalType(max(precision, 1), 0)
         return each(found, lambda x: -(-x // unit) if up else x // unit, a)
     if not isinstance(a.type, T.DoubleType):
-        raise NotHere(f"rounding of a value of type {a.type.simpleString()}")
+        raise UnsupportedLocally(f"rounding of a value of type {a.type.simpleString()}")
     fits = bounds_check(LONG)
 
     def whole(x: float) -> int:
         if x != x or math.isinf(x):  # noqa: PLR0124 - NaN
-            raise NotHere("rounding of NaN or infinity")
+            raise UnsupportedLocally("rounding of NaN or infinity")
         return fits(math.ceil(x) if up else math.floor(x))
 
     return each(LONG, whole, a)
@@ -283,7 +297,7 @@ def _round(arguments: list[Value]) -> Value:
     a, places = arguments[0], arguments[1].literal if len(arguments) > 1 else 0
     is_number = len(arguments) == 1 or is_integer(arguments[1].type)
     if not isinstance(places, int) or places < 0 or not is_number:
-        raise NotHere("round with a number of digits that is negative or not a constant")
+        raise UnsupportedLocally("round with a number of digits that is negative or not a constant")
     if is_integer(a.type):
         return a
     if isinstance(a.type, T.DecimalType):
@@ -293,7 +307,7 @@ def _round(arguments: list[Value]) -> Value:
         fits, old = fits_in(found), a.type.scale
         return each(found, lambda x: fits(rescale(x, old, scale)), a)
     if not isinstance(a.type, T.DoubleType):
-        raise NotHere(f"rounding of a value of type {a.type.simpleString()}")
+        raise UnsupportedLocally(f"rounding of a value of type {a.type.simpleString()}")
     return each(DOUBLE, lambda x: _real_rounded(x, places), a)
 
 
@@ -312,9 +326,7 @@ def _sqrt(arguments: list[Value]) -> Value:
 
 
 def _isnan(arguments: list[Value]) -> Value:
-    (a,) = arguments
-    run = number(a).run
-    return Value(T.BooleanType(), lambda b: [v is not None and v != v for v in run(b)])  # noqa: PLR0124
+    return kernel(BOOLEAN, lambda x: x.is_nan().fill_null(False), number(arguments[0]))
 
 
 def _sum(name: str, arguments: list[Value]) -> Value:
@@ -329,7 +341,7 @@ def _sum(name: str, arguments: list[Value]) -> Value:
 def _positive(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_number(value.type):
-        raise NotHere(f"{value.type.simpleString()} as a number")
+        raise UnsupportedLocally(f"{value.type.simpleString()} as a number")
     return value
 
 
@@ -345,9 +357,9 @@ ARITHMETIC: Mapping[str, Function] = {
     "try_multiply": partial(_try_to_compute, "*"),
     "degrees": partial(_turn, 180 / math.pi),
     "radians": partial(_turn, math.pi / 180),
-    "negative": _negative,
+    "negative": partial(_change_sign, pc.negate_checked),
     "positive": _positive,
-    "abs": _abs,
+    "abs": partial(_change_sign, pc.abs_checked),
     "signum": _signum,
     "sign": _signum,
     "floor": partial(_round_to, up=False),
@@ -362,21 +374,21 @@ ARITHMETIC: Mapping[str, Function] = {
 def _combine(of: Callable[[int, int], int], arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
-        raise NotHere("bitwise functions of values that are not integers")
+        raise UnsupportedLocally("bitwise functions of values that are not integers")
     return each(wider(a.type, b.type), of, a, b)
 
 
 def _invert(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("bitwise functions of values that are not integers")
+        raise UnsupportedLocally("bitwise functions of values that are not integers")
     return each(value.type, operator.invert, value)
 
 
 def _shift(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
     value, by = arguments
     if not isinstance(value.type, T.IntegerType | T.LongType):
-        raise NotHere("a shift of a value that is not INT or BIGINT")
+        raise UnsupportedLocally("a shift of a value that is not INT or BIGINT")
     size = SIZES[type(value.type)]
     half = 1 << (size - 1)
 
@@ -393,14 +405,14 @@ def _shift_unsigned(v: int, n: int, size: int) -> int:
 def _count(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("bitwise functions of values that are not integers")
+        raise UnsupportedLocally("bitwise functions of values that are not integers")
     return each(INT, lambda v: (v % (1 << 64)).bit_count(), value)
 
 
 def _binary(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("bitwise functions of values that are not integers")
+        raise UnsupportedLocally("bitwise functions of values that are not integers")
     return each(STRING, lambda v: f"{v % (1 << 64):b}", value)
 
 

@@ -6,11 +6,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.comparing import alike, equality
 from sluice.interpreter.functions.maps import MAPS, SETS, comparable, of_map
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.column_batch import (
@@ -19,6 +20,7 @@ from sluice.interpreter.values.column_batch import (
     constant,
     each,
     element_type,
+    kernel,
     whole,
 )
 from sluice.interpreter.values.value_order import has_floats, nulls_first, order_of
@@ -41,7 +43,7 @@ def element(child: Value, key: Value) -> Value:
 
     def at(items: tuple[Any, ...], index: int) -> Any:
         if not 0 <= index < len(items):
-            raise NotHere("an array index out of bounds")
+            raise UnsupportedLocally("an array index out of bounds")
         return items[index]
 
     return each(inner, at, child, whole_number(key))
@@ -63,7 +65,7 @@ def _element_at(arguments: list[Value], *, is_try: bool) -> Value:
         if i in (0, -(2**31)) or (
             not is_try and abs(i) > len(v)
         ):  # Spark crashes at the smallest INT
-            raise NotHere("an array index out of bounds")
+            raise UnsupportedLocally("an array index out of bounds")
         if abs(i) > len(v):
             return None
         return v[i - 1] if i > 0 else v[i]
@@ -82,7 +84,7 @@ def _array(arguments: list[Value]) -> Value:
 def _size(arguments: list[Value]) -> Value:
     (items,) = arguments
     if not isinstance(items.type, T.ArrayType | T.MapType):
-        raise NotHere("the size of a value that is not an array or a map")
+        raise UnsupportedLocally("the size of a value that is not an array or a map")
     return each(INT, len, items)
 
 
@@ -97,7 +99,7 @@ def _slice(arguments: list[Value]) -> Value:
 
     def part(v: tuple[Any, ...], at: int, count: int) -> tuple[Any, ...]:
         if at == 0 or count < 0:
-            raise NotHere("slice from position 0, or with a negative length")
+            raise UnsupportedLocally("slice from position 0, or with a negative length")
         first = at - 1 if at > 0 else len(v) + at
         if first + count >= 2**31:  # where Java's sum turns negative
             return ()
@@ -110,7 +112,7 @@ def _flatten(arguments: list[Value]) -> Value:
     (items,) = arguments
     inner = element_type(items)
     if not isinstance(inner, T.ArrayType):
-        raise NotHere("flatten of an array that has no arrays")
+        raise UnsupportedLocally("flatten of an array that has no arrays")
     return each(inner, lambda v: None if None in v else tuple(x for part in v for x in part), items)
 
 
@@ -124,7 +126,7 @@ def _sort_array(arguments: list[Value]) -> Value:
     items, *more = arguments
     ascending = more[0].literal if more else True
     if not isinstance(ascending, bool):
-        raise NotHere("sort_array with an order that is not a constant")
+        raise UnsupportedLocally("sort_array with an order that is not a constant")
     order = nulls_first(order_of(element_type(items)))
     return each(items.type, lambda v: tuple(sorted(v, key=order, reverse=not ascending)), items)
 
@@ -174,9 +176,9 @@ def _contains(arguments: list[Value]) -> Value:
 def _repeat(arguments: list[Value]) -> Value:
     value, count = arguments
     if not isinstance(count.type, T.IntegerType):
-        raise NotHere("array_repeat with a count that is not an INT")
+        raise UnsupportedLocally("array_repeat with a count that is not an INT")
     if isinstance(value.type, T.NullType):
-        raise NotHere("an array of untyped NULLs")
+        raise UnsupportedLocally("an array of untyped NULLs")
     type_ = T.ArrayType(value.type)
     return whole(type_, lambda v, n: None if n is None else (v,) * n, value, length(count))
 
@@ -185,16 +187,16 @@ def _sequence(arguments: list[Value]) -> Value:
     first, last, *step = arguments
     a, b = alike(first, last)
     if any(s.type != a.type for s in step):
-        raise NotHere("a sequence with a step of a different type")
+        raise UnsupportedLocally("a sequence with a step of a different type")
     if not is_integer(a.type):
-        raise NotHere(f"a sequence of values of type {a.type.simpleString()}")
+        raise UnsupportedLocally(f"a sequence of values of type {a.type.simpleString()}")
 
     def values(x: int, y: int, by: int | None = None) -> tuple[int, ...]:
         by = by if by is not None else (1 if y >= x else -1)
         if by == 0 or ((by > 0) != (y >= x) and x != y):
-            raise NotHere("a sequence whose step is 0 or leads away from its end")
+            raise UnsupportedLocally("a sequence whose step is 0 or leads away from its end")
         if abs(y - x) // abs(by) > 1_000_000:
-            raise NotHere("a sequence of more than a million steps")
+            raise UnsupportedLocally("a sequence of more than a million steps")
         return tuple(range(x, y + (1 if by > 0 else -1), by))
 
     return each(T.ArrayType(a.type), values, a, b, *(cast(s, a.type) for s in step))
@@ -208,14 +210,15 @@ def _concat(arguments: list[Value]) -> Value:
     if not types or not all(
         isinstance(t, T.AtomicType | T.NullType) and t != BINARY for t in types
     ):
-        raise NotHere("concat of values that are not strings or arrays")
-    return each(STRING, lambda *v: "".join(v), *(cast(a, STRING) for a in arguments))
+        raise UnsupportedLocally("concat of values that are not strings or arrays")
+    parts = [cast(a, STRING) for a in arguments]
+    return kernel(STRING, lambda *c: pc.binary_join_element_wise(*c, ""), *parts)
 
 
 def _join(arguments: list[Value]) -> Value:
     items, *others = arguments
     if not all(isinstance(t, T.StringType) for t in (element_type(items), *map(_type, others))):
-        raise NotHere("array_join of values that are not strings")
+        raise UnsupportedLocally("array_join of values that are not strings")
     if len(others) == 1:
         return each(STRING, lambda v, s: s.join(x for x in v if x is not None), items, *others)
     return each(STRING, lambda v, s, i: s.join(i if x is None else x for x in v), items, *others)
@@ -240,7 +243,7 @@ def _append_or_prepend(arguments: list[Value], *, is_first: bool) -> Value:
     items, value = arguments
     inner = element_type(items)
     if value.type != inner:
-        raise NotHere("a value whose type differs from the array's elements")
+        raise UnsupportedLocally("a value whose type differs from the array's elements")
 
     def grown(v: tuple[Any, ...] | None, x: Any) -> tuple[Any, ...] | None:
         if v is None:
@@ -253,7 +256,7 @@ def _append_or_prepend(arguments: list[Value], *, is_first: bool) -> Value:
 def _reverse(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not isinstance(value.type, T.ArrayType | T.StringType):
-        raise NotHere("reverse of a value that is not a string or an array")
+        raise UnsupportedLocally("reverse of a value that is not a string or an array")
     return each(value.type, lambda v: v[::-1], value)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import caster_of
 from sluice.interpreter.values.column_batch import Value, each
 from sluice.interpreter.values.texts import decimal_text, double_text, moment_text, single_text
@@ -106,21 +106,21 @@ def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  
                 return f"{{{','.join(given)}}}"
 
             return row
-    raise NotHere(f"{type_.simpleString()} as JSON")
+    raise UnsupportedLocally(f"{type_.simpleString()} as JSON")
 
 
 def _to_json(arguments: list[Value]) -> Value:
     value, *options = arguments
     if not isinstance(value.type, T.ArrayType | T.StructType | T.MapType):
-        raise NotHere("to_json of a value that is not a struct, an array or a map")
+        raise UnsupportedLocally("to_json of a value that is not a struct, an array or a map")
     given = options[0].literal if options else ()
     if not isinstance(given, tuple):
-        raise NotHere("to_json with options that are not constant")
+        raise UnsupportedLocally("to_json with options that are not constant")
     found = dict(given)
     times = {name: found.pop(name) for name in _TIMES if name in found}
     with_nulls = found.pop("ignoreNullFields", "true") == "false"
     if found or times not in ({}, _TIMES):
-        raise NotHere("to_json with unsupported options")
+        raise UnsupportedLocally("to_json with unsupported options")
     write = writer(value.type, with_nulls=with_nulls, has_times=bool(times))
     return each(STRING, write, value)
 

@@ -1,38 +1,47 @@
 """Comparisons, logic, and the choice between values."""
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
     ColumnBatch,
     Function,
     Value,
-    compare_with,
+    column_of,
+    concatenate,
     constant,
     each,
     is_null,
+    kernel,
     negate,
+    null_mask,
     settle,
+    take_rows,
+    true_mask,
     whole,
 )
-from sluice.interpreter.values.value_order import key_of, order_of, same_value
+from sluice.interpreter.values.numbering import FLAT, order_numbers
+from sluice.interpreter.values.value_order import key_of, order_of
 from sluice.interpreter.values.value_types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
 NESTED = (T.ArrayType, T.StructType)
-PLAIN = (T.StringType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
-ARROWS: Mapping[Callable[[Any, Any], bool], str] = {
-    operator.lt: "less",
-    operator.le: "less_equal",
-    operator.gt: "greater",
-    operator.ge: "greater_equal",
+TRUE = constant(value=True, type_=BOOLEAN)
+_OF_OBJECTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
 }
 
 
@@ -41,46 +50,40 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     if a.type == b.type:
         return a, b
     if isinstance(a.type, NESTED) and isinstance(b.type, NESTED):
-        raise NotHere("a comparison of arrays or structs of different types")
+        raise UnsupportedLocally("a comparison of arrays or structs of different types")
     type_ = wider(a.type, b.type)
     return cast(a, type_), cast(b, type_)
 
 
-def _compare_order(compare: Callable[[Any, Any], bool], arguments: list[Value]) -> Value:
+def _compare_order(name: str, arguments: list[Value]) -> Value:
     a, b = alike(*arguments)
     if isinstance(a.type, T.NullType):
         return constant(None, BOOLEAN)
-    order = order_of(a.type)
-    if order is same_value:
-        return _by_arrow(ARROWS[compare], a, b, each(BOOLEAN, compare, a, b))
+    if isinstance(a.type, FLAT):
+        return kernel(BOOLEAN, partial(_compare, name), a, b)
+    order, compare = order_of(a.type), _OF_OBJECTS[name]
     return each(BOOLEAN, lambda x, y: compare(order(x), order(y)), a, b)
+
+
+def _compare(name: str, x: pa.Array, y: pa.Array) -> pa.Array:
+    return getattr(pc, name)(_comparable(x), _comparable(y))
+
+
+def _comparable(x: pa.Array) -> pa.Array:
+    """Return fractions as whole numbers of the same order: NaN is the greatest, 0.0 is -0.0."""
+    if not pa.types.is_floating(x.type):
+        return x
+    return pa.array(order_numbers(x), mask=np.asarray(x.is_null()))
 
 
 def _equal(arguments: list[Value], *, negated: bool = False) -> Value:
     a, b = alike(*arguments)
     if isinstance(a.type, T.NullType):
         return constant(None, BOOLEAN)
+    if isinstance(a.type, FLAT):
+        return kernel(BOOLEAN, partial(_compare, "not_equal" if negated else "equal"), a, b)
     same = equality(a.type)
-    if negated:
-        found = each(BOOLEAN, lambda x, y: not same(x, y), a, b)
-        return _by_arrow("not_equal", a, b, found)
-    return _by_arrow("equal", a, b, each(BOOLEAN, same, a, b))
-
-
-def _by_arrow(name: str, a: Value, b: Value, otherwise: Value) -> Value:
-    """Return a comparison with a constant, by Arrow where the values are Arrow's."""
-    if not isinstance(a.type, PLAIN) or not b.is_literal or b.literal is None:
-        return otherwise
-
-    def run(batch: ColumnBatch) -> Values:
-        values = a.run(batch)
-        return (
-            compare_with(name, values, b.literal)
-            if isinstance(values, ArrowColumn)
-            else otherwise.run(batch)
-        )
-
-    return Value(BOOLEAN, run)
+    return each(BOOLEAN, lambda x, y: same(x, y) is not negated, a, b)
 
 
 def equality(type_: T.DataType) -> Callable[[Any, Any], bool]:
@@ -96,14 +99,19 @@ def _null_safe(arguments: list[Value]) -> Value:
     a, b = alike(*arguments)
     if isinstance(a.type, T.NullType):
         return constant(value=True, type_=BOOLEAN)
+    if isinstance(a.type, FLAT):
+        return kernel(BOOLEAN, _compare_with_nulls, a, b)
     equal = equality(a.type)
-    if equal is operator.eq:  # Python's equality of any two values, None among them
-        return Value(BOOLEAN, lambda batch: list(map(operator.eq, a.run(batch), b.run(batch))))
 
     def same(x: Any, y: Any) -> bool:
         return x is y if x is None or y is None else equal(x, y)
 
     return whole(BOOLEAN, same, a, b)
+
+
+def _compare_with_nulls(x: pa.Array, y: pa.Array) -> pa.Array:
+    equal = _compare("equal", x, y).fill_null(False)
+    return pc.or_(equal, pc.and_(x.is_null(), y.is_null()))
 
 
 def _and(arguments: list[Value]) -> Value:
@@ -123,17 +131,17 @@ def _logic(arguments: list[Value], *, decides: bool) -> Value:
         one = settle(found)
         if one and one.value is not None:
             return one if one.value is decides else right.run(batch)
-        if decides not in found and None not in found:
-            return right.run(batch)
-        open_ = [i for i, v in enumerate(found) if v is not decides]
-        if not open_:
+        open_ = np.flatnonzero(~true_mask(found if decides else negate(found)))
+        if not len(open_):
             return found
-        others = right.run(batch if len(open_) == batch.count else batch.take(open_))
-        found = list(found)
-        for i, other in zip(open_, others, strict=True):
-            if other is decides or (other is None and found[i] is not None):
-                found[i] = other
-        return found
+        if len(open_) == batch.count:
+            others = right.run(batch)
+        else:
+            places = np.full(batch.count, -1)
+            places[open_] = np.arange(len(open_))
+            others = take_rows(right.run(batch.take(open_)), places)
+        join = pc.or_kleene if decides else pc.and_kleene
+        return ArrowColumn(join(column_of(found, BOOLEAN), column_of(others, BOOLEAN)), BOOLEAN)
 
     return Value(BOOLEAN, run)
 
@@ -157,11 +165,12 @@ def _in(arguments: list[Value]) -> Value:
     value, *others = (cast(a, type_) for a in arguments)
     if isinstance(type_, T.NullType):
         return constant(None, BOOLEAN)
+    if isinstance(type_, FLAT) and all(o.is_literal and o.literal is not None for o in others):
+        wanted = _comparable(to_arrow([o.literal for o in others], type_))
+        return kernel(BOOLEAN, lambda x: _is_among(_comparable(x), wanted), value)
+    if isinstance(type_, FLAT):
+        return kernel(BOOLEAN, _is_equal_to_any, value, *others)
     same = equality(type_)
-    if same is operator.eq and all(o.is_literal and o.literal is not None for o in others):
-        wanted = frozenset(o.literal for o in others)
-        run = value.run
-        return Value(BOOLEAN, lambda b: [None if x is None else x in wanted for x in run(b)])
 
     def among(x: Any, *rest: Any) -> bool | None:
         if x is None:
@@ -173,50 +182,46 @@ def _in(arguments: list[Value]) -> Value:
     return whole(BOOLEAN, among, value, *others)
 
 
+def _is_among(x: pa.Array, wanted: pa.Array) -> pa.Array:
+    return pc.if_else(x.is_valid(), pc.is_in(x, wanted), None)
+
+
+def _is_equal_to_any(x: pa.Array, *others: pa.Array) -> pa.Array:
+    return reduce(pc.or_kleene, [_compare("equal", x, y) for y in others])
+
+
 def _when(arguments: list[Value]) -> Value:
     """Return CASE; each part is computed only for the rows that reach it."""
     arguments = list(arguments)
     default = arguments.pop() if len(arguments) % 2 else None
     conditions = [boolean(c) for c in arguments[::2]]
     if any(isinstance(c.type, T.NullType) for c in arguments[::2]):
-        raise NotHere("an untyped NULL as a condition of CASE")
+        raise UnsupportedLocally("an untyped NULL as a condition of CASE")
     values = arguments[1::2]
     type_ = common(v.type for v in (*values, *([default] if default else [])))
     values = [cast(v, type_) for v in values]
     default = cast(default, type_) if default else constant(None, type_)
 
     def run(batch: ColumnBatch) -> Values:
-        found: list[Any] = []
-        left: Sequence[int] = range(batch.count)
-        for condition, value in zip(conditions, values, strict=True):
-            if not left:
-                return found
-            holds = condition.run(_part(batch, left))
-            one = settle(holds)
-            if one and not one.value:
-                continue
-            if one and not found:
+        parts: list[Values] = []
+        places, left = np.full(batch.count, -1), np.arange(batch.count)
+        for condition, value in zip([*conditions, TRUE], [*values, default], strict=True):
+            if not len(left):
+                break
+            is_met = true_mask(condition.run(_part(batch, left)))
+            met, left = left[is_met], left[~is_met]
+            if len(met) == batch.count:
                 return value.run(batch)
-            found = found or [None] * batch.count
-            _fill(found, [i for i, t in zip(left, holds, strict=True) if t], value, batch)
-            left = [i for i, t in zip(left, holds, strict=True) if not t]
-        if not found:
-            return default.run(batch)
-        _fill(found, left, default, batch)
-        return found
+            if len(met):
+                places[met] = sum(map(len, parts)) + np.arange(len(met))
+                parts.append(value.run(batch.take(met)))
+        return take_rows(concatenate(parts, type_), places) if parts else []
 
     return Value(type_, run)
 
 
-def _part(batch: ColumnBatch, rows: Sequence[int]) -> ColumnBatch:
+def _part(batch: ColumnBatch, rows: np.ndarray) -> ColumnBatch:
     return batch if len(rows) == batch.count else batch.take(rows)
-
-
-def _fill(found: list[Any], rows: Sequence[int], value: Value, batch: ColumnBatch) -> None:
-    if not rows:
-        return
-    for row, result in zip(rows, value.run(_part(batch, rows)), strict=True):
-        found[row] = result
 
 
 def _coalesce(arguments: list[Value]) -> Value:
@@ -226,17 +231,13 @@ def _coalesce(arguments: list[Value]) -> Value:
     def run(batch: ColumnBatch) -> Values:
         found = first.run(batch)
         for other in others:
-            gaps = settle(is_null(found))
-            if gaps and not gaps.value:
+            gaps = np.flatnonzero(null_mask(found))
+            if not len(gaps):
                 return found
-            if gaps:
-                found = other.run(batch)
-                continue
-            left = [i for i, v in enumerate(found) if v is None]
-            if not left:
-                return found
-            found = list(found)
-            _fill(found, left, other, batch)
+            more = other.run(_part(batch, gaps))
+            places = np.arange(batch.count)
+            places[gaps] = batch.count + np.arange(len(gaps))
+            found = take_rows(concatenate([found, more], type_), places)
         return found
 
     return Value(type_, run)
@@ -245,18 +246,34 @@ def _coalesce(arguments: list[Value]) -> Value:
 def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Value:
     type_ = common(a.type for a in arguments)
     order = order_of(type_)
+    values = [cast(a, type_) for a in arguments]
+    if isinstance(type_, FLAT):
+        return kernel(type_, partial(_choose, "less" if choose is max else "greater"), *values)
 
     def chosen(*row: Any) -> Any:
         given = [v for v in row if v is not None]
         return choose(given, key=order) if given else None
 
-    return whole(type_, chosen, *(cast(a, type_) for a in arguments))
+    return whole(type_, chosen, *values)
+
+
+def _choose(worse: str, best: pa.Array, *others: pa.Array) -> pa.Array:
+    for other in others:
+        is_better = pc.fill_null(_compare(worse, best, other), other.is_valid())
+        best = pc.if_else(is_better, other, best)
+    return best
 
 
 def _nullif(arguments: list[Value]) -> Value:
     a, _ = arguments
     same = _equal(arguments)
-    return whole(a.type, lambda v, is_same: None if is_same else v, a, same)
+
+    def run(batch: ColumnBatch) -> Values:
+        rows = np.arange(batch.count)
+        rows[true_mask(same.run(batch))] = -1
+        return take_rows(a.run(batch), rows)
+
+    return Value(a.type, run)
 
 
 def _zero_for_null(arguments: list[Value]) -> Value:
@@ -269,7 +286,7 @@ def _null_for_zero(arguments: list[Value]) -> Value:
 
 def _for_nan(arguments: list[Value]) -> Value:
     if all(isinstance(a.type, T.FloatType) for a in arguments):
-        raise NotHere("nanvl of two FLOAT values")
+        raise UnsupportedLocally("nanvl of two FLOAT values")
     a, b = map(number, arguments)
     return whole(DOUBLE, lambda x, y: x if x is None or x == x else y, a, b)  # noqa: PLR0124
 
@@ -288,17 +305,17 @@ def _raise_error(arguments: list[Value]) -> Value:
 
     def raised(batch: ColumnBatch) -> list[Any]:
         if batch.count:
-            raise NotHere(f"raise_error with {run(batch)[0]!r}")
+            raise UnsupportedLocally(f"raise_error with {run(batch)[0]!r}")
         return []
 
     return Value(T.NullType(), raised)
 
 
 COMPARING: Mapping[str, Function] = {
-    "<": partial(_compare_order, operator.lt),
-    "<=": partial(_compare_order, operator.le),
-    ">": partial(_compare_order, operator.gt),
-    ">=": partial(_compare_order, operator.ge),
+    "<": partial(_compare_order, "less"),
+    "<=": partial(_compare_order, "less_equal"),
+    ">": partial(_compare_order, "greater"),
+    ">=": partial(_compare_order, "greater_equal"),
     "==": _equal,
     "=": _equal,
     "!=": partial(_equal, negated=True),

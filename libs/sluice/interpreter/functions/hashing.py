@@ -7,7 +7,7 @@ from typing import Any
 import xxhash
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.column_batch import Value, whole
 from sluice.interpreter.values.value_types import LONG
 
@@ -70,7 +70,7 @@ def hash_of(type_: T.DataType) -> Hash:  # noqa: C901, PLR0911 - one per type
             return _of_parts([hash_of(type_.elementType)])
         case T.StructType():
             return _of_parts([hash_of(f.dataType) for f in type_.fields])
-    raise NotHere(f"xxhash64 of a value of type {type_.simpleString()}")
+    raise UnsupportedLocally(f"xxhash64 of a value of type {type_.simpleString()}")
 
 
 def _of_parts(parts: list[Hash]) -> Hash:

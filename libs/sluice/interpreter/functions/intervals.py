@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.column_batch import Function, Value, constant, each
@@ -62,13 +62,16 @@ def months_later(days: int, months: int) -> int:
     found = date_of(days)
     year, month = divmod(found.year * 12 + found.month - 1 + months, 12)
     if not 1 <= year <= 9999:
-        raise NotHere("a date outside the years 1 to 9999")
+        raise UnsupportedLocally("a date outside the years 1 to 9999")
     last = calendar.monthrange(year, month + 1)[1]
     return date(year, month + 1, min(found.day, last)).toordinal() - FIRST_DAY
 
 
 def first_day(unit: str, days: int) -> int:
-    """Return the first day of the week, month, quarter or year. Raises NotHere for other units."""
+    """Return the first day of the week, month, quarter or year.
+
+    Raises UnsupportedLocally for other units.
+    """
     found = date_of(days)
     match unit:
         case "week":
@@ -79,7 +82,7 @@ def first_day(unit: str, days: int) -> int:
             return date(found.year, (found.month - 1) // 3 * 3 + 1, 1).toordinal() - FIRST_DAY
         case "year" | "yyyy" | "yy":
             return date(found.year, 1, 1).toordinal() - FIRST_DAY
-    raise NotHere(f"the time unit {unit!r}")
+    raise UnsupportedLocally(f"the time unit {unit!r}")
 
 
 DAYS = T.DayTimeIntervalType(T.DayTimeIntervalType.DAY)
@@ -108,7 +111,9 @@ def _move(sign: int, start: Value, interval: Value) -> Value:
         fits = _fits(type_)
         return each(type_, lambda v, n: fits(v + sign * n), start, interval)
     if not is_moment(start.type):
-        raise NotHere(f"{interval.type.simpleString()} added to {start.type.simpleString()}")
+        raise UnsupportedLocally(
+            f"{interval.type.simpleString()} added to {start.type.simpleString()}"
+        )
     if start.type == DATE:
         move = _of_days(interval.type, sign)
         if move is not None:
@@ -130,7 +135,7 @@ def _of_days(type_: T.DataType, sign: int) -> Callable[[int, Any], int] | None:
 def _later_day(sign: int, day: int, by: tuple[int, int, int]) -> int:
     months, days, micros = by
     if micros:
-        raise NotHere("an interval with hours, minutes or seconds added to a DATE")
+        raise UnsupportedLocally("an interval with hours, minutes or seconds added to a DATE")
     return _days(months_later(day, sign * months) + sign * days)
 
 
@@ -155,12 +160,12 @@ def _between(start: Value, end: Value) -> Value:
     """Return the time from one date or time to another."""
     types = (start.type, end.type)
     if not all(map(is_moment, types)):
-        raise NotHere(f"{end.type.simpleString()} - {start.type.simpleString()}")
+        raise UnsupportedLocally(f"{end.type.simpleString()} - {start.type.simpleString()}")
     if types == (DATE, DATE):
         return each(DAYS, lambda a, b: (b - a) * DAY, start, end)
     start, end = (cast(v, TIMESTAMP) if v.type == DATE else v for v in (start, end))
     if start.type != end.type:
-        raise NotHere("the time between a TIMESTAMP and a TIMESTAMP_NTZ")
+        raise UnsupportedLocally("the time between a TIMESTAMP and a TIMESTAMP_NTZ")
     return each(T.DayTimeIntervalType(), lambda a, b: b - a, start, end)
 
 
@@ -169,7 +174,7 @@ def _times(arguments: list[Value]) -> Value:
     a, b = arguments
     interval, count = (a, b) if is_interval(a.type) else (b, a)
     if not is_integer(count.type):
-        raise NotHere("an interval times a number that is not an integer")
+        raise UnsupportedLocally("an interval times a number that is not an integer")
     fits = _fits(interval.type)
     return each(type(interval.type)(), lambda v, n: fits(v * n), interval, count)
 
@@ -182,7 +187,7 @@ def _negative(arguments: list[Value]) -> Value:
 
 def _fits(type_: T.DataType) -> Callable[[int], int]:
     if type(type_) not in _MOST:
-        raise NotHere(f"arithmetic on values of type {type_.simpleString()}")
+        raise UnsupportedLocally(f"arithmetic on values of type {type_.simpleString()}")
     return _MOST[type(type_)]
 
 
@@ -209,7 +214,7 @@ def _parts(arguments: list[Value], count: int) -> list[Value]:
     """Return so many whole numbers, zero where none is given, and seconds last."""
     *numbers, seconds = (*arguments, *[constant(0, INT)] * (count - len(arguments)))
     if not (is_integer(seconds.type) or isinstance(seconds.type, T.DecimalType)):
-        raise NotHere(f"{seconds.type.simpleString()} as seconds")
+        raise UnsupportedLocally(f"{seconds.type.simpleString()} as seconds")
     return [*map(whole_number, numbers), cast(seconds, SECONDS)]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.arrays import natural_sort
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.column_batch import ColumnBatch, Value, element_type
 from sluice.interpreter.values.value_types import BOOLEAN, INT
 
@@ -54,7 +54,7 @@ def _make_test(items: Value, body: Deferred) -> Callable[[ColumnBatch], Any]:
     """Return the function to each row's elements, and whether they meet a condition."""
     type_, run = _over_elements(items, body)
     if type_ != BOOLEAN:
-        raise NotHere(f"a lambda that returns {type_.simpleString()}, as a condition")
+        raise UnsupportedLocally(f"a lambda that returns {type_.simpleString()}, as a condition")
     return run
 
 
@@ -82,7 +82,7 @@ def _filter(items: Value, others: list[Deferred]) -> Value:
 def _decide(items: Value, others: list[Deferred], *, by: bool) -> Value:
     """Return exists (by=True) or forall (by=False), in three-valued logic."""
     if others[0].count > 1:
-        raise NotHere("exists or forall with the positions of elements")
+        raise UnsupportedLocally("exists or forall with the positions of elements")
     run = _make_test(items, others[0])
 
     def decided(found: list[Any]) -> bool | None:
@@ -100,7 +100,7 @@ def _aggregate(items: Value, others: list[Deferred]) -> Value:
     place, element = variable(element_type(items))
     merged = others[1].compiled(total, element)
     if merged.type.simpleString() != start.type.simpleString():
-        raise NotHere("aggregate with a start whose type differs from its steps")
+        raise UnsupportedLocally("aggregate with a start whose type differs from its steps")
     finished = others[2].compiled(total) if len(others) > 2 else total
 
     def run(batch: ColumnBatch) -> list[Any]:
@@ -124,7 +124,7 @@ def _array_sort(items: Value, others: list[Deferred]) -> Value:
     (left, a), (right, b) = variable(inner), variable(inner)
     compared = others[0].compiled(a, b)
     if compared.type != INT:
-        raise NotHere("array_sort with a comparison that is not an INT")
+        raise UnsupportedLocally("array_sort with a comparison that is not an INT")
 
     def run(batch: ColumnBatch) -> list[Any]:
         return [
@@ -136,11 +136,11 @@ def _array_sort(items: Value, others: list[Deferred]) -> Value:
             return v
         pairs = [(i, j) for i in range(len(v)) for j in range(len(v)) if i != j]
         if len(pairs) > 40_000:
-            raise NotHere("array_sort with a comparison of more than 200 elements")
+            raise UnsupportedLocally("array_sort with a comparison of more than 200 elements")
         given = {left: [v[i] for i, _ in pairs], right: [v[j] for _, j in pairs]}
         order = dict(zip(pairs, compared.run(batch.take([row] * len(pairs), given)), strict=True))
         if None in order.values():
-            raise NotHere("array_sort with a comparison that returns NULL")
+            raise UnsupportedLocally("array_sort with a comparison that returns NULL")
         by = cmp_to_key(lambda i, j: order[i, j])  # type: ignore[index]
         return tuple(v[i] for i in sorted(range(len(v)), key=by))
 

@@ -12,7 +12,7 @@ from functools import partial
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.strings import text
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import whole
 from sluice.interpreter.values.column_batch import Value, constant, each
 from sluice.interpreter.values.value_types import BOOLEAN, INT, STRING
@@ -31,13 +31,13 @@ _AT_THE_END = r"(?:\Z|(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z))"
 
 
 def portable(pattern: object) -> re.Pattern[str]:
-    """Return a pattern of Java's. Raises NotHere if Python's may mean something else."""
+    """Return a pattern of Java's. Raises UnsupportedLocally if Python's may mean something else."""
     if not isinstance(pattern, str) or not pattern.isascii() or _differs(pattern):
-        raise NotHere(f"the pattern {pattern!r}")
+        raise UnsupportedLocally(f"the pattern {pattern!r}")
     try:
         return re.compile(_SIGN.sub(_written_out, pattern), re.ASCII)
     except re.error as error:
-        raise NotHere(f"the pattern {pattern!r}: {error}") from None
+        raise UnsupportedLocally(f"the pattern {pattern!r}: {error}") from None
 
 
 def _written_out(sign: re.Match[str]) -> str:
@@ -61,7 +61,9 @@ def _extract(arguments: list[Value]) -> Value:
     value, pattern, *group = arguments
     found, number = portable(pattern.literal), group[0].literal if group else 1
     if not isinstance(number, int) or number > found.groups:
-        raise NotHere("a group of a regular expression that is not a constant or does not exist")
+        raise UnsupportedLocally(
+            "a group of a regular expression that is not a constant or does not exist"
+        )
 
     def part(v: str) -> str:
         match = found.search(v)
@@ -91,7 +93,9 @@ def _all(arguments: list[Value]) -> Value:
     value, pattern, *group = arguments
     found, number = _divider(pattern.literal), group[0].literal if group else 1
     if not isinstance(number, int) or not 0 <= number <= found.groups:
-        raise NotHere("a group of a regular expression that is not a constant or does not exist")
+        raise UnsupportedLocally(
+            "a group of a regular expression that is not a constant or does not exist"
+        )
 
     def parts(v: str) -> tuple[str, ...]:
         return tuple(match[number] or "" for match in found.finditer(v))
@@ -103,7 +107,9 @@ def _replace(arguments: list[Value]) -> Value:
     value, pattern, other = arguments
     new = other.literal
     if not isinstance(new, str) or "$" in new or "\\" in new:
-        raise NotHere("a replacement that contains $ or a backslash, or is not a constant")
+        raise UnsupportedLocally(
+            "a replacement that contains $ or a backslash, or is not a constant"
+        )
     drops_most = new == "" and not _TAKES_NOTHING_FIRST.search(str(pattern.literal))
     found = portable(pattern.literal) if drops_most else _divider(pattern.literal)
     return each(STRING, lambda v: found.sub(lambda _: new, v), text(value))
@@ -119,7 +125,9 @@ def _split_by_pattern(arguments: list[Value]) -> Value:
 def _divider(pattern: object) -> re.Pattern[str]:
     found = portable(pattern)
     if found.search(""):
-        raise NotHere(f"the regular expression {pattern!r}, which matches an empty string")
+        raise UnsupportedLocally(
+            f"the regular expression {pattern!r}, which matches an empty string"
+        )
     return found
 
 

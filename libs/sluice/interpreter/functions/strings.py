@@ -12,12 +12,14 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Function, Value, constant, each, whole
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel, whole
 from sluice.interpreter.values.value_types import (
     BINARY,
     BOOLEAN,
@@ -37,24 +39,33 @@ _EUROPEAN = re.compile("[\0-\u019a\u019c-\u0263\u0265-\u0294\u0296-\u058f]*")
 
 
 def upper(value: str) -> str:
-    """Return a text in upper case. Raises NotHere if Spark may see its letters differently."""
+    """Return a text in upper case.
+
+    Raises UnsupportedLocally if Spark may see its letters differently.
+    """
     return _check(value, _KNOWN).upper()
 
 
 def lower(value: str) -> str:
-    """Return a text in lower case. Raises NotHere if Spark may see its letters differently."""
+    """Return a text in lower case.
+
+    Raises UnsupportedLocally if Spark may see its letters differently.
+    """
     return _check(value, _EUROPEAN if "Σ" in value else _KNOWN).lower()
 
 
 def capitals(value: str) -> str:
-    """Return a text whose words between blanks begin with a capital. Raises NotHere likewise."""
+    """Return a text whose words between blanks begin with a capital.
+
+    Raises UnsupportedLocally likewise.
+    """
     words = _check(value, _EUROPEAN).split(" ")
     return " ".join(word.capitalize() for word in words)
 
 
 def _check(value: str, known: re.Pattern[str]) -> str:
     if not (value.isascii() or known.fullmatch(value)):
-        raise NotHere("upper or lower case of rare letters")
+        raise UnsupportedLocally("upper or lower case of rare letters")
     return value
 
 
@@ -69,7 +80,9 @@ def text(value: Value) -> Value:
 def only_text(value: Value) -> Value:
     """Return a text; other types, which Spark casts to something else, are left to it."""
     if not isinstance(value.type, T.StringType | T.NullType):
-        raise NotHere(f"a string function of a value of type {value.type.simpleString()}")
+        raise UnsupportedLocally(
+            f"a string function of a value of type {value.type.simpleString()}"
+        )
     return value
 
 
@@ -77,17 +90,19 @@ def _of_text(type_: T.DataType, function: Callable[..., object], arguments: list
     return each(type_, function, *map(text, arguments))
 
 
-def _trim(side: Callable[[str, str], str], arguments: list[Value]) -> Value:
+def _trim(
+    side: Callable[[str, str], str], of_blanks: Callable[..., pa.Array], arguments: list[Value]
+) -> Value:
     *characters, value = map(text, arguments)
     if not characters:
-        return each(STRING, lambda v: side(v, " "), value)
+        return kernel(STRING, lambda c: of_blanks(c, " "), cast(value, STRING))
     return each(STRING, lambda c, v: side(v, c) if c else v, characters[0], value)
 
 
 def _substring(arguments: list[Value]) -> Value:
     value, start, *length = arguments
     if isinstance(value.type, T.BinaryType):
-        raise NotHere("a substring of BINARY")
+        raise UnsupportedLocally("a substring of BINARY")
 
     def part(v: str, at: int, count: int = 2**31 - 1) -> str:
         first = at - 1 if at > 0 else (len(v) + at if at < 0 else 0)
@@ -160,7 +175,7 @@ def _sha2(arguments: list[Value]) -> Value:
 
 def _hash(value: bytes, bits: int) -> str:
     if bits not in (0, 224, 256, 384, 512):
-        raise NotHere(f"sha2 with {bits} bits")
+        raise UnsupportedLocally(f"sha2 with {bits} bits")
     return hashlib.new(f"sha{bits or 256}", value).hexdigest()
 
 
@@ -175,7 +190,7 @@ def _decode(value: str) -> bytes:
     try:
         return binascii.a2b_base64(value, strict_mode=True)
     except binascii.Error:
-        raise NotHere("a string that is not strict Base64") from None
+        raise UnsupportedLocally("a string that is not strict Base64") from None
 
 
 def _pad(arguments: list[Value], *, left: bool) -> Value:
@@ -194,7 +209,9 @@ def _pad(arguments: list[Value], *, left: bool) -> Value:
 def _like(arguments: list[Value]) -> Value:
     value, pattern = arguments
     if not isinstance(pattern.literal, str) or "\\" in pattern.literal:
-        raise NotHere("LIKE with a pattern that contains a backslash or is not a constant")
+        raise UnsupportedLocally(
+            "LIKE with a pattern that contains a backslash or is not a constant"
+        )
     if "_" in pattern.literal:
         signs = {"_": ".", "%": ".*"}
         form = re.compile("".join(signs.get(c) or re.escape(c) for c in pattern.literal), re.DOTALL)
@@ -222,14 +239,16 @@ def _like(arguments: list[Value]) -> Value:
 def _ilike(arguments: list[Value]) -> Value:
     value, pattern = arguments
     if not isinstance(pattern.literal, str):
-        raise NotHere("ILIKE with a pattern that is not a constant")
+        raise UnsupportedLocally("ILIKE with a pattern that is not a constant")
     lowered = constant(lower(pattern.literal), STRING)
     return _like([_of_text(STRING, lower, [value]), lowered])
 
 
 def _length(arguments: list[Value]) -> Value:
     (value,) = arguments
-    return each(INT, len, value if isinstance(value.type, T.BinaryType) else text(value))
+    if isinstance(value.type, T.BinaryType):
+        return kernel(INT, pc.binary_length, value)
+    return kernel(INT, pc.utf8_length, cast(text(value), STRING))
 
 
 def _locate(arguments: list[Value]) -> Value:
@@ -244,11 +263,11 @@ def _located_from(arguments: list[Value]) -> Value:
 
     def place(p: str, v: str, at: int) -> int:
         if at <= 0:
-            raise NotHere("locate from a position before the first character")
+            raise UnsupportedLocally("locate from a position before the first character")
         return v.find(p, at - 1) + 1 if p else 1
 
     if not (start.is_literal and start.literal):
-        raise NotHere("locate from a position that is not a constant")
+        raise UnsupportedLocally("locate from a position that is not a constant")
     return each(INT, place, text(part), text(value), whole_number(start))
 
 
@@ -261,15 +280,14 @@ def _replace(arguments: list[Value]) -> Value:
 
 def _octets(arguments: list[Value]) -> Value:
     (value,) = arguments
-    if isinstance(value.type, T.BinaryType):
-        return each(INT, len, value)
-    return each(INT, lambda v: len(v.encode()), text(value))
+    is_binary = isinstance(value.type, T.BinaryType)
+    return kernel(INT, pc.binary_length, value if is_binary else cast(text(value), STRING))
 
 
 def _until(v: str, by: str, count: int) -> str:
     """Return the text before or after a number of separators, which may overlap."""
     if count == -(2**31):
-        raise NotHere("substring_index with the smallest INT")
+        raise UnsupportedLocally("substring_index with the smallest INT")
     if not by or not count:
         return ""
     at = -1 if count > 0 else len(v) - len(by) + 1
@@ -287,7 +305,7 @@ def _substring_index(arguments: list[Value]) -> Value:
 
 def _translate(v: str, old: str, new: str) -> str:
     if "\0" in new:
-        raise NotHere("translate to a null character")
+        raise UnsupportedLocally("translate to a null character")
     table: dict[int, str] = {}
     for i, c in enumerate(old):
         table.setdefault(ord(c), new[i] if i < len(new) else "")
@@ -315,9 +333,9 @@ TEXTS: Mapping[str, Function] = {
     "locate": _locate,
     "position": _locate,
     "replace": _replace,
-    "trim": partial(_trim, str.strip),
-    "ltrim": partial(_trim, str.lstrip),
-    "rtrim": partial(_trim, str.rstrip),
+    "trim": partial(_trim, str.strip, pc.utf8_trim),
+    "ltrim": partial(_trim, str.lstrip, pc.utf8_ltrim),
+    "rtrim": partial(_trim, str.rstrip, pc.utf8_rtrim),
     "substring": _substring,
     "substr": _substring,
     "left": partial(_ends, lambda v, n: v[: max(n, 0)]),
@@ -349,7 +367,7 @@ def _split_part(arguments: list[Value]) -> Value:
 
     def part(v: str, separator: str, n: int) -> str:
         if n in (0, -(2**31)):
-            raise NotHere(f"split_part with the part number {n}")
+            raise UnsupportedLocally(f"split_part with the part number {n}")
         parts = v.split(separator) if separator else [v]
         if abs(n) > len(parts):
             return ""
@@ -378,7 +396,7 @@ def _character(arguments: list[Value]) -> Value:
     """Return the character of a code's last byte."""
     (code,) = arguments
     if not is_integer(code.type):
-        raise NotHere("chr of a value that is not an integer")
+        raise UnsupportedLocally("chr of a value that is not an integer")
     return each(STRING, lambda n: chr(n & 255) if n >= 0 else "", code)
 
 

@@ -13,6 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache, partial
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.intervals import (
@@ -22,10 +25,11 @@ from sluice.interpreter.functions.intervals import (
     months_on,
 )
 from sluice.interpreter.functions.strings import only_text
-from sluice.interpreter.refusals import BadValue, NotHere
+from sluice.interpreter.refusals import BadValue, UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Function, Value, constant, each
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
+from sluice.interpreter.values.numbering import of_numbers
 from sluice.interpreter.values.texts import date_of
 from sluice.interpreter.values.value_types import (
     DATE,
@@ -34,7 +38,6 @@ from sluice.interpreter.values.value_types import (
     NTZ,
     STRING,
     TIMESTAMP,
-    bounds_check,
     is_integer,
     is_moment,
 )
@@ -64,13 +67,15 @@ def _from_csv(arguments: list[Value]) -> Value:
     given = dict(options.literal) if isinstance(options.literal, tuple) else {}
     pattern = given.pop(name, None)
     if type_ is None or not isinstance(pattern, str) or given != {"escape": '"'}:
-        raise NotHere("from_csv, other than for one date or timestamp with a pattern")
+        raise UnsupportedLocally("from_csv, other than for one date or timestamp with a pattern")
     layout = _layout(pattern)
 
     def read(v: str) -> tuple[int | None]:
         found = _CELL.fullmatch(v)
         if not (found and v.isascii() and v.isprintable()):
-            raise NotHere("from_csv of a string that is not one quoted value of printable ASCII")
+            raise UnsupportedLocally(
+                "from_csv of a string that is not one quoted value of printable ASCII"
+            )
         moment = _read_moment(layout, found[1])
         return (moment // DAY if moment is not None and type_ == DATE else moment,)
 
@@ -82,16 +87,16 @@ def _read_by_pattern(type_: T.DataType, arguments: list[Value], *, is_try: bool 
     value, *pattern = arguments
     if not pattern:
         if is_try:
-            raise NotHere("try_to_timestamp without a pattern")
+            raise UnsupportedLocally("try_to_timestamp without a pattern")
         return cast(value, type_)
     if not (isinstance(value.type, T.StringType) and isinstance(pattern[0].literal, str)):
-        raise NotHere("a date or a time by a pattern, of a value that is not a STRING")
+        raise UnsupportedLocally("a date or a time by a pattern, of a value that is not a STRING")
     written, size = pattern[0].literal, DAY if type_ == DATE else 1
     layout = _layout(written)
 
     def read(v: str) -> int | None:
         if not (v.isascii() and v.isprintable()):
-            raise NotHere("a date or a time with other characters than printable ASCII")
+            raise UnsupportedLocally("a date or a time with other characters than printable ASCII")
         moment = _read_moment(layout, v)
         if moment is None and not is_try:
             raise BadValue(f"the string {v!r} by the pattern {written!r}")
@@ -102,19 +107,22 @@ def _read_by_pattern(type_: T.DataType, arguments: list[Value], *, is_try: bool 
 
 @lru_cache
 def _layout(pattern: str) -> re.Pattern[str]:
-    """Return the pattern as a regular expression. Raises NotHere for a pattern left to Spark."""
+    """Return the pattern as a regular expression.
+
+    Raises UnsupportedLocally for a pattern left to Spark.
+    """
     parts, letters, before, at = "", "", "", 0
     while at < len(pattern):
         found = _PART.match(pattern, at)
         if not found:
-            raise NotHere(f"the pattern {pattern!r}")
+            raise UnsupportedLocally(f"the pattern {pattern!r}")
         quoted, field, letter, sign = found.groups()
         if field and (field not in _DIGITS or _run_together(before, field) or letter in letters):
-            raise NotHere(f"the pattern {pattern!r}")
+            raise UnsupportedLocally(f"the pattern {pattern!r}")
         parts += f"(?P<{letter}>{_DIGITS[field]})" if field else re.escape(quoted or sign)
         letters, before, at = letters + (letter or ""), field or "", found.end()
     if not all(order.startswith("".join(c for c in order if c in letters)) for order in _ORDERS):
-        raise NotHere(f"the pattern {pattern!r}")
+        raise UnsupportedLocally(f"the pattern {pattern!r}")
     return re.compile(parts, re.ASCII | re.IGNORECASE)
 
 
@@ -131,7 +139,7 @@ def _read_moment(layout: re.Pattern[str], written: str) -> int | None:
     given = found.groupdict()
     year = given.get("y", "")
     if not year.isdigit() or year == "0000":
-        raise NotHere(f"the year {year!r}")
+        raise UnsupportedLocally(f"the year {year!r}")
     try:
         day = date(int(year), int(given.get("M", 1)), int(given.get("d", 1)))
     except (ValueError, OverflowError):
@@ -171,44 +179,49 @@ _SPANS = {**UNITS, "day": DAY, "week": 7 * DAY}
 
 def _moment(value: Value) -> Value:
     if not isinstance(value.type, T.TimestampType | T.TimestampNTZType):
-        raise NotHere(f"a timestamp function of a value of type {value.type.simpleString()}")
+        raise UnsupportedLocally(
+            f"a timestamp function of a value of type {value.type.simpleString()}"
+        )
     return value
 
 
 def _date(value: Value) -> Value:
     if isinstance(value.type, T.StringType):
-        raise NotHere("a date function of a string")
+        raise UnsupportedLocally("a date function of a string")
     return cast(value, DATE)
 
 
-def _part(function: Callable[[date], int], arguments: list[Value]) -> Value:
-    return each(INT, lambda v: function(date_of(v)), _date(arguments[0]))
+def _part(compute: Callable[[pa.Array], pa.Array], arguments: list[Value]) -> Value:
+    def run(days: pa.Array) -> pa.Array:
+        known = days.view(pa.int32()).drop_null().to_numpy()
+        for day in (known.min(), known.max()) if len(known) else ():
+            if compute is not pc.year or day not in YEAR_0:
+                date_of(int(day))
+        return compute(days).cast(pa.int32())
 
-
-def _year(arguments: list[Value]) -> Value:
-    return each(INT, lambda v: 0 if v in YEAR_0 else date_of(v).year, _date(arguments[0]))
+    return kernel(INT, run, _date(arguments[0]))
 
 
 def _clock(unit: int, size: int, arguments: list[Value]) -> Value:
-    return each(INT, lambda v: v // unit % size, _moment(arguments[0]))
+    return of_numbers(INT, lambda v: v // unit % size, _moment(arguments[0]))
 
 
 def _whole(unit: int, arguments: list[Value]) -> Value:
     """Return the number of whole units since 1970."""
     (value,) = arguments
     if not isinstance(value.type, T.TimestampType):
-        raise NotHere(f"a Unix time of a value of type {value.type.simpleString()}")
-    return each(LONG, lambda v: v // unit, value)
+        raise UnsupportedLocally(f"a Unix time of a value of type {value.type.simpleString()}")
+    return of_numbers(LONG, lambda v: v // unit, value)
 
 
 def _of_number(unit: int, arguments: list[Value]) -> Value:
     (value,) = arguments
     if not is_integer(value.type):
-        raise NotHere("a timestamp from a number that is not an integer")
+        raise UnsupportedLocally("a timestamp from a number that is not an integer")
 
     def made(v: int) -> int:
         if not -_MOST <= v * unit < _MOST:
-            raise NotHere("a timestamp beyond the supported years")
+            raise UnsupportedLocally("a timestamp beyond the supported years")
         return v * unit
 
     return each(TIMESTAMP, made, value)
@@ -217,7 +230,7 @@ def _of_number(unit: int, arguments: list[Value]) -> Value:
 def _unix_date(arguments: list[Value]) -> Value:
     (value,) = arguments
     if not isinstance(value.type, T.DateType):
-        raise NotHere("unix_date of a value that is not a DATE")
+        raise UnsupportedLocally("unix_date of a value that is not a DATE")
     return Value(INT, value.run)
 
 
@@ -229,16 +242,15 @@ def _from_unix_date(arguments: list[Value]) -> Value:
 def _shift(sign: int, arguments: list[Value]) -> Value:
     start, days = arguments
     if not is_integer(days.type):
-        raise NotHere("adding days that are not an integer")
-    fits = bounds_check(INT)
-    return each(DATE, lambda v, n: fits(v + sign * n), _date(start), whole_number(days))
+        raise UnsupportedLocally("adding days that are not an integer")
+    return of_numbers(DATE, lambda v, n: v + sign * n, _date(start), whole_number(days))
 
 
 def _date_diff(arguments: list[Value]) -> Value:
     if len(arguments) != 2:
-        raise NotHere("datediff with a unit")
+        raise UnsupportedLocally("datediff with a unit")
     end, start = map(_date, arguments)
-    return each(INT, lambda a, b: a - b, end, start)
+    return of_numbers(INT, np.subtract, end, start)
 
 
 def _timestamp_diff(arguments: list[Value]) -> Value:
@@ -247,14 +259,14 @@ def _timestamp_diff(arguments: list[Value]) -> Value:
     if not all(
         isinstance(v.type, T.DateType | T.TimestampType | T.TimestampNTZType) for v in (start, end)
     ):
-        raise NotHere("timestampdiff of values that are not dates or timestamps")
+        raise UnsupportedLocally("timestampdiff of values that are not dates or timestamps")
     name = str(unit.literal).lower()
     if name in _MONTHS:
         between, size = months_between, _MONTHS[name]
     elif name in _SPANS:
         between, size = _micros_between, _SPANS[name]
     else:
-        raise NotHere(f"the time unit {name!r}")
+        raise UnsupportedLocally(f"the time unit {name!r}")
 
     def units(a: int, b: int) -> int:
         count = abs(between(a, b)) // size
@@ -266,14 +278,14 @@ def _timestamp_diff(arguments: list[Value]) -> Value:
 def _timestamp_add(arguments: list[Value]) -> Value:
     unit, number, start = arguments
     if not isinstance(start.type, _MOMENTS) or not is_integer(number.type):
-        raise NotHere("timestampadd with arguments of these types")
+        raise UnsupportedLocally("timestampadd with arguments of these types")
     moment = cast(start, TIMESTAMP) if isinstance(start.type, T.DateType) else start
     name = str(unit.literal).lower()
     if name in _MONTHS:
         size = _MONTHS[name]
         return each(moment.type, lambda n, v: months_on(v, n * size), number, moment)
     if name not in _SPANS:
-        raise NotHere(f"the time unit {name!r}")
+        raise UnsupportedLocally(f"the time unit {name!r}")
     span = _SPANS[name]
 
     def added(n: int, v: int) -> int:
@@ -303,21 +315,27 @@ def _last_day(arguments: list[Value]) -> Value:
 def _trunc(arguments: list[Value]) -> Value:
     value, unit = _date(arguments[0]), arguments[1].literal
     if not isinstance(unit, str):
-        raise NotHere("trunc with a unit that is not a constant")
+        raise UnsupportedLocally("trunc with a unit that is not a constant")
     return each(DATE, partial(first_day, unit.lower()), value)
 
 
 def _date_trunc(arguments: list[Value]) -> Value:
     unit = arguments[0].literal
     if not isinstance(unit, str) or not is_moment(arguments[1].type):
-        raise NotHere("date_trunc of no date or time, or with a unit that is not a constant")
+        raise UnsupportedLocally(
+            "date_trunc of no date or time, or with a unit that is not a constant"
+        )
     unit, value = unit.lower(), cast(arguments[1], TIMESTAMP)
-    if unit in UNITS:
-        size = UNITS[unit]
-        return each(TIMESTAMP, lambda v: v - v % size, value)
-    if unit in ("day", "dd"):
-        return each(TIMESTAMP, lambda v: v - v % DAY, value)
+    if size := {**UNITS, "day": DAY, "dd": DAY}.get(unit):
+        return of_numbers(TIMESTAMP, partial(_truncate, size), value)
     return each(TIMESTAMP, lambda v: first_day(unit, v // DAY) * DAY, value)
+
+
+def _truncate(size: int, moments: np.ndarray) -> np.ndarray:
+    found: np.ndarray = moments - moments % size
+    if (found > moments).any():
+        raise UnsupportedLocally("a timestamp beyond the supported years")
+    return found
 
 
 def _from_utc(arguments: list[Value]) -> Value:
@@ -339,14 +357,14 @@ def _date_format(arguments: list[Value]) -> Value:
     written = {"yyyy-MM-dd": "%Y-%m-%d", "yyyy-MM": "%Y-%m", "yyyy": "%Y", "HH:mm": "%H:%M"}
     written |= {"yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S", "yyyyMMdd": "%Y%m%d"}
     if pattern.literal not in written or not is_moment(value.type):
-        raise NotHere("date_format of no date or time, or with an unsupported pattern")
+        raise UnsupportedLocally("date_format of no date or time, or with an unsupported pattern")
     form = written[pattern.literal]
     moments = cast(value, TIMESTAMP)
 
     def text(v: int) -> str:
         found = EPOCH + timedelta(microseconds=v)
         if found.year < 1000:
-            raise NotHere("date_format of a year before 1000")
+            raise UnsupportedLocally("date_format of a year before 1000")
         return found.strftime(form)
 
     return each(STRING, text, moments)
@@ -357,7 +375,7 @@ def _make_date(arguments: list[Value]) -> Value:
         try:
             return date(y, m, d).toordinal() - FIRST_DAY
         except ValueError:
-            raise NotHere("make_date of a date that does not exist") from None
+            raise UnsupportedLocally("make_date of a date that does not exist") from None
 
     return each(DATE, made, *(whole_number(a) for a in arguments))
 
@@ -366,7 +384,7 @@ def _seconds(arguments: list[Value]) -> Value:
     """Return the whole seconds since 1970 of a time or a day, truncated toward zero."""
     (value,) = arguments
     if not isinstance(value.type, T.TimestampType | T.DateType):
-        raise NotHere(f"a Unix time of a value of type {value.type.simpleString()}")
+        raise UnsupportedLocally(f"a Unix time of a value of type {value.type.simpleString()}")
 
     def cut(v: int) -> int:
         return v // 1_000_000 if v >= 0 else -(-v // 1_000_000)
@@ -389,7 +407,7 @@ def _next_day(arguments: list[Value]) -> Value:
     short = str(name.literal).lower()
     number = next((i for i, day in enumerate(_DAYS) if short in (day, day[:3], day[:2])), None)
     if number is None:
-        raise NotHere("next_day with an unknown day of the week")
+        raise UnsupportedLocally("next_day with an unknown day of the week")
     return each(DATE, lambda v: v + 1 + (number - date_of(v).weekday() - 1) % 7, _date(start))
 
 
@@ -397,22 +415,22 @@ def _date_part(arguments: list[Value]) -> Value:
     part, value = arguments
     name = _PARTS.get(str(part.literal).lower())
     if name is None or not isinstance(value.type, _MOMENTS):
-        raise NotHere("date_part with an unsupported part or type")
+        raise UnsupportedLocally("date_part with an unsupported part or type")
     if name in ("hour", "minute") and isinstance(value.type, T.DateType):
         value = cast(value, TIMESTAMP)
     return TIMES[name]([value])
 
 
 TIMES: Mapping[str, Function] = {
-    "year": _year,
-    "quarter": partial(_part, lambda d: (d.month + 2) // 3),
-    "month": partial(_part, lambda d: d.month),
-    "day": partial(_part, lambda d: d.day),
-    "dayofmonth": partial(_part, lambda d: d.day),
-    "dayofweek": partial(_part, lambda d: d.isoweekday() % 7 + 1),
-    "weekday": partial(_part, lambda d: d.weekday()),
-    "dayofyear": partial(_part, lambda d: d.timetuple().tm_yday),
-    "weekofyear": partial(_part, lambda d: d.isocalendar()[1]),
+    "year": partial(_part, pc.year),
+    "quarter": partial(_part, pc.quarter),
+    "month": partial(_part, pc.month),
+    "day": partial(_part, pc.day),
+    "dayofmonth": partial(_part, pc.day),
+    "dayofweek": partial(_part, partial(pc.day_of_week, count_from_zero=False, week_start=7)),
+    "weekday": partial(_part, pc.day_of_week),
+    "dayofyear": partial(_part, pc.day_of_year),
+    "weekofyear": partial(_part, pc.iso_week),
     "hour": partial(_clock, 3_600_000_000, 24),
     "minute": partial(_clock, 60_000_000, 60),
     "second": partial(_clock, 1_000_000, 60),

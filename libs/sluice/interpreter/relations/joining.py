@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 from pyspark.sql.connect import proto
 
 from sluice.interpreter.expressions.compiling import (
@@ -16,11 +17,19 @@ from sluice.interpreter.expressions.compiling import (
 )
 from sluice.interpreter.expressions.expression_tree import ColumnName, ExpressionNode, FunctionCall
 from sluice.interpreter.functions.comparing import alike
-from sluice.interpreter.refusals import NotHere
-from sluice.interpreter.relations.relation import Relation, keys_of
+from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean
-from sluice.interpreter.values.column_batch import ColumnBatch, Value
+from sluice.interpreter.values.column_batch import (
+    ColumnBatch,
+    Value,
+    concatenate,
+    null_mask,
+    take_rows,
+    true_mask,
+)
+from sluice.interpreter.values.numbering import combine, number_values
 
 _KIND = proto.Join.JoinType
 INNER = _KIND.JOIN_TYPE_INNER
@@ -40,25 +49,31 @@ class Equality:
     places: tuple[int | None, int | None] = (None, None)  # of the columns that are compared
 
 
-class Pairs(ColumnBatch):
-    """Pairs of rows of two batches; None is a row of nulls."""
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of rows of two sides by number; -1 is a row of nulls."""
 
-    def __init__(
-        self,
-        left: ColumnBatch,
-        right: ColumnBatch,
-        width: int,
-        pairs: Sequence[tuple[int | None, int | None]],
-    ) -> None:
-        super().__init__(len(pairs), {})
-        self._sides, self._width, self._pairs = (left, right), width, pairs
+    left: np.ndarray
+    right: np.ndarray
+
+    def keep(self, wanted: np.ndarray) -> "Pairs":
+        return Pairs(self.left[wanted], self.right[wanted])
+
+
+class PairedRows(ColumnBatch):
+    """The columns of both sides of pairs; `width`: the number of the left side's."""
+
+    def __init__(self, left: ColumnBatch, right: ColumnBatch, width: int, pairs: Pairs) -> None:
+        super().__init__(len(pairs.left), {})
+        self._left, self._right, self._width, self._pairs = left, right, width, pairs
 
     def column(self, key: Hashable) -> Values:
         if key not in self._columns and isinstance(key, int):
-            side = int(key >= self._width)
-            values = self._sides[side].column(key - self._width * side)
-            rows = [pair[side] for pair in self._pairs]
-            self._columns[key] = [None if row is None else values[row] for row in rows]
+            self._columns[key] = (
+                take_rows(self._left.column(key), self._pairs.left)
+                if key < self._width
+                else take_rows(self._right.column(key - self._width), self._pairs.right)
+            )
         return super().column(key)
 
 
@@ -70,10 +85,9 @@ def join(left: Relation, right: Relation, kind: int, condition: ExpressionNode |
 
     def compute() -> ColumnBatch:
         a, b = _sides(left, right, kind, equalities)
-        found = list(_matches(a, b, equalities))
+        found = _match(a, b, equalities)
         for other in others:
-            holds = other.run(Pairs(a, b, len(left.columns), found))
-            found = [pair for pair, is_so in zip(found, holds, strict=True) if is_so]
+            found = found.keep(true_mask(other.run(PairedRows(a, b, len(left.columns), found))))
         return _shape(kind, a, b, len(left.columns), found)
 
     return Relation(left.columns if kind in (SEMI, ANTI) else columns, compute)
@@ -109,7 +123,7 @@ def _distinct(batch: ColumnBatch, value: Value) -> list[Any]:
 def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str]) -> Relation:
     """Return a join by columns of the same names, which the result has once."""
     if kind not in (INNER, LEFT, SEMI, ANTI):
-        raise NotHere("a right or full join with USING")
+        raise UnsupportedLocally("a right or full join with USING")
     one, other = _give_alias(left, "_left"), _give_alias(right, "_right")
     pairs = [
         FunctionCall("==", (ColumnName(("_left", n)), ColumnName(("_right", n)))) for n in names
@@ -192,34 +206,38 @@ def _side(
     return int(sides.pop()) if len(sides) == 1 else -1
 
 
-def _matches(
-    a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]
-) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of rows for which the equalities hold."""
+def _match(a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]) -> Pairs:
+    """Return the pairs of rows for which the equalities hold, in the order of both sides."""
     if not equalities and a.count * b.count > MOST_PAIRS:
-        raise NotHere("a join without equalities of too many rows")
-    strict = [i for i, e in enumerate(equalities) if not e.with_nulls]
-    by_key: dict[tuple[Any, ...], list[int]] = {}
-    for row, key in enumerate(keys_of(b, [e.right for e in equalities])):
-        by_key.setdefault(key, []).append(row)
-    for key in [k for k in by_key if None in k and any(k[i] is None for i in strict)]:
-        del by_key[key]
-    for row, key in enumerate(keys_of(a, [e.left for e in equalities])):
-        for other in by_key.get(key, ()):
-            yield row, other
+        raise UnsupportedLocally("a join without equalities of too many rows")
+    numbers, nulls = [], np.zeros(a.count + b.count, bool)
+    for equality in equalities:
+        type_ = equality.left.type
+        both = concatenate([equality.left.run(a), equality.right.run(b)], type_)
+        numbers.append(number_values(both, type_))
+        if not equality.with_nulls:
+            nulls |= null_mask(both)
+    keys = combine(numbers, len(nulls))
+    keys[nulls] = -1
+    of_left, of_right = keys[: a.count], keys[a.count :]
+    by_key = np.argsort(of_right, kind="stable")
+    firsts = np.searchsorted(of_right[by_key], of_left, "left")
+    counts = np.searchsorted(of_right[by_key], of_left, "right") - firsts
+    counts[of_left < 0] = 0
+    nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return Pairs(np.repeat(np.arange(a.count), counts), by_key[np.repeat(firsts, counts) + nth])
 
 
-def _shape(
-    kind: int, a: ColumnBatch, b: ColumnBatch, width: int, found: list[tuple[int, int]]
-) -> ColumnBatch:
+def _shape(kind: int, a: ColumnBatch, b: ColumnBatch, width: int, found: Pairs) -> ColumnBatch:
     """Return the rows of a join of that kind for these pairs."""
-    lefts = {i for i, _ in found}
+    is_met = np.isin(np.arange(a.count), found.left)
     if kind in (SEMI, ANTI):
-        return a.take([i for i in range(a.count) if (i in lefts) == (kind == SEMI)])
-    pairs: list[tuple[int | None, int | None]] = list(found)
+        return a.take(np.flatnonzero(is_met == (kind == SEMI)))
+    left, right = [found.left], [found.right]
     if kind in (LEFT, FULL):
-        pairs += [(i, None) for i in range(a.count) if i not in lefts]
+        left.append(np.flatnonzero(~is_met))
+        right.append(np.full(len(left[-1]), -1))
     if kind in (RIGHT, FULL):
-        rights = {j for _, j in found}
-        pairs += [(None, j) for j in range(b.count) if j not in rights]
-    return Pairs(a, b, width, pairs)
+        right.append(np.flatnonzero(~np.isin(np.arange(b.count), found.right)))
+        left.append(np.full(len(right[-1]), -1))
+    return PairedRows(a, b, width, Pairs(np.concatenate(left), np.concatenate(right)))

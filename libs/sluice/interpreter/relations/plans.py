@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.connect import proto
@@ -18,7 +19,7 @@ from sluice.interpreter.expressions.compiling import (
     find,
 )
 from sluice.interpreter.expressions.expression_tree import Alias, ExpressionNode, Star, split_name
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
 from sluice.interpreter.relations.projecting import project
@@ -26,16 +27,25 @@ from sluice.interpreter.relations.relation import (
     CompiledSortItem,
     Narrow,
     Relation,
-    in_order,
-    keys_of,
+    number_rows,
     of_arrow,
     refuse_place,
+    sort_rows,
 )
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean, cast
-from sluice.interpreter.values.column_batch import ColumnBatch, Same, settle
+from sluice.interpreter.values.column_batch import (
+    ColumnBatch,
+    Rows,
+    Same,
+    column_of,
+    concatenate,
+    null_mask,
+    settle,
+    true_mask,
+)
 from sluice.interpreter.values.value_order import has_floats, normal
-from sluice.interpreter.values.value_types import plain, wider
+from sluice.interpreter.values.value_types import is_fraction, plain, wider
 
 UNION = proto.SetOperation.SET_OP_TYPE_UNION
 GROUPBY = proto.Aggregate.GROUP_TYPE_GROUPBY
@@ -53,13 +63,13 @@ class Plans:
         self._known: dict[int, Relation] = {}
 
     def relation(self, plan: proto.Relation) -> Relation:
-        """Return the relation of a plan. Raises NotHere for unknown parts."""
+        """Return the relation of a plan. Raises UnsupportedLocally for unknown parts."""
         known = plan.common.plan_id if plan.HasField("common") else None
         if known in self._known:
             return self._known[known]
         kind = plan.WhichOneof("rel_type") or "nothing"
         if kind not in _READERS:
-            raise NotHere(f"the relation {kind}")
+            raise UnsupportedLocally(f"the relation {kind}")
         found = _READERS[kind](self, getattr(plan, kind))
         if known is not None:
             self._known[known] = found
@@ -74,12 +84,12 @@ class Plans:
     def table(self, name: str) -> Relation:
         """Return the rows passed in under that name."""
         if name not in self._tables:
-            raise NotHere(f"the unknown table {name}")
+            raise UnsupportedLocally(f"the unknown table {name}")
         return self._tables[name]
 
 
 def _rows(
-    relation: Relation, chosen: Callable[[ColumnBatch], Sequence[int]], narrow: Narrow | None = None
+    relation: Relation, chosen: Callable[[ColumnBatch], Rows], narrow: Narrow | None = None
 ) -> Relation:
     """Return rows of a relation by number, in that order."""
 
@@ -117,7 +127,7 @@ def _local(plans: Plans, plan: Any) -> Relation:
 def _range(plans: Plans, plan: Any) -> Relation:
     numbers = range(plan.start, plan.end, plan.step)
     if len(numbers) > plans.most_rows:
-        raise NotHere(f"a range of {len(numbers):,} rows")
+        raise UnsupportedLocally(f"a range of {len(numbers):,} rows")
     column_ = RelationColumn("id", T.LongType())
     return Relation((column_,), lambda: ColumnBatch(len(numbers), {0: list(numbers)}))
 
@@ -142,11 +152,11 @@ def _where(relation: Relation, node: ExpressionNode) -> Relation:
     condition = compile_node(node, Bindings(relation.columns))
     holds = boolean(condition)
 
-    def rows(batch: ColumnBatch) -> Sequence[int]:
+    def rows(batch: ColumnBatch) -> Rows:
         found = holds.run(batch)
         if one := settle(found):
             return range(batch.count if one.value else 0)
-        return [i for i, is_so in enumerate(found) if is_so]
+        return np.flatnonzero(true_mask(found))
 
     return _rows(relation, rows, relation.through(lambda less: _where(less, node)))
 
@@ -167,12 +177,12 @@ def _join(plans: Plans, plan: Any) -> Relation:
 
 def _set_operation(plans: Plans, plan: Any) -> Relation:
     if plan.set_op_type != UNION or not plan.is_all:
-        raise NotHere("a set operation other than UNION ALL")
+        raise UnsupportedLocally("a set operation other than UNION ALL")
     left, right = plans.relation(plan.left_input), plans.relation(plan.right_input)
     if plan.by_name:
         left, right = _by_name(left, right, missing=plan.allow_missing_columns)
     if len(left.columns) != len(right.columns):
-        raise NotHere("a union of tables with different columns")
+        raise UnsupportedLocally("a union of tables with different columns")
     pairs = list(zip(left.columns, right.columns, strict=True))
     types = [wider(a.type, b.type) for a, b in pairs]
     columns = tuple(RelationColumn(a.name, t) for (a, _), t in zip(pairs, types, strict=True))
@@ -182,7 +192,7 @@ def _set_operation(plans: Plans, plan: Any) -> Relation:
 
         def both(i: int) -> Values:
             one, other = (cast(column(i, c.type), types[i]) for c in pairs[i])
-            return [*one.run(a), *other.run(b)]
+            return concatenate([one.run(a), other.run(b)], types[i])
 
         return ColumnBatch(a.count + b.count, {}, {i: partial(both, i) for i in range(len(pairs))})
 
@@ -194,7 +204,7 @@ def _by_name(left: Relation, right: Relation, *, missing: bool) -> tuple[Relatio
     names = {c.name.lower(): c for c in left.columns}
     others = {c.name.lower(): c for c in right.columns}
     if not missing and names.keys() != others.keys():
-        raise NotHere("a union of tables with different columns")
+        raise UnsupportedLocally("a union of tables with different columns")
     every = [*left.columns, *(c for n, c in others.items() if n not in names)]
     return _only(left, every), _only(right, every)
 
@@ -222,20 +232,20 @@ def _drop_nulls(plans: Plans, plan: Any) -> Relation:
     """Return the rows without a null in these columns, or in any."""
     relation = plans.relation(plan.input)
     if plan.HasField("min_non_nulls"):
-        raise NotHere("dropna with a threshold")
+        raise UnsupportedLocally("dropna with a threshold")
     names = plan.cols or [c.name for c in relation.columns]
     places = [find((name,), relation.columns)[0] for name in names]
 
-    def rows(batch: ColumnBatch) -> list[int]:
-        columns = [batch.column(i) for i in places]
-        return [r for r in range(batch.count) if not any(_is_missing(c[r]) for c in columns)]
+    def rows(batch: ColumnBatch) -> np.ndarray:
+        missing = np.zeros(batch.count, bool)
+        for place in places:
+            values, type_ = batch.column(place), relation.columns[place].type
+            missing |= null_mask(values)
+            if is_fraction(type_):  # Spark drops NaN as well
+                missing |= np.isnan(column_of(values, type_).to_numpy(zero_copy_only=False))
+        return np.flatnonzero(~missing)
 
     return _rows(relation, rows)
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether it is null or NaN, which Spark drops as well."""
-    return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124
 
 
 def _sort(plans: Plans, plan: Any) -> Relation:
@@ -244,10 +254,9 @@ def _sort(plans: Plans, plan: Any) -> Relation:
     keys = [CompiledSortItem.of(protocol.order_of(o), bindings) for o in plan.order]
     refuse_place([key.value for key in keys])
 
-    def rows(batch: ColumnBatch) -> Sequence[int]:
-        return in_order(range(batch.count), [key.places(batch) for key in keys], keys)
-
-    return _rows(relation, rows)
+    return _rows(
+        relation, lambda batch: sort_rows([rank for key in keys for rank in key.ranks(batch)])
+    )
 
 
 def _limit(plans: Plans, plan: Any) -> Relation:
@@ -256,7 +265,7 @@ def _limit(plans: Plans, plan: Any) -> Relation:
 
 def _aggregate(plans: Plans, plan: Any) -> Relation:
     if plan.group_type != GROUPBY:
-        raise NotHere("a grouping other than GROUP BY")
+        raise UnsupportedLocally("a grouping other than GROUP BY")
     by = [protocol.read_expression(e) for e in plan.grouping_expressions]
     nodes = [protocol.read_expression(e) for e in plan.aggregate_expressions]
     return aggregate(plans.relation(plan.input), by, nodes)
@@ -291,11 +300,8 @@ def _deduplicate(plans: Plans, plan: Any) -> Relation:
     places = [find((name,), relation.columns)[0] for name in names]
     values = [column(i, relation.columns[i].type) for i in places]
 
-    def rows(batch: ColumnBatch) -> list[int]:
-        first: dict[tuple[Any, ...], int] = {}
-        for row, key in enumerate(keys_of(batch, values)):
-            first.setdefault(key, row)
-        return list(first.values())
+    def rows(batch: ColumnBatch) -> np.ndarray:
+        return np.unique(number_rows(batch, values), return_index=True)[1]
 
     return _without_signs(_rows(relation, rows), places)
 

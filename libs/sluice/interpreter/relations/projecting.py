@@ -26,7 +26,7 @@ from sluice.interpreter.expressions.expression_tree import (
     WindowFunction,
     name_of,
 )
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.window_functions import compile_over
 from sluice.interpreter.values.arrow_conversion import Values
@@ -106,7 +106,7 @@ def _expand(node: ExpressionNode, columns: Sequence[RelationColumn]) -> list[Exp
     at, rest = find([node.of.strip("`")], columns)
     type_ = columns[at].type
     if rest or not isinstance(type_, T.StructType):
-        raise NotHere(f"{node.of}.*")
+        raise UnsupportedLocally(f"{node.of}.*")
     return [ColumnName((columns[at].name, name)) for name in type_.names]
 
 
@@ -119,12 +119,12 @@ def _explode(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     """Return a row for each element of an array, beside the other columns."""
     found = [(i, call) for i, node in enumerate(nodes) if (call := _generator(node))]
     if len(found) != 1 or isinstance(nodes[found[0][0]], WindowFunction):
-        raise NotHere("explode of several arrays, or within a window function")
+        raise UnsupportedLocally("explode of several arrays, or within a window function")
     at, call = found[0]
     bindings = Bindings(relation.columns)
     items = compile_node(call.arguments[0], bindings)
     if not isinstance(items.type, T.ArrayType):
-        raise NotHere("explode of a value that is not an array")
+        raise UnsupportedLocally("explode of a value that is not an array")
     is_outer, with_place = call.name.endswith("_outer"), call.name.startswith("pos")
     node = nodes[at]
     names = (

@@ -1,10 +1,11 @@
 """Relations: rows with named columns, computed when they are first read."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Optional
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -12,10 +13,11 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node
 from sluice.interpreter.expressions.expression_tree import SortItem
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.column_batch import ColumnBatch, Value, hold
-from sluice.interpreter.values.value_order import key_of, order_of, same_value
+from sluice.interpreter.values.numbering import KeyOf, combine, number_values, rank_values
+from sluice.interpreter.values.value_order import key_of
 from sluice.interpreter.values.value_types import plain
 
 Narrow = Callable[[int, Sequence[Any]], Optional["Relation"]]
@@ -81,10 +83,6 @@ class Relation:
         return narrowed
 
 
-RowsByKey = dict[tuple[Any, ...], Sequence[int]]
-KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's values
-
-
 @dataclass(frozen=True)
 class CompiledSortItem:
     """One item of an order, compiled."""
@@ -97,54 +95,27 @@ class CompiledSortItem:
     def of(cls, order: SortItem, bindings: Bindings) -> "CompiledSortItem":
         return cls(compile_node(order.child, bindings), order.descending, order.nulls_first)
 
-    def places(self, batch: ColumnBatch) -> list[Any]:
-        """Return the sort key for Python, reversed if descending."""
-        order = order_of(self.value.type)
-        null = (2,) if self.nulls_first == self.descending else (0,)
-        values = self.value.run(batch)
-        if order is same_value:
-            return [null if v is None else (1, v) for v in values]
-        return [null if v is None else (1, order(v)) for v in values]
+    def ranks(self, batch: ColumnBatch) -> list[np.ndarray]:
+        """Return numbers of the rows that are in this order, the most significant first."""
+        numbers, nulls = rank_values(self.value.run(batch), self.value.type)
+        numbers = ~numbers if self.descending else numbers
+        return [nulls != self.nulls_first, numbers] if nulls.any() else [numbers]
 
 
 def refuse_place(values: Sequence[Value]) -> None:
-    """Raise NotHere for an integer constant, which Spark reads as the number of a column."""
+    """Refuse an integer constant, which Spark reads as the number of a column."""
     if any(v.is_literal and isinstance(v.type, T.IntegerType) for v in values):
-        raise NotHere("GROUP BY or ORDER BY with the number of a column")
+        raise UnsupportedLocally("GROUP BY or ORDER BY with the number of a column")
 
 
-def in_order(
-    rows: Iterable[int], places: Sequence[list[Any]], keys: Sequence[CompiledSortItem]
-) -> list[int]:
-    """Return the rows, sorted; those that tie keep their order."""
-    found = list(rows)
-    for place, key in reversed(list(zip(places, keys, strict=True))):
-        found.sort(key=place.__getitem__, reverse=key.descending)
-    return found
+def sort_rows(ranks: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the rows in order of their numbers; those that tie keep their order."""
+    return np.lexsort(ranks[::-1])
 
 
-def group_rows(batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of) -> RowsByKey:
-    """Return the rows of each group, in the order of its first."""
-    if not values:
-        return {(): range(batch.count)} if batch.count else {}
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for row, key in enumerate(keys_of(batch, values, how)):
-        groups.setdefault(key, []).append(row)
-    return dict(groups)
-
-
-def keys_of(
-    batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of
-) -> list[tuple[Any, ...]]:
-    """Return each row's key; null is a key like any other."""
-    columns = [_normal(v.run(batch), how(v.type)) for v in values]
-    return list(zip(*columns, strict=True)) if columns else [()] * batch.count
-
-
-def _normal(values: Values, key: Callable[[Any], Any] | None) -> Values:
-    if key is None:
-        return values
-    return [None if v is None else key(v) for v in values]
+def number_rows(batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of) -> np.ndarray:
+    """Return a number for each row's values: from 0 on, in the order of the first."""
+    return combine([number_values(v.run(batch), v.type, how) for v in values], batch.count)
 
 
 NARROWED_ROWS = 1_000  # smaller tables are read whole
@@ -192,7 +163,7 @@ def of_arrow(rows: pa.Table, schema: T.StructType, most: int) -> Relation:
 def _few(rows: pa.Table, columns: Sequence[RelationColumn], most: int) -> ColumnBatch:
     """Return rows; a column is converted when it is first read."""
     if rows.num_rows > most:
-        raise NotHere(f"{rows.num_rows:,} rows of a table")
+        raise UnsupportedLocally(f"{rows.num_rows:,} rows of a table")
 
     later: dict[Hashable, Callable[[], Values]] = {
         i: partial(hold, rows.column(i), c.type) for i, c in enumerate(columns)

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 Values = Sequence[Any]
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
@@ -44,7 +44,10 @@ _SIMPLE: dict[type[T.DataType], pa.DataType] = {
 
 
 def arrow_type(type_: T.DataType) -> pa.DataType:
-    """Return the Arrow type of a column. Raises NotHere for types that have no values here."""
+    """Return the Arrow type of a column.
+
+    Raises UnsupportedLocally for types that have no values here.
+    """
     match type_:
         case T.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
@@ -55,7 +58,7 @@ def arrow_type(type_: T.DataType) -> pa.DataType:
         case T.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.dataType)) for f in type_.fields])
     if type(type_) not in _SIMPLE or (isinstance(type_, T.StringType) and type_ != T.StringType()):
-        raise NotHere(f"the type {type_.simpleString()}")
+        raise UnsupportedLocally(f"the type {type_.simpleString()}")
     return _SIMPLE[type(type_)]
 
 
@@ -70,7 +73,9 @@ def from_arrow(column: pa.ChunkedArray | pa.Array, type_: T.DataType) -> Values:
 def _read_column(column: pa.Array, type_: T.DataType) -> Values:
     match type_:
         case T.DecimalType():
-            return _where_valid(column, _unscale(column))
+            low, high = unscale(column)
+            pairs = zip(low.view(np.uint64).tolist(), high.tolist(), strict=True)
+            return _where_valid(column, [(h << 64) + n for n, h in pairs])
         case T.DateType():
             return list(column.view(pa.int32()).to_pylist())
         case T.TimestampType() | T.TimestampNTZType():
@@ -104,12 +109,11 @@ def _where_valid(column: pa.Array, values: Values) -> Values:
     return [value if is_valid else None for value, is_valid in zip(values, valid, strict=True)]
 
 
-def _unscale(column: pa.Array) -> Values:
-    halves = np.frombuffer(column.buffers()[1], dtype="<u8")
-    at = column.offset * 2
-    low = halves[at : at + 2 * len(column) : 2].tolist()
-    high = halves.view("<i8")[at + 1 : at + 1 + 2 * len(column) : 2].tolist()
-    return [(h << 64) + n for n, h in zip(low, high, strict=True)]
+def unscale(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper 64 bits of unscaled decimals, as signed numbers."""
+    halves = np.frombuffer(column.buffers()[1] or b"", np.int64)
+    halves = halves[2 * column.offset : 2 * (column.offset + len(column))]
+    return halves[::2], halves[1::2]
 
 
 def to_arrow(values: Sequence[Any], type_: T.DataType) -> pa.Array:

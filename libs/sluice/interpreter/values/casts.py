@@ -6,11 +6,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values import texts
-from sluice.interpreter.values.column_batch import Value, constant, each, map_values
+from sluice.interpreter.values.arrow_conversion import arrow_type
+from sluice.interpreter.values.column_batch import Value, constant, each, kernel
+from sluice.interpreter.values.numbering import map_numbers
 from sluice.interpreter.values.texts import (
     date_text,
     decimal_text,
@@ -40,7 +44,7 @@ _MOST_MICROS = 2**63
 
 
 def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
-    """Return the value in another type. Raises NotHere for an unsupported cast."""
+    """Return the value in another type. Raises UnsupportedLocally for an unsupported cast."""
     if value.type == type_:
         return value
     caster = caster_of(value.type, type_)
@@ -48,28 +52,53 @@ def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
         caster = _try_cast(value.type, type_, caster)
     if value.is_literal:
         return constant(None if value.literal is None else caster(value.literal), type_)
-    run = value.run
-    return Value(type_, lambda b: map_values(caster, run(b)))
+    if not is_try and (convert := _kernel_of(value.type, type_)):
+        return kernel(type_, convert, value)
+    return each(type_, caster, value)
+
+
+def _kernel_of(a: T.DataType, b: T.DataType) -> Callable[[pa.Array], pa.Array] | None:  # noqa: PLR0911 - one per pair
+    """Return Arrow's cast, if it is exactly Spark's."""
+    match a, b:
+        case T.IntegralType() | T.BooleanType(), T.IntegralType() | T.StringType():
+            return lambda c: c.cast(arrow_type(b))
+        case T.IntegralType() | T.BooleanType() | T.FloatType(), T.DoubleType():
+            return lambda c: c.cast(pa.float64(), safe=False)
+        case T.IntegralType(), T.DecimalType():
+            return lambda c: c.cast(pa.decimal128(20, 0)).cast(arrow_type(b))
+        case T.DecimalType(), T.DecimalType() if a.scale <= b.scale:
+            return lambda c: c.cast(arrow_type(b))
+        case T.DateType(), T.TimestampType() | T.TimestampNTZType():
+            return lambda c: pc.multiply_checked(c.view(pa.int32()).cast(pa.int64()), DAY).view(
+                arrow_type(b)
+            )
+        case T.TimestampType() | T.TimestampNTZType(), T.TimestampType() | T.TimestampNTZType():
+            return lambda c: c.view(pa.int64()).view(arrow_type(b))
+        case T.TimestampType() | T.TimestampNTZType(), T.DateType():
+            return partial(map_numbers, b, lambda v: v // DAY)
+        case T.StringType(), T.BinaryType():
+            return lambda c: c.cast(pa.binary())
+    return None
 
 
 def boolean(value: Value) -> Value:
     """Return a BOOLEAN; other types are left to Spark."""
     if not isinstance(value.type, T.BooleanType | T.NullType):
-        raise NotHere(f"{value.type.simpleString()} as a condition")
+        raise UnsupportedLocally(f"{value.type.simpleString()} as a condition")
     return cast(value, T.BooleanType())
 
 
 def number(value: Value) -> Value:
     """Return a number as DOUBLE; other types are left to Spark."""
     if not is_number(value.type):
-        raise NotHere(f"{value.type.simpleString()} as a number")
+        raise UnsupportedLocally(f"{value.type.simpleString()} as a number")
     return cast(value, DOUBLE)
 
 
 def whole(value: Value) -> Value:
     """Return a whole number as INT; other types are left to Spark."""
     if not is_integer(value.type) or isinstance(value.type, T.LongType):
-        raise NotHere(f"{value.type.simpleString()} as an INT")
+        raise UnsupportedLocally(f"{value.type.simpleString()} as an INT")
     return cast(value, INT)
 
 
@@ -78,7 +107,7 @@ def length(value: Value) -> Value:
 
     def few(count: int) -> int:
         if abs(count) > MOST:
-            raise NotHere(f"a string or array of length {count}")
+            raise UnsupportedLocally(f"a string or array of length {count}")
         return max(count, 0)
 
     return each(INT, few, whole(value))
@@ -140,7 +169,7 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
             pairs = zip(a.fields, b.fields, strict=True)
             parts = [_nullable(caster_of(f.dataType, g.dataType)) for f, g in pairs]
             return lambda v: tuple(part(x) for part, x in zip(parts, v, strict=True))
-    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
 
 
 def _same(value: Any) -> Any:
@@ -155,7 +184,7 @@ def _single(value: float) -> float:
 def _exact_single(value: int) -> float:
     """Return a whole number as FLOAT. Spark leaves out a FLOAT on the way to DOUBLE."""
     if _single(value) != value:
-        raise NotHere("an integer that FLOAT can't represent exactly")
+        raise UnsupportedLocally("an integer that FLOAT can't represent exactly")
     return float(value)
 
 
@@ -207,7 +236,7 @@ def _to_integer(a: T.DataType, b: T.DataType) -> Caster:
             return lambda v: fits(truncate(v))
         case T.TimestampType() if isinstance(b, T.LongType):
             return lambda v: v // 1_000_000
-    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
 
 
 def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Caster:
@@ -216,7 +245,7 @@ def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Cast
     def cut(v: int) -> int:
         whole = _cut(v, unit)
         if not is_long and int(v / unit) != whole:
-            raise NotHere("a DECIMAL whose nearest DOUBLE rounds to a different integer")
+            raise UnsupportedLocally("a DECIMAL whose nearest DOUBLE rounds to a different integer")
         return fits(whole)
 
     return cut
@@ -227,7 +256,7 @@ def _to_moment(a: T.DataType) -> Caster:
 
     def known(micros: int) -> int:
         if not -_MOST_MICROS <= micros < _MOST_MICROS:
-            raise NotHere("a timestamp beyond the supported years")
+            raise UnsupportedLocally("a timestamp beyond the supported years")
         return micros
 
     if is_integer(a):
@@ -255,7 +284,7 @@ def _to_decimal(a: T.DataType, b: T.DecimalType) -> Caster:
             return lambda v: fits(decimal_of_double(v, scale))
         case T.StringType():
             return lambda v: fits(texts.decimal(v, scale))
-    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
 
 
 def _to_double(a: T.DataType) -> Caster:
@@ -271,7 +300,7 @@ def _to_double(a: T.DataType) -> Caster:
             return texts.double
         case T.TimestampType():
             return lambda v: v / 1_000_000
-    raise NotHere(f"a cast from {a.simpleString()} to double")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to double")
 
 
 def _to_string(a: T.DataType) -> Caster:  # noqa: C901, PLR0911 - one per type
@@ -301,7 +330,7 @@ def _to_string(a: T.DataType) -> Caster:  # noqa: C901, PLR0911 - one per type
         case T.StructType():
             parts = [_show_part(f.dataType) for f in a.fields]
             return lambda v: f"{{{', '.join(p(x) for p, x in zip(parts, v, strict=True))}}}"
-    raise NotHere(f"a cast from {a.simpleString()} to string")
+    raise UnsupportedLocally(f"a cast from {a.simpleString()} to string")
 
 
 def _show_part(a: T.DataType) -> Caster:
@@ -314,4 +343,4 @@ def _decode(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise NotHere("a cast to string of bytes that are not UTF-8") from None
+        raise UnsupportedLocally("a cast to string of bytes that are not UTF-8") from None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from operator import not_
 from typing import Any
 
@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values, arrow_type, from_arrow, to_arrow
+from sluice.interpreter.values.value_types import OutOfRange
+
+Rows = Sequence[int] | np.ndarray  # by number
 
 
 class Same(Sequence[Any]):
@@ -55,14 +58,6 @@ class ArrowColumn(Sequence[Any]):
     def __getitem__(self, row: Any) -> Any:
         return self._list()[row]
 
-    def take(self, rows: Sequence[int]) -> Values:
-        """Return the values of these rows."""
-        if self._values is not None:
-            return [self._values[row] for row in rows]
-        return ArrowColumn(
-            self.array.take(pa.array(np.fromiter(rows, np.int64, len(rows)))), self.type
-        )
-
     def settled(self) -> Same | None:
         """Return its only value, if that is null, true or false."""
         count, nulls = len(self), self.array.null_count
@@ -93,11 +88,34 @@ def settle(values: Values) -> Same | None:
     return values if isinstance(values, Same) else None
 
 
-def take_rows(values: Values, rows: Sequence[int]) -> Values:
-    """Return the values of these rows."""
-    if isinstance(values, Same):
+def take_rows(values: Values, rows: Rows) -> Values:
+    """Return the values of these rows; null for a negative number."""
+    if isinstance(values, Same) and values.value is None:
+        return Same(None, len(rows))
+    numbers = np.fromiter(rows, np.int64, len(rows)) if isinstance(rows, Sequence) else rows
+    missing = numbers < 0
+    if isinstance(values, ArrowColumn):
+        places = pa.array(numbers, mask=missing) if missing.any() else pa.array(numbers)
+        return ArrowColumn(values.array.take(places), values.type)
+    if isinstance(values, Same) and not missing.any():
         return Same(values.value, len(rows))
-    return values.take(rows) if isinstance(values, ArrowColumn) else [values[row] for row in rows]
+    return [None if row < 0 else values[row] for row in numbers.tolist()]
+
+
+def has_arrow(type_: T.DataType) -> bool:
+    """Return whether Arrow holds the values, unlike those of intervals, which no table has."""
+    try:
+        arrow_type(type_)
+    except UnsupportedLocally:
+        return False
+    return True
+
+
+def concatenate(columns: Sequence[Values], type_: T.DataType) -> Values:
+    """Return the values of columns of one type, one after the other."""
+    if has_arrow(type_):
+        return ArrowColumn(pa.concat_arrays([column_of(c, type_) for c in columns]), type_)
+    return list(chain.from_iterable(columns))
 
 
 def map_values(function: Callable[[Any], Any], values: Values) -> Values:
@@ -116,17 +134,25 @@ def is_null(values: Values) -> Values:
     return [v is None for v in values]
 
 
+def true_mask(values: Values) -> np.ndarray:
+    """Return which values are true."""
+    if isinstance(values, Same):
+        return np.full(len(values), values.value is True)
+    if isinstance(values, ArrowColumn):
+        return np.asarray(values.array.fill_null(False))
+    return np.fromiter((v is True for v in values), bool, len(values))
+
+
+def null_mask(values: Values) -> np.ndarray:
+    """Return which values are null."""
+    return true_mask(is_null(values))
+
+
 def negate(values: Values) -> Values:
     """Return NOT of true, false or null."""
     if isinstance(values, ArrowColumn):
         return ArrowColumn(pc.invert(values.array), values.type)
     return map_values(not_, values)
-
-
-def compare_with(name: str, values: ArrowColumn, other: Any) -> Values:
-    """Return Arrow's comparison of each value with one that is not null."""
-    scalar = to_arrow([other], values.type)[0]
-    return ArrowColumn(getattr(pc, name)(values.array, scalar), T.BooleanType())
 
 
 def column_of(values: Values, type_: T.DataType) -> pa.Array:
@@ -154,7 +180,7 @@ class ColumnBatch:
         self._columns = dict(columns)
         self._later = dict(later or {})
         self._whole: ColumnBatch | None = None
-        self._rows: Sequence[int] | None = None
+        self._rows: Rows | None = None
 
     def column(self, key: Hashable) -> Values:
         """Return a column's values."""
@@ -170,11 +196,9 @@ class ColumnBatch:
         values = self._whole.column(key)
         return values if self._rows is None else take_rows(values, self._rows)
 
-    def take(
-        self, rows: Sequence[int], columns: Mapping[Hashable, Values] | None = None
-    ) -> "ColumnBatch":
+    def take(self, rows: Rows, columns: Mapping[Hashable, Values] | None = None) -> "ColumnBatch":
         """Return these rows, in this order, perhaps repeated, with more columns."""
-        if rows == range(self.count) and not columns:
+        if isinstance(rows, range) and rows == range(self.count) and not columns:
             return self
         part = ColumnBatch(len(rows), columns or {})
         part._whole, part._rows = self, rows
@@ -229,6 +253,23 @@ def each(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> 
     return Value(type_, run)
 
 
+def kernel(type_: T.DataType, compute: Callable[..., pa.Array], *arguments: Value) -> Value:
+    """Return a function of whole columns in Arrow. Raises OutOfRange where Arrow raises."""
+
+    def run(batch: ColumnBatch) -> Values:
+        columns = [argument.run(batch) for argument in arguments]
+        one = _only_row(columns)
+        columns = [Same(value, 1) for value in one] or columns
+        given = [column_of(c, a.type) for c, a in zip(columns, arguments, strict=True)]
+        try:
+            found = ArrowColumn(compute(*given), type_)
+        except pa.ArrowInvalid as fault:
+            raise OutOfRange(str(fault)) from None
+        return Same(found[0], batch.count) if one else found
+
+    return Value(type_, run)
+
+
 def whole(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> Value:
     """Return a function of each row's values, which may be null."""
     runs = [argument.run for argument in arguments]
@@ -250,20 +291,18 @@ def _only_row(columns: Sequence[Values]) -> tuple[Any, ...]:
 
 def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
     """Return structs of each row's values."""
-    runs = [value.run for value in values]
-    if not runs:
+    if not values:
         return constant((), type_)
-
-    def run(batch: ColumnBatch) -> Values:
-        columns = [run(batch) for run in runs]
-        one = _only_row(columns)
-        return Same(one, batch.count) if one else list(zip(*columns, strict=True))
-
-    return Value(type_, run)
+    if not has_arrow(type_):
+        return whole(type_, lambda *row: row, *values)
+    fields = list(arrow_type(type_))
+    return kernel(type_, lambda *c: pa.StructArray.from_arrays(c, fields=fields), *values)
 
 
 def element_type(value: Value) -> T.DataType:
-    """Return the type of an array's elements. Raises NotHere unless it is an array."""
+    """Return the type of an array's elements. Raises UnsupportedLocally unless it is an array."""
     if not isinstance(value.type, T.ArrayType):
-        raise NotHere(f"an array function of a value of type {value.type.simpleString()}")
+        raise UnsupportedLocally(
+            f"an array function of a value of type {value.type.simpleString()}"
+        )
     return value.type.elementType

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sluice.interpreter.refusals import BadValue, NotHere
+from sluice.interpreter.refusals import BadValue, UnsupportedLocally
 from sluice.interpreter.values.value_types import OutOfRange, printable, rescale
 from sluice.interpreter.values.zones import DAY, FIRST_DAY, offset_at, region
 
@@ -152,18 +152,21 @@ def double_text(value: float) -> str:
 
 
 def single_text(value: float) -> str:
-    """Return a FLOAT as Java writes it. Raises NotHere where Java 17 writes more digits than 21."""
+    """Return a FLOAT as Java writes it.
+
+    Raises UnsupportedLocally where Java 17 writes more digits than 21.
+    """
     if MOST_SINGLE <= abs(value) < float("inf"):
-        raise NotHere(f"the digits of {value}")
+        raise UnsupportedLocally(f"the digits of {value}")
     return double_text(float(str(np.float32(value))))
 
 
 def date_of(days: int) -> date:
-    """Return a date. Raises NotHere beyond the years 1 to 9999."""
+    """Return a date. Raises UnsupportedLocally beyond the years 1 to 9999."""
     try:
         return date.fromordinal(days + FIRST_DAY)
     except (ValueError, OverflowError):
-        raise NotHere("a date outside the years 1 to 9999") from None
+        raise UnsupportedLocally("a date outside the years 1 to 9999") from None
 
 
 def date_text(days: int) -> str:

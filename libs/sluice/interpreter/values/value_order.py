@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 
 NAN = float("nan")  # the one NaN of keys: tuples compare it by identity
 
@@ -43,7 +43,7 @@ def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
     None if the values can be keys themselves. NaN equals NaN, -0.0 equals 0.0. Maps are refused.
     """
     if has_maps(type_):
-        raise NotHere("maps as keys")
+        raise UnsupportedLocally("maps as keys")
     if not has_floats(type_):
         return None
     match type_:
@@ -68,7 +68,7 @@ def group_key(type_: T.DataType) -> Callable[[Any], Any] | None:
     if not has_maps(type_):
         return key_of(type_)
     if has_floats(type_):
-        raise NotHere("maps as keys")
+        raise UnsupportedLocally("maps as keys")
     match type_:
         case T.ArrayType():
             inner = group_key(type_.elementType) or same_value
@@ -80,7 +80,7 @@ def group_key(type_: T.DataType) -> Callable[[Any], Any] | None:
             )
     assert isinstance(type_, T.MapType)
     if not is_plain(type_.keyType):
-        raise NotHere("maps as keys")
+        raise UnsupportedLocally("maps as keys")
     of = group_key(type_.valueType) or same_value
     return lambda v: None if v is None else tuple(sorted((key, of(x)) for key, x in v))
 
@@ -125,7 +125,7 @@ def order_of(type_: T.DataType) -> Callable[[Any], Any]:
             parts = [nulls_first(order_of(f.dataType)) for f in type_.fields]
             return lambda v: tuple(p(x) for p, x in zip(parts, v, strict=True))
         case T.MapType() | T.NullType():
-            raise NotHere(f"an order by values of type {type_.simpleString()}")
+            raise UnsupportedLocally(f"an order by values of type {type_.simpleString()}")
     return same_value
 
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import BadValue, NotHere
+from sluice.interpreter.refusals import BadValue, UnsupportedLocally
 from sluice.language.typed.types import Decimal
 
 BOOLEAN, INT, LONG, DOUBLE, STRING = (
@@ -90,7 +90,10 @@ def of_decimal(found: Decimal) -> T.DecimalType:
 
 
 def common(types: Iterable[T.DataType]) -> T.DataType:
-    """Return the type that holds values of all. Raises NotHere where Spark's rule isn't plain."""
+    """Return the type that holds values of all.
+
+    Raises UnsupportedLocally where Spark's rule isn't plain.
+    """
     return reduce(wider, types, cast(T.DataType, NULL))
 
 
@@ -121,7 +124,7 @@ def wider(a: T.DataType, b: T.DataType) -> T.DataType:  # noqa: C901, PLR0911 - 
     for kind in (T.DayTimeIntervalType, T.YearMonthIntervalType):
         if isinstance(a, kind) and isinstance(b, kind):
             return kind(min(a.startField, b.startField), max(a.endField, b.endField))
-    raise NotHere(f"a common type of {a.simpleString()} and {b.simpleString()}")
+    raise UnsupportedLocally(f"a common type of {a.simpleString()} and {b.simpleString()}")
 
 
 class OutOfRange(BadValue):
@@ -174,10 +177,13 @@ def truncate(value: float) -> int:
 
 
 def printable(value: float) -> float:
-    """Return the number. Raises NotHere for one that versions of Java write with other digits."""
+    """Return the number.
+
+    Raises UnsupportedLocally for one that versions of Java write with other digits.
+    """
     if value == 0 or 1e-6 <= abs(value) < 1e15:
         return value
-    raise NotHere(f"the digits of {value}")
+    raise UnsupportedLocally(f"the digits of {value}")
 
 
 def decimal_of_double(value: float, scale: int) -> int:

@@ -4,7 +4,7 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.wall_clock import EPOCH
 
 DAY = 86_400_000_000  # microseconds
@@ -50,19 +50,19 @@ _MICRO = timedelta(microseconds=1)
 
 @lru_cache(maxsize=256)
 def region(name: object) -> ZoneInfo:
-    """Return the zone of a region's name. Raises NotHere for other names."""
+    """Return the zone of a region's name. Raises UnsupportedLocally for other names."""
     if not isinstance(name, str) or name in CHANGED or not (name == "UTC" or "/" in name):
-        raise NotHere(f"the timezone {name!r}")
+        raise UnsupportedLocally(f"the timezone {name!r}")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise NotHere(f"the timezone {name!r}") from None
+        raise UnsupportedLocally(f"the timezone {name!r}") from None
 
 
 def _check_year(micros: int) -> datetime:
     found = EPOCH + timedelta(microseconds=micros) if abs(micros) < 1 << 61 else None
     if found is None or not 1972 <= found.year <= 2036:
-        raise NotHere("a timezone's offset before 1972 or after 2036")
+        raise UnsupportedLocally("a timezone's offset before 1972 or after 2036")
     return found
 
 

@@ -30,7 +30,7 @@ from sluice.engine.planning.plan import with_taken_columns
 from sluice.engine.query.operator import CURRENT, NTH, Groups, Lineage, names, unstored_rows, within
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import NotHere
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.names import BATCH
 from sluice.read.stored.commits import back_from
 
@@ -89,7 +89,7 @@ def walking(project: Project, table: Table, what: str, hint: str) -> Iterator["W
     with interpreting(Session(project.limits.interpreted_rows)) as session:
         try:
             yield Walk(project, session, table)
-        except (NotHere, PySparkException, DecodeError) as reason:
+        except (UnsupportedLocally, PySparkException, DecodeError) as reason:
             raise UsageError(
                 f"{what} can't be found without Spark: {reason}", hint=hint
             ) from reason
@@ -247,7 +247,7 @@ class Walk:
             )
         size, most = table_size(uri, version).bytes, self.context.limits.narrowed_bytes
         if size > most:
-            raise NotHere(f"{name} has {size:,} bytes, more than the limit of {most:,}")
+            raise UnsupportedLocally(f"{name} has {size:,} bytes, more than the limit of {most:,}")
         return NumberedRows(read_rows(uri, version), types_of(uri, version))
 
     def _uri(self, name: str) -> str:

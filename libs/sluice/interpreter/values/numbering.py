@@ -1,0 +1,121 @@
+"""Values as whole numbers, which are equal and ordered as Spark groups and sorts the values.
+
+Groups, orders, joins and windows are computed from these numbers, column by column.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as T
+
+from sluice.interpreter.values.arrow_conversion import Values, arrow_type, unscale
+from sluice.interpreter.values.column_batch import Same, Value, column_of, kernel, null_mask
+from sluice.interpreter.values.value_order import key_of, order_of, same_value
+from sluice.interpreter.values.value_types import is_fraction
+
+KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's values
+_WHOLE = (T.BooleanType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
+FLAT = (*_WHOLE, T.FractionalType, T.StringType, T.BinaryType)
+
+
+def number_values(values: Values, type_: T.DataType, how: KeyOf = key_of) -> np.ndarray:
+    """Return a number for each value, null among them: from 0 on, in the order of the first."""
+    if isinstance(values, Same):
+        return np.zeros(len(values), np.int64)
+    if isinstance(type_, FLAT):
+        column = column_of(values, type_)
+        return _encode(_unify_floats(column) if is_fraction(type_) else column)
+    key = how(type_) or same_value
+    known: dict[Any, int] = {}
+    numbers = (known.setdefault(None if v is None else key(v), len(known)) for v in values)
+    return np.fromiter(numbers, np.int64, len(values))
+
+
+def combine(numbers: Sequence[np.ndarray], count: int) -> np.ndarray:
+    """Return the numbers of so many rows, likewise, from those of the values in each row."""
+    if not numbers:
+        return np.zeros(count, np.int64)
+    whole, *others = numbers
+    for more in others:
+        whole = _encode(pa.array(whole * (more.max(initial=0) + 1) + more))
+    return whole
+
+
+def _encode(column: pa.Array) -> np.ndarray:
+    indices = column.dictionary_encode(null_encoding="encode").indices
+    return np.asarray(indices, np.int64)
+
+
+def _unify_floats(column: pa.Array) -> pa.Array:
+    """Return fractions with one NaN, and 0.0 for -0.0."""
+    numbers = column.fill_null(0.0).to_numpy() + column.type.to_pandas_dtype()(0.0)
+    numbers[np.isnan(numbers)] = np.nan
+    return pa.array(numbers, mask=np.asarray(column.is_null()))
+
+
+def rank_values(values: Values, type_: T.DataType) -> tuple[np.ndarray, np.ndarray]:
+    """Return a number for each value, ordered as the values; and which are null, numbered alike."""
+    if isinstance(values, Same):
+        return np.zeros(len(values), np.int64), np.full(len(values), values.value is None)
+    if not isinstance(type_, FLAT):
+        order = order_of(type_)
+        keys = [None if v is None else order(v) for v in values]
+        places = {key: i for i, key in enumerate(sorted({k for k in keys if k is not None}))}
+        found = np.fromiter((places.get(k, 0) for k in keys), np.int64, len(keys))
+        return found, null_mask(values)
+    return order_numbers(column_of(values, type_)), null_mask(values)
+
+
+def order_numbers(column: pa.Array) -> np.ndarray:
+    """Return a number for each value, null too, of a flat column, ordered as the values."""
+    type_ = column.type
+    if pa.types.is_floating(type_):
+        bits = np.asarray(_unify_floats(column.cast(pa.float64())).fill_null(0.0)).view(np.int64)
+        numbers: np.ndarray = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    elif pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_decimal(type_):
+        encoded = column.dictionary_encode()
+        places = np.zeros(max(len(encoded.dictionary), 1), np.int64)
+        places[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+        numbers = places[np.asarray(encoded.indices.fill_null(0))]
+    else:
+        numbers = whole_numbers(column)
+    return numbers
+
+
+def whole_numbers(column: pa.Array) -> np.ndarray:
+    """Return integers, days, microseconds, booleans or unscaled decimals; 0 for null.
+
+    As Python's integers, if some are longer than 64 bits.
+    """
+    type_ = column.type
+    if pa.types.is_decimal(type_):
+        column = column.fill_null(0) if column.null_count else column
+        low, high = unscale(column)
+        if (high == low >> 63).all():
+            return low
+        whole = [(h << 64) + (n % 2**64) for n, h in zip(low.tolist(), high.tolist(), strict=True)]
+        return np.array(whole, object)
+    if pa.types.is_date32(type_):
+        column = column.view(pa.int32())
+    elif pa.types.is_timestamp(type_):
+        column = column.view(pa.int64())
+    return np.asarray(column.cast(pa.int64()).fill_null(0))
+
+
+def of_numbers(type_: T.DataType, compute: Callable[..., np.ndarray], *arguments: Value) -> Value:
+    """Return a function of the whole numbers that values are; null if one of them is null."""
+    return kernel(type_, partial(map_numbers, type_, compute), *arguments)
+
+
+def map_numbers(
+    type_: T.DataType, compute: Callable[..., np.ndarray], *columns: pa.Array
+) -> pa.Array:
+    """Return a column of a type from the whole numbers of others. Raises ArrowInvalid."""
+    wanted = arrow_type(type_)
+    nulls = np.any([np.asarray(c.is_null()) for c in columns], axis=0)
+    found = pa.array(compute(*map(whole_numbers, columns)), mask=nulls)
+    return found.cast(pa.int32() if wanted.bit_width == 32 else pa.int64()).view(wanted)
