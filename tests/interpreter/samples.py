@@ -136,6 +136,8 @@ TYPED = (
         "get(r, j)",
     ),
     *("element_at(w, -1)", "try_element_at(r, j)", "flatten(array(r, r))", "array_join(w, '-')"),
+    *("i IN (1, j)", "i NOT IN (j, 2, NULL)", "s IN ('a', t)", "v IN (u, DATE'2024-03-01')"),
+    *("ceil(e)", "ceiling(m)", "floor(d)", "ceil(-n)", "floor(m)", "ceil(i)"),
     *("array_except(w, array(s))", "map_entries(g)", "map_from_arrays(w, w)"),
     *("map_from_entries(array(struct(s, i)))", "lpad(s, j, 'xy')", "rpad(s, y, t)"),
     *("repeat(s, j)", "substr(s, j, y)", "instr(s, 'b')", "translate(s, 'ab', t)"),
