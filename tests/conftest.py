@@ -36,10 +36,11 @@ settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--tier`: one tier. `--store`: the stores' server. `--update-messages`: keep them as told."""
+    """`--tier`: one tier. `--store`: the stores' server. `--update-…`: keep what is told."""
     parser.addoption("--tier", choices=["quick", "deep"])
     parser.addoption("--store", choices=[*SERVERS], default="seaweedfs")
     parser.addoption("--update-messages", action="store_true")
+    parser.addoption("--update-answers", action="store_true", help="record Spark's answers again")
 
 
 @pytest.fixture

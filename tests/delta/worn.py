@@ -25,14 +25,14 @@ from sluice.delta.writing.commit import commit_arrow
 from sluice.delta.writing.statistics import writer_properties
 from sluice.limits import Limits
 
-FILE = 20_000
+FILE = 5_000
 LIMITS = Limits(
     merged_bytes=-1,
     merged_slice_bytes=-1,
     marked_share=1_000,
     file_rows=FILE,
     slice_file_rows=FILE,
-    piece_bytes=1_000_000,
+    piece_bytes=250_000,
     small_files=4,
 )
 BY_ID = (Direction("id"),)

@@ -136,12 +136,21 @@ TYPED = (
         "get(r, j)",
     ),
     *("element_at(w, -1)", "try_element_at(r, j)", "flatten(array(r, r))", "array_join(w, '-')"),
+    *("i IN (1, j)", "i NOT IN (j, 2, NULL)", "s IN ('a', t)", "v IN (u, DATE'2024-03-01')"),
+    *("ceil(e)", "ceiling(m)", "floor(d)", "ceil(-n)", "floor(m)", "ceil(i)"),
     *("array_except(w, array(s))", "map_entries(g)", "map_from_arrays(w, w)"),
     *("map_from_entries(array(struct(s, i)))", "lpad(s, j, 'xy')", "rpad(s, y, t)"),
     *("repeat(s, j)", "substr(s, j, y)", "instr(s, 'b')", "translate(s, 'ab', t)"),
     *("regexp_extract(s, '([a-z])b?', 1)", "substring_index(s, 'b', j)"),
     *("pmod(i, j)", "right(s, j)", "substring(s, 2)", "unix_millis(p)", "-0.5D + round(e, 1)"),
-    *("array_append(r, i)", "array_prepend(r, i)", "array_union(r, array(i, 1))", "ascii(s)"),
+    *(
+        "array_position(r, 1)",
+        "array_position(w, s)",
+        "array_append(r, i)",
+        "array_prepend(r, i)",
+        "array_union(r, array(i, 1))",
+        "ascii(s)",
+    ),
     *("array_intersect(r, array(i, 1))", "array_remove(r, 1L)", "arrays_overlap(r, array(i, 5))"),
     *("array_union(h, array(-0D, d))", "array_intersect(h, array(0D, d))", "array_remove(h, -0D)"),
     *("arrays_overlap(w, array('a', s))", "array_join(w, '-', '?')", "array_append(w, s)"),
@@ -244,12 +253,20 @@ def _value(chance: Random, type_: str, values: tuple[Any, ...]) -> Any:
     return found
 
 
-def expressions(chance: Random) -> Iterator[Iterator[str]]:
-    """For each function, operator and cast, endless expressions."""
+def expressions(seed: str) -> Iterator[Iterator[str]]:
+    """For each cast, operator and function, endless expressions, whatever the others are."""
     for type_ in CASTS:
-        yield (_cast(chance, type_) for _ in count())
+        yield _casts(Random(f"{seed} {type_}"), type_)
     for name in sorted(FUNCTIONS):
-        yield (call(chance, name, 2) for _ in count())
+        yield _calls(Random(f"{seed} {name}"), name)
+
+
+def _casts(chance: Random, type_: str) -> Iterator[str]:
+    return (_cast(chance, type_) for _ in count())
+
+
+def _calls(chance: Random, name: str) -> Iterator[str]:
+    return (call(chance, name, 2) for _ in count())
 
 
 def _cast(chance: Random, type_: str) -> str:

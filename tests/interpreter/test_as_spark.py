@@ -2,94 +2,48 @@
 
 Expressions by chance are first computed row by row in the interpreter, which may refuse a row. The
 others go to Spark, many expressions in one query. Spark must give the same values; an error of
-Spark's, also one of analysis, is a difference as well.
+Spark's, also one of analysis, is a difference as well. The answers for the default seed must be
+those in `answers.jsonl`.
 """
 
 import functools
-import math
 import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
-from tests.interpreter import samples
+from tests.interpreter import answers, samples
+from tests.interpreter.answers import Answer
 
-from sluice.delta.reading.local import plain, to_arrow
 from sluice.interpreter.functions.known import FUNCTIONS
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SEED = int(os.environ.get("SLUICE_SEED", "20"))
-EACH = int(os.environ.get("SLUICE_EACH", "4"))
+pytestmark = pytest.mark.usefixtures("real_spark")
+
+SEED = os.environ.get("SLUICE_SEED", answers.SEED)
+EACH = os.environ.get("SLUICE_EACH", answers.EACH)
 TRIED = 60  # expressions of each function
 AT_ONCE = 60  # expressions in one query
 
-
-@pytest.fixture(scope="module")
-def table(real_spark: "SparkSession") -> pa.Table:
-    """The samples, as Spark makes them."""
-    return to_arrow(real_spark.createDataFrame(samples.rows(Random(SEED)), samples.SCHEMA))
+Found = Sequence[tuple[str, Answer]]
 
 
 @pytest.fixture(scope="module")
-def schema(real_spark: "SparkSession") -> StructType:
-    return real_spark.createDataFrame([], samples.SCHEMA).schema
+def sampled() -> tuple[pa.Table, StructType]:
+    return answers.sampled()
 
 
-def answered(table: pa.Table, schema: StructType, sql: str) -> dict[int, Any] | None:
-    """Each row's value, without rows that are refused; None if the expression is."""
-    session = Session()
-    with interpreting(session):
-        try:
-            assert session.createDataFrame([], schema).selectExpr(f"{sql} AS found").schema
-        except UnsupportedLocally:
-            return None
-        return dict(_computed(session, table, schema, sql))
-
-
-def _computed(
-    session: Session, table: pa.Table, schema: StructType, sql: str
-) -> Iterator[tuple[int, Any]]:
-    """Yield the rows' values; of rows that are refused together, each half by itself."""
-    rows = session.createDataFrame(plain(table), schema)
-    try:
-        yield from values(rows.selectExpr("id", f"{sql} AS found").toArrow()).items()
-    except UnsupportedLocally:
-        half = table.num_rows // 2
-        for part in (table.slice(0, half), table.slice(half)) if half else ():
-            yield from _computed(session, part, schema, sql)
-
-
-def values(rows: pa.Table) -> dict[int, Any]:
-    """Each row's value, as the interpreter holds values: also dates that Python has none for."""
-    type_ = from_arrow_schema(rows.schema)["found"].dataType
-    found = from_arrow(rows["found"], type_)
-    name = type_.simpleString()
-    return {i: (name, shown(v)) for i, v in zip(rows["id"].to_pylist(), found, strict=True)}
-
-
-def shown(value: Any) -> Any:
-    """A value that equals only its like: NaN itself, and -0.0 not 0.0."""
-    if isinstance(value, float):
-        return "NaN" if math.isnan(value) else (math.copysign(1.0, value), value)
-    if isinstance(value, list | tuple):
-        return [shown(v) for v in value]
-    return value
-
-
-def compare(rows: "DataFrame", found: Sequence[tuple[str, dict[int, Any]]]) -> Iterator[str]:
+def compare(rows: "DataFrame", found: Found) -> Iterator[str]:
     """Yield the differences of Spark's answers, in halves if it has none."""
     cases = [
         f"CASE WHEN id IN ({', '.join(map(str, of))}) THEN {sql} END AS c{nth}"
@@ -106,93 +60,89 @@ def compare(rows: "DataFrame", found: Sequence[tuple[str, dict[int, Any]]]) -> I
         yield from compare(rows, found[half:])
         return
     for nth, (sql, of) in enumerate(found):
-        sparks = values(told.select(["id", f"c{nth}"]).rename_columns(["id", "found"]))
+        sparks = answers.values(told.select(["id", f"c{nth}"]).rename_columns(["id", "found"]))
         wrong = {i: (of[i], sparks[i]) for i in of if of[i] != sparks[i]}
         if wrong:
             number, (ours, theirs) = next(iter(wrong.items()))
             yield f"{sql}: row {number}: {ours!r} here, {theirs!r} in Spark"
 
 
+def record(config: pytest.Config, part: str, found: Found) -> None:
+    """Require that Spark's answers are those that are recorded, or record them."""
+    if (SEED, EACH) != (answers.SEED, answers.EACH):
+        return
+    described = [answers.describe(sql, of) for sql, of in found]
+    if config.getoption("update_answers"):
+        answers.write(part, described)
+    recorded = answers.read(part)
+    others = {one[0] for one in recorded if one not in described}
+    others |= {one[0] for one in described if one not in recorded}
+    hint = f"{answers.FILE.name} is old; write it by --update-answers"
+    assert not others, "\n".join([hint, *sorted(others)])
+
+
 def test_functions_and_casts_by_chance(
-    spark: "SparkSession", table: pa.Table, schema: StructType
+    spark: "SparkSession", sampled: tuple[pa.Table, StructType], pytestconfig: pytest.Config
 ) -> None:
+    table, schema = sampled
     chosen = (*samples.LAMBDAS, *samples.TYPED)
-    found = [(sql, of) for sql in chosen if (of := answered(table, schema, sql))]
+    found = [(sql, of) for sql in chosen if (of := answers.of_rows(table, schema, sql))]
     assert [sql for sql, _ in found] == list(chosen)
     compared = {word for sql, _ in found for word in re.split(r"[\s(),]+", sql.lower())}
     names = [*samples.CASTS, *sorted(FUNCTIONS)]
-    for name, several in zip(names, samples.expressions(Random(SEED)), strict=True):
+    for name, several in zip(names, samples.expressions(SEED), strict=True):
         some = list(_some(table, schema, several))
         found += some
         compared |= {name} if some else set()
     unseen = set(FUNCTIONS) - compared
     assert not unseen or "SLUICE_SEED" in os.environ
-    rows = spark.createDataFrame(plain(table), schema)
+    rows = spark.createDataFrame(table, schema)
     parts = (found[at : at + AT_ONCE] for at in range(0, len(found), AT_ONCE))
     wrong = [what for part in parts for what in compare(rows, part)]
     assert not wrong, "\n".join(wrong)
-    assert len(found) > 90 * EACH
+    assert len(found) > 90 * int(EACH)
+    record(pytestconfig, "rows", list(dict(found).items()))
 
 
 def _some(
     table: pa.Table, schema: StructType, several: Iterator[str]
-) -> Iterator[tuple[str, dict[int, Any]]]:
+) -> Iterator[tuple[str, Answer]]:
     """Yield a few that are answered, some value not null, of the first ones."""
-    left = EACH
+    left = int(EACH)
     for sql in islice(several, TRIED):
-        of = answered(table, schema, sql) if left else None
+        of = answers.of_rows(table, schema, sql) if left else None
         if of and any(value is not None for _, value in of.values()):
             left -= 1
             yield sql, of
 
 
 def test_window_functions_by_chance(
-    spark: "SparkSession", table: pa.Table, schema: StructType
+    spark: "SparkSession", sampled: tuple[pa.Table, StructType], pytestconfig: pytest.Config
 ) -> None:
-    rows = spark.createDataFrame(plain(table), schema)
-    asked = dict.fromkeys(samples.windows(Random(SEED), EACH))
-    found = [(s, of) for s in asked if (of := whole(table, schema, ["id", f"{s} AS found"]))]
-    assert not list(compare(rows, found))
-    assert len(found) > 10 * EACH
+    asked = dict.fromkeys(samples.windows(Random(SEED), int(EACH)))
+    found = [(sql, of) for sql in asked if (of := answers.of_all_rows(*sampled, sql))]
+    assert not list(compare(spark.createDataFrame(*sampled), found))
+    assert len(found) > 10 * int(EACH)
+    record(pytestconfig, "windows", found)
 
 
-def whole(table: pa.Table, schema: StructType, columns: Sequence[str]) -> dict[int, Any] | None:
-    """Each row's value, computed together; None if that is refused."""
-    session = Session()
-    with interpreting(session):
-        try:
-            rows = session.createDataFrame(plain(table), schema)
-            return values(rows.selectExpr(*columns).toArrow())
-        except UnsupportedLocally:
-            return None
-
-
-@pytest.mark.parametrize("by", ["CAST(NULL AS INT)", "CAST(b AS INT)", "j"])
+@pytest.mark.parametrize("by", answers.GROUPS)
 def test_aggregates_by_chance(
-    spark: "SparkSession", table: pa.Table, schema: StructType, by: str
+    spark: "SparkSession",
+    sampled: tuple[pa.Table, StructType],
+    by: str,
+    pytestconfig: pytest.Config,
 ) -> None:
-    rows, wrong, count = spark.createDataFrame(plain(table), schema), [], 0
-    for sql in dict.fromkeys(samples.aggregates(Random(f"{SEED}{by}"), EACH)):
-        session = Session()
-        with interpreting(session):
-            try:
-                ours = _by(session.createDataFrame(plain(table), schema), by, sql)
-            except UnsupportedLocally:
-                continue
-        count += 1
-        theirs = _by(rows, by, sql)
-        if ours != theirs:
-            wrong.append(f"{sql}: {ours} here, {theirs} in Spark")
+    rows = spark.createDataFrame(*sampled)
+    asked = dict.fromkeys(samples.aggregates(Random(f"{SEED}{by}"), int(EACH)))
+    found = [(sql, of) for sql in asked if (of := answers.of_groups(*sampled, by, sql))]
+    both = [(sql, ours, answers.grouped(rows, by, sql)) for sql, ours in found]
+    wrong = [f"{sql}: {a} here, {b} in Spark" for sql, a, b in both if a != b]
     assert not wrong, "\n".join(wrong)
-    assert count > 5 * EACH
+    assert len(found) > 5 * int(EACH)
+    record(pytestconfig, by, found)
 
 
-def _by(rows: "DataFrame", by: str, sql: str) -> dict[int, Any]:
-    grouped = rows.selectExpr("*", f"{by} AS g_").groupBy("g_").agg(F.expr(sql).alias("found"))
-    return values(grouped.withColumnRenamed("g_", "id").toArrow())
-
-
-@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("within", ["{}", "struct(1 AS n, {} AS m)", "array({})", "map('k', {})"])
 def test_maps_of_the_same_entries_are_one_group(within: str, spark: "SparkSession") -> None:
     """Whatever the order of their entries; the group shows them in that of their keys."""

@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 from tests.kinds.cogroup.cases import CASES as COGROUPS
 from tests.kinds.join.cases import CASES as JOINS
 from tests.kinds.join.cases_within import CASES as WITHIN
@@ -14,7 +13,7 @@ from tests.kinds.topk.cases import CASES as RANKINGS
 from tests.kinds.ways import MARKED, NARROWED, NONE, WAYS
 from tests.kinds.window_store.cases import CASES as STORES
 from tests.sources.cases import CASES as SOURCES
-from tests.support.contract import SETTINGS, Case, hold
+from tests.support.contract import Case, hold
 
 from sluice.limits import Limits
 
@@ -40,8 +39,6 @@ KINDS = [
     SELECTS[4],  # distinct
 ]
 MARKABLE = [*COGROUPS, *KINDS[:2], *KINDS[5:11]]
-FEWER = settings(SETTINGS, stateful_step_count=2)
-IN_TURN = settings(SETTINGS, stateful_step_count=3)
 
 OF_NO_VIEW = {
     "quarantined_rows": "test_balance",
@@ -61,7 +58,7 @@ OF_NO_VIEW = {
 
 @pytest.mark.parametrize("case", [KINDS[2], KINDS[9]], ids=str)
 def test_spark_commits_what_delta_rs_would(case: Case, spark: "SparkSession") -> None:
-    hold(replace(case, spark={"commit": "spark"}), spark, FEWER)
+    hold(replace(case, spark={"commit": "spark"}), spark, steps=2)
 
 
 @pytest.mark.parametrize("nth", range(len(KINDS)), ids=lambda nth: str(KINDS[nth]))
@@ -70,7 +67,7 @@ def test_small_tables_go_the_ways_of_large_ones(nth: int, spark: "SparkSession")
     ways = WAYS.copy()
     ways.rotate(-nth)
     most = 0 if nth % 2 else 500_000
-    hold(replace(KINDS[nth], spark={"small_changelog": most}, ways=tuple(ways)), spark, IN_TURN)
+    hold(replace(KINDS[nth], spark={"small_changelog": most}, ways=tuple(ways)), spark, steps=3)
 
 
 @pytest.mark.parametrize("nth", range(len(MARKABLE)), ids=lambda nth: str(MARKABLE[nth]))
@@ -81,7 +78,7 @@ def test_marked_rows_are_gone_for_every_batch(nth: int, spark: "SparkSession") -
     """
     here = {**MARKED, **NARROWED} if nth % 2 else MARKED
     by_spark = {**MARKED, "computed_here_bytes": NONE}
-    hold(replace(MARKABLE[nth], ways=(here, by_spark, {})), spark, IN_TURN)
+    hold(replace(MARKABLE[nth], ways=(here, by_spark, {})), spark, steps=3)
 
 
 def test_no_limit_is_without_a_run_beyond_it() -> None:

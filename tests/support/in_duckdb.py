@@ -30,10 +30,13 @@ def wrong(lake: Lake, *views: str) -> dict[str, tuple[Counter[Any], Counter[Any]
     specs: dict[str, Spec] = yaml.safe_load(re.sub(r"\b(on|no):", r'"\1":', text))["views"]
     answers = _Answers(lake, specs)
     tables = [t for t in lake.project.graph.tables.values() if t.is_view and t.name in specs]
+    graph, asked = lake.project.graph, [t for t in tables if not views or t.name in views]
+    below = {a.id for t in asked for a in (t, *graph.ancestors(t.id))}
     found = {}
     for table in tables:
-        answers.define(table.name)
-        if views and table.name not in views:
+        if table.id in below:
+            answers.define(table.name)
+        if table not in asked:
             continue
         kept = _counted([row[c] for c in table.columns] for row in lake.rows(table.name))
         given = _counted(answers.rows(table.name, tuple(table.columns)))
@@ -88,6 +91,14 @@ class _Answers:
     def _ties(self, table: str) -> list[str]:
         """The columns of its key, the last of any order."""
         return [c for c in self.lake.table(table).key if c in self._columns(table)]
+
+    def _sql(self, spec: Spec) -> str:
+        return str(spec["sql"])
+
+    def _select(self, spec: Spec) -> str:
+        assert "explode" not in spec
+        distinct = "DISTINCT " if spec.get("distinct") else ""
+        return f"SELECT {distinct}{_shown(spec)} FROM {spec['from']}{_where(spec)}"
 
     def _join(self, spec: Spec) -> str:
         named = []

@@ -5,6 +5,7 @@ everything behind it is the real thing.
 """
 
 import math
+import shutil
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -184,6 +185,13 @@ class Lake:
         for name, rows in self.state.items():
             other.put(name, *rows.values())
         return other
+
+    def copy(self, folder: Path) -> "Lake":
+        """Another lake, with the same tables at the same versions."""
+        shutil.copytree(self.folder, folder)
+        other = Lake(folder, self.declared, self.session)
+        other.state = {name: dict(rows) for name, rows in self.state.items()}
+        return other.limit(**asdict(self.limits))
 
     def _views(self, names: tuple[str, ...]) -> list[Table]:
         kept = [t for t in self.project.graph.tables.values() if self._is_kept(t)]

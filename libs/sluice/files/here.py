@@ -1,8 +1,8 @@
 """Rows in this process as a DataFrame, and Parquet files as the rows that Spark's reader gives.
 
-A file that is not plain raises UnsupportedLocally, and Spark reads the delivery. Only reading a file to its
-end shows that it is damaged. So nothing is checked in advance: a batch that meets such a file looks
-for all of them here, and begins again with their faults.
+A file that is not plain raises UnsupportedLocally, and Spark reads the delivery. Only reading a
+file to its end shows that it is damaged. So nothing is checked in advance: a batch that meets such
+a file looks for all of them here, and begins again with their faults.
 """
 
 import re

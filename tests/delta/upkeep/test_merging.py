@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Table:
     made = Table(tmp_path_factory.mktemp("made"))
     made.fill(6 * FILE)
     for _ in range(3):
-        made.scatter(15_000, gone=500)
+        made.scatter(3_750, gone=125)
     return made
 
 
@@ -117,8 +117,8 @@ def test_a_table_that_was_filed_is_not_filed_again(tmp_path: Path) -> None:
     table = Table(tmp_path, replace(LIMITS, small_files=100))
     table.change(range(0, 6 * FILE, 2))
     table.fill(4 * FILE)
-    table.scatter(15_000)
-    table.scatter(5_000, gone=12_000)
+    table.scatter(3_750)
+    table.scatter(1_250, gone=3_000)
     assert table.upkeep()
     version = table.stored.head.version
     assert max(map(rows_of, files_of(table.uri, version).values())) <= 2 * FILE
@@ -155,7 +155,7 @@ def test_few_changed_rows_are_no_reason_to_rewrite_files(tmp_path: Path) -> None
     table.fill(6 * FILE)
     ground = paths(table)
     for _ in range(3):
-        table.scatter(1_000)
+        table.scatter(250)
     assert table.upkeep() == 3
     table.check()
     assert ground < paths(table)
@@ -166,8 +166,8 @@ def test_small_neighbours_are_put_together(tmp_path: Path) -> None:
     table = Table(tmp_path)
     table.fill(4 * FILE)
     ground = paths(table)
-    for first in range(8 * FILE, 8 * FILE + 8_000, 1_000):
-        table.change(range(first, first + 1_000))
+    for first in range(8 * FILE, 8 * FILE + 2_000, 250):
+        table.change(range(first, first + 250))
     assert table.upkeep() == 8
     table.check()
     assert ground < paths(table)
@@ -301,21 +301,21 @@ def test_a_kill_between_two_pieces_leaves_a_whole_table_and_the_next_upkeep_goes
 def test_random_histories_with_upkeep_between(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
     table = Table(
-        tmp_path, replace(LIMITS, piece_bytes=chance.choice([600_000, LIMITS.piece_bytes, 10**9]))
+        tmp_path, replace(LIMITS, piece_bytes=chance.choice([150_000, LIMITS.piece_bytes, 10**9]))
     )
     table.drawn = np.random.default_rng(seed)
     table.fill(2 * FILE)
     for _ in range(12):
         match chance.choice(["scatter", "scatter", "near", "gone", "upkeep"]):
             case "scatter":
-                table.scatter(chance.choice([10, 3_000, 9_000]), gone=chance.choice([0, 200]))
+                table.scatter(chance.choice([10, 750, 2_250]), gone=chance.choice([0, 50]))
             case "near":
                 first = chance.randrange(8 * FILE)
-                table.change(range(first, first + chance.choice([5, 4_000])))
+                table.change(range(first, first + chance.choice([5, 1_000])))
             case "gone":
                 known = sorted(table.rows)
-                first = chance.randrange(len(known) - 5_000)
-                table.change([], known[first : first + chance.choice([1, 4_000])])
+                first = chance.randrange(len(known) - 1_250)
+                table.change([], known[first : first + chance.choice([1, 1_000])])
             case "upkeep":
                 before = table.stored.head.version
                 table.upkeep()
@@ -356,7 +356,7 @@ def test_a_table_gets_vectors_only_if_it_must_be_cut(tmp_path: Path) -> None:
         table = Table(tmp_path, limits)
         table.fill(3 * FILE)
         for _ in range(2):
-            new = 2 * table.drawn.choice(3 * FILE, 9_000, replace=False) + 1
+            new = 2 * table.drawn.choice(3 * FILE, 2_250, replace=False) + 1
             table.change(set(new.tolist()) - table.rows.keys())
         table.upkeep()
         table.check()

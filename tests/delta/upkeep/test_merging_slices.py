@@ -35,7 +35,7 @@ SALES = (
     .add("amount", "decimal(20,2)")
     .add("tags", StructType().add("a", "long").add("b", "string"))
 )
-PIECES = replace(LIMITS, piece_bytes=350_000)
+PIECES = replace(LIMITS, piece_bytes=87_500)
 SHOP_AND_DAY = (Direction("shop"), Direction("day", descending=True))
 
 
@@ -111,7 +111,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Table:
     made = Table(tmp_path_factory.mktemp("made"), PIECES, parts=2)
     made.fill(6 * FILE)
     for _ in range(3):
-        made.scatter(9_000, gone=500)
+        made.scatter(2_250, gone=125)
     return made
 
 
@@ -188,17 +188,17 @@ def test_a_kill_between_two_pieces_of_a_slice_leaves_a_whole_table(worn: Table, 
 @pytest.mark.parametrize("seed", seeds(2, 40))
 def test_random_histories_of_slices_with_upkeep_between(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
-    limits = replace(LIMITS, piece_bytes=chance.choice([300_000, 600_000]))
+    limits = replace(LIMITS, piece_bytes=chance.choice([75_000, 150_000]))
     table = Table(tmp_path, limits, parts=chance.choice([2, 3]))
     table.drawn = np.random.default_rng(seed)
     table.fill(4 * FILE)
     for _ in range(8):
         match chance.choice(["scatter", "scatter", "near", "upkeep"]):
             case "scatter":
-                table.scatter(chance.choice([10, 3_000, 9_000]), gone=chance.choice([0, 200]))
+                table.scatter(chance.choice([10, 750, 2_250]), gone=chance.choice([0, 50]))
             case "near":
                 first = chance.randrange(8 * FILE)
-                table.change(range(first, first + chance.choice([5, 4_000])))
+                table.change(range(first, first + chance.choice([5, 1_000])))
             case "upkeep":
                 before = table.stored.head.version
                 table.upkeep()

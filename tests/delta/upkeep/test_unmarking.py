@@ -20,7 +20,7 @@ from sluice.errors import LostRace
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["whole", "partitions"])
 def made(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Table:
-    """Rows of about 2.5 MB, of which a tenth have changed and one file has none that did."""
+    """Rows of about 600 KB, of which a tenth have changed and one file has none that did."""
     made = Table(tmp_path_factory.mktemp("made"), replace(LIMITS, small_files=100), request.param)
     made.fill(6 * FILE)
     made.change(range(0, 10 * FILE, 20), gone=range(2, 10 * FILE, 200))
@@ -38,7 +38,7 @@ def without_ends(made: Table, tmp_path_factory: pytest.TempPathFactory) -> Table
     cut = made.copied(tmp_path_factory.mktemp("cut"))
     for nth in range(6):
         end = 2 * FILE * (nth + 1)
-        upper = range(end - 10_000 * (1 + nth % 3), end, 2)
+        upper = range(end - 2_500 * (1 + nth % 3), end, 2)
         cut.change([], gone=[key for key in upper if key in cut.rows])
     return cut
 
@@ -71,7 +71,7 @@ def test_only_marked_files_are_written_again_and_nobody_notices(table: Table) ->
     assert not list(position_faults(table.uri))
 
 
-@pytest.mark.parametrize("piece_bytes", range(60_000, 700_000, 80_000))
+@pytest.mark.parametrize("piece_bytes", range(15_000, 175_000, 20_000))
 def test_row_groups_that_are_all_marked_may_be_left_for_another_piece(
     without_ends: Table, tmp_path: Path, piece_bytes: int
 ) -> None:

@@ -134,6 +134,7 @@ ORDERED = """
         key: [who]
         aggregates: {numbers: collect_list(n ORDER BY at), last_number: last(n ORDER BY at)}
 """
+IN_ORDER = ORDERED.replace("          about: approx_count_distinct(v)\n", "")  # without Spark
 V_DESC, AT = (column("v"), "desc"), (column("at"), "asc")
 
 
@@ -170,6 +171,10 @@ def needing_all_rows(state: State) -> list[Row]:
     }
     streams = {"sold": (state["sales"], [G], sold), "clicked": (state["clicks"], [WHO], clicked)}
     return per_key(streams, ("g",))
+
+
+def in_order(state: State) -> list[Row]:
+    return [{n: v for n, v in r.items() if n != "about"} for r in needing_all_rows(state)]
 
 
 SHARED = """
@@ -256,4 +261,5 @@ CASES = [
         session,
         windowed_view("type: session, time: at, gap: 1 hour", 'rows_sold: "count(*)", v: sum(v)'),
     ),
+    case("lists and ends, each in an order of its own", in_order, IN_ORDER),
 ]

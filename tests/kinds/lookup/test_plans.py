@@ -71,6 +71,12 @@ def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(lake:
         lake.advance()
 
 
+def test_the_plan_mentions_no_dimension_that_is_broadcast(lake: Lake) -> None:
+    (step,) = explain(lake.project, lake.table("invoices"))
+    assert step.joins["shop.products"] == "broadcast"
+    assert "is joined by" not in step.reason
+
+
 def test_the_threshold_follows_the_memory_that_spark_has() -> None:
     small, large = (SparkSettings(conf={"spark.driver.memory": size}) for size in ("512m", "8g"))
     assert memory_bytes(large) == 16 * memory_bytes(small)

@@ -538,3 +538,15 @@ SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM (SELECT k, n AS b__c FROM 
 
 -- pivots_of_one_name
 SELECT a.g, a.one AS x, b.one AS y FROM (WITH x AS (SELECT g, k, v FROM orders) SELECT * FROM x PIVOT (sum(v) FOR k IN (1 AS one))) a LEFT JOIN (WITH x AS (SELECT w, k, n FROM people) SELECT * FROM x PIVOT (sum(n) FOR k IN (1 AS one))) b ON a.g = b.w;
+
+-- narrowest
+SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS r FROM orders)
+WHERE r <= 1 AND r <= 3;
+
+-- of_both_ends
+SELECT id, r FROM (SELECT id, row_number() OVER (PARTITION BY g ORDER BY v, id) AS r FROM orders)
+WHERE r > 1 AND r >= 1 AND r < 4;
+
+-- counted_ones
+SELECT g, count(1) AS n, count(1) FILTER (WHERE v > 0) AS above
+FROM orders GROUP BY g;

@@ -110,7 +110,7 @@ def _move(sign: int, start: Value, interval: Value) -> Value:
         type_ = wider(start.type, interval.type)
         fits = _fits(type_)
         return each(type_, lambda v, n: fits(v + sign * n), start, interval)
-    if not is_moment(start.type):
+    if not (is_moment(start.type) and is_interval(interval.type)):
         raise UnsupportedLocally(
             f"{interval.type.simpleString()} added to {start.type.simpleString()}"
         )

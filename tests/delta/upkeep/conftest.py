@@ -1,0 +1,15 @@
+"""Row groups as small as the tests' files, a quarter of one each."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.delta.worn import FILE
+
+from sluice.delta.writing import statistics
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_row_groups() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "GROUP_ROWS", FILE // 4)
+        yield
