@@ -139,7 +139,8 @@ def test_groups_that_no_column_names_are_up_to_the_whole_input(
     step = planned(lake)
     assert step.touched["shop.sales"].bound == "up to"
     assert step.touched["shop.sales"].rows == MANY + OTHERS + 1
-    assert "; touched groups: up to 41 rows in 0.0 MB of shop.sales and up to" in step.reason
+    read = "; 1 touched group: up to 41 rows in 0.0 MB of shop.sales and 13 rows in 0.0 MB of"
+    assert read in step.reason  # 13 have the same `v % 3`
 
 
 def test_of_small_tables_a_plan_opens_no_file(tmp_path: Path, spark: "SparkSession") -> None:

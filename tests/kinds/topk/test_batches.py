@@ -19,6 +19,8 @@ from sluice.read.status import status
 
 APPENDED = "rows were only added: the best are ranked with the kept rows"
 CHANGED = "rows were changed: kept rows replace those that leave"
+KEPT = "touched groups: 6 rows in 0.0 MB of shop.best__state"
+REFILL = "if needed, up to 21 rows in 0.0 MB of shop.sales"
 
 
 def test_the_state_keeps_a_few_rows_past_the_last_rank(lakes: Lakes) -> None:
@@ -43,7 +45,7 @@ def test_a_plan_says_how_and_why(lakes: Lakes) -> None:
     lake = lakes.built()
     lake.put("sales", sale(10, 7))
     state, view = explain(lake.project, lake.table("best"))
-    assert (state.next, state.reason) == ("append", APPENDED)
+    assert (state.next, state.reason) == ("append", f"{APPENDED}; {KEPT}")
     assert view.next == "nothing"
     lake.put("sales", sale(10, 8))
     assert explain(lake.project, lake.table("best"))[0].next == "retract"
@@ -64,9 +66,8 @@ def test_a_declared_strategy_that_holds_is_reported(lakes: Lakes, declared: str)
     lake.put("sales", sale(10, 50), *([] if declared == "append" else [sale(9, 60)]))
     (planned, _), (state, _) = explain(lake.project, lake.table("best")), advanced(lake)
     assert (state.strategy, state.warnings) == (declared, ())
-    assert planned.reason == (
-        APPENDED if declared == "append" else f"declared {declared}; {CHANGED}"
-    )
+    changed = f"declared {declared}; {CHANGED}; {KEPT} and {REFILL}"
+    assert planned.reason == (f"{APPENDED}; {KEPT}" if declared == "append" else changed)
 
 
 def test_full_computes_everything_and_commits_the_difference(lakes: Lakes) -> None:

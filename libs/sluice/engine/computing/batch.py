@@ -6,12 +6,12 @@ results. A kind's batch overrides its special parts. Rows are lazy, except the l
 which a large scan skips files.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import reduce
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,7 +27,7 @@ from sluice.delta.reading.local import few_rows
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way, WholeTable
-from sluice.engine.computing.rows import Picked, bounds_of, pick
+from sluice.engine.computing.rows import GroupColumns, Picked, bounds_of, pick
 from sluice.engine.context import Context
 from sluice.engine.query.operator import InputRows, Maintained, Operator, names, union, within
 from sluice.engine.query.windows import Horizon, late_of_change, latest_time
@@ -104,6 +104,33 @@ class Extension(Protocol):
 
 
 @dataclass(frozen=True)
+class Reread:
+    """Rows of a table that a batch reads besides its feeds.
+
+    `columns`: alternatives, each of them columns of the table -> columns of the rows that `by`
+    returns for a batch, with the same values. Without one, no column shows which rows are read;
+    None if all rows are. `is_unique`: at most one is read for each row of `by`. `is_sure`: False if
+    the batch may find that it needs none.
+    """
+
+    table: str
+    columns: Sequence[GroupColumns] | None
+    by: Callable[[Any], DataFrame]
+    is_unique: bool = False
+    is_sure: bool = True
+
+    @property
+    def is_counted(self) -> bool:
+        """True if the rows are surely read, and may be many for few rows of `by`."""
+        return self.is_sure and not self.is_unique
+
+
+def touched_by_feeds(batch: "Batch[Operator]") -> DataFrame:
+    """Return the groups that a batch's feeds touch."""
+    return batch.touched(batch.changes(), {})
+
+
+@dataclass(frozen=True)
 class Batch(Generic[Op_co]):
     """One plan in one session.
 
@@ -135,6 +162,16 @@ class Batch(Generic[Op_co]):
         if operator.row_wise and plan.ranges.keys() <= set(operator.inputs):
             return Strategy.ROW_WISE, "each output row comes from one changed row"
         return Strategy.RECOMPUTE, "touched groups are computed from the inputs"
+
+    @classmethod
+    def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
+        """Return what a batch that follows the feeds reads of its inputs and its own table."""
+        if plan.strategy != Strategy.RECOMPUTE:
+            return ()
+        operator = plan.node.operator
+        own = Reread(plan.node.id, same_names(operator.group), touched_by_feeds)
+        inputs = (Reread(i, operator.named(i), touched_by_feeds) for i in operator.inputs)
+        return (*inputs, own)
 
     @classmethod
     def joins(cls, context: Context, plan: BatchPlan) -> Mapping[str, str]:
@@ -355,6 +392,11 @@ class Batch(Generic[Op_co]):
             prepared = {n: operator.prepare(n, rows) for n, rows in snapshots.items()}
             crossed.append(horizon.returning_groups(operator, prepared))
         return crossed
+
+
+def same_names(group: tuple[str, ...]) -> Sequence[GroupColumns]:
+    """Return the columns by which a table holds the rows of a group under its own names."""
+    return [{column: column for column in group}] if group else []
 
 
 def count_of(late: DataFrame) -> int:

@@ -1,10 +1,11 @@
 """The next batch of a table in words, as `sluice plan` shows it.
 
-Rows of touched groups that a batch reads again, found before it runs.
+Rows that a batch reads besides its feeds, counted before it runs.
 
-A feed of few rows may touch groups of many. The log shows what is read of small tables. In a larger
-one, the touched groups of a small feed are looked up by their columns; no other column is read.
-`sluice plan` shows the result, and a batch chooses its engine by it.
+A feed of few rows may need many of other tables. Each kind names these tables and the columns by
+which it finds its rows. The log shows what is read of small tables. In a larger one, the values of
+a small feed are looked up; no other column is read. `sluice plan` shows the result, and a batch
+chooses its engine by it.
 
 Engine of a batch before it runs, found by compiling the batch over tables without rows.
 
@@ -12,22 +13,22 @@ A plan does this: no file of a table is opened, no Spark started. Values may sti
 Spark, such as an overflow or more rows than this process takes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import REBUILD, head_as_found
+from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.writing.marking import most_marked
-from sluice.engine.computing.batch import recorded_horizon
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy, as_rows, settle
-from sluice.engine.computing.rows import GroupColumns
+from sluice.engine.computing.batch import Reread, recorded_horizon, touched_by_feeds
+from sluice.engine.computing.batch_plan import BatchPlan, as_rows, settle
 from sluice.engine.context import Context
 from sluice.engine.judging import judge
 from sluice.engine.planning.nodes import Node
@@ -45,13 +46,14 @@ class Bound(StrEnum):
     """Meaning of a number of rows."""
 
     EXACT = "exact"
-    UP_TO = "up to"  # all rows that may be of the groups
+    UP_TO = "up to"  # all rows that may be read
+    IF_NEEDED = "if needed, up to"  # the same, unless the batch finds that it needs none
     MORE_THAN = "more than"  # no more were counted
 
 
 @dataclass(frozen=True)
 class RowsRead:
-    """Rows of one table that are read for touched groups, and the files that may hold them."""
+    """Rows of one table that are read again, and the files that may hold them."""
 
     rows: int | None
     bytes: int
@@ -71,13 +73,13 @@ class RowsRead:
 
     def __str__(self) -> str:
         bound = "" if self.bound == Bound.EXACT else f"{self.bound} "
-        rows = "all rows" if self.rows is None else f"{bound}{self.rows:,} rows"
+        rows = f"{bound}all rows" if self.rows is None else f"{bound}{self.rows:,} rows"
         return f"{rows} in {self.bytes / 1e6:,.1f} MB"
 
 
 @dataclass(frozen=True)
 class TouchedGroups:
-    """Reads of a batch's touched groups, by table: its inputs, and the table itself.
+    """Rows that a batch reads for its touched groups, by table: inputs, references, its own table.
 
     `count`: number of groups; None if it was not looked up.
     """
@@ -87,8 +89,9 @@ class TouchedGroups:
 
     @property
     def size(self) -> FeedSize:
-        """Size of all that is read for the groups, at most."""
-        return sum((read.size for read in self.reads.values()), FeedSize())
+        """Size of all that is surely read for the groups, at most."""
+        sure = (read for read in self.reads.values() if read.bound != Bound.IF_NEEDED)
+        return sum((read.size for read in sure), FeedSize())
 
     @property
     def text(self) -> str:
@@ -99,8 +102,9 @@ class TouchedGroups:
 
     def are_many(self, limits: Limits) -> bool:
         """True if one table surely has more rows of the groups than this process takes."""
-        known = [r for r in self.reads.values() if r.bound != Bound.UP_TO]
-        return any(r.bound == Bound.MORE_THAN or not _is_few(r.rows, limits) for r in known)
+        reads = self.reads.values()
+        is_counted = any(r.bound == Bound.EXACT and not _is_few(r.rows, limits) for r in reads)
+        return is_counted or any(r.bound == Bound.MORE_THAN for r in reads)
 
     def are_few(self, limits: Limits) -> bool:
         """True if no table has more rows of the groups than this process takes."""
@@ -108,22 +112,33 @@ class TouchedGroups:
         return all(r.bound != Bound.MORE_THAN and _is_few(r.rows, limits) for r in reads)
 
 
-def touched_groups(context: Context, node: Node, plan: BatchPlan) -> TouchedGroups | None:
-    """Return what a batch reads again for its touched groups; None if it recomputes none."""
-    before, operator = plan.before, node.operator
-    if plan.strategy != Strategy.RECOMPUTE or not plan.is_pending or before is None:
+def touched_groups(
+    context: Context, node: Node, plan: BatchPlan, *, is_estimated: bool = False
+) -> TouchedGroups | None:
+    """Return what a batch reads again for its touched groups; None if it reads only its feeds.
+
+    `is_estimated`: rows are not counted if the files that may hold them have few.
+    """
+    rereads = _rereads(context, node, plan)
+    if not rereads:
         return None
-    limits, own = context.limits, {c: c for c in operator.group}
-    named = {i: operator.named(i) for i in operator.inputs} | {node.id: [own] if own else []}
-    at = {i: (context.lake.uri(i), plan.pins[i].version) for i in operator.inputs}
-    tables = {
-        i: SearchedVersion(*place, limits, sorted({c for one in named[i] for c in one}))
-        for i, place in (at | {node.id: (plan.uri, before.version)}).items()
-    }
-    is_searched = any(tables[i].is_large and named[i] for i in operator.inputs)
-    groups = _groups(context, node, plan) if is_searched else None
-    reads = {i: _rows_to_read(table, groups, named[i], limits) for i, table in tables.items()}
+    values = cache(partial(_values, context, node, plan))
+    reads = {r.table: _rows_to_read(context, plan, r, values, is_estimated) for r in rereads}
+    is_by_group = any(r.columns and r.by is touched_by_feeds for r in rereads)
+    groups = values(touched_by_feeds) if is_by_group and values.cache_info().currsize else None
     return TouchedGroups(reads, None if groups is None else groups.num_rows)
+
+
+def _rereads(context: Context, node: Node, plan: BatchPlan) -> tuple[Reread, ...]:
+    is_following = plan.is_pending and plan.before is not None and bool(plan.ranges)
+    return node.batch.rereads(context, plan) if is_following else ()
+
+
+def _place(context: Context, plan: BatchPlan, table: str) -> tuple[str, int]:
+    """Return the place of a table that a batch reads, and the version."""
+    if plan.before is not None and table == plan.node.id:
+        return plan.uri, plan.before.version
+    return context.lake.uri(table), plan.looked_up[table].version
 
 
 def why_not_here(limits: Limits, plan: BatchPlan, touched: TouchedGroups | None) -> str:
@@ -145,15 +160,20 @@ def why_not_here(limits: Limits, plan: BatchPlan, touched: TouchedGroups | None)
 def touched_if_in_doubt(context: Context, node: Node, plan: BatchPlan) -> TouchedGroups | None:
     """Return the touched groups only if the engine may depend on them."""
     if plan.size.bytes <= context.limits.computed_here_bytes:
-        whole = [table_size(context.lake.uri(i), pin.version) for i, pin in plan.pins.items()]
-        whole += [table_size(plan.uri, plan.before.version)] if plan.before else []
-        if all(_is_few(size.rows, context.limits) for size in whole):
+        counted = (r.table for r in _rereads(context, node, plan) if r.is_counted)
+        sizes = (table_size(*_place(context, plan, table)) for table in counted)
+        if all(_is_few(size.rows, context.limits) for size in sizes):
             return None
-    return touched_groups(context, node, plan)
+    return touched_groups(context, node, plan, is_estimated=True)
 
 
-def _groups(context: Context, node: Node, plan: BatchPlan) -> pa.Table | None:
-    """Return the groups that a small feed touches; None if it may be large, or only Spark knows.
+Values = Callable[[Callable[..., DataFrame]], pa.Table | None]
+
+
+def _values(
+    context: Context, node: Node, plan: BatchPlan, by: Callable[..., DataFrame]
+) -> pa.Table | None:
+    """Return the rows of `by` for a small feed; None if it may be large, or only Spark knows.
 
     Groups that expire or return are not of the feed.
     """
@@ -168,32 +188,45 @@ def _groups(context: Context, node: Node, plan: BatchPlan) -> pa.Table | None:
         with interpreting(Session(limits.interpreted_rows)) as session:
             batch = node.batch(context, session, plan, 0)  # type: ignore[arg-type] # a client
             most = limits.picked_groups
-            groups = to_arrow(batch.touched(batch.changes(), {}).limit(most + 1))
+            found = to_arrow(by(batch).limit(most + 1))
     except (*left_to_spark(), OSError, pa.ArrowException):
         return None
-    return groups if groups.num_rows <= most else None
+    return found if found.num_rows <= most else None
 
 
 def _rows_to_read(
-    table: SearchedVersion, groups: pa.Table | None, named: Sequence[GroupColumns], limits: Limits
+    context: Context, plan: BatchPlan, reread: Reread, values: Values, is_estimated: bool
 ) -> RowsRead:
-    """Return the rows of one table that are of the groups; all of them if it is small."""
-    whole = table_size(table.uri, table.version)
-    if not table.is_large:
-        return RowsRead.of(whole)
-    if groups is None or not named:
-        return RowsRead.of(whole, Bound.UP_TO)
-    wanted = [{c: groups[group] for c, group in columns.items()} for columns in named]
+    """Return the rows that a batch reads again of one table; all of them if it is small."""
+    limits, place = context.limits, _place(context, plan, reread.table)
+    columns, whole = reread.columns, table_size(*place)
+    table = SearchedVersion(*place, limits, sorted({c for one in columns or () for c in one}))
+    most = Bound.UP_TO if reread.is_sure else Bound.IF_NEEDED
+    if columns is None or not table.is_large:
+        return RowsRead.of(whole, Bound.EXACT if reread.is_counted else most)
+    found = values(reread.by) if columns else None
+    if found is None:
+        return RowsRead.of(whole, most)
+    wanted = [{c: found[name] for c, name in one.items()} for one in columns]
     near = table.near(wanted)
-    if near is None or near.bytes > limits.narrowed_bytes:
-        return RowsRead.of(near or whole, Bound.UP_TO)
+    if near is not None and reread.is_sure and reread.is_unique:
+        return replace(RowsRead.of(near, most), rows=found.num_rows)
+    is_enough = not reread.is_sure or (is_estimated and near and _is_few(near.rows, limits))
+    if near is None or near.bytes > limits.narrowed_bytes or is_enough:
+        return RowsRead.of(near or whole, most)
+    return _count(table, wanted, near)
+
+
+def _count(table: SearchedVersion, wanted: Sequence[WantedValues], near: FeedSize) -> RowsRead:
+    """Count the rows with these values in the files that may hold them."""
+    most = table.limits.interpreted_rows
     try:
-        found = table.few(wanted, limits.interpreted_rows)
+        rows = table.few(wanted, most)
     except (OSError, pa.ArrowException):
         return RowsRead.of(near, Bound.UP_TO)
-    if found is None:
-        return RowsRead(limits.interpreted_rows, near.bytes, near.files, Bound.MORE_THAN)
-    return RowsRead(found.num_rows, near.bytes, near.files)
+    if rows is None:
+        return RowsRead(most, near.bytes, near.files, Bound.MORE_THAN)
+    return RowsRead(rows.num_rows, near.bytes, near.files)
 
 
 def _is_short(feed: FeedSize, limits: Limits) -> bool:

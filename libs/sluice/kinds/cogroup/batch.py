@@ -20,9 +20,17 @@ from sluice.delta.log.files import table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.writing.filing import files_for
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch, Extension, count_of
+from sluice.engine.computing.batch import (
+    Batch,
+    Extension,
+    Reread,
+    count_of,
+    same_names,
+    touched_by_feeds,
+)
 from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way, WholeTable
 from sluice.engine.computing.rows import Held, Here, InSpark, has_elements, is_given
+from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query import windows
 from sluice.engine.query.operator import InputRows, Maintained, names, union, within
@@ -68,6 +76,24 @@ class CogroupBatch(Batch[CogroupState]):
             why = f"groups are recomputed if they lose a value kept for {breaking}"
             return CogroupStrategy.MERGE, why
         return CogroupStrategy.ADDITIVE, "all aggregates can add and remove rows"
+
+    @classmethod
+    def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
+        """Return the touched rows of the state, and the inputs of streams that may break."""
+        state = plan.node.operator
+        assert isinstance(state, CogroupState)
+        if plan.strategy not in set(CogroupStrategy):
+            return super().rereads(context, plan)
+        own = Reread(plan.node.id, same_names(state.group), touched_by_feeds, is_unique=True)
+        breaking = {a.stream for a in state.accumulators if a.can_break}
+        losing = (
+            i
+            for i in state.inputs
+            if i in plan.ranges.keys() - plan.growing
+            and any(name in breaking for name, _ in state.streams_of(i))
+        )
+        broken = (Reread(i, state.named(i), touched_by_feeds, is_sure=False) for i in losing)
+        return own, *broken
 
     @classmethod
     def extension(cls, node: Maintained, lake: LakeLayout) -> Extension | None:

@@ -6,7 +6,7 @@ batch merges changes into the touched rows of the state (`kinds.cogroup.change`)
 always recomputed, because added and removed rows move their bounds.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 
@@ -121,6 +121,11 @@ class CogroupState(Operator):
             visible = self._tables[name].columns
             used |= set().union(*(e.reads(visible) for e in expressions))
         return tuple(sorted(used or self._tables[name].key))
+
+    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+        keys = [zip(stream.key, self.spec.key, strict=True) for _, stream in self.streams_of(name)]
+        found = [{e.plain_column: k for e, k in pairs if e.plain_column} for pairs in keys]
+        return found if all(found) else ()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         extra = passed_on(rows, self.columns(name))

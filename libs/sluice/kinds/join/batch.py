@@ -18,7 +18,7 @@ from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch, snapshot_at
+from sluice.engine.computing.batch import Batch, Reread, snapshot_at, touched_by_feeds
 from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way
 from sluice.engine.computing.rows import picked_of
 from sluice.engine.context import Context
@@ -49,6 +49,15 @@ class JoinBatch(Batch[JoinedRows]):
         if len(changed) == 1 and join.follows_alone(changed[0]):
             return JoinStrategy.ONE_SIDE, f"only {changed[0]} has changed: its rows are joined"
         return super().way(plan, lake, limits)
+
+    @classmethod
+    def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
+        """Return the other side's rows if one has changed; else all touched groups."""
+        if plan.strategy != JoinStrategy.ONE_SIDE:
+            return super().rereads(context, plan)
+        join = plan.node.operator
+        others = (i for i in join.inputs if i in plan.recorded and i not in plan.ranges)
+        return tuple(Reread(i, join.named(i), touched_by_feeds) for i in others)
 
     def changed(self) -> BatchResult:
         if self.plan.strategy != JoinStrategy.ONE_SIDE:

@@ -5,9 +5,9 @@ left to Spark, which skips files by literal bounds and broadcasts what fits.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -16,13 +16,13 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import balance, diff, insertions
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
-from sluice.delta.log.files import table_size
+from sluice.delta.log.files import feed_size, table_size
 from sluice.delta.log.position import REBUILD, Pin, Position, positions
 from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import handed_over, plain, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.batch import Batch, Reread, same_names, touched_by_feeds
 from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, ChangelogRows
 from sluice.engine.computing.rows import bounds_of, few_of
 from sluice.engine.context import Context
@@ -47,6 +47,27 @@ class LookupBatch(Batch[LookupJoin]):
     def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
         joins = _broadcasts(context, plan).items()
         return tuple(f"{name} is joined by {join}" for name, join in joins if not join.is_chosen)
+
+    @classmethod
+    def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
+        """Return the dimensions' rows of the facts; of earlier facts, those that a change concerns.
+
+        Their rows in the view are not counted: they are at most as many as the facts.
+        """
+        join = plan.node.operator
+        assert isinstance(join, LookupJoin)
+        found, changed = dict[str, Reread](), plan.ranges.keys() - {join.facts.id}
+        for one in join.spec.join:
+            for table in context.graph.stored([join.dimension(one).id]):
+                rows = Reread(table, (), touched_by_feeds)
+                is_found = not changed and join.dimension(one).is_stored and table not in found
+                found[table] = _rows_of_facts(join, one) if is_found else rows
+        view = Reread(plan.node.id, same_names(join.group), touched_by_feeds, is_unique=True)
+        if changed:
+            view = replace(view, columns=())
+            found[join.facts.id] = _concerned_facts(context, plan, changed)
+        is_compared = changed or join.facts.id not in plan.growing
+        return (*found.values(), *([view] if is_compared else []))
 
     def changed(self) -> BatchResult:
         """Compare the rows of the concerned facts before and after."""
@@ -110,6 +131,46 @@ class LookupBatch(Batch[LookupJoin]):
             )
             found[join] = searched, dict(zip((c for _, c in join.on), columns, strict=True))
         return None if self.operator.spec.as_of == "event_time" else found
+
+
+def _rows_of_facts(operator: LookupJoin, join: Join) -> Reread:
+    """Return what a batch reads of a dimension for changed facts."""
+    dimension, columns = operator.dimension(join), {c: f"_{i}" for i, (_, c) in enumerate(join.on)}
+    is_unique = {*dimension.key} <= columns.keys() and not operator.has_history(join)
+    by = partial(_values_of_facts, join=join)
+    return Reread(dimension.id, [columns], by, is_unique=is_unique)
+
+
+def _values_of_facts(batch: LookupBatch, *, join: Join) -> DataFrame:
+    facts = batch.changes()[batch.operator.facts.id]
+    values = [F.expr(fact.sql).alias(f"_{i}") for i, (fact, _) in enumerate(join.on)]
+    return facts.select(*values).dropna().distinct()
+
+
+def _concerned_facts(context: Context, plan: BatchPlan, changed: Collection[str]) -> Reread:
+    """Return what a batch reads of the facts for changed dimension rows.
+
+    It is unknown if several joins are concerned, or if so much has changed that all may be read.
+    """
+    operator, lake = plan.node.operator, context.lake
+    assert isinstance(operator, LookupJoin)
+    unknown = Reread(operator.facts.id, (), touched_by_feeds)
+    stored = context.graph.stored
+    joins = [j for j in operator.spec.join if {*stored([operator.dimension(j).id])} & {*changed}]
+    join, dimension = joins[0], operator.dimension(joins[0])
+    columns = [fact.plain_column for fact, _ in join.on]
+    if len(joins) > 1 or not dimension.is_stored or not all(columns):
+        return unknown
+    few = feed_size(lake.uri(dimension.id), *plan.ranges[dimension.id]).rows
+    whole = table_size(lake.uri(dimension.id), plan.pins[dimension.id].version).rows
+    if few is None or whole is None or few > context.limits.joined_changed_share * whole:
+        return unknown
+    named = {column: f"_d{i}" for i, column in enumerate(columns) if column}
+    return replace(unknown, columns=[named], by=partial(_changed_keys, join=join))
+
+
+def _changed_keys(batch: LookupBatch, *, join: Join) -> DataFrame:
+    return batch.operator.changed_keys(batch.changes())[join]
 
 
 def _broadcasts(context: Context, plan: BatchPlan) -> dict[str, Broadcast]:

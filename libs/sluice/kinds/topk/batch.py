@@ -18,16 +18,19 @@ from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
+from sluice.delta.reading.local import handed_over
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.batch import Batch, Reread, same_names
 from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, ChangelogRows, Strategy, Way
 from sluice.engine.computing.rows import Held, Here, InSpark, is_given, is_true
+from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import names, within
 from sluice.kinds.topk.change import (
     FELL,
     SHORT,
     SHOWN_CHANGE,
+    Candidates,
     LocalReads,
     best_per_group,
     move_rows,
@@ -51,6 +54,21 @@ class TopKBatch(Batch[TopKState]):
         whole = sum((table_size(lake.uri(i), upto) for i, (_, upto) in ranges), FeedSize())
         grows = plan.growing == plan.ranges.keys()
         return choose_strategy(state, plan.size, whole, limits, only_inserts=grows)
+
+    @classmethod
+    def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
+        """Return the kept rows of groups that may change, and what a refill may need."""
+        state = plan.node.operator
+        assert isinstance(state, TopKState)
+        (input_id,) = state.inputs
+        if plan.strategy == TopKStrategy.FULL:
+            every = (input_id, plan.node.id)
+            return tuple(Reread(table, None, TopKBatch.candidate_groups) for table in every)
+        kept = Reread(plan.node.id, same_names(state.group) or None, TopKBatch.candidate_groups)
+        if plan.strategy == TopKStrategy.APPEND and not state.ranking.limit_is_column:
+            return (kept,)
+        named = state.named(input_id)
+        return kept, Reread(input_id, named, TopKBatch.candidate_groups, is_sure=False)
 
     def result(self) -> BatchResult:
         if self.plan.strategy == Strategy.BUILD or self.has_fallen:
@@ -144,6 +162,13 @@ class TopKBatch(Batch[TopKState]):
 
     def _groups(self, rows: DataFrame) -> DataFrame:
         return rows.select(*names(self.operator.group)).distinct()
+
+    def candidate_groups(self) -> DataFrame:
+        """Return the groups with changes that can matter; the batch reads their kept rows."""
+        ((input_id, (_, upto)),) = self.plan.ranges.items()
+        found, uri = Candidates.of(self), self.context.lake.uri(input_id)
+        feed = handed_over(self.session, uri, upto, found.feed) if found else self._feed()
+        return self._groups(self._prepare(feed))
 
     def _feed(self) -> DataFrame:
         ((input_id, range_),) = self.plan.ranges.items()

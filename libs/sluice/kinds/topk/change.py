@@ -216,7 +216,32 @@ class LocalReads:
     @classmethod
     def of(cls, batch: Batch[TopKState]) -> "LocalReads | None":
         """Read the rows; return None if there is too much to read."""
-        plan, session = batch.plan, batch.session
+        found, plan, session = Candidates.of(batch), batch.plan, batch.session
+        if found is None:
+            return None
+        assert plan.before is not None
+        ((input_id, (_, upto)),) = plan.ranges.items()
+        rows = read_rows(plan.uri, plan.before.version, where=found.where)
+        return cls(
+            handed_over(session, batch.context.lake.uri(input_id), upto, found.feed).coalesce(1),
+            handed_over(session, plan.uri, plan.before.version, rows).coalesce(1),
+        )
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Rows of the input's feed that can matter, and a condition that their groups' rows meet.
+
+    There is no condition if the state is read whole.
+    """
+
+    feed: pa.Table
+    where: pc.Expression | None
+
+    @classmethod
+    def of(cls, batch: Batch[TopKState]) -> "Candidates | None":
+        """Read the feed, and the columns that decide; None if there is too much to read."""
+        plan = batch.plan
         assert plan.before is not None
         ((input_id, (after, upto)),) = plan.ranges.items()
         uri = batch.context.lake.uri(input_id)
@@ -237,11 +262,7 @@ class LocalReads:
             where = short.groups(feed)
         if not is_small and (short is None or feed.num_rows > limits.handed_rows):
             return None
-        rows = read_rows(plan.uri, plan.before.version, where=where)
-        return cls(
-            handed_over(session, uri, upto, feed).coalesce(1),
-            handed_over(session, plan.uri, plan.before.version, rows).coalesce(1),
-        )
+        return cls(feed, where)
 
 
 _ROW, _WORST, _MISSING = "_row", "_worst", "_missing"

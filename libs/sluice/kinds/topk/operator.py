@@ -83,6 +83,11 @@ class TopKState(Operator):
     def columns(self, name: str) -> tuple[str, ...]:
         return self.ranking.columns()
 
+    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+        by = ((p.expression.plain_column, p.name) for p in self.ranking.spec.partition_by)
+        found = {column: name for column, name in by if column}
+        return [found] if found else ()
+
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return self.ranking.prepare(rows)
 

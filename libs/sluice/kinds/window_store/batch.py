@@ -21,8 +21,9 @@ from sluice.delta.reading.local import few_rows
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.writing.filing import Slice, is_in_order, slices_of
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.batch_plan import BatchResult, Strategy
+from sluice.engine.computing.batch import Batch, Reread, touched_by_feeds
+from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy
+from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query import windows
 from sluice.engine.query.operator import InputRows, union
@@ -43,6 +44,13 @@ class StoreBatch(Batch[WindowStoreRows]):
             return store
         most = self.context.limits.slice_rows
         return store.cut(Cuts.of(self._stored(), self._arriving(store), most))
+
+    @classmethod
+    def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
+        """Return the touched groups, or the rows that may expire."""
+        if plan.strategy != Strategy.ROW_WISE or plan.node.operator.retention is None:
+            return super().rereads(context, plan)
+        return (Reread(plan.node.id, (), touched_by_feeds, is_sure=False),)
 
     def changed(self) -> BatchResult:
         horizon = self.horizon

@@ -8,6 +8,7 @@ Rows are filed in time slices, and within a slice by key, the newest of a key fi
 row is not part of its content.
 """
 
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import reduce
 
@@ -66,6 +67,12 @@ class WindowStoreRows(Operator):
             elif column in self.source.columns:
                 used.add(column)
         return tuple(sorted(used))
+
+    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+        found = {column: column for column in self.spec.key if column in self.source.columns}
+        if self.source.type_of(self.spec.time) == "TIMESTAMP":
+            found[self.spec.time] = windows.START
+        return [found] if found else ()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         met = rows.where(self.spec.where.sql) if self.spec.where else rows
