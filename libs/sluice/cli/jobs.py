@@ -6,4 +6,4 @@ from sluice.cli.job import JOBS
 from sluice.terminal.program import run
 
 if __name__ == "__main__":
-    run(click.Group(commands=JOBS))
+    run(click.Group(commands=dict(JOBS)))
