@@ -285,8 +285,8 @@ def _together(
             if len(notes) == len(files):
                 raise
     if format_of(files[0]) != "json":  # whose rows need not have every field
-        read_files, found = _with_usual_columns(read_files)
-        notes += found
+        read_files, odd = _with_usual_columns(read_files)
+        notes += odd
     tables = [one.rows for one in read_files.values()]
     mixed = {name for table in tables for name in table.column_names if _is_mixed(name, tables)}
     mixed |= {name for one in read_files.values() for name in one.mixed}
