@@ -128,7 +128,7 @@ def test_no_byte_of_a_subject_is_left_and_every_view_follows(project: Here, tmp_
     assert done["trips.sales__quarantine", "rows deleted"] == 1
     assert receipt["left"].keys() == {"trips.people", "trips.people__deliveries"}
     assert set(receipt["remedies"].values()) == {
-        "forget it in trips.people, by the column that has it there"
+        "forget it in trips.people, by the column that has it there or by its rows' key"
     }
     receipt = forgotten(project, "people", "--key", "471004711")
     assert receipt["elsewhere"].keys() == {"trips.visits", "trips.visits__deliveries"}

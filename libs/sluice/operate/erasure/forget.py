@@ -118,7 +118,7 @@ def _remedy(project: Project, asked: Asked, done: Sequence[Table], place: str) -
         return "; ".join(f'`sluice forget {t.id} --where "{asked.where}"`' for t in named)
     if sources:
         ids = ", ".join(t.id for t in sources)
-        return f"forget it in {ids}, by the column that has it there"
+        return f"forget it in {ids}, by the column that has it there or by its rows' key"
     return AGAIN
 
 
