@@ -8,7 +8,7 @@ from tests.delta.worn import FILE
 from sluice.delta.writing import statistics
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def small_row_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistics, "GROUP_ROWS", FILE // 4)

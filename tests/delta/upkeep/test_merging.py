@@ -36,6 +36,8 @@ from sluice.delta.writing.own_commits import rows_of
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
 
+pytestmark = pytest.mark.usefixtures("small_row_groups")
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -27,6 +27,8 @@ from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.filing import is_in_order
 from sluice.limits import Limits
 
+pytestmark = pytest.mark.usefixtures("small_row_groups")
+
 SALES = (
     StructType()
     .add("part", "long")

@@ -17,6 +17,8 @@ from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.own_commits import rows_of
 from sluice.errors import LostRace
 
+pytestmark = pytest.mark.usefixtures("small_row_groups")
+
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["whole", "partitions"])
 def made(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Table:
