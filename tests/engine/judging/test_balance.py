@@ -8,6 +8,7 @@ from tests.support.landed import RUN, Landed, NewLanded, folder_of, lines
 
 from sluice.engine import judging
 from sluice.errors import QualityStop
+from sluice.operate.run import deliver
 
 GOOD, BAD = {"id": 1, "v": 1, "op": "c"}, {"id": 2, "v": -1, "op": "c"}
 EXPECT = (
@@ -44,13 +45,13 @@ def counted(lake: Landed, name: str, deliver: Any) -> tuple[int, int, int]:
 def test_every_row_of_a_source_is_accepted_or_quarantined(new_landed: NewLanded, kind: str) -> None:
     lake = new_landed(f"sources:\n  events: {{{SOURCES[kind]}, {COMMON}}}\n")
 
-    def deliver() -> None:
+    def deliver_it() -> None:
         if "stream" in kind:
             list(deliver(lake.spark, lake.project, lake.table("events"), RUN, ()))
         else:
             lake.deliver()
 
-    assert counted(lake, "events", deliver) == (2, 1, 1)
+    assert counted(lake, "events", deliver_it) == (2, 1, 1)
 
 
 @pytest.mark.parametrize("kind", DIMENSIONS)
