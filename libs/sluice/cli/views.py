@@ -169,7 +169,7 @@ def sweep(tables: tuple[str, ...], format_: Format, config: str) -> None:
 @click.option(
     "--as-landed",
     is_flag=True,
-    help="Also read a source's corrected files; for a topic, the messages it still has.",
+    help="Also read a source's corrected files; a topic or a Delta table, as it is now.",
 )
 @click.option(
     "--from",
