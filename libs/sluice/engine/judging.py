@@ -439,7 +439,8 @@ def gated(
             is_absent=batch.is_absent,
         )
         unusual = [f"{name}: {what}" for what in found]
-        yield Passed(accepted_rows(split), replace(verdict, unusual=(*conflicting, *unusual)))
+        named = replace(verdict, delivery=name, unusual=(*conflicting, *unusual))
+        yield Passed(accepted_rows(split), named)
         if batch.is_replayed:
             put_in_quarantine(context, table, split, verdict, batch)
     finally:
