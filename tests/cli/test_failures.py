@@ -171,3 +171,12 @@ def test_a_division_by_zero_ends_with_the_same_code_and_its_place_without_spark(
         assert stopped.code == 0
         stopped = invoked(["advance", "shares", *words])
     assert (stopped.code, f"error: {table}: {BY_ZERO}" in stopped.lines) == (4, True), stopped.lines
+
+
+def test_a_warning_of_an_expectation_names_the_interval(tmp_path: Path) -> None:
+    project = Here(tmp_path)
+    project.declare(RULED.replace('row_condition: "60 / delay > 1", ', ""))
+    project.land("flights", 1, [{"carrier": "UA", "delay": 0}, {"carrier": "UA", "delay": -1}])
+    ran = project.complete("ingest", "flights", *JANUARY[:3], "2024-01-02")
+    named = "warning: trips.flights [2024-01-01, 2024-01-02): expected that delay is at least 0"
+    assert named in ran.out + ran.err

@@ -352,6 +352,69 @@ def test_quarantined_rows_are_found_by_the_names_that_files_give_their_columns(
     assert (list(places(project, ANNA)), len(list(places(project, BOB))) > 0) == ([], True)
 
 
+NESTED = """
+pipeline: trips
+schedule: "@daily"
+start_date: 2024-01-01
+end_date: 2024-01-03
+sources:
+  labs:
+    path: "landing/labs/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: "id BIGINT, patient STRUCT<no: STRING, home: STRUCT<town: STRING>>"
+    key: [id]
+  visits:
+    path: "landing/visits/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: "patient STRUCT<no: STRING>, doctor STRUCT<no: STRING>, paid INT"
+views:
+  seen: {kind: select, from: visits, select: {no: patient.no, paid: paid}}
+"""
+
+
+def test_a_field_of_a_struct_names_a_person_in_every_source_and_in_later_rows(
+    tmp_path: Path,
+) -> None:
+    project = Here(tmp_path)
+    project.declare(NESTED)
+    lab = [
+        {"id": i, "patient": {"no": no, "home": {"town": f"Town of {no}"}}}
+        for i, no in enumerate(("00042", "00043", "00042"))
+    ]
+    met = [
+        {"patient": {"no": "00042"}, "doctor": {"no": "00007"}, "paid": 1},
+        {"patient": {"no": "00043"}, "doctor": {"no": "00042"}, "paid": 2},
+        {"patient": {"no": "00042"}, "doctor": {"no": "00007"}, "paid": "much"},
+        {"patient": {"no": "00043"}, "doctor": {"no": "00042"}, "paid": "little"},
+        {"patient": None, "doctor": {"no": "00007"}, "paid": 3},
+    ]
+    project.land("labs", 1, lab)
+    project.land("visits", 1, met)
+    project.complete("run", "trips")
+    one = forgotten(project, "labs", "--where", "patient.no = '00042'", code=1)
+    assert "trips.visits" in one["left"]
+    shown = one["remedies"]["trips.visits"]
+    assert shown == """`sluice forget trips.visits --where "patient.no = '00042'"`"""
+    receipt = forgotten(project, "--where", "patient.no = '00042'", "--all")
+    assert receipt["is_proven"]
+    done = {(line["place"], line["what"]): line["count"] for line in receipt["done"]}
+    assert done["trips.visits", "rows deleted"] == 1
+    assert done["trips.visits__quarantine", "rows deleted"] == 1
+    assert {"patient.no": "00042"} in receipt["forgotten"][-1]["subjects"]
+    project.land("labs", 2, [{**row, "id": 10 + row["id"]} for row in lab])
+    project.land("visits", 2, met)
+    project.complete("run", "trips", "--start", "2024-01-02", "--end", "2024-01-03")
+    labs = project.sluice("read", "labs", "--json").records
+    assert sorted(row["id"] for row in labs) == [1, 11]
+    kept = project.sluice("read", "visits", "--json").records
+    assert sorted(row["paid"] for row in kept) == [2, 2, 3, 3]
+    raw = project.sluice("read", "visits__quarantine", "--json").records
+    reasons = [row["reason"] for row in raw]
+    assert reasons.count("the row's subject was forgotten") == 2
+    left = project.sluice("read", "seen", "--json").records
+    assert {row["no"] for row in left} == {"00043", None}
+
+
 def test_whole_rows_with_times_are_forgotten_and_withheld_without_spark(tmp_path: Path) -> None:
     project = Here(tmp_path)
     project.declare(SHOP.replace("amount INT", "amount INT, at TIMESTAMP"))

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from sluice.cli.main import main
 from sluice.declare.project import load
 from sluice.errors import UsageError
 from sluice.read.lake import Lake
-from sluice.starter.files import find
+from sluice.starter.files import FoundTable, find
 from sluice.starter.guess import guess, schedule
 from sluice.starter.new_project import CHECK, DAGS, pipelines, start
 
@@ -416,6 +417,21 @@ def test_a_key_is_one_only_if_it_distinguishes_all_rows(
     land("none.csv", "a,b\n1,1\n1,1\n")
     with pytest.raises(UsageError, match="neither a time nor a key"):
         declared(tmp_path, "none.csv")
+
+
+def test_a_column_named_like_an_identifier_is_the_key_before_what_is_unique_by_chance() -> None:
+    count = 200
+    number = [f"P{n:05}" for n in [*range(count - 1), 7]]
+    born = [date(1950, 1, 1) + timedelta(days=97 * n) for n in range(count)]
+    names = [f"Name {n}" for n in range(count)]
+    rows = pa.table({"born": born, "name": names, "patient_no": number})
+    found = guess(FoundTable("patients", "p.csv", "csv", {}, rows))
+    assert (found.key, found.repeats) == (("patient_no",), 1)
+    rows = pa.table({"customer_id": number, "order": names})
+    assert guess(FoundTable("orders", "o.csv", "csv", {}, rows)).key == ("order",)
+    paid = [Decimal(n) / 100 for n in range(count)]
+    rows = pa.table({"paid": paid, "born": born, "shop": ["a", "b"] * (count // 2)})
+    assert guess(FoundTable("sales", "s.csv", "csv", {}, rows)).key == ()
 
 
 def test_a_delta_table_is_followed_and_its_key_holds_in_every_row(

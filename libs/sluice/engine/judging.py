@@ -31,7 +31,7 @@ is therefore in at least one of the two. Rows that come from the quarantine are 
 import datetime as dt
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -40,6 +40,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.declared import FILE, KEPT, RAW, REASON, UNDATED, Declared
@@ -120,18 +121,22 @@ class Forgotten:
     @property
     def marks(self) -> Column:
         """Return the condition for rows of its subjects."""
-        return _hash(self.columns, self.salt).isin(list(self.hashes))
+        named = {name: "`.`".join(name.split(".")) for name in self.columns}
+        return _hash(named, self.salt).isin(list(self.hashes))
 
 
 def hashes_of(session: SparkSession, subjects: pa.Table, salt: str) -> list[str]:
     """Return the hash of each subject."""
     rows = session.createDataFrame(subjects)
-    found = rows.select(_hash(subjects.column_names, salt).alias("hash")).toArrow()
+    whole = _hash({name: name for name in subjects.column_names}, salt)
+    found = rows.select(whole.alias("hash")).toArrow()
     return [str(value) for value in found["hash"].to_pylist()]
 
 
-def _hash(columns: Sequence[str], salt: str) -> Column:
-    whole = as_json(f"struct({', '.join(f'`{name}`' for name in columns)})")
+def _hash(columns: Mapping[str, str], salt: str) -> Column:
+    """Return the hash of values by their names; `columns`: where each is, without outer quotes."""
+    parts = (f"'{name}', `{place}`" for name, place in columns.items())
+    whole = as_json(f"named_struct({', '.join(parts)})")
     return F.sha2(F.concat(F.lit(salt), F.expr(whole)), 256)
 
 
@@ -170,9 +175,18 @@ def _place(line: dict[str, Any]) -> tuple[Any, Any]:
 def withheld(rows: DataFrame, forgotten: Iterable[Forgotten]) -> DataFrame:
     """Give a reason to delivered rows of forgotten subjects, and remove their values."""
     for note in forgotten:
-        if set(note.columns) <= set(rows.columns):
+        if all(_has_path(rows.schema, name) for name in note.columns):
             rows = _without_values(rows, note.marks)
     return rows
+
+
+def _has_path(schema: StructType, path: str) -> bool:
+    type_: DataType = schema
+    for name in path.split("."):
+        if not isinstance(type_, StructType) or name not in type_.names:
+            return False
+        type_ = type_[name].dataType
+    return True
 
 
 def _without_values(rows: DataFrame, is_forgotten: Column) -> DataFrame:
@@ -425,7 +439,8 @@ def gated(
             is_absent=batch.is_absent,
         )
         unusual = [f"{name}: {what}" for what in found]
-        yield Passed(accepted_rows(split), replace(verdict, unusual=(*conflicting, *unusual)))
+        named = replace(verdict, delivery=name, unusual=(*conflicting, *unusual))
+        yield Passed(accepted_rows(split), named)
         if batch.is_replayed:
             put_in_quarantine(context, table, split, verdict, batch)
     finally:

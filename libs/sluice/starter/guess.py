@@ -1,6 +1,7 @@
 """Guess a table from its data: types of columns, a time, a key that holds in nearly every row."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations
@@ -16,6 +17,8 @@ from sluice.starter.reading import NEARLY
 MOST_COLUMNS_OF_A_KEY = 3
 MOST_TRIED = 12  # columns, the first ones: a key is seldom at the end
 UNFIT_FOR_KEYS = ("FLOAT", "DOUBLE", "BOOLEAN", "BINARY", "ARRAY", "STRUCT")  # types
+IDENTIFIER = re.compile("_(id|no|key|code|number)$")  # ends of names
+UNNAMED = 2  # rank of a column that is not named like an identifier
 INTERVALS = 31  # the most that a first run should deliver
 SCHEDULES = (("@daily", 1), ("@monthly", 30), ("@yearly", 365))
 PLAIN: Mapping[pa.DataType, str] = {
@@ -90,13 +93,35 @@ def guess(found: FoundTable) -> Guess:
         for name, type_ in columns.items()
         if not type_.startswith(UNFIT_FOR_KEYS) and rows[name].null_count <= few
     ]
-    able.sort(key=lambda c: not c.endswith("id"))
-    key = _key(rows, [c for c in able if c in whole][:MOST_TRIED])
-    repeats = _repeats(rows, able[0]) if able and len(key) != 1 else []
-    if 0 < len(repeats) <= few:
-        repeat = found.place(repeats[0])
-        return Guess(found, columns, names, time, (able[0],), first, last, len(repeats), repeat)
-    return Guess(found, columns, names, time, key, first, last)
+    able.sort(key=lambda c: _rank(c, found.name))
+    alone = [c for c in able if not _is_measure(columns[c])]
+    named = [c for c in alone if rows.num_rows and _rank(c, found.name) < UNNAMED]
+    repeats = {c: _repeats(rows, c) for c in named}
+    likely = [c for c in named if len(repeats[c]) <= few]
+    key = _key(rows, [c for c in able if c in whole][:MOST_TRIED], alone)
+    if likely:
+        key = (min(likely, key=lambda c: (_rank(c, found.name), len(repeats[c]))),)
+    elif alone and len(key) != 1 and 0 < len(again := _repeats(rows, alone[0])) <= few:
+        key, repeats = (alone[0],), {alone[0]: again}
+    twice = repeats.get(key[0], []) if len(key) == 1 else []
+    repeat = found.place(twice[0]) if twice else ""
+    return Guess(found, columns, names, time, key, first, last, len(twice), repeat)
+
+
+def _rank(column: str, table: str) -> int:
+    """Return 0 for a column named like the table's own identifier, 1 for another's, 2 for none."""
+    one = table.removesuffix("s")
+    if column in ("id", one):
+        return 0
+    if not IDENTIFIER.search(column):
+        return UNNAMED
+    return 0 if column.startswith(f"{one}_") else 1
+
+
+def _is_measure(type_: str) -> bool:
+    """True for times and fractions, which are unique in some rows by chance."""
+    is_fraction = type_.startswith("DECIMAL") and not type_.endswith(",0)")
+    return is_fraction or type_ in ("TIMESTAMP", "DATE")
 
 
 def schedule(guesses: list[Guess]) -> str:
@@ -151,8 +176,12 @@ def _span(days: Sequence[date], rows: pa.Table, time: str) -> tuple[date | None,
     return ends["min"].date(), ends["max"].date()
 
 
-def _key(rows: pa.Table, able: Sequence[str]) -> tuple[str, ...]:
-    """Return the smallest set of columns that distinguishes all rows that have values there."""
+def _key(rows: pa.Table, able: Sequence[str], alone: Container[str]) -> tuple[str, ...]:
+    """Return the smallest set of columns that distinguishes all rows that have values there.
+
+    A column that does so by itself, but is not in `alone`, is in no set.
+    """
+    able = [c for c in able if c in alone or _repeats(rows, c)]
     for size in range(1, MOST_COLUMNS_OF_A_KEY + 1):
         for some in combinations(able, size):
             had = rows.select(list(some)).drop_null()

@@ -216,6 +216,7 @@ class Verdict:
     conflicts: Conflicts | None = None
     cut: int = 0  # values of accepted rows that lost digits beyond a microsecond
     undated: int = 0  # rows in no interval, all of them in quarantine
+    delivery: str = ""  # the table with its interval, which warnings name instead of the table
 
     @property
     def rows_quarantined(self) -> int:
@@ -230,7 +231,8 @@ class Verdict:
     def warnings(self) -> tuple[str, ...]:
         """Warnings for a report: failures that don't stop the batch, and unusual counts."""
         failed = (*self.failed("quarantine"), *self.failed("warn"))
-        unmet = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
+        name = self.delivery or self.table
+        unmet = (f"{name}: expected that {o.says}: {o.observed}" for o in failed)
         return (*unmet, *self._cut, *self._undated, *self.unusual)
 
     @property

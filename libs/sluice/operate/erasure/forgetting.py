@@ -7,7 +7,8 @@ from binascii import Error
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import getitem
 from typing import Any
 
 import pyarrow as pa
@@ -115,11 +116,12 @@ def _has_them(text: str | None, sought: Sought) -> bool:
     if row is None:
         return sought.is_word(text)
     names = sought.subjects.column_names
-    if isinstance(row, dict) and not set(names) <= row.keys():
+    if isinstance(row, dict) and not {name.split(".")[0] for name in names} <= row.keys():
         row |= {name: row[theirs] for name, theirs in sought.in_files.items() if theirs in row}
-    if not isinstance(row, dict) or not set(names) <= row.keys():
+    try:
+        values = [reduce(getitem, name.split("."), row) for name in names]
+    except (KeyError, TypeError):  # another's object, or none
         return sought.is_in(text)
-    values = (row[name] for name in names)
     return tuple(v if isinstance(v, str) else json.dumps(v) for v in values) in sought.texts
 
 

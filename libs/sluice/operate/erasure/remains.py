@@ -2,7 +2,8 @@
 
 Rows of tables and of their feeds are compared in columns of those names. Texts are searched, too:
 columns of text, logs, checkpoints, statistics, reports. There, a number or a short text counts only
-after its column's name, because files are full of numbers.
+after its column's name, because files are full of numbers; one in a field of a STRUCT only within
+the object of that name.
 """
 
 import html
@@ -21,12 +22,15 @@ from pyarrow.fs import FileInfo, FileSystem
 
 from sluice.delta.places.delta_rs import located
 from sluice.delta.places.folders import files_in
+from sluice.read.conditions.values import field_at, values_at
 from sluice.read.conditions.where import Predicate
 
 TELLING = 4  # letters of a text that identifies its subject alone
 ROWS = 65_536
 MOST_TEXTS = 100  # subjects that texts are searched for; more are compared in columns alone
 BETWEEN = r"""\\*["']?\s*[:=,]{1,2}\s*\\*["']?"""  # a name and its value, in nested JSON, too
+OBJECT = r"\{(?:[^{}]|\{[^{}]*\})*\}"
+WITHIN = rf"\{{(?:[^{{}}]|{OBJECT})*?(?<!\w)"  # an object, up to the name of one of its fields
 COUNTS = re.compile(r"""null(?:s|Count)\\*["']\s*:\s*\{(?:[^{}]|\{[^{}]*\})*\}""")  # by column
 
 
@@ -98,14 +102,14 @@ class Sought:
     def rows(self, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | None:
         """Return a mask of the rows of these subjects; None without their columns."""
         names = self.subjects.column_names
-        if not set(names) <= set(batch.schema.names):
+        if not all(field_at(batch.schema, name) for name in names):
             return None
-        parts = [_is_among(batch.column(name), self.subjects.column(name)) for name in names]
+        parts = [_is_among(values_at(batch, n), self.subjects.column(n)) for n in names]
         mask = reduce(pc.and_, parts)
         if len(names) == 1 or self.subjects.num_rows == 1:
             return mask
         known = set(zip(*(_texts(self.subjects.column(n)) for n in names), strict=True))
-        each = zip(*(_texts(batch.column(n)) for n in names), strict=True)
+        each = zip(*(_texts(values_at(batch, n)) for n in names), strict=True)
         return pc.and_(mask, pa.array([row in known for row in each], pa.bool_()))
 
     @property
@@ -153,8 +157,10 @@ class Sought:
     def _word(self, column: str, value: Any) -> re.Pattern[str]:
         forms = "|".join(_forms(value))
         is_telling = isinstance(value, str) and sum(map(str.isalpha, value)) >= TELLING
-        called = "|".join(_forms(column) | _forms(self.in_files.get(column, column)))
-        before = r"(?<![^\W_])" if is_telling else rf"(?<!\w)(?:{called}){BETWEEN}"
+        first, *inner = column.split(".")
+        called = "|".join(_forms(first) | _forms(self.in_files.get(first, first)))
+        path = [f"(?:{called}){BETWEEN}", *(f"(?:{'|'.join(_forms(n))}){BETWEEN}" for n in inner)]
+        before = r"(?<![^\W_])" if is_telling else rf"(?<!\w){WITHIN.join(path)}"
         return re.compile(rf"{before}(?:{forms})(?![^\W_]|\.\d)")
 
     @cached_property

@@ -3,20 +3,21 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from sqlglot import exp
 
 from sluice.declare.table import Table
 from sluice.delta.places.lake_layout import table_at
 from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX
+from sluice.language.typed.types import field_of
 from sluice.operate.erasure.remains import Sought
 from sluice.read.conditions.key_order import only
-from sluice.read.conditions.values import from_text
-from sluice.read.conditions.where import Predicate, columns_in, parse
+from sluice.read.conditions.values import field_at, from_text
+from sluice.read.conditions.where import Predicate, columns_in, parse, syntax_tree
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import Snapshot
 
@@ -34,14 +35,20 @@ class Asked:
         return json.dumps({"key": self.key, "where": self.where or None})
 
     def fits(self, table: Table) -> bool:
-        """True if a table has every column that the condition tests."""
-        return columns_in(self.where) <= {*map(str.lower, table.columns)}
+        """True if a table has every column and field of a STRUCT that the condition tests."""
+        return all(_has(table, path) for path in columns_in(self.where))
 
     def find(self, table: Table, schema: pa.Schema, uri: str) -> tuple[Sought, ...]:
         """Return the subjects; `uri` has the rows, '' if there are none yet."""
         if self.where:
             return by_condition(table, schema, uri, self.where)
         return (by_key(table, schema, self.key),)
+
+
+def _has(table: Table, path: str) -> bool:
+    column, *inner = path.split(".")
+    types = {name.lower(): type_ for name, type_ in table.columns.items()}
+    return bool(reduce(field_of, inner, types.get(column, "")))
 
 
 def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
@@ -86,7 +93,7 @@ def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> tuple[
 def _equalities(text: str) -> dict[str, str]:
     """Return the values of columns if the condition tests only these; nothing otherwise."""
     found: dict[str, str] = {}
-    whole = sqlglot.parse_one(text, dialect="spark").unnest()
+    whole = syntax_tree(text).unnest()
     for part in whole.flatten() if isinstance(whole, exp.And) else (whole,):
         tree = part.unnest()
         sides = (tree.left, tree.right) if isinstance(tree, exp.EQ) else ()
@@ -108,10 +115,9 @@ def _literal_text(side: exp.Expr) -> str | None:
 
 
 def _named(schema: pa.Schema, named: dict[str, str]) -> Sought:
-    lower = {name: name for name in schema.names} | {n.lower(): n for n in schema.names}
-    columns = {lower[name if name in lower else name.lower()]: v for name, v in named.items()}
-    fields = [schema.field(name) for name in columns]
-    typed = [[from_text(columns[f.name], f.type, f.name)] for f in fields]
+    fields = [field for path in named if (field := field_at(schema, path))]
+    values = zip(fields, named.values(), strict=True)
+    typed = [[from_text(value, f.type, f.name)] for f, value in values]
     return Sought(pa.table(typed, schema=pa.schema(fields)), is_anywhere=True)
 
 
@@ -129,7 +135,8 @@ def rows_of_any(every: Sequence[Sought], uri: str, version: int) -> pa.Table:
 def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
     """Return the rows of subjects in a version of a table, with hidden columns."""
     snapshot, subjects = Snapshot.open(table_at(uri), uri, version), sought.subjects
-    names, is_one = tuple(subjects.column_names), subjects.num_rows == 1 and not sought.where
+    names = tuple(subjects.column_names)
+    is_one = subjects.num_rows == 1 and not sought.where and {*names} <= {*snapshot.schema.names}
     ranges = (only(names, tuple(subjects.to_pylist()[0].values())),) if is_one else ()
     pages = Scan(snapshot, ranges, sought.where).unordered(tuple(snapshot.schema.names))
     theirs = (page if is_one or sought.where else page.filter(sought.rows(page)) for page in pages)

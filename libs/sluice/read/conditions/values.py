@@ -6,6 +6,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.errors import UsageError
 from sluice.language.interval import IntervalError, parse_time
@@ -29,6 +30,28 @@ ACCEPTED: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
     (pa.types.is_date, date),
     (pa.types.is_binary, bytes),
 )
+
+
+def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
+    """Return a column, or the field of a STRUCT by its dotted path, named in full; None without it.
+
+    Case counts only where it distinguishes names.
+    """
+    found, fields, names = None, list(schema), list[str]()
+    for part in path.split("."):
+        same = [f for f in fields if f.name == part]
+        found = next(iter(same or [f for f in fields if f.name.lower() == part.lower()]), None)
+        if found is None:
+            return None
+        names.append(found.name)
+        fields = list(found.type) if pa.types.is_struct(found.type) else []
+    return found and found.with_name(".".join(names))
+
+
+def values_at(rows: pa.RecordBatch | pa.Table, path: str) -> pa.Array | pa.ChunkedArray:
+    """Return the values of a column or of a STRUCT's field; null where the STRUCT is null."""
+    column, *inner = path.split(".")
+    return pc.struct_field(rows.column(column), inner) if inner else rows.column(column)
 
 
 def type_name(kind: pa.DataType) -> str:

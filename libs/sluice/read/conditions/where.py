@@ -1,5 +1,7 @@
 """`where` of reads without Spark: comparisons, in, between, like, null tests, and/or/not.
 
+A field of a STRUCT is named by its path, `column.field`.
+
 A predicate means what it means in Spark SQL: of three truth values, only true keeps a row. Null on
 either side of a comparison gives null, except for `<=>`. NaN equals itself and is above every
 number. A literal is compared exactly with a column of any number type. Everything else is refused,
@@ -24,7 +26,7 @@ from sluice.language.interval import parse_time
 from sluice.language.names import RESERVED_PREFIX, unknown
 from sluice.language.syntax import reason_of
 from sluice.read.conditions.key_order import KeyRange, place
-from sluice.read.conditions.values import type_name
+from sluice.read.conditions.values import field_at, type_name
 
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
 QUOTED = r"a quote in a text is written \': Spark joins two texts that follow each other"
@@ -63,30 +65,39 @@ class Predicate:
 
 def parse(text: str, schema: pa.Schema) -> Predicate:
     """Return the filter that `text` declares, over the visible columns of `schema`."""
-    tree = _tree(text)
+    tree = syntax_tree(text)
     compiler = _Compiler(text, schema)
     expression = compiler.predicate(tree)
     try:  # on no rows, so that incomparable types are found before any read
         schema.empty_table().filter(expression)
     except (pa.ArrowException, TypeError) as error:
         raise UsageError(f"where {text!r}: {error}") from None
-    names = frozenset(compiler.column(node).name for node in tree.find_all(exp.Column))
+    tested = [compiler.column(node).name for node in tree.find_all(exp.Column)]
+    names = frozenset(name.split(".")[0] for name in tested)
     return Predicate(text, expression, names, tuple(compiler.ranges(tree)))
 
 
 def columns_in(text: str) -> set[str]:
-    """Return the columns that a condition tests, in small letters."""
-    return {column.parts[0].name.lower() for column in _tree(text).find_all(exp.Column)}
+    """Return the columns and paths of fields that a condition tests, in small letters."""
+    return {column.name.lower() for column in syntax_tree(text).find_all(exp.Column)}
 
 
-def _tree(text: str) -> exp.Expr:
+def syntax_tree(text: str) -> exp.Expr:
+    """Return a condition's tree, in which a path such as `a.b.c` is one column of that name."""
     if not isinstance(text, str):
         raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
     try:
-        return sqlglot.parse_one(text, dialect="spark")
+        return sqlglot.parse_one(text, dialect="spark").transform(_join_path)
     except (SqlglotError, RecursionError) as error:
         reason = reason_of(error)
         raise UsageError(f"where {text!r} does not parse: {reason}", hint=ACCEPTED) from None
+
+
+def _join_path(node: exp.Expr) -> exp.Expr:
+    parts = node.parts if isinstance(node, exp.Column | exp.Dot) else []
+    if len(parts) < 2 or not all(isinstance(part, exp.Identifier) for part in parts):
+        return node
+    return exp.column(".".join(part.name for part in parts))
 
 
 @dataclass(frozen=True)
@@ -111,10 +122,10 @@ class _Compiler:
         if not is_plain or len([value for value in node.args.values() if value]) > 1:
             raise self._refuse(node)
         visible = [n for n in self.schema.names if not n.startswith(RESERVED_PREFIX)]
-        name = node.name if node.name in visible else node.name.lower()
-        if name not in visible:
+        field = field_at(pa.schema([self.schema.field(n) for n in visible]), node.name)
+        if field is None:
             raise UsageError(f"where {self.text!r}: {unknown('column', node.name, visible)}")
-        return self.schema.field(name)
+        return field
 
     def ranges(self, node: exp.Expr) -> list[KeyRange]:
         """Return ranges that each hold every row for which the predicate is true."""
@@ -138,6 +149,8 @@ class _Compiler:
         if operator not in SPANNING or isinstance(right, exp.Column):
             return []
         column = self.column(left)
+        if "." in column.name:  # files have no bounds of fields
+            return []
         value = self._literal(right, column)
         if value is None or pa.types.is_floating(column.type):
             return []
@@ -157,7 +170,7 @@ class _Compiler:
         column = self.column(node)
         if not pa.types.is_boolean(column.type):
             raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a condition")
-        return pc.field(column.name)
+        return _reference(column)
 
     def between(self, node: exp.Between) -> pc.Expression:
         """Return the test of a range, both bounds included."""
@@ -180,13 +193,13 @@ class _Compiler:
             raise self._refuse(node)
         if not pa.types.is_string(column.type):
             raise self._mismatch(f"like needs text, {column.name!r} is {type_name(column.type)}")
-        return pc.match_like(pc.field(column.name), node.expression.name)
+        return pc.match_like(_reference(column), node.expression.name)
 
     def null_test(self, node: exp.Is) -> pc.Expression:
         """Return the test `is null`; the negation makes it `is not null`."""
         if not isinstance(node.expression, exp.Null):
             raise self._refuse(node)
-        return pc.field(self.column(node.this).name).is_null()
+        return _reference(self.column(node.this)).is_null()
 
     def _literal(self, node: exp.Expr, column: pa.Field) -> Any:
         """Return the literal's value in the column's type; None for null."""
@@ -290,8 +303,12 @@ def _number(text: str) -> Decimal:
     return Decimal(f"{number:f}")
 
 
+def _reference(field: pa.Field) -> pc.Expression:
+    return pc.field(*field.name.split("."))
+
+
 def _column(field: pa.Field) -> pc.Expression:
-    column = pc.field(field.name)
+    column = _reference(field)
     return column.cast(pa.float64()) if pa.types.is_floating(field.type) else column
 
 
