@@ -200,7 +200,6 @@ def foreseen(record: Mapping[str, Any]) -> list[str]:
 
 
 def _list_undelivered(report: Mapping[str, Any]) -> str:
-    """Return text on the intervals that were not delivered."""
     from sluice.language.interval import (
         Interval,  # DAG files do without it
         spans,

@@ -62,7 +62,6 @@ def tables(project: Project, chosen: Iterable[Table]) -> list[ShownTable]:
 
 
 def _until(project: Project, found: Table) -> datetime | None:
-    """Return the end of the last delivered interval."""
     if not found.is_ingested:
         return None
     known = intervals.deliveries(layout(project).uri(found.id, INTERVALS))
