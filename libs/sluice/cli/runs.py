@@ -126,7 +126,6 @@ def _run_steps(
     only: News | None,
     processes: Sequence[Process] = (),
 ) -> None:
-    """Run the pipeline with a progress bar, and show what was done."""
     count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits, only)
     with stopping(), Steps(count, format_ is Format.TABLE) as steps:
 
