@@ -105,7 +105,6 @@ def _through(made: InputColumns, known: Mapping[str, MadeFrom]) -> InputColumns:
 
 
 def _column(table: Table, name: str) -> InputColumns:
-    """Return a column, or the one that a field belongs to."""
     if name in table.columns or name in table.key:
         return of_input(table, name)
     column = name.partition(".")[0]

@@ -77,8 +77,6 @@ TELLING = 4  # characters: shorter values are not secrets, and occur in many wor
 
 
 class _Constructor(RoundTripConstructor):
-    """Constructor that reads dates as plain text."""
-
     def as_written(self, node: ScalarNode) -> str:
         return str(node.value)
 

@@ -94,7 +94,6 @@ def access() -> Mapping[str, str]:
 
 
 def _first_set(*variables: str) -> str:
-    """Return the first of these variables that is set."""
     return next((os.environ[name] for name in variables if os.environ.get(name)), "")
 
 

@@ -189,7 +189,6 @@ def _is_complete(value: Any, of: type[Written]) -> bool:
 
 
 def _values(of: Any) -> Any:
-    """Return the declared type of what a mapping or a list has."""
     types = get_args(of)
     return types[1 if _is_mapping(of) else 0] if types else Any
 
