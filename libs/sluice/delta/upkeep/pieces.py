@@ -162,7 +162,6 @@ def width_in(folder: str, paths: Sequence[str], schema: pa.Schema) -> float:
 
 
 def _width(file: pq.ParquetFile, schema: pa.Schema) -> float:
-    """Return the bytes of a row in memory, in a file's first row group."""
     rows = columns_of(file, range(min(1, file.num_row_groups)), schema.names, schema)
     return float(rows.nbytes / rows.num_rows) if rows.num_rows else 0
 
@@ -328,14 +327,12 @@ class Ground:
         return is_changed or _is_small(file, self.limits, covers) or is_lump(file, self.limits)
 
     def _within(self, segment: Segment) -> list[int]:
-        """Return the ranks at which row groups begin in a segment, after its own start."""
         near = {rank for file in self._near(segment) for rank in file.starts[:-1]}
         low, high = segment.start, segment.end
         inside = (r for r in near if (low is None or r > low) and (high is None or r < high))
         return sorted(inside)
 
     def _near(self, segment: Segment) -> list[FileLayout]:
-        """Return the files that may have rows of a segment."""
         low, high = segment.start, segment.end
         first = 0 if low is None else max(0, bisect_right(self._beside, low, key=_first) - 1)
         last = None if high is None else bisect_left(self._beside, high, key=_first)
