@@ -385,7 +385,6 @@ class Batch(Generic[Op_co]):
         return union(groups).distinct() if operator.group else groups[0]
 
     def _find_crossed(self, snapshots: InputRows, horizon: Horizon) -> list[DataFrame]:
-        """Return the groups that the horizon passed, in either direction."""
         operator = self.operator
         crossed = [horizon.expired_groups(operator, self.current())]
         if horizon.has_fallen:
