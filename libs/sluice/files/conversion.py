@@ -176,7 +176,6 @@ class _Conversion:
 
     @property
     def value(self) -> str:
-        """The value as the declared type."""
         if _alike(self.stored, self.declared):
             return f"`{self.name}`"
         return f"try_cast(`{self.name}` AS {_spark_type(self.written)})"
