@@ -267,7 +267,6 @@ def _function(
 def _compile_shift(
     call: FunctionCall, bindings: Bindings, *, ignores_nulls: bool
 ) -> tuple[Any, OverRows]:
-    """Return lag or lead."""
     value, *more = (compile_node(a, bindings) for a in call.arguments)
     by = more[0] if more else constant(1, INT)
     if not isinstance(by.literal, int) or by.type != INT or len(more) > 2:
