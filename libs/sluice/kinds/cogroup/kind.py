@@ -185,7 +185,6 @@ def _check_selected_names(
 
 
 def _key_types(spec: Cogroup, i: int, scopes: Scopes) -> dict[str, str]:
-    """Return the type of the key's column in each stream."""
     keys = {name: spec.streams[name].key for name in scopes}
     return {name: scopes[name].type_of(key[i]) for name, key in keys.items() if i < len(key)}
 

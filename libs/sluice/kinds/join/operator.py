@@ -195,7 +195,6 @@ class JoinedRows(Operator):
 
 
 def _time(side: Side) -> Column:
-    """Return the event time of a row of that side, from the struct of its columns."""
     return F.col(f"`{side.as_}`").getField(str(side.time)).cast("timestamp")
 
 

@@ -116,7 +116,6 @@ class ConcernedFacts:
         return Facts(InSpark(arrivals(own)), InSpark(own.where(F.col(WEIGHT) < 0).drop(WEIGHT)))
 
     def _split(self, changes: pa.Table) -> Facts:
-        """Split a net change, with its WEIGHT, into added and removed facts."""
         added, removed = (
             self._here(changes.filter(sign).drop_columns([WEIGHT]))
             for sign in (pc.field(WEIGHT) > 0, pc.field(WEIGHT) < 0)

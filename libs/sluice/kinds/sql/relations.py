@@ -158,7 +158,6 @@ class Grouped:
 
     @property
     def _every(self) -> ColumnTrees:
-        """Aggregates of all streams."""
         others = {name: tree for one in self.streams for name, tree in one.aggregates.items()}
         return {**self.aggregates, **others}
 

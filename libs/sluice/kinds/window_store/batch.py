@@ -113,7 +113,6 @@ class StoreBatch(Batch[WindowStoreRows]):
         return self.snapshots()[name] if few is None else few
 
     def _stored(self) -> dict[int, int]:
-        """Return the store's rows by slice."""
         before = self.plan.before
         slices = slices_of(open_version(before.uri, before.version)) if before else []
         return {s.number: s.row_count for s in slices if s.number is not None}
