@@ -176,7 +176,6 @@ def _dataset(
 
 
 def _about(table: Table) -> dict[str, Any]:
-    """Return the columns that readers see, and how they are stored."""
     schema = facets.schema_dataset
     columns = [schema.SchemaDatasetFacetFields(n, t or None) for n, t in table.columns.items()]
     storage = facets.storage_dataset.StorageDatasetFacet("delta", "parquet")
@@ -220,7 +219,6 @@ def _field(project: Project, one: InputColumn) -> Any:
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """Return the namespace and the name of a place, as OpenLineage has them."""
     scheme, separator, path = uri.partition("://")
     if not separator or scheme == "file":
         return "file", (path if separator else uri).rstrip("/")

@@ -201,7 +201,6 @@ def _serve(end: Connection, inherited: Iterable[Connection], project: Project) -
 def _do(
     work: Work, spark: Spark, project: Project, table: Table, *more: Any
 ) -> ProcessAnswer | SluiceError:
-    """Return the reports, or the error with its trace as a note."""
     reports: list[BatchReport] = []
     try:
         with naming_unforeseen(table.id):

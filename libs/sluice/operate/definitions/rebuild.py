@@ -327,7 +327,6 @@ def _swap(
 
 
 def _ready(plan: BatchPlan) -> BatchPlan:
-    """Return the plan. Raises UsageError if its inputs are not there yet."""
     if plan.waiting_for:
         raise UsageError(
             f"{plan.node.id} waits for {plan.waiting_for}",
