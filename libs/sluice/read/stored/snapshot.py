@@ -263,7 +263,6 @@ class Snapshot:
 
     @cached_property
     def _files(self) -> list[tuple[str, int | None, dict[str, Any]]]:
-        """Path, rows and partition of each file."""
         names = {"path", "num_records", *(f"partition.{p}" for p in self.partitions)}
         kept = [name for name in self.actions.column_names if name in names]
         return [
@@ -280,7 +279,6 @@ class Snapshot:
         return {}
 
     def _bounds_of(self, column: str) -> list[Bounds]:
-        """Return the column's bounds in each file, looked up once."""
         if column not in self._known:
             kinds = ("min", "max", "null_count", "partition")
             wanted = {"num_records", *(f"{kind}.{column}" for kind in kinds)}
