@@ -307,7 +307,6 @@ def _shape_nested(fields: Fields, nested: Sequence[DecodedColumn]) -> Fields:
 
 
 def _describe_rows(topic: str, found: DecodedRows) -> dict[str, pa.Array]:
-    """Return the columns of OWN."""
     text, count, sent = pa.string(), len(found.fields), found.messages
     partition, offset, left_out = (sent.column(n) for n in ("partition", "offset", "left_out"))
     place = [partition.cast(text), offset.cast(text)]

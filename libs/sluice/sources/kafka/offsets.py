@@ -198,7 +198,6 @@ class Batches:
         return dict(sorted(found.items()))
 
     def _moment(self, partition: int, offset: int) -> datetime:
-        """Return a message's moment; one that was passed over comes between its neighbours."""
         spans = self.spans[partition]
         nth = bisect_right(spans, offset, key=lambda span: span.start) - 1
         if nth < 0:

@@ -116,7 +116,6 @@ class _Cursor:
         return cls(data, ends - sizes + PREFIX, ends)
 
     def field(self, type_: Any, rows: RowNumbers) -> pa.Array:
-        """Return a field of those messages."""
         match type_:
             case dict():
                 parts = [self.field(each, rows) for each in type_.values()]
