@@ -378,7 +378,6 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _array(values: list[Any]) -> pa.Array | None:
-    """Return a field's values in the type that they have in common; None if there is none."""
     with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return pa.array(values)
     return None
