@@ -105,7 +105,7 @@ def run(
 def _choose_intervals(
     project: Project, pipeline: Pipeline, start: str | None, end: str | None, *, changed: bool
 ) -> tuple[Sequence[Interval], News | None]:
-    """Return the intervals of a run, and those of each source if not all are every source's."""
+    """Return the intervals of a run, and those by source if sources deliver different ones."""
     now = datetime.now(UTC)
     if changed:
         from sluice.read.pending import news_of
