@@ -93,7 +93,7 @@ def made_from_inputs(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
 
 
 def _through(made: InputColumns, known: Mapping[str, MadeFrom]) -> InputColumns:
-    """Return the columns of stored inputs, instead of those of a table's parts."""
+    """Replace columns of a table's parts by the stored inputs' columns that make them."""
     found = set[InputColumn]()
     for one in made:
         if one.table not in known:

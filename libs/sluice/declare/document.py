@@ -49,7 +49,7 @@ def split_by_commas(node: CommentedMap | CommentedSeq) -> str:
 
 
 def _words(parts: list[tuple[str, bool]]) -> list[str]:
-    """Return the first texts of several words: as keys without a value, they were one's rest."""
+    """Return the first texts, of several words each: keys without a value that end a cut value."""
     return [text for text, _ in takewhile(lambda part: part[1] and " " in part[0], parts)]
 
 

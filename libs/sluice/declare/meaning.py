@@ -215,7 +215,7 @@ def _first(model: type[Model]) -> str:
 
 
 def _parts_by_name(value: Sequence[Mapping[str, Any]], model: type[Model]) -> Iterator[Part]:
-    """Yield the parts of a list by their names, without these names where something is left."""
+    """Yield the parts of a list by their names; a part with other fields comes without its name."""
     names = [str(part[_first(model)]) for part in value]
     if len({*names}) < len(names):
         names = [f"{nth}_{name}" for nth, name in enumerate(names, 1)]
