@@ -299,7 +299,7 @@ class Ground:
 
     @cached_property
     def _beside(self) -> list[FileLayout]:
-        """Files side by side, in order; the one with more rows a key of overlapping files."""
+        """Ground files in order; of files whose keys overlap, the one with more rows per key."""
         chosen = list[FileLayout]()
         density = {f.path: f.rows / (f.starts[-1] - f.starts[0] + 1) for f in self.files}
         for file in sorted(self.files, key=lambda file: density[file.path], reverse=True):
