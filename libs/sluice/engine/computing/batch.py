@@ -399,5 +399,8 @@ def same_names(group: tuple[str, ...]) -> Sequence[GroupColumns]:
 
 
 def count_of(late: DataFrame) -> int:
-    """Return the number that `engine.query.lateness` finds. One Spark job."""
+    """Return the one number in the row that `windows.late_of_change` returns; 0 for null.
+
+    One Spark job.
+    """
     return int(late.collect()[0][0] or 0)
