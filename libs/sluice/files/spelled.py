@@ -1,7 +1,7 @@
 """SQL for texts as values of the declared types, by the rules of `language.typed.spellings`.
 
-Every expression is null if its text is not accepted. So a text that is given but has no value is
-its row's reason.
+Every expression is null if its text is not accepted. So if a text is given but its value is null,
+the row gets a reason and goes to quarantine.
 """
 
 import re
