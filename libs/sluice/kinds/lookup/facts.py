@@ -28,7 +28,7 @@ from sluice.kinds.lookup.spec import Join
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts in a batch: those added and those removed, all of them few or many.
+    """Facts that a batch added and removed: both in this process if few, both in Spark if many.
 
     `are_there`: whether the view may have rows of the added facts.
     """
