@@ -168,7 +168,7 @@ class Schedule(Model):
         return self.last_until(moment) == in_utc(moment)
 
     def nearest(self, moment: datetime) -> tuple[datetime, datetime]:
-        """Return the grid's instants around that moment; the moment twice if it is one."""
+        """Return the grid's instants before and after a moment; the moment twice if on the grid."""
         before = self.last_until(moment)
         return (before, before) if before == in_utc(moment) else (before, self.next_after(moment))
 
