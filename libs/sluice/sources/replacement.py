@@ -67,7 +67,7 @@ DECLARED = f"{ALLOWED}, or declare `missing: empty`"
 
 @dataclass(frozen=True)
 class Emptied:
-    """Guard of an interval's rows; `had` counts those that it has, which costs a Spark job."""
+    """Guard against emptying an interval; `had` counts the rows that it has, by a Spark job."""
 
     delivery: Delivery
     had: Callable[[], int]

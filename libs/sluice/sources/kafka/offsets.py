@@ -175,9 +175,10 @@ class Batches:
 
     @classmethod
     def of(cls, noted: Iterable[Note], topic_id: str, table: str) -> "Batches":
-        """Return the batches of that topic; of two that have read a message, the later has it.
+        """Return the batches of that topic.
 
-        Raises DeliveriesLost if a note lacks the offsets of its batch.
+        A message that two batches have read belongs to the later. Raises DeliveriesLost if a note
+        lacks the offsets of its batch.
         """
         found: dict[int, list[_Span]] = defaultdict(list)
         for note in sorted(noted, key=lambda n: n.interval.start):
