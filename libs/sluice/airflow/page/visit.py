@@ -76,7 +76,6 @@ class Visit:
 
     @property
     def foot(self) -> Content:
-        """Foot of every page."""
         report = Text("Quality report", href=f"{self.root}/report/index.html")
         return [
             f"As of {second(self.now)} UTC; all times are UTC. ",
