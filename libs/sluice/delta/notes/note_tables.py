@@ -204,7 +204,7 @@ def _commit(uri: str, table: DeltaTable, rows: pa.Table, **how: Any) -> None:
 
 
 def _in_turn(uri: str, write: Callable[[], T]) -> T:
-    """Return what `write` returns; it starts again if another writer was first."""
+    """Return what `write` returns; call it again if another writer committed first."""
     check_exclusive(uri)
 
     def write_once() -> T:

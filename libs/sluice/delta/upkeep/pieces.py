@@ -50,7 +50,6 @@ class FileLayout:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all row groups."""
         return sum(size for _, size in self.sizes)
 
     @property
