@@ -251,7 +251,6 @@ class Batch(Generic[Op_co]):
 
     @property
     def operator(self) -> Op_co:
-        """The node's operator."""
         return cast(Op_co, self.plan.node.operator)
 
     @property
