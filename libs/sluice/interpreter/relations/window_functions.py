@@ -138,7 +138,7 @@ def _near(
     lower: int | None,
     upper: int | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the frames by values in order; of null's row, the nulls."""
+    """Return RANGE frames: rows whose order values are within the bounds; for a null, the nulls."""
     given = take_rows(key.value.run(batch), order.rows)
     known = np.flatnonzero(~null_mask(given))
     values = whole_numbers(column_of(given, key.value.type))[known]
