@@ -72,7 +72,6 @@ class CogroupKind(Kind):
         return nodes(table, graph)
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        """Return the columns of each stream that keys, windows and aggregates read."""
         spec = table.spec
         assert isinstance(spec, Cogroup)
         made = defaultdict[str, InputColumns](frozenset)

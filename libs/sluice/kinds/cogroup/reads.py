@@ -128,7 +128,7 @@ def _made_of(
 
 
 def _as(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
-    """Cast the distinct values to the type, without those that it can't hold."""
+    """Return the distinct values, cast to the type, without those that it can't hold."""
     distinct = pc.unique(values)
     try:
         return distinct.cast(type_)
