@@ -254,7 +254,7 @@ def spans(intervals: Iterable[Interval], timezone: str = "UTC") -> list[Span]:
 
 
 def newest(found: Sequence[Span]) -> str:
-    """Return the newest of ordered spans as text, and the number of intervals in the others."""
+    """Return the last SHOWN of ordered spans as text, and the number of earlier intervals."""
     others = sum(span.count for span in found[:-SHOWN])
     nouns = "interval" if others == 1 else "intervals"
     earlier = [f"{others:,} earlier {nouns}"] if others else []
