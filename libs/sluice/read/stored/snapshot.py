@@ -174,7 +174,6 @@ class Snapshot:
         return tuple(n for n in self.schema.names if not n.startswith(RESERVED_PREFIX))
 
     def type_of(self, column: str) -> pa.DataType:
-        """Return the column's type."""
         return self.schema.field(column).type
 
     def count(self) -> int:
