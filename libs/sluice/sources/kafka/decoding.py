@@ -286,7 +286,7 @@ def _read_each(
 def _each_row(
     nested: Sequence[DecodedColumn], messages: Iterable[Message], reader: FormatReader
 ) -> Iterator[tuple[int, Record, str | None]]:
-    """Yield the rows of messages, each with its message's place; one with a fault gives none."""
+    """Yield the rows of messages, each with its message's place; a faulty message gives no row."""
     for place, message in enumerate(messages):
         try:
             if size := message.left_out:

@@ -33,7 +33,7 @@ RowNumbers = npt.NDArray[np.intp]
 
 
 class Doubt(Exception):
-    """A message that is not surely what it seems."""
+    """Raised for messages that columns may misread: the reader of single messages gets them."""
 
 
 def plain_record(schema: Any, named: Mapping[str, Any]) -> Mapping[str, Any] | None:
