@@ -133,7 +133,6 @@ def _halves(tables: Sequence["Table"], graph: "Graph") -> list[Task]:
 
 
 def _task(tables: Sequence["Table"], graph: "Graph") -> Task:
-    """Return a task that writes these tables; its id names the first."""
     first, written = tables[0], tuple(table.id for table in tables)
     read = dict.fromkeys(
         r for table in tables for r in graph.stored(table.inputs) if r not in written

@@ -189,7 +189,7 @@ def sentence(report: Mapping[str, Any]) -> str:
 
 
 def foreseen(record: Mapping[str, Any]) -> list[str]:
-    """Return lines for a preview's log: what would happen to a table, and some changed rows."""
+    """Return lines for a preview's log: what a run would do to a table, and some changed rows."""
     counts = " ".join(f"{sign}{record[name]}" for sign, name in SIGNS)
     line = f"{record['table']}: {record['outcome']}, {counts}"
     line += f", {record['rows_in']} rows in" if record["rows_in"] is not None else ""
@@ -200,7 +200,6 @@ def foreseen(record: Mapping[str, Any]) -> list[str]:
 
 
 def _list_undelivered(report: Mapping[str, Any]) -> str:
-    """Return text on the intervals that were not delivered."""
     from sluice.language.interval import (
         Interval,  # DAG files do without it
         spans,

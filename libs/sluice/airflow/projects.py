@@ -29,7 +29,7 @@ def config_folder(dag_file: str) -> Path:
 
 
 def airflows_config() -> Path:
-    """Return that folder by Airflow's settings, for callers without a DAG file."""
+    """Return the configuration's folder by Airflow's settings, for callers without a DAG file."""
     from airflow.configuration import conf
 
     return config_folder(str(Path(conf.get("core", "dags_folder")) / "any.py"))
@@ -45,7 +45,7 @@ def project(config: Path) -> "Project":
 
 
 def base(config: Path) -> "Project":
-    """Return that project on the lake of its settings, which needs no access to the lake."""
+    """Return the folder's project, whatever `SLUICE_ENV` says; needs no access to the lake."""
     return _loaded(config, stamps(config))[0]
 
 

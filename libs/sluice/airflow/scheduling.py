@@ -107,7 +107,7 @@ def asset(table: str) -> Asset:
 
 
 def whenever(triggers: Iterable[str]) -> AssetAny:
-    """Return the schedule of a pipeline that runs when any of those tables changes.
+    """Return the Airflow schedule of a pipeline that runs when any of those tables changes.
 
     Tables that others write are given by their addresses; their writers record the events.
     """

@@ -207,7 +207,6 @@ def _summarize(project: Project, one: environments.Environment) -> EnvironmentSu
 
 
 def _show_agreements(beside: Beside, tables: list[Table], format_: Format) -> None:
-    """Show whether the lake's tables are the environment's now. Raises Differs if one is not."""
     found = with_spark(beside.base.spark, lambda spark: beside.agreements(spark, tables))
     columns = [field.name for field in fields(Agreement)]
     if format_ is Format.TABLE:

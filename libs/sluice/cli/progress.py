@@ -104,7 +104,7 @@ def summary(reports: Iterable[BatchReport], format_: Format) -> None:
 
 
 def _print(done: Sequence[BatchReport]) -> None:
-    """Print one row per table with its internal tables, none for a table without a new batch."""
+    """Print a row per table, its internal tables included; none for a table without a new batch."""
     by_table: dict[str, list[BatchReport]] = defaultdict(list)
     for report in done:
         if report.outcome in ("committed", "position"):
@@ -172,7 +172,7 @@ def not_done(report: BatchReport) -> str:
 
 
 def _row(table: str, reports: Sequence[BatchReport]) -> tuple[Any, ...]:
-    """Return a table's row: the input of the first of its own tables, the visible one's changes."""
+    """Return a table's row: what its first internal table read, what changed in the visible one."""
     first = [r.rows_in for r in reports if r.table == reports[0].table and r.rows_in is not None]
     visible = [r for r in reports if r.table == table]
     return (

@@ -105,7 +105,7 @@ def run(
 def _choose_intervals(
     project: Project, pipeline: Pipeline, start: str | None, end: str | None, *, changed: bool
 ) -> tuple[Sequence[Interval], News | None]:
-    """Return the intervals of a run, and those of each source if not all are every source's."""
+    """Return the intervals of a run, and those by source if sources deliver different ones."""
     now = datetime.now(UTC)
     if changed:
         from sluice.read.pending import news_of
@@ -126,7 +126,6 @@ def _run_steps(
     only: News | None,
     processes: Sequence[Process] = (),
 ) -> None:
-    """Run the pipeline with a progress bar, and show what was done."""
     count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits, only)
     with stopping(), Steps(count, format_ is Format.TABLE) as steps:
 

@@ -148,7 +148,6 @@ def _delivery(delivery: "Delivered") -> dict[str, Any]:
 
 
 def _print(sources: "list[ContributingRows]", most: int) -> None:
-    """Print the first rows of each table but a view's state, and below them their deliveries."""
     state = internal("", STATE)
     for source in (source for source in sources if not source.table.endswith(state)):
         at = "" if source.version is None else f", version {source.version}"
@@ -278,7 +277,6 @@ def _print_reasons(found: "WhyNot", most: int) -> None:
 
 
 def _print_some(rows: "pa.Table | None", most: int) -> None:
-    """Print the first rows, and how many there are if these are not all."""
     if rows is None or not rows.num_rows or not most:
         return
     some = rows.slice(0, most)

@@ -114,7 +114,6 @@ def _package(nodes: Mapping[str, DbtNode]) -> str:
 
 
 def _parse(path: Path, parse: Any, kind: str) -> Any:
-    """Return the file as the parser's model."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -138,7 +137,6 @@ def _parse(path: Path, parse: Any, kind: str) -> Any:
 
 
 def _first(error: ValueError) -> str:
-    """Return what is wrong, in one line."""
     errors: list[Any] = getattr(error, "errors", list)()
     if not errors:
         return "its version is unknown" if "Not a" in str(error) else str(error).splitlines()[0]

@@ -75,7 +75,6 @@ def _choose(nodes: Nodes, word: str) -> set[str]:
 
 
 def _reach(found: set[str], edges: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return the nodes that can be reached by the edges."""
     reached, waiting = set[str](), list(found)
     while waiting:
         for other in edges.get(waiting.pop(), ()):

@@ -287,7 +287,6 @@ class Imported:
         return ""
 
     def _declare_input(self, node: DbtNode) -> tuple[str, ExpectationFields]:
-        """Return the section and declaration of a view's input; none if that is a view."""
         if node.id in self._declared:
             return "", {}
         section, fields = self._as_files(node)
@@ -315,7 +314,6 @@ class Imported:
         return ("dimensions" if file else "sources"), fields
 
     def _columns(self, node: DbtNode) -> dict[str, str]:
-        """Return the columns as they are declared, with Spark's types."""
         names, dialect = self._columns_named, self.project.dialect
         lower = ((name.lower(), type_) for name, type_ in node.columns.items())
         return {names.get(name, name): type_in_spark(type_, dialect) for name, type_ in lower}
@@ -391,13 +389,11 @@ def _describe(node: DbtNode) -> dict[str, Any]:
 
 
 def _compute_whole(view: ExpectationFields) -> ExpectationFields:
-    """Return the view, which may be computed whole."""
     fields = {**view, "incremental": "preferred"}
     return {name: fields[name] for name in FIELDS if name in fields}
 
 
 def _without_places(error: ConfigError) -> str:
-    """Return a view's mistakes without their place in a file."""
     return "; ".join(m.partition(".sql: ")[2] or m for m in error.mistakes)
 
 

@@ -38,12 +38,10 @@ class Declaration:
 
     @property
     def pipeline(self) -> str:
-        """Pipeline in which it is declared."""
         return self.id.partition(".")[0]
 
     @property
     def name(self) -> str:
-        """Name within its pipeline."""
         return self.id.partition(".")[2]
 
     def references(self) -> Iterator[Reference]:

@@ -93,7 +93,7 @@ def made_from_inputs(table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
 
 
 def _through(made: InputColumns, known: Mapping[str, MadeFrom]) -> InputColumns:
-    """Return the columns of stored inputs, instead of those of a table's parts."""
+    """Replace columns of a table's parts by the stored inputs' columns that make them."""
     found = set[InputColumn]()
     for one in made:
         if one.table not in known:
@@ -105,7 +105,6 @@ def _through(made: InputColumns, known: Mapping[str, MadeFrom]) -> InputColumns:
 
 
 def _column(table: Table, name: str) -> InputColumns:
-    """Return a column, or the one that a field belongs to."""
     if name in table.columns or name in table.key:
         return of_input(table, name)
     column = name.partition(".")[0]

@@ -49,7 +49,7 @@ def split_by_commas(node: CommentedMap | CommentedSeq) -> str:
 
 
 def _words(parts: list[tuple[str, bool]]) -> list[str]:
-    """Return the first texts of several words: as keys without a value, they were one's rest."""
+    """Return the first texts, of several words each: keys without a value that end a cut value."""
     return [text for text, _ in takewhile(lambda part: part[1] and " " in part[0], parts)]
 
 
@@ -77,8 +77,6 @@ TELLING = 4  # characters: shorter values are not secrets, and occur in many wor
 
 
 class _Constructor(RoundTripConstructor):
-    """Constructor that reads dates as plain text."""
-
     def as_written(self, node: ScalarNode) -> str:
         return str(node.value)
 

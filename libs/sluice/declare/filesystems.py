@@ -94,7 +94,6 @@ def access() -> Mapping[str, str]:
 
 
 def _first_set(*variables: str) -> str:
-    """Return the first of these variables that is set."""
     return next((os.environ[name] for name in variables if os.environ.get(name)), "")
 
 
@@ -120,7 +119,7 @@ def _s3(environ: tuple[tuple[str, str], ...], keys: Credentials | None) -> S3Fil
 
 
 def _azure_endpoint() -> str:
-    """Return the server that is named; Azurite, the emulator, has variables of its own."""
+    """Return the server that the environment names; the emulator Azurite has separate variables."""
     is_emulated = _first_set(EMULATED).lower() in ("1", "true")
     return _first_set(*((EMULATOR,) if is_emulated else AZURE_ENDPOINTS))
 
@@ -138,7 +137,7 @@ def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSyste
 
 
 def _google_emulator() -> str:
-    """Return the emulator that is named; Google's own clients take it with and without a scheme."""
+    """Return the emulator's address from the environment, which may have a scheme or none."""
     named = _first_set(GOOGLE_EMULATOR)
     return named if "://" in named or not named else f"http://{named}"
 

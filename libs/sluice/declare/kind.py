@@ -1,12 +1,12 @@
 """Kind of tables: what its declarations are, and how they become tables.
 
-That is all that every kind has. What else a kind offers, others ask for where they need it, by a
-protocol: `isinstance(kind(table.kind), Maker)`. Each of these describes one part of a class:
+Every kind has only this. Whatever else a kind may offer is a protocol, which callers test for where
+they need it: `isinstance(kind(table.kind), Maker)`. Each protocol describes one part of a class:
 
-    Columns     columns that its columns are made from      declare.meaning.column_lineage
+    Columns     columns that its columns are made from      declare.column_lineage
     Maker       its stored tables, operators and batches    engine.planning.nodes
-    Unstored    rows of a table that is not stored          engine.query.unstored
-    Lineage     rows that its rows come from                engine.query.lineage
+    Unstored    rows of a table that is not stored          engine.query.operator
+    Lineage     rows that its rows come from                engine.query.operator
     Absence     what absent rows lack                       engine.query.absence
     Reader      reads of its tables in ways of its own      read.lake
     Mapped      its changes in groups of rows               read.changelog
@@ -16,7 +16,7 @@ protocol: `isinstance(kind(table.kind), Maker)`. Each of these describes one par
     Planned     its next deliveries, for `sluice plan`      operate.explain
     Delivering  deliveries, replays and rebuilds            operate.delivering
     Resuming    reads that continue elsewhere               operate.delivering
-    Block       its block on Airflow's page                 airflow.page.block
+    Block       its block on Airflow's page                 airflow.page.table_page
 """
 
 from abc import ABC, abstractmethod

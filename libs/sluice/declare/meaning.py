@@ -189,7 +189,6 @@ def _is_complete(value: Any, of: type[Written]) -> bool:
 
 
 def _values(of: Any) -> Any:
-    """Return the declared type of what a mapping or a list has."""
     types = get_args(of)
     return types[1 if _is_mapping(of) else 0] if types else Any
 
@@ -216,7 +215,7 @@ def _first(model: type[Model]) -> str:
 
 
 def _parts_by_name(value: Sequence[Mapping[str, Any]], model: type[Model]) -> Iterator[Part]:
-    """Yield the parts of a list by their names, without these names where something is left."""
+    """Yield the parts of a list by their names; a part with other fields comes without its name."""
     names = [str(part[_first(model)]) for part in value]
     if len({*names}) < len(names):
         names = [f"{nth}_{name}" for nth, name in enumerate(names, 1)]

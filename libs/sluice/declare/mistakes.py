@@ -142,7 +142,7 @@ def _without(data: Any, places: Iterable[Where]) -> Any:
 
 
 def telling(problems: list[ErrorDetails]) -> Iterator[ErrorDetails]:
-    """Yield the problems, without `too short` lists that are so only because an item is wrong."""
+    """Yield the problems, but not `too short` for a list that only lacks a wrong item."""
     for problem in problems:
         loc = problem["loc"]
         deeper = any(p["loc"][: len(loc)] == loc and len(p["loc"]) > len(loc) for p in problems)

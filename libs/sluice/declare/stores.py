@@ -147,7 +147,6 @@ def _refusal(role: _Role, error: HTTPError) -> StoreRefused | Retryable:
 
 
 def _in(answer: str, name: str) -> str:
-    """Return the text of an element of the service's answer; '' if there is none."""
     found = re.search(rf"<{name}>([^<]*)</{name}>", answer)
     return found[1] if found else ""
 

@@ -89,17 +89,14 @@ class Table:
 
     @property
     def section(self) -> Section:
-        """Section of its pipeline's file that declares it."""
         return self.spec.SECTION
 
     @property
     def description(self) -> str:
-        """Description in its declaration."""
         return self.spec.description
 
     @property
     def expect(self) -> tuple[Expectation, ...]:
-        """Expectations of its rows."""
         return self.spec.expectations
 
     @property

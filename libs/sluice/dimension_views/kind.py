@@ -51,7 +51,6 @@ class DimensionViewKind(Kind):
         return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, ids, through=through)
 
     def compute_rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """Return the view's rows, given each dimension's rows by its id."""
         from pyspark.sql import functions as F
 
         view = table.spec
@@ -70,7 +69,6 @@ class DimensionViewKind(Kind):
         return met.select(*[F.expr(e.sql).alias(name) for name, e in view.select.items()])
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        """Return the columns of the dimensions that each column reads."""
         spec = table.spec
         assert isinstance(spec, DimensionView)
         named = {

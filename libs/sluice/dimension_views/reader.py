@@ -74,7 +74,6 @@ class JoinedTable(KeyValues):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the view."""
         return _plain(self._query("LIMIT 0").schema)
 
     @property

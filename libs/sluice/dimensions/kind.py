@@ -66,7 +66,7 @@ class DimensionKind(Kind):
         run: Run,
         interval: Interval | None = None,
     ) -> Iterator[BatchReport]:
-        """Load its present state, whatever the interval."""
+        """Load the dimension's present state; the interval does not matter."""
         from sluice.dimensions.load import load
 
         yield from load(spark, project, table, run)
@@ -80,7 +80,7 @@ class DimensionKind(Kind):
     def replay(
         self, spark: Spark, project: Project, table: Table, run: Run, intervals: Iterable[Interval]
     ) -> Iterator[BatchReport]:
-        """Load it again for its one interval, if that has quarantined rows."""
+        """Load the dimension again if its last load has rows in quarantine."""
         for _ in intervals:
             yield from self.deliver(spark, project, table, replace(run, full_refresh=True))
 
@@ -92,7 +92,7 @@ class DimensionKind(Kind):
         return rebuild(spark, project, table, run)
 
     def checks(self, project: Project, table: Table) -> Iterator[Callable[[], object]]:
-        """Check nothing: a load reads what there is."""
+        """Yield nothing: a load reads whatever is there, so nothing can be checked before."""
         return iter(())
 
     def address(self, project: Project, table: Table) -> str:
@@ -100,5 +100,5 @@ class DimensionKind(Kind):
         return project.address(table.spec)
 
     def files_read(self, project: Project, table: Table, note: Note) -> tuple[str, ...]:
-        """Name none: its rows name no delivery."""
+        """Return no files: rows of a dimension do not record their delivery."""
         return ()

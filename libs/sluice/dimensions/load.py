@@ -338,7 +338,6 @@ def _put(
     position: Position,
     clock: Clock,
 ) -> Committed:
-    """Commit the rows that differ."""
     changelog = _changelog(session, context, table, loaded, target.before)
     return write(session, context, target, changelog, position, clock)
 

@@ -240,7 +240,6 @@ def _replace(
     changelog: ChangelogRows,
     position: Position,
 ) -> Committed:
-    """Commit the first rows of a table together with its new columns."""
     if is_here(session) or not takes_spark(target.uri):
         held = changelog if isinstance(changelog, pa.Table) else to_arrow(changelog)
         first = held.drop_columns([CHANGE])

@@ -1,4 +1,4 @@
-"""Conversion of stored values to the declared types; a lost value is its row's reason.
+"""Conversion of stored values to the declared types; a row with a lost value gets a reason.
 
 A value is lost if its cast fails, or if an integer or a decimal's places can't hold its fraction. A
 time of day in a DATE, and a year outside 1 to 9999, are lost, too. FLOAT and DOUBLE are rounded to
@@ -176,7 +176,6 @@ class _Conversion:
 
     @property
     def value(self) -> str:
-        """The value as the declared type."""
         if _alike(self.stored, self.declared):
             return f"`{self.name}`"
         return f"try_cast(`{self.name}` AS {_spark_type(self.written)})"

@@ -170,8 +170,6 @@ NESTED = ("ARRAY", "MAP", "STRUCT")
 
 @dataclass(frozen=True)
 class _Layout:
-    """Layout of files that are read together."""
-
     names: tuple[str, ...]
     line_end: str
     is_cut: bool

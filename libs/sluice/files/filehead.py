@@ -165,7 +165,6 @@ class Quotes:
         return Faults(end < len(text), is_odd or end > strict, lost_in=lost_in)
 
     def _line(self, text: str, start: int, at: int) -> int:
-        """Return the number of the line at `at`; 0 for a negative one."""
         return text.count(self.line_end, start, at) + 1 if at >= 0 else 0
 
     def _chunks(self, stream: BinaryIO) -> Iterator[str]:
@@ -336,7 +335,6 @@ def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead
 
 
 def _json_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
-    """Return the names in the first lines' objects, as far as they can be parsed."""
     text = _first_text(file, "json", _encoding(options))
     lines = [line for line in text.split("\n", FIRST_LINES)[:FIRST_LINES] if line.strip()]
     if lines and not _json_names(lines[0]):  # a document of several lines

@@ -133,7 +133,6 @@ class _Syntax:
 
     @property
     def number(self) -> str:
-        """The pattern of a number."""
         is_finite = self.options.get("allowNonNumericNumbers", "true").lower() == "false"
         return FINITE if is_finite else ANY_NUMBER
 
@@ -206,7 +205,6 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax, names: Mappin
 
 
 def _field(column: StructField, names: Mapping[str, str]) -> str:
-    """Return the name, quoted, of the field that a column is read from."""
     return field_name(names.get(column.name, column.name))
 
 
@@ -223,8 +221,6 @@ _ESCAPED = {**{n: f"\\u{n:04X}" for n in range(32)}, **_ESCAPED}
 
 
 class _Number(str):
-    """A number as written."""
-
     __slots__ = ()
 
 

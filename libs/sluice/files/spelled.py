@@ -1,7 +1,7 @@
 """SQL for texts as values of the declared types, by the rules of `language.typed.spellings`.
 
-Every expression is null if its text is not accepted. So a text that is given but has no value is
-its row's reason.
+Every expression is null if its text is not accepted. So if a text is given but its value is null,
+the row gets a reason and goes to quarantine.
 """
 
 import re
@@ -167,7 +167,6 @@ class Texts:
         return f"{sql} RLIKE {text(digits)}"
 
     def _places(self, kind: str) -> int:
-        """Return the digits of a second that the pattern accepts."""
         return max(map(len, re.findall("S+", self.options.get(FORMATS[kind], ""))), default=0)
 
     def culture(self, *more: str) -> str:
@@ -192,7 +191,6 @@ class Texts:
 
 
 def _variable(sql: str) -> str:
-    """Return a variable that this SQL does not name: the same one whenever the SQL is the same."""
     return next(v for n in count() if (v := f"v{n}") not in sql)
 
 
@@ -375,7 +373,6 @@ def _says(field: StructField, written: str, texts: Texts) -> str:
 
 
 def _text_in_file(field: StructField, texts: Texts) -> str:
-    """Return SQL for a column's text as its file has it."""
     column = name(field.name)
     is_nested = isinstance(field.dataType, NESTED)
     return texts.show(column) if is_nested else texts.restore(column)

@@ -4,11 +4,12 @@
     batch = gate.split(parsed).cache()      # adds `_sluice_reasons`; empty: the row is accepted
     verdict = gate.check(batch)             # one Spark job (one more if uniqueness is expected)
     verdict.enforce()                       # QualityStop if an expectation marked `stop` failed
-    accepted(batch)                         # the rows to commit
-    quarantine.rows(batch, ...)             # the rows for the quarantine
+    accepted_rows(batch)                    # the rows to commit
+    quarantined_rows(batch)                 # the rows for the quarantine
 
-The batch is a DataFrame of parsed rows. A reader marks rows that it could not use in the columns of
-`declare.delivered_row`. No row is lost: `check` asserts that read = accepted + quarantined.
+The batch is a DataFrame of parsed rows. A reader marks rows that it could not use in the columns
+that `declare.declared` names, such as REASON. No row is lost: `check` asserts that read = accepted
++ quarantined.
 """
 
 from dataclasses import dataclass

@@ -207,13 +207,11 @@ class _Client(SparkConnectClient):
         self._service = service
 
     def schema(self, plan: proto.Plan) -> StructType:
-        """Return the columns of a plan."""
         return answer_or_refuse(self._service.schema, plan)
 
     def to_table(
         self, plan: proto.Plan, _observations: object
     ) -> tuple[pa.Table, StructType, ExecutionInfo]:
-        """Return the rows of a plan."""
         return *answer_or_refuse(self._service.table, plan), ExecutionInfo(None, None)
 
     def _set_relation_in_plan(self, plan: proto.Plan, relation: proto.Relation) -> None:

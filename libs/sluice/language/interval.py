@@ -168,7 +168,7 @@ class Schedule(Model):
         return self.last_until(moment) == in_utc(moment)
 
     def nearest(self, moment: datetime) -> tuple[datetime, datetime]:
-        """Return the grid's instants around that moment; the moment twice if it is one."""
+        """Return the grid's instants before and after a moment; the moment twice if on the grid."""
         before = self.last_until(moment)
         return (before, before) if before == in_utc(moment) else (before, self.next_after(moment))
 
@@ -254,7 +254,7 @@ def spans(intervals: Iterable[Interval], timezone: str = "UTC") -> list[Span]:
 
 
 def newest(found: Sequence[Span]) -> str:
-    """Return the newest of ordered spans as text, and the number of intervals in the others."""
+    """Return the last SHOWN of ordered spans as text, and the number of earlier intervals."""
     others = sum(span.count for span in found[:-SHOWN])
     nouns = "interval" if others == 1 else "intervals"
     earlier = [f"{others:,} earlier {nouns}"] if others else []

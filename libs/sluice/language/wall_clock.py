@@ -96,7 +96,6 @@ class Duration:
 
     @property
     def sql(self) -> str:
-        """Spark SQL literal."""
         return f"INTERVAL {self.count} {self.unit.upper()}"
 
     def after(self, moment: datetime) -> datetime:

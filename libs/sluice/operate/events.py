@@ -59,7 +59,7 @@ class Events:
         return self._thread is not None
 
     def begin(self, table: Table) -> "StepEvents":
-        """Send the START of a table's first batch, and return what follows its others."""
+        """Send the START of a table's first batch, and return what sends the events of its step."""
         step = StepEvents(self, table)
         step.start(datetime.now(UTC))
         return step

@@ -101,7 +101,7 @@ def _list_stored_inputs(project: Project, table: Table) -> tuple[str, ...]:
 def _inputs(
     project: Project, table: Table, reports: Sequence[BatchReport]
 ) -> Iterator[event_v2.InputDataset]:
-    """Yield the versions that the last commit reflects; of an only input, the rows read, too."""
+    """Yield the input versions that the last commit reflects; for a sole input, the rows read."""
     positions = list(_positions(project, table, reports[-1]))
     versions = {i: v for _, pins in positions for i, v in pins if not _is_own(table, i)}
     rows = next((one.rows_in for one in reports if one.rows_in is not None), None)
@@ -122,7 +122,7 @@ def _inputs(
 def _positions(
     project: Project, table: Table, report: BatchReport
 ) -> Iterator[tuple[Position, list[tuple[str, int]]]]:
-    """Yield a commit's position with what it pins, and those of the table's own parts."""
+    """Yield a commit's position with the versions that it pins; then those of internal tables."""
     waiting = [(report.table, report.version)]
     while waiting:
         name, version = waiting.pop()
@@ -176,7 +176,6 @@ def _dataset(
 
 
 def _about(table: Table) -> dict[str, Any]:
-    """Return the columns that readers see, and how they are stored."""
     schema = facets.schema_dataset
     columns = [schema.SchemaDatasetFacetFields(n, t or None) for n, t in table.columns.items()]
     storage = facets.storage_dataset.StorageDatasetFacet("delta", "parquet")
@@ -220,7 +219,6 @@ def _field(project: Project, one: InputColumn) -> Any:
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """Return the namespace and the name of a place, as OpenLineage has them."""
     scheme, separator, path = uri.partition("://")
     if not separator or scheme == "file":
         return "file", (path if separator else uri).rstrip("/")

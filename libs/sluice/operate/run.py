@@ -170,7 +170,6 @@ class _Steps:
         return self.failures.attempt(table, work)
 
     def _intervals_of(self, table: Table, intervals: Sequence[Interval]) -> list[Interval]:
-        """Return those of the intervals that the source delivers."""
         return [i for i in intervals if self.only is None or i in self.only[table.id]]
 
 

@@ -159,7 +159,7 @@ def verify(spark: Spark, project: Project, table: Table) -> list[Verification]:
 
 
 def _as_delivered(context: Context, table_id: str) -> Verification:
-    """Return the verdict of a table without a query: it is what was delivered."""
+    """Return the verdict of a table without a query: its rows are right as they were delivered."""
     uri = context.lake.uri(table_id)
     at = head(uri)
     assert at is not None

@@ -156,9 +156,10 @@ class Process:
         return self._process.pid
 
     def do(self, work: Work, table: Table, *more: Any) -> ProcessAnswer:
-        """Return what `work` reports before it needs Spark, if it does: the caller does the rest.
+        """Return the reports of `work`.
 
-        Raises Retryable if the process is killed meanwhile. All later work is left to the caller.
+        If it needs Spark, only those before that: the caller does the rest. Raises Retryable if the
+        process is killed meanwhile. All later work is left to the caller.
         """
         if self.end_here.closed:
             return (), False
@@ -184,7 +185,10 @@ class Process:
 
 
 def _serve(end: Connection, inherited: Iterable[Connection], project: Project) -> None:
-    """Serve requests until the other end is closed. Ctrl-C is left to the process that asks."""
+    """Serve requests until the other end is closed.
+
+    Ctrl-C is ignored: the asking process handles it.
+    """
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in inherited:
@@ -201,7 +205,6 @@ def _serve(end: Connection, inherited: Iterable[Connection], project: Project) -
 def _do(
     work: Work, spark: Spark, project: Project, table: Table, *more: Any
 ) -> ProcessAnswer | SluiceError:
-    """Return the reports, or the error with its trace as a note."""
     reports: list[BatchReport] = []
     try:
         with naming_unforeseen(table.id):
@@ -215,11 +218,11 @@ def _do(
 
 
 class _NeedsSpark(BaseException):
-    """Work that needs a session of Spark. Nothing that handles errors handles it."""
+    """Work that needs a session of Spark. A BaseException, so handlers of errors miss it."""
 
 
 class _Elsewhere(Spark):
-    """Spark as a process without it sees it."""
+    """Stand-in for Spark in a helping process; asking for its session raises _NeedsSpark."""
 
     @property
     def session(self) -> NoReturn:

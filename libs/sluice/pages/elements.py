@@ -226,7 +226,6 @@ def html(page: Page, nonce: str = "") -> str:
 
 @cache
 def _environment() -> Environment:
-    """Return what renders the templates, which it compiles once."""
     made = Environment(
         loader=PackageLoader("sluice.pages", "templates"),
         autoescape=True,

@@ -84,7 +84,7 @@ class Lake:
         return self._open(table, version, backward_iteration=backward_iteration)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
-        """Return a way to read that a kind adds, or whoever opened the lake."""
+        """Return a way to read that a kind of table adds, or the caller who opened the lake."""
         if not verb.startswith("_") and verb in self._verbs:
             return partial(self._verbs[verb], self)
         for each in () if verb.startswith("_") else kinds():

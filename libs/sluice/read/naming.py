@@ -180,5 +180,5 @@ def values_of(
 
 
 def not_so(table: KeyedTable, how: str) -> UsageError:
-    """Return the error about a row that is named otherwise than its table's rows are."""
+    """Return the error for a row that is named by options which its table's kind does not take."""
     return UsageError(f"a row of {table.name!r} is named by {how}")

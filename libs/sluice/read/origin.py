@@ -96,7 +96,7 @@ def _at(changelog: Changelog, commit: Commit, key_range: KeyRange) -> tuple[Row 
 
 
 def _reads(changelog: Changelog, commit: Commit) -> Iterator[ReflectedVersions]:
-    """Yield what the commit was the first to reflect of each delivered table."""
+    """Yield, for each delivered table, the versions that this commit was the first to reflect."""
     if commit.position is None:
         return
     below = back_from(changelog.snapshot.uri, commit.version - 1)

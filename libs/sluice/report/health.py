@@ -57,7 +57,6 @@ def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
 
 
 def _newest(project: Project) -> dict[str, list[Row]]:
-    """Return the rows of each table's newest check."""
     try:
         stored = Snapshot.open("results", f"{layout(project).root}/{RESULTS}")
     except NotBuilt:

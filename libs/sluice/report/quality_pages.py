@@ -308,7 +308,6 @@ def _properties(table: TableSummary) -> list[tuple[str, Content]]:
 
 
 def _unusual(batches: Sequence[KeptCounts]) -> Content:
-    """Return what was unusual, newest first."""
     newest = sorted(batches, key=lambda kept: kept.moment, reverse=True)
     found = [
         Entry(what.partition(": ")[2] or what, Text(moment(kept.moment), "warned"))

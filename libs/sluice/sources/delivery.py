@@ -223,7 +223,6 @@ def object_to_rows(rows: DataFrame, spec: Source, interval: Interval) -> DataFra
 
 
 def _time_reasons(spec: Source, interval: Interval) -> list[Column]:
-    """Return the objections to a row's event time."""
     if not spec.time:
         return []
     at = F.col(f"`{spec.time}`").cast("timestamp")

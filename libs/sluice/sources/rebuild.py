@@ -114,7 +114,7 @@ def _swap_in(
 ) -> tuple[BatchReport, bool]:
     """Replace the rows that the table had `before` by those read into a lake beside it.
 
-    Raises LostRace if it has others now: what was delivered meanwhile was not read again.
+    Raises LostRace if the table has other rows now, because those were not read again.
     """
     name = table.delivered_to
     uri, new = layout(project).uri(name), head(layout(beside).uri(name))

@@ -67,7 +67,7 @@ DECLARED = f"{ALLOWED}, or declare `missing: empty`"
 
 @dataclass(frozen=True)
 class Emptied:
-    """Guard of an interval's rows; `had` counts those that it has, which costs a Spark job."""
+    """Guard against emptying an interval; `had` counts the rows that it has, by a Spark job."""
 
     delivery: Delivery
     had: Callable[[], int]
@@ -197,7 +197,6 @@ class Replacement:
     def _judge(
         self, session: SparkSession, reading: Reading, stamps: Stamps
     ) -> AbstractContextManager[Passed]:
-        """Return the gate that the rows go through."""
         delivery, run, span = self.delivery, self.run, self.delivery.interval
         is_added = delivery.is_added
         batch = JudgedBatch(
@@ -283,7 +282,6 @@ class Replacement:
         return self.context.lake.uri(self.delivery.table.id, INTERVALS)
 
     def _old_rows(self, session: SparkSession, before: Head | None) -> DataFrame | None:
-        """Return the interval's rows; None if the table surely has none."""
         span = self.delivery.interval
         if before is None or not may_hold(
             self._uri, before.version, INTERVAL, span.start, span.end
@@ -300,7 +298,6 @@ class Replacement:
         return snapshot(session, self._uri, before.version, limits).where(inside)
 
     def _count(self, session: SparkSession) -> int:
-        """Count the interval's rows."""
         old = self._old_rows(session, self.before)
         return 0 if old is None else old.count()
 

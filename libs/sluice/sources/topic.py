@@ -278,7 +278,11 @@ def judge_again(
 
 
 def _complete(source: TopicFeed, messages: Sequence[Message]) -> Iterator[Message]:
-    """Yield the messages; those without their bytes come from the topic, if it has them and may."""
+    """Yield the messages.
+
+    One kept without its bytes is read from the topic again, if that still has it and its size is
+    allowed now.
+    """
     limit, place = source.topic.max_message_bytes, OffsetRange.of(head(source.kept_uri))
     if not place or not any(0 < m.left_out <= limit for m in messages):
         yield from messages

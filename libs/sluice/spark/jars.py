@@ -260,7 +260,6 @@ def _compile(to: Path, against: Iterable[Path], environ: Mapping[str, str]) -> P
 
 
 def _sparks(names: Iterable[str]) -> list[Path]:
-    """Return jars of the installed Spark."""
     found = find_spec("pyspark")
     folder = Path(found.origin).parent / "jars" if found and found.origin else Path()
     return sorted(jar for name in names for jar in folder.glob(f"{name}-[0-9]*.jar"))

@@ -297,7 +297,7 @@ class Archive:
 
 
 def _stamp(path: Path) -> str:
-    """Return what Java compares: a path and when it was written."""
+    """Return a jar's path and its time of change, by which Java decides if an archive fits."""
     return f"{path} {path.stat().st_mtime_ns if path.exists() else 0}"
 
 

@@ -31,7 +31,7 @@ def engine_of(
 
 
 def why(settings: SparkSettings, engine: str, size: int, large: str = "") -> Iterator[str]:
-    """Yield the reason, in words, why work that reads so many bytes is Spark's, if it is.
+    """Yield the reason, in words, why work that reads so many bytes is left to Spark, if it is.
 
     `large`: why it is too large for this process, if not because of these bytes.
     """

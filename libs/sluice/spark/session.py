@@ -363,7 +363,7 @@ def left_to_spark() -> tuple[type[Exception], ...]:
 
 
 def _why(engine: str, size: int, what: str, *, is_small: bool) -> str:
-    """Return why work is Spark's, as the subject of a sentence."""
+    """Return the reason why work is left to Spark, worded as the subject of a sentence."""
     if reason := engine.partition(": ")[2]:
         return f"{what or 'this small batch'} ({reason})"
     if is_small:

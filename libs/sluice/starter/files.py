@@ -269,10 +269,6 @@ def _found(files: list[Path], folder: Path, others: list[str]) -> FoundTable:
 def _together(
     files: list[Path], options: Mapping[str, str], folder: Path
 ) -> tuple[FoundTable, str]:
-    """Return the files' rows, and the text that seems to mean null.
-
-    A column whose types have nothing in common is text at first.
-    """
     read_files, notes = dict[str, ReadFile](), list[str]()
     for file in files:
         try:

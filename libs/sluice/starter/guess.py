@@ -134,7 +134,7 @@ def schedule(guesses: list[Guess]) -> str:
 
 
 def by_schedule(guesses: list[Guess]) -> dict[str, list[Guess]]:
-    """Return tables by schedule, the finest first, with those that have no date in their path."""
+    """Return tables by schedule; those without dates in their path go to the first, the finest."""
     of_paths = {g.found.schedule for g in guesses if g.found.days}
     every = [s for s, _ in SCHEDULES if s in of_paths] or [schedule(guesses)]
     rest = [g for g in guesses if not g.found.days]

@@ -165,7 +165,10 @@ def narrow(rows: pa.Table, place: Place, only_times: Container[str] = ()) -> Nar
 
 
 def _decode(name: str, column: pa.ChunkedArray, place: Place) -> tuple[pa.ChunkedArray, list[str]]:
-    """Return bytes as text, if most of them are; a reader takes a column for bytes by one value."""
+    """Return bytes as text, if most values are text.
+
+    One odd value makes a reader take all for bytes.
+    """
     values = column.to_pylist()
     texts = [None if v is None else v.decode("utf-8", "replace") for v in values]
     odd = [n for n, v in enumerate(texts) if v is not None and "\ufffd" in v]
@@ -378,7 +381,6 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _array(values: list[Any]) -> pa.Array | None:
-    """Return a field's values in the type that they have in common; None if there is none."""
     with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return pa.array(values)
     return None

@@ -113,7 +113,6 @@ def report(user: User, file: str) -> Response:
 
 
 def _table(declared: Project, user: Any, name: str) -> Table:
-    """Return a table that the user may see."""
     found = declared.graph.tables.get(name)
     if not found or not found.is_stored or not _may_see(user, found.pipeline):
         raise HTTPException(HTTP_404_NOT_FOUND, f"there is no table {name}")

@@ -52,7 +52,7 @@ class ShownTable:
 
 
 def tables(project: Project, chosen: Iterable[Table]) -> list[ShownTable]:
-    """Return the current state of those that are stored."""
+    """Return the current state of these tables, without those that are not stored."""
     stored = [table for table in chosen if table.is_stored]
     checked = health(project, stored)
     return [
@@ -62,7 +62,6 @@ def tables(project: Project, chosen: Iterable[Table]) -> list[ShownTable]:
 
 
 def _until(project: Project, found: Table) -> datetime | None:
-    """Return the end of the last delivered interval."""
     if not found.is_ingested:
         return None
     known = intervals.deliveries(layout(project).uri(found.id, INTERVALS))
@@ -109,7 +108,7 @@ def overview(visit: Visit, pipelines: Sequence[Shown], mistakes: Sequence[str] =
 
 
 def stranger(visit: Visit, name: str) -> Page:
-    """Return the page of a DAG that is none of Sluice's."""
+    """Return the page shown for a DAG that Sluice did not make."""
     every = Text("All pipelines", href=f"{visit.root}/")
     return Page("Sluice", name, (), [[NOBODYS, every]], visit.foot, "Sluice")
 
@@ -170,7 +169,7 @@ def _wrong(visit: Visit, one: ShownTable) -> Iterator[Text]:
 
 
 def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
-    """Yield a line for all that a table lacks, waits for or has got."""
+    """Yield a line for each thing that a table lacks, waits for or has received."""
     s = one.status
     for name in s.blocked_by if not s.failure else ():
         yield Text(["blocked: ", visit.table(name), " failed"], "line warned")

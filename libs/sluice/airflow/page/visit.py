@@ -49,7 +49,7 @@ class Visit:
         return Text(name, "outside", f"{self.airflow}/dags/{name}")
 
     def run(self, dag_id: str, run: str | None) -> Content:
-        """Return the id of a run, if there was one; a link if the run was Airflow's."""
+        """Return a run's id, as a link if it was a run of Airflow; nothing if there was no run."""
         if not run or not self.has_run(dag_id, run):
             return run
         return Text(run, "outside", f"{self.airflow}/dags/{dag_id}/runs/{quote(run)}")
@@ -76,7 +76,6 @@ class Visit:
 
     @property
     def foot(self) -> Content:
-        """Foot of every page."""
         report = Text("Quality report", href=f"{self.root}/report/index.html")
         return [
             f"As of {second(self.now)} UTC; all times are UTC. ",

@@ -231,7 +231,7 @@ def lost_race_of(uri: str, version: int) -> Iterator[None]:
 
 
 def repeat_after_races(work: Callable[[], T], attempts: int) -> T:
-    """Return what `work` returns; it starts again if another writer was first.
+    """Return what `work` returns; call it again if another writer committed first.
 
     Raises LostRace if that was so each time.
     """

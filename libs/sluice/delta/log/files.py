@@ -125,7 +125,6 @@ def _of_checkpoint(uri: str, version: int) -> Added | None:
 
 
 def _plain(file: dict[str, Any]) -> Action:
-    """Return an action of a checkpoint as a commit holds it."""
     known = {name: value for name, value in file.items() if value is not None}
     known |= {name: dict(known[name]) for name in ("partitionValues", "tags") if name in known}
     if vector := known.get("deletionVector"):

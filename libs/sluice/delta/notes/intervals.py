@@ -80,7 +80,7 @@ def notes(uri: str) -> list[dict[str, Any]]:
 
 
 def _standing(rows: pa.Table) -> pa.Table:
-    """Return the rows that no later note overlaps, in order of time."""
+    """Return the notes, in order of time, that no note of a later batch overlaps."""
     rows = rows.sort_by([(c, "ascending") for c in ("interval_start", "batch", "delivered_at")])
     standing: list[tuple[int, Interval, int]] = []
     for nth, row in enumerate(rows.to_pylist()):

@@ -174,7 +174,6 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
 
 
 def _commit_rows(uri: str, table: DeltaTable, rows: pa.Table, predicate: str | None) -> None:
-    """Commit onto exactly this version of the table."""
     once = CommitProperties(max_commit_retries=0)
     _commit(uri, table, rows, mode="overwrite", predicate=predicate, commit_properties=once)
 
@@ -205,7 +204,7 @@ def _commit(uri: str, table: DeltaTable, rows: pa.Table, **how: Any) -> None:
 
 
 def _in_turn(uri: str, write: Callable[[], T]) -> T:
-    """Return what `write` returns; it starts again if another writer was first."""
+    """Return what `write` returns; call it again if another writer committed first."""
     check_exclusive(uri)
 
     def write_once() -> T:

@@ -198,7 +198,6 @@ class _Folder:
     through: tuple[str, ...] = ()
 
     def is_led_back_by(self, target: str) -> bool:
-        """True if a link in this folder leads to one from which it was reached."""
         above = _join(target, "")
         return any(_join(real, "").startswith(above) for real in (*self.through, self.real))
 
@@ -236,15 +235,12 @@ def stamp(path: str) -> object:
 
 
 class _Walk:
-    """The folders still to be listed below a root."""
-
     def __init__(self, root: str):
         self.root, self.top = root, os.path.realpath(root)
         self.inside, self.shown = _join(self.top, ""), _join(root, "")
         self.folders: list[_Folder] = []
 
     def below(self, folder: _Folder) -> Iterator[tuple[str, LandedFile]]:
-        """Yield the files in a folder; note its folders."""
         try:
             with os.scandir(folder.real) as entries:
                 found = [e for e in entries if not e.name.startswith(HIDDEN)]

@@ -102,7 +102,6 @@ def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> boo
 
 
 def _list_files(files: FileSystem, lake: LakeLayout, table_ids: Iterable[str]) -> list[str]:
-    """Return the paths of all files of these tables, and of the counts of batches."""
     folders = [lake.counts_uri]
     for table_id in table_ids:
         pipeline = table_id.partition(".")[0]
@@ -211,7 +210,6 @@ def lock(folder: Path) -> int | None:
 
 
 def _share(lake: LakeLayout, root: Path, table_ids: list[str]) -> bool:
-    """Put the tables into the folder; false if one of them changed meanwhile."""
     before = _heads(lake, table_ids)
     shutil.rmtree(root, ignore_errors=True) if any(root.iterdir()) else None
     try:

@@ -50,7 +50,6 @@ class FileLayout:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all row groups."""
         return sum(size for _, size in self.sizes)
 
     @property
@@ -162,7 +161,6 @@ def width_in(folder: str, paths: Sequence[str], schema: pa.Schema) -> float:
 
 
 def _width(file: pq.ParquetFile, schema: pa.Schema) -> float:
-    """Return the bytes of a row in memory, in a file's first row group."""
     rows = columns_of(file, range(min(1, file.num_row_groups)), schema.names, schema)
     return float(rows.nbytes / rows.num_rows) if rows.num_rows else 0
 
@@ -300,7 +298,7 @@ class Ground:
 
     @cached_property
     def _beside(self) -> list[FileLayout]:
-        """Files side by side, in order; the one with more rows a key of overlapping files."""
+        """Ground files in order; of files whose keys overlap, the one with more rows per key."""
         chosen = list[FileLayout]()
         density = {f.path: f.rows / (f.starts[-1] - f.starts[0] + 1) for f in self.files}
         for file in sorted(self.files, key=lambda file: density[file.path], reverse=True):
@@ -328,14 +326,12 @@ class Ground:
         return is_changed or _is_small(file, self.limits, covers) or is_lump(file, self.limits)
 
     def _within(self, segment: Segment) -> list[int]:
-        """Return the ranks at which row groups begin in a segment, after its own start."""
         near = {rank for file in self._near(segment) for rank in file.starts[:-1]}
         low, high = segment.start, segment.end
         inside = (r for r in near if (low is None or r > low) and (high is None or r < high))
         return sorted(inside)
 
     def _near(self, segment: Segment) -> list[FileLayout]:
-        """Return the files that may have rows of a segment."""
         low, high = segment.start, segment.end
         first = 0 if low is None else max(0, bisect_right(self._beside, low, key=_first) - 1)
         last = None if high is None else bisect_left(self._beside, high, key=_first)

@@ -146,7 +146,6 @@ def _merge_slice(filing: Filing, folder: str, kind: str) -> tuple[int, bool]:
 
 
 def _layout(filing: Filing, folder: str) -> Layout:
-    """Return the layout of a slice's rows."""
     now = _Now.of(filing)
     if now is None:
         return Layout([], pa.table({}))
@@ -180,7 +179,6 @@ def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...
 
 
 def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> int:
-    """File a piece again; return the number of replaced files: 0 if a batch has removed one."""
     now = _Now.of(filing)
     if now is None or any(take.path not in now.files for take in piece.takes):
         return 0

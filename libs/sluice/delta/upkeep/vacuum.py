@@ -71,7 +71,6 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
 
 
 def _delete(uri: str, paths: Collection[str]) -> int:
-    """Delete files, and return how many. The log does not show it."""
     files = files_below(uri)
     for path in paths:
         passing("deleting", uri)
@@ -134,7 +133,6 @@ def clean_log(uri: str, oldest: int, now: datetime, least: timedelta = LEAST_LOG
 
 
 def _names(uri: str) -> list[str]:
-    """Return the log's numbered files, the oldest first."""
     found = files_below(uri).get_file_info(FileSelector(LOG, allow_not_found=True))
     return sorted(info.base_name for info in found if NUMBERED.fullmatch(info.base_name))
 

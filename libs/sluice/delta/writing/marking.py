@@ -220,7 +220,6 @@ class MarkedFiles:
         return {one.path: one.numbers for one in self.found}
 
     def _still(self, path: str) -> RowMask:
-        """Return, for each row of a file, whether it stays."""
         file = self.files[path]
         still = rows_left(file, rows_of(file), lambda: self.kept)
         still[self._gone.get(path, [])] = False

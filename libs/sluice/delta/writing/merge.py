@@ -264,7 +264,6 @@ class SparkCommit:
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:
-        """Number the commit, and put the position into it."""
         with fenced(self.before, self.position) as mine:
             check_spark_may_commit(self.session, self.before.uri)
             settings = {

@@ -251,7 +251,6 @@ class Batch(Generic[Op_co]):
 
     @property
     def operator(self) -> Op_co:
-        """The node's operator."""
         return cast(Op_co, self.plan.node.operator)
 
     @property
@@ -385,7 +384,6 @@ class Batch(Generic[Op_co]):
         return union(groups).distinct() if operator.group else groups[0]
 
     def _find_crossed(self, snapshots: InputRows, horizon: Horizon) -> list[DataFrame]:
-        """Return the groups that the horizon passed, in either direction."""
         operator = self.operator
         crossed = [horizon.expired_groups(operator, self.current())]
         if horizon.has_fallen:
@@ -400,5 +398,8 @@ def same_names(group: tuple[str, ...]) -> Sequence[GroupColumns]:
 
 
 def count_of(late: DataFrame) -> int:
-    """Return the number that `engine.query.lateness` finds. One Spark job."""
+    """Return the one number in the row that `windows.late_of_change` returns; 0 for null.
+
+    One Spark job.
+    """
     return int(late.collect()[0][0] or 0)

@@ -191,7 +191,10 @@ def pick(
 def picked_of(
     context: Context, plan: BatchPlan, touched: DataFrame, operator: Operator, input_id: str
 ) -> DataFrame | None:
-    """Pick the touched groups' rows of one large input, like `picked`."""
+    """Pick the touched groups' rows of one input, like `pick`.
+
+    None if it is not large, or groups are many.
+    """
     searched, named = _search(context, plan, input_id, operator), operator.named(input_id)
     if not searched.is_large or not named:
         return None

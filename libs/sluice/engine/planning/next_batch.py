@@ -135,7 +135,6 @@ def _rereads(context: Context, node: Node, plan: BatchPlan) -> tuple[Reread, ...
 
 
 def _place(context: Context, plan: BatchPlan, table: str) -> tuple[str, int]:
-    """Return the place of a table that a batch reads, and the version."""
     if plan.before is not None and table == plan.node.id:
         return plan.uri, plan.before.version
     return context.lake.uri(table), plan.looked_up[table].version

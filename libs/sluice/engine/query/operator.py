@@ -99,7 +99,7 @@ class Operator(ABC):
         return tuple(map(Direction, self.key))
 
     def agreements(self, output: StructType) -> Mapping[str, ColumnEquality]:
-        """Return tests that two values may both be right, for columns that show arrival order."""
+        """Return, by column, a test that two values may both be right: they depend on arrival."""
         return {}
 
     @abstractmethod
@@ -127,7 +127,7 @@ class Operator(ABC):
         return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
 
     def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
-        """Return `new`, with the rest of groups of `old` rows that no input has any more."""
+        """Return `new`, with what a kind keeps of groups in `old` that no input has any more."""
         return new
 
     def touched(self, changes: InputRows) -> DataFrame:

@@ -67,7 +67,7 @@ LONGEST_TEXT = 1000
 
 
 def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) -> Tally:
-    """Tally a split batch (see `gate.split`) in one Spark job.
+    """Tally a split batch (see `Gate.split`) in one Spark job.
 
     With a `key`, even an empty one, the tally includes the batch's counts.
     """

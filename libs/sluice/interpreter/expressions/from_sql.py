@@ -47,7 +47,6 @@ def interval_of(tree: exp.Interval) -> Literal:
 
 
 def _parts(text: str) -> Literal:
-    """Return the sum that a text such as `1 day -2 hours` is."""
     parts = _PART.findall(text)
     units = [unit for *_, unit in parts]
     if not parts or _PART.sub("", text).strip() or not {*units} <= _UNITS:

@@ -74,7 +74,7 @@ def hash_of(type_: T.DataType) -> Hash:  # noqa: C901, PLR0911 - one per type
 
 
 def _of_parts(parts: list[Hash]) -> Hash:
-    """Return the hash of a tuple; a single part is that of every element."""
+    """Return the hash of a tuple; a single part hashes every element."""
 
     def of(values: tuple[Any, ...], seed: int) -> int:
         each = parts * len(values) if len(parts) == 1 else parts

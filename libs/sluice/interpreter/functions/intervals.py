@@ -105,7 +105,6 @@ def _minus(arguments: list[Value]) -> Value:
 
 
 def _move(sign: int, start: Value, interval: Value) -> Value:
-    """Return a date, a time or an interval with an interval added or subtracted."""
     if is_interval(start.type):
         type_ = wider(start.type, interval.type)
         fits = _fits(type_)
@@ -140,7 +139,6 @@ def _later_day(sign: int, day: int, by: tuple[int, int, int]) -> int:
 
 
 def _of_times(type_: T.DataType, sign: int) -> Callable[[int, Any], int]:
-    """Return the function that moves a time."""
     match type_:
         case T.YearMonthIntervalType():
             return lambda v, n: months_on(v, sign * n)
@@ -157,7 +155,6 @@ def _check_moment(moment: int) -> int:
 
 
 def _between(start: Value, end: Value) -> Value:
-    """Return the time from one date or time to another."""
     types = (start.type, end.type)
     if not all(map(is_moment, types)):
         raise UnsupportedLocally(f"{end.type.simpleString()} - {start.type.simpleString()}")
@@ -170,7 +167,6 @@ def _between(start: Value, end: Value) -> Value:
 
 
 def _times(arguments: list[Value]) -> Value:
-    """Return an interval so many times."""
     a, b = arguments
     interval, count = (a, b) if is_interval(a.type) else (b, a)
     if not is_integer(count.type):

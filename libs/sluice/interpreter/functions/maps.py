@@ -31,7 +31,6 @@ def comparable(a: T.DataType, b: T.DataType) -> T.DataType:
 
 
 def _shared_type(items: Value, others: Value) -> T.DataType:
-    """Return the type of two combined arrays."""
     return T.ArrayType(comparable(element_type(items), element_type(others)))
 
 

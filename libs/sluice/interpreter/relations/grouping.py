@@ -105,7 +105,6 @@ def _groups(batch: ColumnBatch, keys: Sequence[Value]) -> Frames:
 
 
 def _show_key(batch: ColumnBatch, key: Value, rows: np.ndarray) -> Values:
-    """Return the key of each group, of which one row is given."""
     found = take_rows(key.run(batch), rows)
     if has_maps(key.type) and (ordered := group_key(key.type)):
         found = map_values(ordered, found)

@@ -101,8 +101,6 @@ def _rows(
 
 
 def _columns(relation: Relation, places: Sequence[int]) -> Relation:
-    """Return these columns of a relation, in this order."""
-
     def compute() -> ColumnBatch:
         batch = relation.rows()
         return ColumnBatch(

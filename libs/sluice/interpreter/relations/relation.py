@@ -56,7 +56,6 @@ class Relation:
 
     @property
     def schema(self) -> T.StructType:
-        """Names and types of the columns."""
         return T.StructType([T.StructField(c.name, c.type) for c in self.columns])
 
     def renamed(self, columns: Sequence[RelationColumn]) -> "Relation":

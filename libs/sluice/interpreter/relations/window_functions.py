@@ -138,7 +138,7 @@ def _near(
     lower: int | None,
     upper: int | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the frames by values in order; of null's row, the nulls."""
+    """Return RANGE frames: rows whose order values are within the bounds; for a null, the nulls."""
     given = take_rows(key.value.run(batch), order.rows)
     known = np.flatnonzero(~null_mask(given))
     values = whole_numbers(column_of(given, key.value.type))[known]
@@ -267,7 +267,6 @@ def _function(
 def _compile_shift(
     call: FunctionCall, bindings: Bindings, *, ignores_nulls: bool
 ) -> tuple[Any, OverRows]:
-    """Return lag or lead."""
     value, *more = (compile_node(a, bindings) for a in call.arguments)
     by = more[0] if more else constant(1, INT)
     if not isinstance(by.literal, int) or by.type != INT or len(more) > 2:

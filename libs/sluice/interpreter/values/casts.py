@@ -334,7 +334,6 @@ def _to_string(a: T.DataType) -> Caster:  # noqa: C901, PLR0911 - one per type
 
 
 def _show_part(a: T.DataType) -> Caster:
-    """Return the text of a part of a value."""
     shown = caster_of(a, T.StringType())
     return lambda v: "null" if v is None else shown(v)
 

@@ -183,7 +183,6 @@ class ColumnBatch:
         self._rows: Rows | None = None
 
     def column(self, key: Hashable) -> Values:
-        """Return a column's values."""
         if key not in self._columns:
             self._columns[key] = self._found(key)
             self._later.pop(key, None)

@@ -72,7 +72,6 @@ class CogroupKind(Kind):
         return nodes(table, graph)
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        """Return the columns of each stream that keys, windows and aggregates read."""
         spec = table.spec
         assert isinstance(spec, Cogroup)
         made = defaultdict[str, InputColumns](frozenset)
@@ -185,7 +184,6 @@ def _check_selected_names(
 
 
 def _key_types(spec: Cogroup, i: int, scopes: Scopes) -> dict[str, str]:
-    """Return the type of the key's column in each stream."""
     keys = {name: spec.streams[name].key for name in scopes}
     return {name: scopes[name].type_of(key[i]) for name, key in keys.items() if i < len(key)}
 

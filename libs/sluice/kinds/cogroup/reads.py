@@ -128,7 +128,7 @@ def _made_of(
 
 
 def _as(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
-    """Cast the distinct values to the type, without those that it can't hold."""
+    """Return the distinct values, cast to the type, without those that it can't hold."""
     distinct = pc.unique(values)
     try:
         return distinct.cast(type_)
@@ -146,7 +146,6 @@ def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
 
 
 def _among(values: WantedValues) -> ReadCondition:
-    """Return the condition that each column has one of its values."""
     each = {c: pc.field(c).isin(pc.unique(v)) for c, v in values.items()}
     bounded = [each[c] for c, v in values.items() if _has_bounds(v.type)]
     return _all(each.values()), _all(bounded) if bounded else None
@@ -170,7 +169,6 @@ def _is_touched(
 
 
 def _is_expired(horizon: Horizon, now: datetime, stored: pa.Schema) -> pc.Expression:
-    """Return the condition that rows of expiring groups meet."""
     slack = MONTHS_DIFFER if horizon.retention.keep.months else timedelta(0)
     last = pa.scalar(horizon.retention.keep.before(now) + slack, stored.field(windows.END).type)
     return pc.field(windows.END) <= last

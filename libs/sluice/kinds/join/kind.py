@@ -61,7 +61,6 @@ class JoinKind(Kind):
         return nodes(table, graph)
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        """Return the columns of both sides that each column, key and shared value reads."""
         spec = table.spec
         assert isinstance(spec, EquiJoin)
         left, right = (inputs[table.reference(side.table)] for side in (spec.left, spec.right))

@@ -35,7 +35,7 @@ HOW = {"semi": "left_semi", "anti": "left_anti", "full": "full_outer"}
 
 
 class JoinedRows(Operator):
-    """Pairs of rows, rows without a match, or rows by whether they have one."""
+    """Rows of a join, by its type: pairs, unmatched rows, or one side's rows with (no) match."""
 
     def __init__(self, view: Table, left: Table, right: Table):
         assert isinstance(view.spec, EquiJoin)
@@ -139,7 +139,7 @@ class JoinedRows(Operator):
         return tuple(dict.fromkeys(time for time in times if time))
 
     def _until(self, side: Side) -> list[Column]:
-        """Return the last time at which a row of the other side could match, and the row's own."""
+        """Return the last time a matching row of the other side can have, and the row's own."""
         if self.spec.within is None or self.spec.retention is None:
             return []
         own = _time(side)
@@ -195,7 +195,6 @@ class JoinedRows(Operator):
 
 
 def _time(side: Side) -> Column:
-    """Return the event time of a row of that side, from the struct of its columns."""
     return F.col(f"`{side.as_}`").getField(str(side.time)).cast("timestamp")
 
 
@@ -263,7 +262,7 @@ def find_unmatched(
 
 
 def _shared_values(operator: JoinedRows, own: DataFrame, there: str, nth: int) -> DataFrame:
-    """Return the shared values of rows, as the other side calls its columns."""
+    """Return the shared values of rows, under the names of the other side's columns."""
     known = operator.named(there)
     columns = known[-1 if nth == 0 else 0] if known else {}
     names = {on: column for column, on in columns.items()}

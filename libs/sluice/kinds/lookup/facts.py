@@ -28,7 +28,7 @@ from sluice.kinds.lookup.spec import Join
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts in a batch: those added and those removed, all of them few or many.
+    """Facts that a batch added and removed: both in this process if few, both in Spark if many.
 
     `are_there`: whether the view may have rows of the added facts.
     """
@@ -116,7 +116,6 @@ class ConcernedFacts:
         return Facts(InSpark(arrivals(own)), InSpark(own.where(F.col(WEIGHT) < 0).drop(WEIGHT)))
 
     def _split(self, changes: pa.Table) -> Facts:
-        """Split a net change, with its WEIGHT, into added and removed facts."""
         added, removed = (
             self._here(changes.filter(sign).drop_columns([WEIGHT]))
             for sign in (pc.field(WEIGHT) > 0, pc.field(WEIGHT) < 0)

@@ -76,7 +76,6 @@ class LookupKind(Kind):
         return nodes(table, graph)
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        """Return the columns of the fact and of the dimensions that each column reads."""
         spec = table.spec
         assert isinstance(spec, Lookup)
         facts = inputs[table.reference(spec.from_)]

@@ -120,7 +120,6 @@ class LookupJoin(Operator):
         return union(found).dropDuplicates(list(self.facts.key))
 
     def _bucket(self) -> Column:
-        """Return a number that facts with equal join values share."""
         size = BUCKETS.get(len(self.spec.join), 2)
         number = F.lit(0)
         for join in self.spec.join:

@@ -126,7 +126,6 @@ def _type_of_call(
 
 
 def _type_of_other(call: WindowCall, scope: Scope, mistakes: TableMistakes, *at: str) -> str:
-    """Return the type of an aggregate that only windows have."""
     kinds, type_ = OTHERS[call.function]
     for argument, kind in zip(call.arguments, kinds, strict=True):
         found = scope.type_of(argument)

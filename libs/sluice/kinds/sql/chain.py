@@ -350,7 +350,6 @@ def _rules(conditions: Iterable[Tree], types: Mapping[str, str]) -> Iterator[Fun
 
 
 def _equal(one: Tree, other: Tree) -> Iterator[FunctionalDependency]:
-    """Yield the rules of an equality: a column follows from what it equals."""
     for column, of in ((one, other), (other, one)):
         if isinstance(column, exp.Column):
             yield frozenset(map(key_of, columns_in(of))), frozenset([key_of(column)])

@@ -187,7 +187,7 @@ class GroupedNames:
         return copied
 
     def _column(self, column: exp.Column) -> Tree:
-        """Return a column that is not a key: a value joined to groups, or the same in all rows."""
+        """Return a column that is not a key: a value joined to groups, or one that rows share."""
         if column.table == LATER:
             return column.copy()
         if column.table.isupper() and not self.lacking:

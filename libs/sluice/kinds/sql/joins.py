@@ -101,7 +101,7 @@ class JoinedSources:
         return found
 
     def left_over(self) -> list[Tree]:
-        """Return, once, the conditions that were not applied."""
+        """Return the conditions that were not applied, and drop them."""
         found, self.carried, self.pending = [*self.carried, *self.pending], [], []
         return found
 

@@ -35,7 +35,6 @@ class SqlKind(Kind):
         return nodes(table, graph)
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
-        """Return the columns of stored tables that each column of the query reads."""
         from sqlglot import exp
         from sqlglot.lineage import lineage
         from sqlglot.optimizer.scope import build_scope

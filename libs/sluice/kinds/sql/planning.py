@@ -66,7 +66,6 @@ class _Noted:
     impossible: list[str] = field(default_factory=list)
 
     def add(self, _: Where, problem: str) -> None:
-        """Note a mistake of a part."""
         message, line = problem, 0
         for text, (said, of) in sorted(self.written.items(), key=lambda item: -len(item[0])):
             known = re.compile(rf"(?<![\w.]){re.escape(text)}(?![\w.(])")
@@ -80,7 +79,6 @@ class _Noted:
             self.impossible.append(message)
 
     def keep(self, message: str) -> None:
-        """Note a mistake once."""
         if message not in self.problems:
             self.problems.append(message)
 
@@ -208,7 +206,6 @@ def _whole(spec: Sql, names: tuple[str, ...], tables: Tables) -> Table:
 
 
 def _parts(spec: Sql, chain: Chain, tables: Tables, noted: _Noted) -> dict[str, Table]:
-    """Return the tables of the chain by id; none if one of them can't be."""
     parts: dict[str, Table] = {}
     for name, fields in chain.views.items():
         own = {"description": spec.description, "expect": spec.expect}
@@ -244,7 +241,6 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
 def _resolve_part(
     spec: Sql, name: str, fields: ViewFields, tables: Tables, noted: _Noted
 ) -> Table | None:
-    """Return the table of one part of the chain."""
     of = kind(fields["kind"])
     try:
         part: Any = of.model.model_validate({**fields, "name": name, "pipeline": spec.pipeline})
@@ -368,7 +364,6 @@ class Queries(Planner):
     def _first(
         self, select: Tree, relation: AnyRows, shown: list[str], keys: list[Tree]
     ) -> AnyRows:
-        """Return the rows that ORDER BY and LIMIT leave."""
         if not keys:
             raise Refused(select, "LIMIT without ORDER BY takes arbitrary rows: add an ORDER BY")
         stored = self.chain.store(relation)

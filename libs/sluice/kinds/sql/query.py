@@ -104,9 +104,9 @@ class Query:
         return f"line {min(lines)}" if lines else ""
 
     def with_named(self, columns: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-        """Return the columns, and those that the query reads of tables that may have others.
+        """Return the tables' columns, and those that the query reads of tables not known in full.
 
-        A column that no table is known to have may be one of each without known columns.
+        A column that no table is known to have may belong to any table whose columns are not known.
         """
         found = {name: dict(known) for name, known in columns.items()}
         blank = [name for name, known in columns.items() if not known] or [*columns]

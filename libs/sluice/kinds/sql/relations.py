@@ -158,12 +158,11 @@ class Grouped:
 
     @property
     def _every(self) -> ColumnTrees:
-        """Aggregates of all streams."""
         others = {name: tree for one in self.streams for name, tree in one.aggregates.items()}
         return {**self.aggregates, **others}
 
     def _others(self, names: Mapping[str, str]) -> ViewFields:
-        """Return the declarations of further streams, with the aggregates that are used."""
+        """Return the fields of further streams of a cogroup, with the aggregates in use."""
         found: ViewFields = {}
         for number, one in enumerate(self.streams):
             used = {names[old]: tree for old, tree in one.aggregates.items() if old in names}

@@ -84,7 +84,6 @@ class Sql(View):
 
     @cached_property
     def query(self) -> Query:
-        """The query as it was written."""
         return Query.read(self.sql, self.pipeline)
 
     def references(self) -> Iterator[Reference]:

@@ -85,7 +85,6 @@ class TopKBatch(Batch[TopKState]):
         return self.living(self.operator.acceptable(self.snapshots(), rows))
 
     def _move(self) -> BatchResult:
-        """Compute the moves from the change and the kept rows."""
         local = LocalReads.of(self)
         came = self._prepare(local.feed if local else self._feed())
         changes = self._changes(came)
@@ -102,7 +101,6 @@ class TopKBatch(Batch[TopKState]):
         return self._result(moves, strategy, warnings, self._late(came), refills)
 
     def _recompute(self) -> BatchResult:
-        """Compute the moves from the whole input and all kept rows."""
         inputs = self.snapshots()
         found = refill_groups(
             self.operator, self.current(), self.living(self.operator.query(inputs, {}))
@@ -131,7 +129,6 @@ class TopKBatch(Batch[TopKState]):
         return seen.changelog({**view.places, CHANGE: SHOWN_CHANGE})
 
     def _prepare(self, feed: DataFrame) -> DataFrame:
-        """Return the feed's prepared rows, with WEIGHT."""
         (input_id,) = self.plan.ranges
         return self.operator.prepare(input_id, weigh(feed, self.operator.columns(input_id)))
 
@@ -181,7 +178,6 @@ class TopKBatch(Batch[TopKState]):
         return Here.of(kept) if is_small else InSpark(kept)
 
     def _refill(self, groups: DataFrame) -> DataFrame:
-        """Return the moves of groups that are refilled from the current input."""
         operator = self.operator
         bounds = self.bounds(groups)
         fresh = self.living(operator.recompute(self.snapshots(), {}, groups, bounds))

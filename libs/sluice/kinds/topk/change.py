@@ -154,7 +154,7 @@ def _pair_rows(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Col
 
 
 def _merge_sides(state: TopKState, old: DataFrame, new: DataFrame, *found: str) -> DataFrame:
-    """Return both sides, one row for each key."""
+    """Return the old and the new rows side by side, one row for each key."""
     both = old.unionByName(new, allowMissingColumns=True)
     return both.groupBy(*names(state.key)).agg(*map(F.expr, found))
 

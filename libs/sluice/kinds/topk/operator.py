@@ -346,7 +346,6 @@ def sort_value(key: RankKey, where: str) -> Column:
 
 
 def _result_type(function: FunctionType, place: str) -> str:
-    """Return the Spark SQL type of the function's annotated result."""
     said = get_type_hints(function).get("return")
     options = get_args(said) if get_origin(said) in (Union, UnionType) else (said,)
     found = [TYPES.get(option, "") for option in options if option is not NoneType]

@@ -245,12 +245,10 @@ class Maps:
 
     @property
     def columns(self) -> list[str]:
-        """Columns of the rows."""
         return [COMMIT_VERSION, *self.newest.columns]
 
     @property
     def leading(self) -> tuple[str, ...]:
-        """Columns that people see first."""
         return (COMMIT_VERSION, *self.newest.leading)
 
     def __iter__(self) -> Iterator[TouchedRanking]:

@@ -100,7 +100,6 @@ def _fields(inner: exp.Select, outer: exp.Select, condition: syntax.Tree) -> dic
 
 
 def _condition(inner: exp.Select) -> Expression | None:
-    """Return the condition for the rows that are ranked."""
     where = inner.args.get("where")
     if where is None:
         return None

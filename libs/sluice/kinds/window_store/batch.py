@@ -92,7 +92,7 @@ class StoreBatch(Batch[WindowStoreRows]):
         return BatchResult(union([changelog, passed]), expired=late, is_projection=is_growing)
 
     def _rows_of(self, name: str, rows: DataFrame) -> DataFrame:
-        """Return the store's rows of an input's rows, expired or not."""
+        """Return what the store would hold of an input's rows, with expired rows left in."""
         return self.operator.combine({name: self.operator.prepare(name, rows)}, {})
 
     def _stored_until(self, last: datetime) -> DataFrame:
@@ -113,7 +113,6 @@ class StoreBatch(Batch[WindowStoreRows]):
         return self.snapshots()[name] if few is None else few
 
     def _stored(self) -> dict[int, int]:
-        """Return the store's rows by slice."""
         before = self.plan.before
         slices = slices_of(open_version(before.uri, before.version)) if before else []
         return {s.number: s.row_count for s in slices if s.number is not None}

@@ -88,7 +88,6 @@ class ReadOnlyWindowStore:
 
     @property
     def schema(self) -> pa.Schema:
-        """Visible columns."""
         return self.table.schema
 
     @property

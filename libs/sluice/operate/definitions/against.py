@@ -68,7 +68,6 @@ def _extract(config: Path, revision: str, folder: Path) -> Path:
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
-    """Return what git writes; None if it fails."""
     try:
         command = ["git", "-C", str(folder), *arguments]
         done = subprocess.run(command, capture_output=True, check=False)

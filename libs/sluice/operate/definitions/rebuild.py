@@ -245,7 +245,7 @@ def _found(context: Context, node: Node, computed: Computed | None) -> ComputedR
 def _nodes(
     spark: Spark, project: Project, table: Table, run: Run, computed: Computed | None
 ) -> Iterator[Rebuilt]:
-    """Rebuild a table's nodes; of a chain that changed in part, those that can't follow."""
+    """Rebuild a table's nodes; if part of a chain changed, just those that can't follow."""
     context, ended = Context.of(project), set[str]()
     nodes = nodes_of(with_taken_columns(context.lake, table), context.graph)
     heads = {node.id: head_as_found(context.lake.uri(node.id)) for node in nodes}
@@ -325,7 +325,6 @@ def _swap(
 
 
 def _ready(plan: BatchPlan) -> BatchPlan:
-    """Return the plan. Raises UsageError if its inputs are not there yet."""
     if plan.waiting_for:
         raise UsageError(
             f"{plan.node.id} waits for {plan.waiting_for}",

@@ -216,7 +216,6 @@ class Forgetting:
         intervals.recount(uri(self.table.id, INTERVALS), self._count_left)
 
     def _count_left(self) -> intervals.Counts:
-        """Count the rows that are left of each interval."""
         uri = layout(self.project).uri
         place = uri(self.table.id, QUARANTINE)
         is_by_interval = self.table.is_ingested and not self.table.spec.delivered_beside

@@ -132,7 +132,6 @@ class Walk:
 
     @cached_property
     def _order(self) -> list[str]:
-        """Ids of all tables, each before those that it is made from."""
         reads = {i: (*n.operator.inputs, *n.operator.references) for i, n in self.nodes.items()}
         order = [name for i in self.nodes for name in (*reads[i], i)]
         return list(dict.fromkeys(order))[::-1]
@@ -184,7 +183,6 @@ class Walk:
             yield {**made.inputs, **made.references}, NumberedRows(some, rows.schema)
 
     def _made_by(self, name: str, version: int, batch: int) -> Position:
-        """Return the position of a batch; a rebuild has joined all rows of earlier ones again."""
         for made in self._positions(name, version):
             is_it = made.batch == batch or (made.kind == REBUILD and batch < made.batch)
             if made.references and is_it:

@@ -88,7 +88,7 @@ def _shift(moment: datetime, by: timedelta) -> datetime:
 
 
 def _is_trusted(kind: pa.DataType, value: Any) -> bool:
-    """True if such a statistic has the column's own type and is ordered as its values are."""
+    """True if a statistic has the column's own type and is ordered as the column's values are."""
     if pa.types.is_timestamp(kind):
         aware = isinstance(value, datetime) and value.tzinfo is not None
         return kind.unit == "us" and isinstance(value, datetime) and aware == (kind.tz is not None)

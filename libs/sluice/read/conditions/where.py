@@ -106,7 +106,6 @@ class _Compiler:
     schema: pa.Schema
 
     def predicate(self, node: exp.Expr) -> pc.Expression:
-        """Return the expression that is evaluated for each row."""
         if {name for name, value in node.args.items() if value} - KNOWN:
             raise self._refuse(node)
         if isinstance(node, exp.Binary) and type(node) in COMPARISONS:
@@ -166,14 +165,12 @@ class _Compiler:
         return _compare_literal(operator, column, self._literal(right, column))
 
     def flag(self, node: exp.Column) -> pc.Expression:
-        """Return a column of truth values."""
         column = self.column(node)
         if not pa.types.is_boolean(column.type):
             raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a condition")
         return _reference(column)
 
     def between(self, node: exp.Between) -> pc.Expression:
-        """Return the test of a range, both bounds included."""
         low = self._compare(exp.GTE, node.this, node.args["low"])
         return low & self._compare(exp.LTE, node.this, node.args["high"])
 
@@ -262,13 +259,11 @@ def _split_sign(node: exp.Expr) -> tuple[str, exp.Expr]:
 
 
 def _compare_columns(operator: Operator, one: pa.Field, other: pa.Field) -> pc.Expression:
-    """Return the comparison of two columns."""
     floating = pa.types.is_floating(one.type) or pa.types.is_floating(other.type)
     return _comparison(operator, _column(one), _column(other), floating)
 
 
 def _compare_literal(operator: Operator, column: pa.Field, value: Any) -> pc.Expression:
-    """Return the comparison of a column with a literal's value."""
     side, kind = _column(column), column.type
     if isinstance(value, Decimal) and pa.types.is_integer(kind):
         side = side.cast(pa.decimal128(20, 0))

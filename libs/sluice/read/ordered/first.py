@@ -223,7 +223,6 @@ class Candidates:
         return self.scan.fetch([self.units[group]], number, self.order.columns)
 
     def _search(self) -> None:
-        """Search until it is settled which rows come first."""
         read = 0
         while groups := self._next(max(1, min(read - ONE_BY_ONE, AT_ONCE))):
             read += len(groups)
@@ -234,7 +233,6 @@ class Candidates:
                 self._look(together)
 
     def _by_file(self, candidates: pa.Table) -> Iterator[pa.Table]:
-        """Yield the candidates in parts to fetch together: each of a few row groups of a file."""
         numbers = sorted(pc.unique(candidates[GROUP]).to_pylist())
         path = [self.units[number].file.path for number in numbers]
         for _, together in groupby(zip(path, numbers, strict=True), key=itemgetter(0)):
@@ -244,7 +242,6 @@ class Candidates:
                 yield candidates.filter(pc.is_in(candidates[GROUP], some))
 
     def _rows(self, chosen: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-        """Return those rows with their places."""
         chosen = chosen.select([GROUP, ROW]).sort_by([(GROUP, "ascending"), (ROW, "ascending")])
         numbers = pc.unique(chosen[GROUP]).to_pylist()
         groups = [self.units[number] for number in numbers]
@@ -265,7 +262,6 @@ class Candidates:
         return groups
 
     def _look(self, groups: Sequence[RowGroup]) -> None:
-        """Find candidates in row groups of one file."""
         for group in groups:
             self.scan.note(group, self.lead.columns)
         table = self.scan.find(groups, self.lead.columns)

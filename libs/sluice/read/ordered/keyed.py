@@ -168,7 +168,6 @@ class KeyedTable(KeyValues):
 
     @property
     def key(self) -> KeyColumns:
-        """Key columns that a reader can name."""
         names = [c for c in self.identity if not c.startswith(RESERVED_PREFIX)]
         return KeyColumns.of(self.name, names, self.snapshot.schema)
 
@@ -188,12 +187,10 @@ class KeyedTable(KeyValues):
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of the visible columns."""
         return pa.schema([self.snapshot.schema.field(c) for c in self.snapshot.visible])
 
     @property
     def count(self) -> int:
-        """Number of rows."""
         return self.snapshot.count()
 
     def get(self, *key: Any, **named: Any) -> Row | None:

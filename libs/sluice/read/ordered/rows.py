@@ -83,7 +83,6 @@ class Rows(Iterator[Row]):
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def _turn(self, batch: pa.RecordBatch) -> None:
-        """Move on to another batch."""
         if self._batch is not None and self._batch.num_rows:
             self._left = self._batch.slice(self._batch.num_rows - 1)
         self._batch, self._seen = batch, 0

@@ -117,7 +117,10 @@ class Past:
         return oldest
 
     def skip_upkeep(self, version: int) -> int:
-        """Return the last version that upkeep made of one; a vacuum deletes its files last."""
+        """Return the last of the upkeep commits right after a version.
+
+        Vacuum deletes its files last.
+        """
         while (later := self._commit(version + 1)) and not later.changes_data:
             if later.position is None or later.position.kind not in UPKEEP:
                 break

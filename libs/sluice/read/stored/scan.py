@@ -120,7 +120,6 @@ class Scan:
 
     @cached_property
     def _ranges(self) -> tuple[KeyRange, ...]:
-        """Spans that each hold every wanted row."""
         return (*self.ranges, *(self.where.ranges if self.where else ()))
 
     @cached_property

@@ -174,7 +174,6 @@ class Snapshot:
         return tuple(n for n in self.schema.names if not n.startswith(RESERVED_PREFIX))
 
     def type_of(self, column: str) -> pa.DataType:
-        """Return the column's type."""
         return self.schema.field(column).type
 
     def count(self) -> int:
@@ -263,7 +262,6 @@ class Snapshot:
 
     @cached_property
     def _files(self) -> list[tuple[str, int | None, dict[str, Any]]]:
-        """Path, rows and partition of each file."""
         names = {"path", "num_records", *(f"partition.{p}" for p in self.partitions)}
         kept = [name for name in self.actions.column_names if name in names]
         return [
@@ -280,7 +278,6 @@ class Snapshot:
         return {}
 
     def _bounds_of(self, column: str) -> list[Bounds]:
-        """Return the column's bounds in each file, looked up once."""
         if column not in self._known:
             kinds = ("min", "max", "null_count", "partition")
             wanted = {"num_records", *(f"{kind}.{column}" for kind in kinds)}

@@ -107,7 +107,7 @@ class Answers:
 
 
 def _is_of_all(fault: "KafkaError") -> bool:
-    """True if no broker can be reached."""
+    """True if the fault means that no broker at all can be reached, not only one of them."""
     from confluent_kafka import KafkaError
 
     return bool(fault.code() == KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 # its public name
@@ -165,7 +165,10 @@ class Brokers:
         return cls(table, topic, client_settings(topic.connection, table))
 
     def describe(self) -> TopicDescription:
-        """Return the topic's state. Raises UsageError without such a topic, Retryable unheard."""
+        """Return the topic's state.
+
+        Raises UsageError without such a topic, Retryable without an answer.
+        """
         from confluent_kafka import TopicCollection
         from confluent_kafka.admin import OffsetSpec
 

@@ -286,7 +286,7 @@ def _read_each(
 def _each_row(
     nested: Sequence[DecodedColumn], messages: Iterable[Message], reader: FormatReader
 ) -> Iterator[tuple[int, Record, str | None]]:
-    """Yield the rows of messages, each with its message's place; one with a fault gives none."""
+    """Yield the rows of messages, each with its message's place; a faulty message gives no row."""
     for place, message in enumerate(messages):
         try:
             if size := message.left_out:
@@ -307,7 +307,6 @@ def _shape_nested(fields: Fields, nested: Sequence[DecodedColumn]) -> Fields:
 
 
 def _describe_rows(topic: str, found: DecodedRows) -> dict[str, pa.Array]:
-    """Return the columns of OWN."""
     text, count, sent = pa.string(), len(found.fields), found.messages
     partition, offset, left_out = (sent.column(n) for n in ("partition", "offset", "left_out"))
     place = [partition.cast(text), offset.cast(text)]

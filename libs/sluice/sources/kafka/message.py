@@ -42,7 +42,10 @@ class Message(NamedTuple):
 
 
 def moment_of(at: int) -> datetime:
-    """Return the time of a message. A producer may take another unit, and leave the calendar."""
+    """Return the time of a message, at most LATEST.
+
+    A producer may count in another unit than milliseconds, and so name a time that no calendar has.
+    """
     return EPOCH + min(at, LATEST) * MILLISECOND
 
 

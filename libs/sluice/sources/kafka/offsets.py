@@ -175,9 +175,10 @@ class Batches:
 
     @classmethod
     def of(cls, noted: Iterable[Note], topic_id: str, table: str) -> "Batches":
-        """Return the batches of that topic; of two that have read a message, the later has it.
+        """Return the batches of that topic.
 
-        Raises DeliveriesLost if a note lacks the offsets of its batch.
+        A message that two batches have read belongs to the later. Raises DeliveriesLost if a note
+        lacks the offsets of its batch.
         """
         found: dict[int, list[_Span]] = defaultdict(list)
         for note in sorted(noted, key=lambda n: n.interval.start):
@@ -198,7 +199,6 @@ class Batches:
         return dict(sorted(found.items()))
 
     def _moment(self, partition: int, offset: int) -> datetime:
-        """Return a message's moment; one that was passed over comes between its neighbours."""
         spans = self.spans[partition]
         nth = bisect_right(spans, offset, key=lambda span: span.start) - 1
         if nth < 0:

@@ -149,7 +149,6 @@ class QuantileSketch(Sketch):
 
 
 def _value(kept: DataType) -> DataType:
-    """Return the type of the values of a quantile's state."""
     assert isinstance(kept, StructType)
     return kept["least"].dataType
 

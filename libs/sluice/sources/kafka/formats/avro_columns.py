@@ -33,7 +33,7 @@ RowNumbers = npt.NDArray[np.intp]
 
 
 class Doubt(Exception):
-    """A message that is not surely what it seems."""
+    """Raised for messages that columns may misread: the reader of single messages gets them."""
 
 
 def plain_record(schema: Any, named: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -116,7 +116,6 @@ class _Cursor:
         return cls(data, ends - sizes + PREFIX, ends)
 
     def field(self, type_: Any, rows: RowNumbers) -> pa.Array:
-        """Return a field of those messages."""
         match type_:
             case dict():
                 parts = [self.field(each, rows) for each in type_.values()]

@@ -251,7 +251,6 @@ def changes_of_json(values: Sequence[bytes], types: Mapping[str, DataType]) -> C
 
 
 def _images(looked: Sequence[Any] | None) -> Sequence[Any] | None:
-    """Return the rows in changes."""
     if looked is None:
         return None
     images = [change.get(name) for change in looked for name in ("after", "before")]

@@ -163,7 +163,6 @@ def _fields(message: Any) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _readers(type_: Descriptor) -> tuple[tuple[str, ValueReader], ...]:
-    """Return the readers of a type's fields; types may contain themselves."""
     return tuple((field.name, _reader(field)) for field in type_.fields)
 
 
@@ -184,7 +183,6 @@ def _reader(field: FieldDescriptor) -> ValueReader:
 
 
 def _value(field: FieldDescriptor) -> ValueReader:
-    """Return the reader of one value of a field."""
     if field.message_type:
         return WELL_KNOWN.get(field.message_type.full_name, _fields)
     if field.enum_type:

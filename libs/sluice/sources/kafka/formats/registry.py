@@ -63,9 +63,10 @@ class Registry:
             yield name, what, found
 
     def answer(self, path: str, what: str) -> Answer:
-        """Return an answer. Raises Unusable without `what`, and Retryable if none is heard.
+        """Return an answer.
 
-        Raises UsageError if there is no registry at the address, or if it refuses the login.
+        Raises Unusable if the registry lacks `what`, and Retryable if it does not answer. Raises
+        UsageError if there is no registry at the address, or if it refuses the login.
         """
         return _answer(self, path, what)
 
