@@ -18,7 +18,7 @@ scheduler whether a retry can help.
     │   ├── LostRace         3  another writer was first; nothing of this attempt was kept
     │   ├── Unforeseen       3  a batch failed in a way that Sluice has no name for
     │   └── SnapshotExpired  3  a file of the version being read was vacuumed meanwhile
-    ├── QualityStop          4  a delivery can't be accepted; nothing was committed
+    ├── QualityStop          4  a delivery can't be accepted; the table is unchanged
     │   └── DamagedFile      4  a file of it turned out to be damaged while it was read
     └── HistoryLost          5  an input's past can't be read any more; an operator must decide
         ├── LogCleaned       5  unread commits were cleaned from a log

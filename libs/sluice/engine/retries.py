@@ -86,7 +86,7 @@ def naming_faults(table: str) -> Iterator[None]:
             hint = "name it in config/sluice.yaml, as `spark: {drivers: [postgresql]}`"
             raise MissingDependency(f"{table}: Spark has no driver for it", hint=hint) from None
         if refused := _REFUSED.search(message):
-            hint = "nothing was committed; a retry would fail in the same way"
+            hint = "the table is unchanged; a retry would fail in the same way"
             raise UsageError(f"{table}: the database says: {refused[1]}", hint=hint) from None
         if _AWAY in message:
             raise Retryable(f"{table}: {line}") from error

@@ -246,7 +246,7 @@ def store_fault(error: BaseException) -> SluiceError | None:
     for known in _LASTING:
         if re.search(known.words, text):
             what = known.what.format(do=_doing(text))
-            return StoreRefused(f"{at}: {what}", hint=f"nothing was committed; {known.hint}")
+            return StoreRefused(f"{at}: {what}", hint=f"this table is unchanged; {known.hint}")
     if found := _PASSING.search(text):
         hint = "nothing is lost; run again when it does"
         full = "; some stores also answer like this if a quota is full" if _writes(text) else ""

@@ -16,16 +16,16 @@ DATA, QUERY, PYTHON, RAISED = "22", "42", "38", "P0"  # classes of SQLSTATE
 DIVISIONS = ("DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO")
 OVERFLOWS = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 GUARD = (
-    "nothing was committed; guard the expression (try_cast, try_divide, nullif), "
+    "the table is unchanged; guard the expression (try_cast, try_divide, nullif), "
     "or quarantine such rows at their source"
 )
 WIDEN = (
-    "nothing was committed; whole numbers are summed as BIGINT, decimals and floating point as "
+    "the table is unchanged; whole numbers are summed as BIGINT, decimals and floating point as "
     "DECIMAL of 38 digits (20 before the point, of FLOAT and DOUBLE): cast to a wider type, use "
     "approx_sum or approx_avg, or quarantine such rows at their source"
 )
-MEND = "correct the expression in the configuration; nothing was committed"
-OWN = "nothing was committed; correct the Python code or its arguments"
+MEND = "correct the expression in the configuration; the table is unchanged"
+OWN = "the table is unchanged; correct the Python code or its arguments"
 ADVICE = re.compile(  # Spark's advice to switch off checks
     r"\s*(If necessary set .* to bypass this error|Use 'try_\w+' to tolerate overflow)[^.]*\."
 )
