@@ -147,6 +147,20 @@ def test_days_without_files_are_shown_until_files_come_even_without_rows(config)
     assert "no files" not in said_of(config)
 
 
+def test_days_that_several_sources_lack_have_one_hint(config):
+    pipeline = Path(config) / "pipelines" / "shop.yaml"
+    (sales,) = (line for line in PIPELINE.splitlines() if "sales:" in line)
+    returns = sales.replace("sales", "returns")
+    pipeline.write_text(PIPELINE.replace(sales, f"{sales}\n{returns}"))
+    land(config, 1)
+    run(config)
+    lines = said_of(config).splitlines()
+    at = next(nth for nth, line in enumerate(lines) if line.startswith("no files:"))
+    shown = {line.partition(" [")[0] for line in lines[at : at + 2]}
+    assert shown == {"no files: shop.returns", "no files: shop.sales"}
+    assert [line for line in lines if line.startswith("hint:")] == [lines[at + 2]]
+
+
 def test_where_missing_files_are_a_failure_a_day_stops_until_its_files_come(config):
     pipeline = Path(config) / "pipelines" / "shop.yaml"
     pipeline.write_text(pipeline.read_text().replace("format: json", "format: json, missing: fail"))

@@ -235,6 +235,22 @@ def test_a_file_with_two_columns_of_one_name_is_refused(
     assert refused.value.hint == "give each column a name of its own, or leave the file out"
 
 
+def test_spellings_that_an_option_reads_are_named_with_the_option(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    rows = "".join(f"{n};{n}.250,50;{n + 10}.11.2026 14:30;0{n}/13/2026\n" for n in range(1, 10))
+    land("a.csv", f"id;paid;at;born\n{rows}10;on request;;\n")
+    land("b.json", [{"id": n, "paid": f"{n},50", "on": "13/01/2026"} for n in range(3)])
+    (a, b) = find(["a.csv", "b.json"], tmp_path)
+    assert a.notes == (
+        "paid: 9 of 10 values are DECIMAL with `options: {locale: de-DE}`",
+        "at: 9 of 9 values are TIMESTAMP with `options: {timestampFormat: dd.MM.yyyy HH:mm}`",
+        "born: 9 of 9 values are DATE with `options: {dateFormat: MM/dd/yyyy}`",
+    )
+    assert b.notes == ("on: 3 of 3 values are DATE with `options: {dateFormat: dd/MM/yyyy}`",)
+    assert {guess(a).columns[name] for name in ("paid", "at", "born")} == {"STRING"}
+
+
 def test_numbers_that_begin_with_a_zero_are_texts(
     land: Callable[[str, object], None], tmp_path: Path
 ) -> None:

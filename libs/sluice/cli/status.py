@@ -1,6 +1,6 @@
 """Commands on the state of tables and on the cost of their batches, read from the logs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, get_args
@@ -51,7 +51,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     lines = [_status_row(one, quality[one.table]) for one in found]
     filled = [n for n in range(len(COLUMNS)) if any(line[n] not in (None, "") for line in lines)]
     print_fitted([COLUMNS[n] for n in filled], [[line[n] for n in filled] for line in lines])
-    for line in (line for one in found for line in troubles(one)):
+    for line in _share_hints([line for one in found for line in _troubles(one)]):
         click.echo(line)
     for line in (line for one in found for line in _unread(one)):
         click.echo(line)
@@ -62,7 +62,14 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
         click.echo(f"left behind: {name} by {view.id}: {REPAIR.format(view.name)}")
 
 
-def troubles(one: TableStatus) -> Iterator[str]:
+def _share_hints(lines: Sequence[str]) -> list[str]:
+    """Return the lines, with a hint of several neighbours once, below the last of them."""
+    hints = [line for line in lines if line.startswith("hint: ")]
+    repeated = iter([hint == other for hint, other in zip(hints, [*hints[1:], ""], strict=True)])
+    return [line for line in lines if not (line.startswith("hint: ") and next(repeated))]
+
+
+def _troubles(one: TableStatus) -> Iterator[str]:
     """Yield lines on causes that block a table."""
     pipeline = one.table.partition(".")[0]
     if failure := one.failure:

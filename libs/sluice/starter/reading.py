@@ -130,6 +130,23 @@ FORMS: Mapping[str, Sequence[tuple[str, pa.DataType]]] = {  # of Spark's types, 
     "TIMESTAMP": [(f"{TIME}$", NAIVE), (rf"{TIME}(Z|[+-]\d\d:?\d\d)$", ZONED)],
 }
 TIMES = ("DATE", "TIMESTAMP")
+DAY_FIRST, MONTH_FIRST = r"(0[1-9]|[12]\d|3[01])", r"(0[1-9]|1[0-2])"
+OTHER_SPELLINGS = {  # by the option that reads them
+    "locale: de-DE": ("DECIMAL", r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+"),
+    **{
+        f"{option}: {day}{time}": (type_, days + times)
+        for day, days in (
+            ("dd.MM.yyyy", rf"{DAY_FIRST}\.{MONTH_FIRST}\.\d{{4}}"),
+            ("dd/MM/yyyy", rf"{DAY_FIRST}/{MONTH_FIRST}/\d{{4}}"),
+            ("MM/dd/yyyy", rf"{MONTH_FIRST}/{DAY_FIRST}/\d{{4}}"),
+        )
+        for option, type_, time, times in (
+            ("dateFormat", "DATE", "", ""),
+            ("timestampFormat", "TIMESTAMP", " HH:mm", r" \d\d:\d\d"),
+            ("timestampFormat", "TIMESTAMP", " HH:mm:ss", r" \d\d:\d\d:\d\d"),
+        )
+    },
+}
 PADDED = r"^[+-]?0\d+$"
 Place = Callable[[int], str]  # the words for the nth row
 
@@ -189,8 +206,10 @@ def _narrow(
     fits = {form: len(found) - found.null_count for form, found in typed.items()}
     best = max(forms, key=lambda form: fits[form])
     most, found = fits[best], typed[best]
-    if most == total or most < total / 2:
-        return (found if most == total else column), []
+    if most == total:
+        return found, []
+    if most < total / 2:
+        return column, _suggest_options(name, column, total, has_numbers="DOUBLE" in forms)
     odd = pc.and_(pc.is_valid(column), pc.is_null(found)).to_pylist().index(True)
     value = column[odd].as_py()
     cut = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
@@ -198,6 +217,19 @@ def _narrow(
     if most < NEARLY * total:
         return column, [f"{name}: {most:,} of {total:,} values are {best}, others not, {what}"]
     return found, [f"{name}: {_count(total - most, total)} no {best}, {what}"]
+
+
+def _suggest_options(
+    name: str, column: pa.ChunkedArray, total: int, *, has_numbers: bool
+) -> list[str]:
+    """Return a note on the option that would read nearly all of these texts as another type."""
+    for option, (type_, spelling) in OTHER_SPELLINGS.items():
+        if has_numbers or type_ != "DECIMAL":
+            fits = pc.sum(pc.match_substring_regex(column, f"^{spelling}$")).as_py() or 0
+            if fits >= NEARLY * total:
+                what = f"{_count(fits, total)} {type_} with `options: {{{option}}}`"
+                return [f"{name}: {what}"]
+    return []
 
 
 def _convert(column: pa.ChunkedArray, form: str) -> pa.ChunkedArray:
