@@ -1,10 +1,16 @@
 """Options of a file's reader: any case of their names, and those that would alter values."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from tests.files.files import Files, source
+
+from sluice.files.spelled import HAS_COMMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def refused(format_: str, schema: str = "id INT", **options: str) -> str:
@@ -96,13 +102,23 @@ def test_a_time_that_any_zone_skips_is_quarantined(files: Files, zone: str, patt
     assert len(bad) == 1
 
 
-@pytest.mark.usefixtures("real_spark")
 def test_a_locale_groups_every_number(files: Files) -> None:
     files.put(a_csv="n;f;d\n1.000;1.234,5;1.234\n2;NaN;-inf\n3,0;-,5;1.5\n")
     options = {"sep": ";", "locale": "de-DE"}
     rows, bad = files.rows("csv", "n INT, f DOUBLE, d FLOAT", options=options)
     assert [repr(row) for row in rows] == ["(1000, 1234.5, 1234.0)", "(2, nan, -inf)"]
     assert [reason for reason, _ in bad] == ["column d: 1.5 is not a valid FLOAT"]
+
+
+@pytest.mark.usefixtures("real_spark")
+def test_the_points_of_common_locales_are_javas(spark: "SparkSession") -> None:
+    cell, number = "'\"1,5\"'", "'v DECIMAL(3, 1)'"
+    asked = (
+        f"coalesce(from_csv({cell}, {number}, map('locale', '{tag}')).v = 1.5BD, false) AS `{tag}`"
+        for tag in HAS_COMMA
+    )
+    (row,) = spark.sql(f"SELECT {', '.join(asked)}").collect()
+    assert {tag: str(is_comma).lower() for tag, is_comma in row.asDict().items()} == HAS_COMMA
 
 
 def test_one_option_has_one_spelling() -> None:

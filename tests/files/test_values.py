@@ -243,7 +243,6 @@ def test_integral_numbers_with_a_point_are_integers(files: Files) -> None:
     assert bad == [("column n: 240.5 is not a valid INT", '{"n":240.5}')]
 
 
-@pytest.mark.usefixtures("real_spark")
 def test_a_locale_gives_the_point_of_a_decimal_in_csv(files: Files) -> None:
     files.put(a_csv="n;d\n1;1.234,56\n2;1,5\n3;1234,5\n4;1,234.56\n5;1.5\n6;12.34,5\n7;1,005\n")
     rows, bad = files.rows(
@@ -253,7 +252,6 @@ def test_a_locale_gives_the_point_of_a_decimal_in_csv(files: Files) -> None:
     assert len(bad) == 4
 
 
-@pytest.mark.usefixtures("real_spark")
 def test_a_locale_with_a_point_has_groups_of_its_own(files: Files) -> None:
     files.put(a_csv="n;d\n1;1’234.56\n2;1'234'567\n3;1,234.5\n4;1.234,56\n5;12’34\n")
     rows, bad = files.rows(

@@ -28,7 +28,9 @@ from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.typed.types import base_name
 from sluice.limits import Limits
 
-CSV_OPTIONS = frozenset({"header", "sep", "delimiter", "nullValue", *declared.PATTERN_OPTIONS})
+CSV_OPTIONS = frozenset(
+    {"header", "sep", "delimiter", "nullValue", "locale", *declared.PATTERN_OPTIONS}
+)
 FAULT = "_sluice_fault"
 WIDEST = 20_480  # columns that Spark's parser takes
 SWALLOWED = "a quote is not closed: its value continues into the next rows"

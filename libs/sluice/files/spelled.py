@@ -41,6 +41,10 @@ CULTURE = ("locale", "timeZone")
 TextStep = Callable[[str], str]
 NUMBERS = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
 GROUPS = ". '\u00a0\u202f\u2019"
+COMMA_LOCALES = """bg-BG cs-CZ da-DK de-AT de-DE el-GR es-ES fi-FI fr-FR hr-HR hu-HU it-IT nb-NO
+    nl-BE nl-NL pl-PL pt-BR pt-PT ro-RO ru-RU sk-SK sl-SI sv-SE tr-TR uk-UA""".split()  # noqa: SIM905
+POINT_LOCALES = ("de-CH", "en-GB", "en-US", "ja-JP", "zh-CN")
+HAS_COMMA = dict.fromkeys(COMMA_LOCALES, "true") | dict.fromkeys(POINT_LOCALES, "false")
 
 
 @dataclass(frozen=True)
@@ -176,8 +180,12 @@ class Texts:
         return f"map({', '.join(parts)})"
 
     def _ungroup(self, sql: str) -> str:
-        """Return SQL for a number grouped as in the locale, without groups and with a point."""
-        probe = f"from_csv('\"1,5\"', 'v DECIMAL(3, 1)', {self.culture()}).v = 1.5BD"
+        """Return SQL for a number grouped as in the locale, without groups and with a point.
+
+        What Java knows of rarer locales, Spark is asked.
+        """
+        asked = f"from_csv('\"1,5\"', 'v DECIMAL(3, 1)', {self.culture()}).v = 1.5BD"
+        has_comma = HAS_COMMA.get(self.options["locale"], asked)
         comma, point = (
             _is(sql, pattern) for pattern in (spellings.GROUPS_OF_COMMA, spellings.GROUPS_OF_POINT)
         )
@@ -185,7 +193,7 @@ class Texts:
         with_point = f"translate({sql}, {text(',' + GROUPS)}, '.')"
         return (
             f"CASE WHEN {_is(sql, spellings.NOT_FINITE)} THEN {sql} "
-            f"WHEN {probe} THEN CASE WHEN {comma} THEN {with_point} END "
+            f"WHEN {has_comma} THEN CASE WHEN {comma} THEN {with_point} END "
             f"WHEN {point} THEN translate({sql}, {between}, '') END"
         )
 

@@ -21,6 +21,7 @@ _DIFFERS = re.compile(
     r"\\[^AzrntdswDSWQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[*+?}]\+|\[[^\]]*(&&|\[)|[$][*+?{]"
     r"|\(\?(?!:|i[:)])"
 )
+_CODE = re.compile(r"\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}")  # without halves of a pair
 _ESCAPED = re.compile(r"\\.")
 _CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
 _SIGN = re.compile(r"(?P<kept>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|[.$]")
@@ -47,6 +48,7 @@ def _written_out(sign: re.Match[str]) -> str:
 
 
 def _differs(pattern: str) -> bool:
+    pattern = _CODE.sub("a", pattern)
     bare = _CLASS.sub("", _ESCAPED.sub("", pattern))
     return bool(_DIFFERS.search(pattern) or _BRACE.search(bare))
 
