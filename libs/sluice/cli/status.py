@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, get_args
 
 import click
@@ -65,7 +66,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
 def _share_hints(lines: Sequence[str]) -> list[str]:
     """Return the lines, with a hint of several neighbours once, below the last of them."""
     hints = [line for line in lines if line.startswith("hint: ")]
-    repeated = iter([hint == other for hint, other in zip(hints, [*hints[1:], ""], strict=True)])
+    repeated = iter([hint == other for hint, other in pairwise([*hints, ""])])
     return [line for line in lines if not (line.startswith("hint: ") and next(repeated))]
 
 
