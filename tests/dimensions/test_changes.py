@@ -193,7 +193,7 @@ def test_it_is_what_its_files_come_to_whatever_becomes_of_them(
     spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, steps: Steps, again: bool
 ) -> None:
     lake = Landed(tmp_path_factory.mktemp("log"), declared(), spark)
-    assert engines_of(lake, steps, again) <= {"process", ""}
+    assert "process" in engines_of(lake, steps, again) <= {"process", ""}
 
 
 @pytest.mark.usefixtures("real_spark")
@@ -203,7 +203,7 @@ def test_by_spark_it_is_the_same(
     spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, steps: Steps, again: bool
 ) -> None:
     lake = Landed(tmp_path_factory.mktemp("log"), declared(), spark).limit(computed_here_bytes=-1)
-    assert engines_of(lake, steps, again) <= {"spark", ""}
+    assert "spark" in engines_of(lake, steps, again) <= {"spark", ""}
 
 
 def engines_of(lake: Landed, steps: Steps, again: bool) -> set[str]:
