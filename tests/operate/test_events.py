@@ -68,7 +68,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
         def log_message(self, *_: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{server.server_port}")
     yield events
     server.shutdown()

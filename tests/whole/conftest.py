@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def whole_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """Spark for one module: beside it, commands of other tests would need processes of their own."""
     with running_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session
 

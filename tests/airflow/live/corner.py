@@ -172,7 +172,7 @@ def webhook(heard: list[dict[str, Any]]) -> Iterator[str]:
             """Is silent."""
 
     server = HTTPServer(("127.0.0.1", 0), Chat)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/"
     finally:
