@@ -15,7 +15,7 @@ from tests.support.tiers import fixtures_of, needs_spark, tier_of
 from tests.support.wording import COLLECTED, kept_messages, wording
 from xdist.scheduler import LoadFileScheduling
 
-from within import slowness
+from within import ADDITIONS, SECONDS, slowness
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["kept_messages", "wording"]
 
 LIVE, WHOLE = "tests/airflow/live/", "tests/whole/"
+MINUTES = {"quick": 10, "deep": 20}  # of two cores, on a machine of usual speed
 LONGEST_S = 5.0  # of CPU, where thirty million additions take four seconds
 BESIDE_OTHERS = 1.5  # as much more CPU does the same take on a busy machine
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -121,6 +122,16 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         if used > allowed:
             pytest.fail(f"took {used:.1f} s of CPU; a quick test may take {allowed:.1f} here")
     return outcome
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print what a whole tier may take on this machine, above the line that says what it took."""
+    minutes = MINUTES.get(config.getoption("tier"))
+    if minutes and not config.option.file_or_dir:
+        slow = slowness()
+        limit, figure = minutes * 60 * max(slow, 1), slow * SECONDS
+        line = f"This tier should take at most {limit:,.0f} s here, where {ADDITIONS / 1e6:.0f} "
+        terminalreporter.write_line(f"{line}million additions take {figure:.1f} s now.")
 
 
 @pytest.fixture(scope="module")
