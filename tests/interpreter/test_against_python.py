@@ -9,12 +9,15 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import reduce
+from itertools import pairwise
 from operator import add
 from random import Random
+from struct import pack
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import xxhash
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -454,3 +457,38 @@ def test_parts_of_dates_times_and_texts(
     assert told == [
         tuple(_shown(_unless_null(of, sql, row)) for sql, of in found.items()) for row in rows
     ]
+
+
+def _hash(value: Any, type_: pa.DataType, seed: int) -> int:
+    """XXH64 of the bytes that Spark hashes for a flat value."""
+    if value is None:
+        return seed
+    if isinstance(value, Decimal):
+        value = int(value.scaleb(type_.scale))
+    elif isinstance(value, dt.datetime):
+        value = (value - EPOCH) // dt.timedelta(microseconds=1)
+    elif isinstance(value, dt.date):
+        value = (value - EPOCH.date()).days
+    if isinstance(value, float):
+        value = 0.0 if value == 0 else value
+        return xxhash.xxh64_intdigest(pack("<f" if type_ == pa.float32() else "<d", value), seed)
+    if isinstance(value, str | bytes):
+        return xxhash.xxh64_intdigest(value.encode() if isinstance(value, str) else value, seed)
+    if pa.types.is_decimal(type_) and type_.precision > 18:
+        length = (value if value >= 0 else ~value).bit_length() // 8 + 1
+        return xxhash.xxh64_intdigest(value.to_bytes(length, "big", signed=True), seed)
+    is_long = type_.bit_width in (64, 128)
+    return xxhash.xxh64_intdigest(pack("<q" if is_long else "<i", value), seed)
+
+
+@shapes
+def test_hashes(rows: list[Row], make: Callable[[list[Row]], pa.Table]) -> None:
+    flat = {name: type_ for name, (type_, _) in TYPES.items() if not pa.types.is_nested(type_)}
+    calls = [f"xxhash64(id, {name}, 'x', {other})" for name, other in pairwise(flat)]
+    told = _ask(make(rows), lambda t: t.selectExpr(*calls))
+    for row, hashes in zip(rows, told, strict=True):
+        for (name, other), got in zip(pairwise(flat), hashes, strict=True):
+            seed = _hash(row["id"], pa.int64(), 42)
+            seed = _hash("x", pa.string(), _hash(row[name], flat[name], seed))
+            wanted = _hash(row[other], flat[other], seed)
+            assert got == wanted - (wanted >> 63 << 64), (name, other, row)

@@ -31,7 +31,7 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
     whole,
 )
-from sluice.interpreter.values.numbering import FLAT, order_numbers
+from sluice.interpreter.values.numbering import FLAT, is_of_flat, order_numbers
 from sluice.interpreter.values.value_order import key_of, order_of
 from sluice.interpreter.values.value_types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
@@ -61,12 +61,39 @@ def _compare_order(name: str, arguments: list[Value]) -> Value:
         return constant(None, BOOLEAN)
     if isinstance(a.type, FLAT):
         return kernel(BOOLEAN, partial(_compare, name), a, b)
+    if is_of_flat(a.type):
+        return kernel(BOOLEAN, partial(_compare_structs, name), a, b)
     order, compare = order_of(a.type), _OF_OBJECTS[name]
     return each(BOOLEAN, lambda x, y: compare(order(x), order(y)), a, b)
 
 
 def _compare(name: str, x: pa.Array, y: pa.Array) -> pa.Array:
     return getattr(pc, name)(_comparable(x), _comparable(y))
+
+
+def _compare_structs(name: str, x: pa.Array, y: pa.Array) -> pa.Array:
+    less, same = _order_of(x, y)
+    found = less if name in ("less", "greater_equal") else pc.or_(less, same)
+    found = found if name.startswith("less") else pc.invert(found)
+    return pc.if_else(pc.and_(x.is_valid(), y.is_valid()), found, None)
+
+
+def _order_of(x: pa.Array, y: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return where one column is less, and where both are the same; null is less than values."""
+    same = _compare_with_nulls(x, y)
+    if pa.types.is_struct(x.type):
+        parts = [_order_of(*fields) for fields in zip(x.flatten(), y.flatten(), strict=True)]
+        less, _ = reduce(_order_by_first, parts)
+    else:
+        less = _compare("less", x, y).fill_null(False)
+    return pc.or_(less, pc.and_(x.is_null(), y.is_valid())), same
+
+
+def _order_by_first(
+    first: tuple[pa.Array, pa.Array], second: tuple[pa.Array, pa.Array]
+) -> tuple[pa.Array, pa.Array]:
+    (less, same), (then, alike_then) = first, second
+    return pc.or_(less, pc.and_(same, then)), pc.and_(same, alike_then)
 
 
 def _comparable(x: pa.Array) -> pa.Array:
@@ -82,8 +109,16 @@ def _equal(arguments: list[Value], *, negated: bool = False) -> Value:
         return constant(None, BOOLEAN)
     if isinstance(a.type, FLAT):
         return kernel(BOOLEAN, partial(_compare, "not_equal" if negated else "equal"), a, b)
+    if is_of_flat(a.type):
+        return kernel(BOOLEAN, partial(_equal_structs, negated), a, b)
     same = equality(a.type)
     return each(BOOLEAN, lambda x, y: same(x, y) is not negated, a, b)
+
+
+def _equal_structs(negated: bool, x: pa.Array, y: pa.Array) -> pa.Array:
+    same = _compare_with_nulls(x, y)
+    known = pc.and_(x.is_valid(), y.is_valid())
+    return pc.if_else(known, pc.invert(same) if negated else same, None)
 
 
 def equality(type_: T.DataType) -> Callable[[Any, Any], bool]:
@@ -99,7 +134,7 @@ def _null_safe(arguments: list[Value]) -> Value:
     a, b = alike(*arguments)
     if isinstance(a.type, T.NullType):
         return constant(value=True, type_=BOOLEAN)
-    if isinstance(a.type, FLAT):
+    if is_of_flat(a.type):
         return kernel(BOOLEAN, _compare_with_nulls, a, b)
     equal = equality(a.type)
 
@@ -110,7 +145,11 @@ def _null_safe(arguments: list[Value]) -> Value:
 
 
 def _compare_with_nulls(x: pa.Array, y: pa.Array) -> pa.Array:
-    equal = _compare("equal", x, y).fill_null(False)
+    if pa.types.is_struct(x.type):
+        parts = map(_compare_with_nulls, x.flatten(), y.flatten())
+        equal = reduce(pc.and_, parts, pc.and_(x.is_valid(), y.is_valid()))
+    else:
+        equal = _compare("equal", x, y).fill_null(False)
     return pc.or_(equal, pc.and_(x.is_null(), y.is_null()))
 
 

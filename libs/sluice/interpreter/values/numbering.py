@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.values.arrow_conversion import Values, arrow_type, unscale
-from sluice.interpreter.values.column_batch import Same, Value, column_of, kernel, null_mask
+from sluice.interpreter.values.column_batch import (
+    ArrowColumn,
+    Same,
+    Value,
+    column_of,
+    kernel,
+    null_mask,
+)
 from sluice.interpreter.values.value_order import key_of, order_of, same_value
 from sluice.interpreter.values.value_types import is_fraction
 
@@ -22,13 +29,25 @@ _WHOLE = (T.BooleanType, T.IntegralType, T.DateType, T.TimestampType, T.Timestam
 FLAT = (*_WHOLE, T.FractionalType, T.StringType, T.BinaryType)
 
 
+def is_of_flat(type_: T.DataType) -> bool:
+    """True if values of the type are flat, or structs of such."""
+    if isinstance(type_, T.StructType):
+        return bool(type_.fields) and all(is_of_flat(field.dataType) for field in type_.fields)
+    return isinstance(type_, FLAT)
+
+
 def number_values(values: Values, type_: T.DataType, how: KeyOf = key_of) -> np.ndarray:
     """Return a number for each value, null among them: from 0 on, in the order of the first."""
     if isinstance(values, Same):
         return np.zeros(len(values), np.int64)
     if isinstance(type_, FLAT):
         column = column_of(values, type_)
-        return _encode(_unify_floats(column) if is_fraction(type_) else column)
+        return _encode(unify_floats(column) if is_fraction(type_) else column)
+    if isinstance(type_, T.StructType) and how is key_of and is_of_flat(type_):
+        column = column_of(values, type_)
+        parts = zip(column.flatten(), type_.fields, strict=True)
+        numbers = [number_values(ArrowColumn(c, f.dataType), f.dataType) for c, f in parts]
+        return combine([_encode(column.is_null()), *numbers], len(values))
     key = how(type_) or same_value
     known: dict[Any, int] = {}
     numbers = (known.setdefault(None if v is None else key(v), len(known)) for v in values)
@@ -50,7 +69,7 @@ def _encode(column: pa.Array) -> np.ndarray:
     return np.asarray(indices, np.int64)
 
 
-def _unify_floats(column: pa.Array) -> pa.Array:
+def unify_floats(column: pa.Array) -> pa.Array:
     """Return fractions with one NaN, and 0.0 for -0.0."""
     numbers = column.fill_null(0.0).to_numpy() + column.type.to_pandas_dtype()(0.0)
     numbers[np.isnan(numbers)] = np.nan
@@ -74,7 +93,7 @@ def order_numbers(column: pa.Array) -> np.ndarray:
     """Return a number for each value, null too, of a flat column, ordered as the values."""
     type_ = column.type
     if pa.types.is_floating(type_):
-        bits = np.asarray(_unify_floats(column.cast(pa.float64())).fill_null(0.0)).view(np.int64)
+        bits = np.asarray(unify_floats(column.cast(pa.float64())).fill_null(0.0)).view(np.int64)
         numbers: np.ndarray = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
     elif pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_decimal(type_):
         encoded = column.dictionary_encode()
