@@ -114,11 +114,6 @@ def whenever(triggers: Iterable[str]) -> AssetAny:
     return AssetAny(*(Asset(uri=one) if "://" in one else asset(one) for one in triggers))
 
 
-def has_changed(report: Mapping[str, Any]) -> bool:
-    """True if the reported batch changed its table's rows."""
-    return any(report.get(count) for count in ("inserted", "updated", "deleted"))
-
-
 def event_fields(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the fields of the event of a change.
 

@@ -332,7 +332,8 @@ def load_sound(
             project = load(config_dir, environ=environ, without=left_out)
         except ConfigError as error:
             mistakes = mistakes or error.mistakes
-            broken = _files(error) - left_out
+            places = (PLACE.match(mistake) for mistake in error.mistakes)
+            broken = {place["file"] for place in places if place} - left_out
             left_out |= broken
             if not broken or not _is_sound(Path(config_dir), left_out):
                 raise ConfigError(mistakes) from None
@@ -340,11 +341,6 @@ def load_sound(
             reported = _error(mistakes, left_out)
             graph = replace(project.graph, left_out=reported)
             return project.model_copy(update={"graph": graph}), reported
-
-
-def _files(error: ConfigError) -> set[str]:
-    places = (PLACE.match(mistake) for mistake in error.mistakes)
-    return {place["file"] for place in places if place}
 
 
 def _is_sound(folder: Path, left_out: Collection[str]) -> bool:

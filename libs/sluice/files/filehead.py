@@ -27,7 +27,7 @@ from sluice.delta.places.folders import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
 from sluice.files.parquet_types import stored_type
-from sluice.spark.paths import CODECS, spark_paths
+from sluice.spark.paths import CODECS, spark_path
 
 LONGEST = 600  # bytes that show a format
 _BEGINS = {
@@ -253,7 +253,7 @@ def group_heads(heads: Iterable[FileHead], by: Callable[[FileHead], T]) -> dict[
 
 def uris(heads: Iterable[FileHead]) -> list[str]:
     """Return the files' paths for Spark."""
-    return spark_paths(head.file.uri for head in heads)
+    return [spark_path(head.file.uri) for head in heads]
 
 
 def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileHead:

@@ -130,7 +130,8 @@ class Texts:
             return (lambda sql: f"CAST({sql} AS BINARY)",)
         if FORMATS.get(type_, "") in self.options:
             return (lambda sql: self._by_pattern(sql, type_),)
-        return (_trim_blanks, *self._steps_of(type_))
+        around = text(spellings.AROUND)
+        return (lambda sql: f"trim(BOTH {around} FROM {sql})", *self._steps_of(type_))
 
     def _steps_of(self, type_: str) -> tuple[TextStep, ...]:
         kind = base_name(type_)
@@ -163,7 +164,8 @@ class Texts:
 
     def cut(self, sql: str, type_: DataType) -> str:
         """Return SQL that is true if a pattern cuts digits of the text; '' if none does."""
-        places = [self._places(kind) for kind in FORMATS if kind in _kinds(type_)]
+        kinds = set(re.findall(r"[A-Z_]+", type_.simpleString().upper()))
+        places = [self._places(kind) for kind in FORMATS if kind in kinds]
         further = max(places, default=0) - MICROSECOND
         if further <= 0:
             return ""
@@ -209,10 +211,6 @@ def _is(sql: str, pattern: str) -> str:
 
 def _nulls(sql: str) -> str:
     return f"size(filter({sql}, v -> v IS NULL))"
-
-
-def _trim_blanks(sql: str) -> str:
-    return f"trim(BOTH {text(spellings.AROUND)} FROM {sql})"
 
 
 def _exact(sql: str, type_: str) -> str:
@@ -297,11 +295,6 @@ def _within(sql: str) -> str:
 def _base64(sql: str, type_: str) -> str:
     is_taken = f"{_is(sql, spelling(type_).shape)} AND length({sql}) % 4 = 0"
     return f"CASE WHEN {is_taken} THEN unbase64({sql}) END"
-
-
-def _kinds(type_: DataType) -> set[str]:
-    """Return the names of the scalar types in a type."""
-    return set(re.findall(r"[A-Z_]+", type_.simpleString().upper()))
 
 
 _OTHERS = {

@@ -214,11 +214,6 @@ ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
 }
 
 
-def complaints(expectation: Expectation) -> list[str]:
-    """Return Great Expectations' complaints about an expectation's name and arguments."""
-    return [] if is_plain(expectation) else _answer(engine.mistakes, expectation)
-
-
 def not_on_spark(expectation: Expectation) -> list[str]:
     """Return a mistake if Great Expectations has the expectation, but not for Spark."""
     return _answer(engine.not_on_spark, expectation)
@@ -274,7 +269,7 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
     if expectation.type in history.COMPILED:
         return history.mistakes(expectation)
     values = list(_values(expectation, columns))
-    if problems := complaints(expectation):
+    if not is_plain(expectation) and (problems := _answer(engine.mistakes, expectation)):
         return values or problems
     if problems := refusals(expectation):
         return problems

@@ -48,7 +48,6 @@ from sluice.files.reading import (
     place_rows,
     rows_of,
     unknown_word,
-    without_repeats,
 )
 from sluice.gate.counting.counts import CONFLICT
 from sluice.gate.counting.tally import visible
@@ -168,7 +167,11 @@ def read_delivery(
     found = rows_of(session, wide, seen, limits)
     rows = found.rows
     if spec.time and delivery.spec.shares_files:
-        rows = _of_interval(rows, spec.time, delivery.interval)
+        # Each delivery reads all rows marked UNDATED, and replaces them in quarantine.
+        at = F.col(f"`{spec.time}`").cast("timestamp")
+        interval = delivery.interval
+        is_inside = (at >= F.lit(interval.start)) & (at < F.lit(interval.end))
+        rows = rows.where(at.isNull() | is_inside).withColumn(UNDATED, at.isNull())
     warnings = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
     reading = Reading(judge_rows(rows, delivery), (*warnings, *found.warnings))
     return ReadDelivery(
@@ -200,18 +203,8 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     if delivery.is_of_messages:
         return rows.select(*names(known), ID, interval)
     if spec.keeps_deliveries and spec.key:
-        rows = without_repeats(rows, columns)
+        rows = rows.groupBy(*names(columns)).agg(F.max(POSITION).alias(POSITION))
     return identify(rows.select(*names(known)), columns).select(*names(known), ID, interval)
-
-
-def _of_interval(rows: DataFrame, time: str, interval: Interval) -> DataFrame:
-    """Return the interval's rows of files that it shares with others, and those marked UNDATED.
-
-    Each delivery reads all of these, and replaces them in quarantine.
-    """
-    at = F.col(f"`{time}`").cast("timestamp")
-    is_inside = (at >= F.lit(interval.start)) & (at < F.lit(interval.end))
-    return rows.where(at.isNull() | is_inside).withColumn(UNDATED, at.isNull())
 
 
 def object_to_rows(rows: DataFrame, spec: Source, interval: Interval) -> DataFrame:

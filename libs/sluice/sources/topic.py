@@ -266,9 +266,9 @@ def judge_again(
     read = {offsets.at: fingerprint(offsets.plain())} if offsets and offsets.at else {}
     read |= {d.interval.start: d.files for d in noted}
     for moment, given in messages.items():
-        every = {
-            m[:2]: m for m in (*_complete(source, _quarantined_messages(source, moment)), *given)
-        }
+        rows = read_rows(source.quarantine_uri, [(INTERVAL, "=", moment)])
+        bad = [message_of(raw) for raw in {r["raw"] for r in rows if r["reason"] != FORGOTTEN}]
+        every = {m[:2]: m for m in (*_complete(source, bad), *given)}
         known = [every[at] for at in sorted(every)]
         size = sum(len(m.key or b"") + len(m.value or b"") for m in known)
         delivery = source.delivery(moment, read.get(moment, NOTHING))
@@ -296,8 +296,3 @@ def _complete(source: TopicFeed, messages: Sequence[Message]) -> Iterator[Messag
             yield from (whole for each in taken for whole in each_message(each.messages))
         else:
             yield message
-
-
-def _quarantined_messages(source: TopicFeed, moment: datetime) -> list[Message]:
-    rows = read_rows(source.quarantine_uri, [(INTERVAL, "=", moment)])
-    return list(map(message_of, {row["raw"] for row in rows if row["reason"] != FORGOTTEN}))

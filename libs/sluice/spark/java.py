@@ -226,8 +226,11 @@ class Archive:
 
         folder = cache_folder(environ) / "classes"
         sparks = Path(pyspark.__file__).parent / "jars"
-        seen = "\n".join(_stamp(path) for path in (java / "release", *jars, sparks))
-        return cls(java, folder, hashlib.sha256(seen.encode()).hexdigest()[:16])
+        # Java decides by the jars' paths and times of change if an archive fits.
+        paths = (java / "release", *jars, sparks)
+        seen = (f"{path} {path.stat().st_mtime_ns if path.exists() else 0}" for path in paths)
+        digest = hashlib.sha256("\n".join(seen).encode()).hexdigest()
+        return cls(java, folder, digest[:16])
 
     @property
     def file(self) -> Path:
@@ -294,11 +297,6 @@ class Archive:
         for old in archives[:-KEPT]:
             for file in self.folder.glob(f"{old.stem}.*"):
                 file.unlink(missing_ok=True)
-
-
-def _stamp(path: Path) -> str:
-    """Return a jar's path and its time of change, by which Java decides if an archive fits."""
-    return f"{path} {path.stat().st_mtime_ns if path.exists() else 0}"
 
 
 def _is_whole(draft: Path) -> bool:

@@ -45,11 +45,6 @@ REAL_PATH = (
 """SQL for the real path of a row's file."""
 
 
-def spark_paths(uris: Iterable[str]) -> list[str]:
-    """Return paths for Spark's readers; each means that one file."""
-    return [_spark_path(uri) for uri in uris]
-
-
 def sees_copies(session: "SparkSession", uris: Iterable[str]) -> bool:
     """True if Spark reads all of these files itself, or its tasks see this machine's disk."""
     if all(map(takes_spark, uris)):
@@ -59,15 +54,16 @@ def sees_copies(session: "SparkSession", uris: Iterable[str]) -> bool:
 
 def with_real_paths(words: str) -> str:
     """Return Spark's words with the files' own paths."""
-    return re.sub(rf"{_LINK}|file:/+(\S*)", _real_path, words)
+
+    def real_path(found: "re.Match[str]") -> str:
+        link, path = found.groups()
+        return bytes.fromhex(link.replace("/", "")).decode() if link else f"/{unquote(path)}"
+
+    return re.sub(rf"{_LINK}|file:/+(\S*)", real_path, words)
 
 
-def _real_path(found: "re.Match[str]") -> str:
-    link, path = found.groups()
-    return bytes.fromhex(link.replace("/", "")).decode() if link else f"/{unquote(path)}"
-
-
-def _spark_path(uri: str) -> str:
+def spark_path(uri: str) -> str:
+    """Return a path for Spark's readers; it means that one file."""
     place = local_path(uri)
     if place is None:
         return _escape(uri if takes_spark(uri) else _copy(uri))

@@ -107,7 +107,7 @@ def overview(visit: Visit, pipelines: Sequence[Shown], mistakes: Sequence[str] =
     )
 
 
-def stranger(visit: Visit, name: str) -> Page:
+def not_a_sluice_dag(visit: Visit, name: str) -> Page:
     """Return the page shown for a DAG that Sluice did not make."""
     every = Text("All pipelines", href=f"{visit.root}/")
     return Page("Sluice", name, (), [[NOBODYS, every]], visit.foot, "Sluice")

@@ -135,19 +135,12 @@ def _reflecting(
     if table_id == source:
         return last_with_rows_of(at, version).pin, {source: version}
     for commit, position in positions(lake.uri(table_id)):
-        if _is_within(position, source, version):
+        reflected = position.frontier.get(source)  # None: it was empty, or had another definition
+        if reflected is not None and reflected <= version:
             return last_with_rows_of(at, commit).pin, position.frontier
         if position.kind == REBUILD:
             return None
     return None
-
-
-def _is_within(position: Position, source: str, version: int) -> bool:
-    """True if the position names the source, at `version` or before.
-
-    If it does not name the source, the table was empty there or had another definition.
-    """
-    return source in position.frontier and position.frontier[source] <= version
 
 
 def with_taken_columns(lake: LakeLayout, table: Table) -> Table:

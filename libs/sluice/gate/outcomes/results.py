@@ -263,10 +263,6 @@ def _stop_message(table: str, stopped: Sequence[ExpectationOutcome]) -> str:
     for outcome in stopped:
         lines.append(f"  {outcome.expectation.label}: expected that {outcome.says}")
         lines.append(f"    found {outcome.observed}")
-        lines.extend(f"    e.g. {_short(row)}" for row in outcome.unexpected_rows[:3])
+        rows = map(str, outcome.unexpected_rows[:3])
+        lines += (f"    e.g. {row if len(row) <= 300 else row[:300] + '…'}" for row in rows)
     return "\n".join(lines)
-
-
-def _short(row: object) -> str:
-    written = str(row)
-    return written if len(written) <= 300 else written[:300] + "…"
