@@ -154,7 +154,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         if run.is_preview:
             return self._preview(run, context)
         if run.interval and self.work.kind is TaskKind.INGEST:
-            self.log.info("this run delivers %s", run.interval.shown(self.work.timezone))
+            self.log.info("this run delivers %s", run.interval.format(self.work.timezone))
         pending = pending_of(project(self.config), self.work, run)
         if not pending.tables:
             self.log.info(pending.reason)

@@ -16,7 +16,7 @@ from sluice.read.status import TableStatus
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, counted, print_fitted, show_time, write_rows
+from sluice.terminal.output import Format, pluralize, print_fitted, show_time, write_rows
 
 MISSING = "`missing: empty` if such intervals are ordinary, `missing: fail` to stop at them"
 COLUMNS = (
@@ -100,7 +100,7 @@ def _unread(one: TableStatus) -> Iterator[str]:
     elif one.unread:
         parts = (
             ("" if part.partition is None else f"partition {part.partition} ")
-            + f"by {counted(part.messages, part.what)}{_since(part.since)}"
+            + f"by {pluralize(part.messages, part.what)}{_since(part.since)}"
             for part in one.unread
             if part.messages
         )
@@ -110,7 +110,7 @@ def _unread(one: TableStatus) -> Iterator[str]:
 
 def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
     lags = (
-        f"{lag.input}: {counted(lag.versions, 'version')}{_since(lag.since)}" for lag in one.lag
+        f"{lag.input}: {pluralize(lag.versions, 'version')}{_since(lag.since)}" for lag in one.lag
     )
     behind = one.problem or "\n".join(lags)
     last = one.last

@@ -236,7 +236,7 @@ def _project(settings: DeclarationFile | None, mistakes: Mistakes) -> Project | 
     data = {key: value for key, value in settings.document.data.items() if value is not None}
     for key in sorted(Project.LOADED & data.keys()):
         mistakes.add(settings.document, (key,), f"unknown key {key!r}")
-    return mistakes.validated(Project, data, settings.document, ())
+    return mistakes.validate(Project, data, settings.document, ())
 
 
 def _check_store(
@@ -291,7 +291,7 @@ def _pipeline(
     own = reading.header.get("airflow") or {}
     merged = {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
     data = {**reading.header, "airflow": merged, **reading.sections}
-    pipeline = mistakes.validated(Pipeline, data, reading.document, ())
+    pipeline = mistakes.validate(Pipeline, data, reading.document, ())
     if pipeline:
         _check_schedule(pipeline, reading, mistakes)
     return pipeline

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
 
-from sluice.delta.places.delta_rs import located, store_fault
+from sluice.delta.places.delta_rs import locate, store_fault
 from sluice.delta.places.folders import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
@@ -367,7 +367,7 @@ def open_file(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
     place = local_path(file.uri)
     try:
         if place is None:
-            return work(*located(file.uri))
+            return work(*locate(file.uri))
         return work(LocalFileSystem(), os.fsencode(place))
     except FileNotFoundError as error:
         raise Gone("it disappeared before it was read") from error

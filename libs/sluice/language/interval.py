@@ -93,9 +93,9 @@ class Interval:
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:
-        return self.shown()
+        return self.format()
 
-    def shown(self, timezone: str = "UTC") -> str:
+    def format(self, timezone: str = "UTC") -> str:
         """Format its bounds as people write them, in that zone's local time."""
         return f"[{show(self.start, timezone)}, {show(self.end, timezone)})"
 
@@ -237,7 +237,7 @@ class Span:
 
     def __str__(self) -> str:
         noun = "interval" if self.count == 1 else "intervals"
-        return f"{self.interval.shown(self.timezone)} ({self.count:,} {noun})"
+        return f"{self.interval.format(self.timezone)} ({self.count:,} {noun})"
 
 
 def spans(intervals: Iterable[Interval], timezone: str = "UTC") -> list[Span]:

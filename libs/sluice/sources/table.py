@@ -139,7 +139,7 @@ def _deliver(
             source.clear_quarantine(versions.at if versions else None)
         passing("read", source.table.id)
         now = datetime.now(UTC)
-        last = last.reached(found, span, max(now, last.at + INSTANT) if last.at else now)
+        last = last.advance(found, span, max(now, last.at + INSTANT) if last.at else now)
         report = source.deliver(spark, found, span, last, run, after)
         replaced = (
             f"{source.table.id}: {what} of {source.uri} replaced its rows; the difference is read"

@@ -218,7 +218,7 @@ def _read_span(
         yield replace(report, warnings=(*gone, *report.warnings)) if first else report
         first = False
     if gone and first:
-        what = f"{source.topic.topic} has no delivered message of {span.shown()} any more"
+        what = f"{source.topic.topic} has no delivered message of {span.format()} any more"
         raise HistoryLost(
             f"{source.table.id}: {what}; {gone[0]}",
             hint="newer messages were delivered; the rows of those messages stay",

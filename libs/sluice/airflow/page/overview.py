@@ -19,8 +19,8 @@ from sluice.pages.elements import (
     Listing,
     Page,
     Text,
-    counted,
     moment,
+    pluralize,
     tile,
 )
 from sluice.read.status import TableStatus, status
@@ -178,7 +178,7 @@ def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
     if s.without_files:
         yield Text(f"no files: {newest(s.without_files)}", "line warned")
     for lag in s.lag:
-        said = [f": {counted(lag.versions, 'version')}", *_since(visit, lag.since)]
+        said = [f": {pluralize(lag.versions, 'version')}", *_since(visit, lag.since)]
         yield Text([visit.table(lag.input), *said], "line")
     for part in s.unread:
         if part.messages:
