@@ -253,14 +253,10 @@ def _boolean(sql: str, _: str) -> str:
     return f"CASE WHEN {yes} THEN true WHEN {no} THEN false END"
 
 
-def _date(sql: str, type_: str) -> str:
-    day = f"try_cast(regexp_extract({sql}, '^[0-9-]+', 0) AS DATE)"
-    return f"CASE WHEN {_is(sql, spelling(type_).shape)} THEN {_within(day)} END"
-
-
-def _local(sql: str, type_: str) -> str:
-    value = f"try_cast({sql} AS TIMESTAMP_NTZ)"
-    return f"CASE WHEN {_is(sql, spelling(type_).shape)} THEN {_within(value)} END"
+def _local_time(sql: str, type_: str) -> str:
+    shown = f"regexp_extract({sql}, '^[0-9-]+', 0)" if base_name(type_) == "DATE" else sql
+    value = _within(f"try_cast({shown} AS {type_})")
+    return f"CASE WHEN {_is(sql, spelling(type_).shape)} THEN {value} END"
 
 
 def _instant(sql: str, zone: str) -> str:
@@ -301,8 +297,8 @@ _OTHERS = {
     "FLOAT": _binary_fraction,
     "DOUBLE": _binary_fraction,
     "BOOLEAN": _boolean,
-    "DATE": _date,
-    "TIMESTAMP_NTZ": _local,
+    "DATE": _local_time,
+    "TIMESTAMP_NTZ": _local_time,
     "BINARY": _base64,
 }
 

@@ -19,6 +19,7 @@ from sluice.language.model import Model
 from sluice.language.wall_clock import EPOCH, Cron, Duration, instant
 
 __all__ = [
+    "INSTANT",
     "Duration",
     "Interval",
     "IntervalError",
@@ -28,6 +29,7 @@ __all__ = [
     "show",
     "zone",
 ]
+INSTANT = datetime.resolution  # the length of an interval of one moment
 
 
 class IntervalError(UsageError):

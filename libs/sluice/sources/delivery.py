@@ -12,6 +12,7 @@ column does not affect them until it is declared.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -52,13 +53,19 @@ from sluice.files.reading import (
 from sluice.gate.counting.counts import CONFLICT
 from sluice.gate.counting.tally import visible
 from sluice.gate.gate import Gate
-from sluice.language.interval import Interval, show
+from sluice.language.interval import INSTANT, Interval, show
 from sluice.language.names import ID, INTERVAL, INTERVALS, check_name
 from sluice.language.typed.coercion import common
 from sluice.language.typed.types import INTEGERS
 from sluice.limits import Limits
 from sluice.sources.origins import list_files
 from sluice.sources.spec import Source
+
+
+def next_moment(last: datetime | None) -> datetime:
+    """Return the moment of a batch that has no interval: now, but after that of the last one."""
+    now = datetime.now(UTC)
+    return max(now, last + INSTANT) if last else now
 
 
 @dataclass(frozen=True)

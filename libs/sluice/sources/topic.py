@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import chain
 
@@ -39,15 +39,14 @@ from sluice.engine.judging import REASON_GIVEN as FORGOTTEN
 from sluice.errors import HistoryLost
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.reading import POSITION
-from sluice.language.interval import Interval
+from sluice.language.interval import INSTANT, Interval
 from sluice.language.names import INTERVAL
-from sluice.sources.delivery import Delivery, object_to_rows
+from sluice.sources.delivery import Delivery, next_moment, object_to_rows
 from sluice.sources.kafka.client import Brokers, PolledMessages
 from sluice.sources.kafka.decoding import message_of
 from sluice.sources.kafka.formats.records import FormatReader
 from sluice.sources.kafka.message import Message, arrange_messages, each_message
 from sluice.sources.kafka.offsets import (
-    INSTANT,
     NOTHING,
     Batches,
     OffsetRange,
@@ -144,7 +143,9 @@ def _read_new(spark: Spark, source: TopicFeed, run: Run) -> Iterator[BatchReport
         if not nth:
             source.clear_quarantine(offsets.at)
         passing("read", source.table.id)
-        offsets = _move_on(offsets, taken)
+        start, following = offsets.following, taken.following
+        at = next_moment(offsets.at)
+        offsets = replace(offsets, start=start, following=following, at=at)
         plain = offsets.plain()
         yield _commit_batch(spark, source, offsets, taken, after, run)
         after = plain
@@ -167,13 +168,6 @@ def _note_last(
     taken = brokers.read(start, offsets.following)
     again = [message for each in taken for message in each_message(each.messages)]
     yield from judge_again(spark, source, {offsets.at: again}, run)
-
-
-def _move_on(offsets: OffsetRange, polled: PolledMessages) -> OffsetRange:
-    """Return the place after a batch; its moment is later than that of the batch before."""
-    earliest = offsets.at + INSTANT if offsets.at else datetime.min.replace(tzinfo=UTC)
-    at = max(datetime.now(UTC), earliest)
-    return replace(offsets, start=offsets.following, following=polled.following, at=at)
 
 
 def _commit_batch(

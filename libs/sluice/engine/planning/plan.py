@@ -236,8 +236,7 @@ def _plan_from(
     if gone := _find_vacuumed(heads, plan.pins):
         return _waiting(node, uri, before, f"{SAME_STATE} ({gone} was vacuumed)")
     if recorded:
-        ranges = _ranges(found, plan.pins, recorded)
-        return _following(node, replace(plan, ranges=ranges), lake, limits)
+        return _following(node, plan, found, recorded, lake, limits)
     size = sum((table_size(lake.uri(i), p.version) for i, p in plan.pins.items()), FeedSize())
     return replace(plan, size=size)
 
@@ -297,21 +296,23 @@ def _plan(
     )
 
 
-def _ranges(heads: Mapping[str, Head], pins: Pins, recorded: Pins) -> Mapping[str, tuple[int, int]]:
-    """Return the versions to read of each input with new data."""
-    known = ((i, pin) for i, pin in pins.items() if i in recorded)
-    found = {i: unreflected_versions(heads[i], recorded[i], pin.version) for i, pin in known}
-    return {i: versions for i, versions in found.items() if versions}
-
-
-def _following(node: Node, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
+def _following(
+    node: Node,
+    plan: BatchPlan,
+    heads: Mapping[str, Head],
+    recorded: Pins,
+    lake: LakeLayout,
+    limits: Limits,
+) -> BatchPlan:
     """Plan how the table follows its inputs' feeds from its position."""
-    ranges = plan.ranges
+    known = ((i, pin) for i, pin in plan.pins.items() if i in recorded)
+    unread = {i: unreflected_versions(heads[i], recorded[i], pin.version) for i, pin in known}
+    ranges = {i: versions for i, versions in unread.items() if versions}
     for input_id, (after, upto) in ranges.items():
         check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
     size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
     growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
-    plan = replace(plan, size=size, growing=growing)
+    plan = replace(plan, ranges=ranges, size=size, growing=growing)
     strategy, reason = node.batch.way(plan, lake, limits)
     return replace(plan, strategy=strategy, reason=reason)
 
