@@ -43,7 +43,7 @@ class Meter:
             self._busy[work] -= 1
             self._busy = +self._busy
 
-    def used(self, work: Hashable) -> float:
+    def note_seconds(self, work: Hashable) -> float:
         """Return the seconds of CPU that it has used so far, for its note."""
         with self._looking:
             self._share()

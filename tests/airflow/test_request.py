@@ -19,7 +19,7 @@ def test_bounds_without_a_zone_are_of_the_pipelines() -> None:
     }
     found = requested_run(context, "America/New_York").interval
     assert str(found) == "[2024-01-01T05:00:00+00:00, 2024-01-02)"
-    assert found.shown("America/New_York") == (
+    assert found.format("America/New_York") == (
         "[2024-01-01T00:00:00-05:00, 2024-01-01T19:00:00-05:00)"
     )
 

@@ -43,7 +43,7 @@ from tests.support.stores import METRICS, Store, running, using
 
 import landing
 from daemons import Daemons
-from sluice.declare.filesystems import located
+from sluice.declare.filesystems import locate
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run, advance
 from sluice.language.interval import Interval, parse_time
@@ -252,7 +252,7 @@ def many(bench: Bench, given: argparse.Namespace) -> Iterator[Measured]:
 
 def check(bench: Bench, project: Project) -> None:
     """Compare both views with DuckDB's answers."""
-    files, path = located(f"{bench.uri}/facts")
+    files, path = locate(f"{bench.uri}/facts")
     landed = ds.dataset(path, filesystem=files)  # noqa: F841 - DuckDB finds it by its name
     with duckdb.connect() as database:
         database.execute("CREATE TABLE facts AS SELECT id, g, v FROM landed")

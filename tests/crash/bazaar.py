@@ -26,7 +26,7 @@ from tests.support.lake import counted, stored_rows
 from sluice.declare.project import Project, load
 from sluice.delta.log.opened import exists
 from sluice.delta.notes.intervals import notes
-from sluice.delta.places.delta_rs import located, open_table
+from sluice.delta.places.delta_rs import locate, open_table
 from sluice.delta.upkeep.table_invariants import digest
 from sluice.delta.writing import statistics
 from sluice.delta.writing.statistics import GROUP_ROWS
@@ -226,7 +226,7 @@ class Bazaar(Deployed):
     def fetch(self) -> None:
         """Copy what lies in a store to beside the configuration, to be looked at later."""
         if self.prefix:
-            files, path = located(self.prefix)
+            files, path = locate(self.prefix)
             copy_files(path, str(self.folder), files, LocalFileSystem())
 
     def faults(self) -> list[str]:

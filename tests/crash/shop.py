@@ -17,7 +17,7 @@ from tests.support.lake import counted, frozen, stored_rows
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
 from sluice.delta.notes.intervals import notes
-from sluice.delta.places.delta_rs import is_table, located, open_table
+from sluice.delta.places.delta_rs import is_table, locate, open_table
 from sluice.delta.places.folders import remove, replace_file
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.engine.advance import Run
@@ -94,7 +94,7 @@ class Deployed:
         folder, _, _ = f"{self.root}landing/{name}".rpartition("/")
         remove(folder)
         if text is not None:
-            files, path = located(folder)
+            files, path = locate(folder)
             if isinstance(files, LocalFileSystem):
                 files.create_dir(path)
             replace_file(files, f"{path}/{name.rpartition('/')[2]}", text.encode())

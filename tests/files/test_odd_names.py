@@ -19,7 +19,7 @@ from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
 from sluice.operate.run import deliver
-from sluice.spark.paths import spark_paths, with_real_paths
+from sluice.spark.paths import spark_path, with_real_paths
 
 SCHEMA = "id INT, n INT"
 ENDINGS = ("", ".{format}", ".txt", ".GZ", ".{format}.gz", "._COPYING_", ".", ".bz2x")
@@ -129,7 +129,7 @@ def test_words_of_spark_name_the_files_that_it_was_given(tmp_path: Path) -> None
             uri.encode()
         except UnicodeEncodeError:
             continue
-        (path,) = spark_paths([uri])
+        path = spark_path(uri)
         assert path.isascii()
         assert path.isprintable()
         words = f"Can't read file:{quote(path)}. It is broken."
@@ -138,6 +138,5 @@ def test_words_of_spark_name_the_files_that_it_was_given(tmp_path: Path) -> None
 
 
 def test_in_an_object_store_a_name_is_no_pattern_either() -> None:
-    assert spark_paths(["s3://shop/in/a[1]{b}*?\\ c:d.csv"]) == [
-        "s3://shop/in/a\\[1\\]\\{b\\}\\*\\?\\\\ c:d.csv"
-    ]
+    written = "s3://shop/in/a\\[1\\]\\{b\\}\\*\\?\\\\ c:d.csv"
+    assert spark_path("s3://shop/in/a[1]{b}*?\\ c:d.csv") == written

@@ -110,9 +110,9 @@ def test_work_at_the_same_time_shares_the_cpu() -> None:
     alone = sum(n * n for n in range(2_000_000))
     meter.end("a")
     assert total == alone
-    assert meter.used("a") == pytest.approx(3 * meter.used("b"), rel=0.5)
+    assert meter.note_seconds("a") == pytest.approx(3 * meter.note_seconds("b"), rel=0.5)
     meter.forget("a")
-    assert meter.used("a") == 0
+    assert meter.note_seconds("a") == 0
 
 
 def test_a_command_bears_what_was_used_beside_its_work_and_after_its_note() -> None:
@@ -120,8 +120,8 @@ def test_a_command_bears_what_was_used_beside_its_work_and_after_its_note() -> N
     for meter in (command, host):
         meter.begin("noted")
         meter.end("noted")
-    noted = command.used("noted")
-    assert noted > 10 * host.used("noted")  # the imports of this process
+    noted = command.note_seconds("noted")
+    assert noted > 10 * host.note_seconds("noted")  # the imports of this process
     for meter in (command, host):
         meter.begin("noted")
     assert sum(n * n for n in range(1_000_000))
@@ -130,14 +130,14 @@ def test_a_command_bears_what_was_used_beside_its_work_and_after_its_note() -> N
         meter.forget("noted")
         meter.begin("next")
         meter.end("next")
-    assert noted > command.used("next") > 10 * host.used("next")
+    assert noted > command.note_seconds("next") > 10 * host.note_seconds("next")
 
 
 def test_a_forked_process_counts_its_own_seconds_alone() -> None:
     meter = Meter(keeps_idle=True)
     meter.begin("a")
     meter.after_fork()
-    assert meter.used("a") == 0
+    assert meter.note_seconds("a") == 0
     assert meter.keeps_idle
 
 

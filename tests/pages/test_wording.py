@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sluice.pages.elements import Text, ago, cell, counted, data, moment
+from sluice.pages.elements import Text, ago, cell, data, moment, pluralize
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 
@@ -46,4 +46,4 @@ def test_a_null_differs_from_its_word_and_a_missing_value_is_empty() -> None:
 
 
 def test_counts_agree_with_their_nouns() -> None:
-    assert (counted(1, "row"), counted(2_000, "row")) == ("1 row", "2,000 rows")
+    assert (pluralize(1, "row"), pluralize(2_000, "row")) == ("1 row", "2,000 rows")

@@ -16,7 +16,7 @@ from tests.support.stores import Store, using
 
 from sluice.declare import filesystems
 from sluice.delta.places import delta_rs
-from sluice.delta.places.delta_rs import located, open_table, store_fault
+from sluice.delta.places.delta_rs import locate, open_table, store_fault
 from sluice.engine import retries
 from sluice.errors import Retryable, SluiceError, StoreRefused
 
@@ -35,7 +35,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def read_a_file(shop: StoredShop) -> None:
-    files, path = located(f"{shop.project.lake}/x")
+    files, path = locate(f"{shop.project.lake}/x")
     files.open_input_stream(path)
 
 

@@ -13,7 +13,7 @@ from tests.support.lake import frozen
 from tests.support.stores import Store
 
 from sluice.declare.project import Project, load
-from sluice.delta.places.delta_rs import located
+from sluice.delta.places.delta_rs import locate
 from sluice.delta.places.lake_layout import layout
 from sluice.limits import Limits
 
@@ -47,7 +47,7 @@ RUN = ("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
 
 
 def objects(shop: StoredShop) -> set[str]:
-    files, path = located(layout(shop.project).root)
+    files, path = locate(layout(shop.project).root)
     found = files.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
     return {f.path for f in found if f.type == FileType.File}
 

@@ -12,7 +12,7 @@ from tests.support.stores import Store, using
 
 from sluice.delta.log import opened as tables
 from sluice.delta.log.opened import FAR, open_version
-from sluice.delta.places.delta_rs import located, options
+from sluice.delta.places.delta_rs import locate, options
 
 IDLE, LISTED = 230, 30  # requests of a run with nothing new, and those of them that list
 
@@ -57,7 +57,7 @@ def test_a_log_that_is_far_ahead_is_opened_again(
 
 def test_another_table_in_its_place_is_noticed(table: str, store: Store) -> None:
     assert numbers(table) == [1]
-    store.files.delete_dir_contents(located(table)[1])
+    store.files.delete_dir_contents(locate(table)[1])
     append(table, 7)
     assert numbers(table) == [7]
     assert open_version(table).version() == 0

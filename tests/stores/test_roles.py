@@ -14,7 +14,7 @@ from tests.support.roles import ARN, Roles
 from tests.support.stores import using
 
 from sluice.declare import stores as declared
-from sluice.declare.filesystems import located
+from sluice.declare.filesystems import locate
 from sluice.declare.stores import keys_of_role
 from sluice.errors import Retryable, SluiceError, StoreRefused
 
@@ -83,7 +83,7 @@ def test_a_role_that_gives_no_keys_is_named(
     known: Roles, tmp_path: Path, changed: dict[str, str], kind: type[SluiceError], said: str
 ) -> None:
     with using(known.environ(tmp_path, **changed)), pytest.raises(kind, match=said):
-        located("s3://lakes/lake")
+        locate("s3://lakes/lake")
 
 
 def test_keys_and_profiles_come_before_a_role(known: Roles, tmp_path: Path) -> None:

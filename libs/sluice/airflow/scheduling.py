@@ -1,20 +1,16 @@
-"""Airflow's timetables and deadlines, its assets, and addresses in its UI.
+"""Pipelines' schedules in Airflow: data intervals, deadlines, assets, and addresses in its UI.
 
-Airflow's timetable of data intervals, on the grid of `sluice run`.
+`Grid` is Airflow's timetable of data intervals on the grid of `sluice run`. Airflow's own differs
+only where clocks are set: it leaves out bounds in the skipped hour, and fails at a change of half
+an hour.
 
-Airflow's own differs only where clocks are set: it leaves out bounds in the skipped hour. It also
-fails at a change of half an hour.
+A deadline: a scheduled run is late if it has not ended some time after it was due. A run on a
+schedule, or by a change of assets, is due as soon as it exists. So a pipeline that catches up is
+late only if it makes no progress. Backfills and manual runs have no deadline, because a person
+watches those.
 
-Deadlines of pipelines: a scheduled run is late if it has not ended some time after it was due.
-
-A run on a schedule, or by a change of assets, is due as soon as it exists. So a pipeline that
-catches up is late only if it makes no progress. Backfills and manual runs have no deadline, because
-a person watches those.
-
-Tables as Airflow assets, and what the event of a change says.
-
-A pipeline with `schedule: assets` runs when a table of another pipeline changes. So a task records
-an event only for the tables that its run changed.
+Tables are Airflow's assets. A pipeline with `schedule: assets` runs when a table of another
+pipeline changes. So a task records an event only for the tables that its run changed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -112,11 +108,6 @@ def whenever(triggers: Iterable[str]) -> AssetAny:
     Tables that others write are given by their addresses; their writers record the events.
     """
     return AssetAny(*(Asset(uri=one) if "://" in one else asset(one) for one in triggers))
-
-
-def has_changed(report: Mapping[str, Any]) -> bool:
-    """True if the reported batch changed its table's rows."""
-    return any(report.get(count) for count in ("inserted", "updated", "deleted"))
 
 
 def event_fields(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

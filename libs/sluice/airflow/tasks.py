@@ -51,7 +51,7 @@ from sluice.airflow.jobs import (
 )
 from sluice.airflow.projects import project
 from sluice.airflow.request import TaskContext, requested_run
-from sluice.airflow.scheduling import asset, event_fields, has_changed
+from sluice.airflow.scheduling import asset, event_fields
 from sluice.delta.places.failpoint import passing
 from sluice.errors import ExitCode
 from sluice.terminal.program import as_guest
@@ -154,7 +154,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         if run.is_preview:
             return self._preview(run, context)
         if run.interval and self.work.kind is TaskKind.INGEST:
-            self.log.info("this run delivers %s", run.interval.shown(self.work.timezone))
+            self.log.info("this run delivers %s", run.interval.format(self.work.timezone))
         pending = pending_of(project(self.config), self.work, run)
         if not pending.tables:
             self.log.info(pending.reason)
@@ -226,7 +226,8 @@ class JobTask(BaseOperator):  # type: ignore[misc]
     def _record(self, outcome: JobOutcome, context: TaskContext) -> None:
         """Keep only the outlets that changed, because Airflow makes an event of each."""
         mine = (report for report in outcome.reports if report["table"] in self.work.tables)
-        changed = [report for report in mine if has_changed(report)]
+        counts = ("inserted", "updated", "deleted")
+        changed = [report for report in mine if any(report.get(count) for count in counts)]
         self.outlets = [asset(report["table"]) for report in changed]
         for outlet, report in zip(self.outlets, changed, strict=True):
             context["outlet_events"][outlet].extra = event_fields(report, outcome.reports)

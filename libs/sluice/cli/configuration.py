@@ -16,7 +16,7 @@ from sluice.extras import is_installed
 from sluice.language.names import listing
 from sluice.starter.new_project import EXAMPLES, NEXT
 from sluice.terminal.options import config_option, debug_option
-from sluice.terminal.output import counted
+from sluice.terminal.output import pluralize
 
 
 @click.command()
@@ -30,8 +30,8 @@ def validate(config: str) -> None:
     for table in tables:
         nodes_of(table, project.graph)
     names = ", ".join(project.pipelines)
-    pipelines = counted(len(project.pipelines), "pipeline")
-    click.echo(f"{pipelines} ({names}), {counted(len(tables), 'table')}: no mistakes")
+    pipelines = pluralize(len(project.pipelines), "pipeline")
+    click.echo(f"{pipelines} ({names}), {pluralize(len(tables), 'table')}: no mistakes")
     judged = [table.id for table in tables if table.expect]
     if judged and not is_installed("quality"):
         click.echo(
@@ -145,7 +145,7 @@ def dbt(
 
     target = (Path(config), pipeline)
     file, imported = import_project(manifest, catalog, selectors, target, mistakes, force=force)
-    tables = (counted(len(t), name[:-1]) for name, t in imported.sections.items() if t)
+    tables = (pluralize(len(t), name[:-1]) for name, t in imported.sections.items() if t)
     click.echo(f"wrote {file}: {', '.join(tables)}")
     for line in lines(imported.report):
         click.echo(line)

@@ -29,7 +29,7 @@ from sluice.operate.promotion import DIFFERS, Agreement, Beside
 from sluice.report.preview_page import Heading
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, counted, print_table, show_time, write_rows
+from sluice.terminal.output import Format, pluralize, print_table, show_time, write_rows
 
 COUNTS = ("inserted", "updated", "deleted")
 COLUMNS = ("table", "outcome", "since", "version", *COUNTS, "moved_on", "reason")
@@ -77,7 +77,7 @@ def create(name: str, expires: datetime, config: str) -> None:
     """Make the environment NAME, with all tables of the lake as they are now."""
     project = _base(config)
     made = environments.create(layout(project), name, _now(), expires)
-    shared = counted(len({*map(declared_id, made.tables)}), "table")
+    shared = pluralize(len({*map(declared_id, made.tables)}), "table")
     click.echo(f"environment {name}: {shared}, expires {show_time(made.expires)}")
     if differ := to_bring(project.within(name)):
         names = ", ".join(table.id for table in differ)
@@ -131,7 +131,7 @@ def diff(
     found = with_spark(
         project.spark, lambda spark: list(beside.standings(spark, chosen, asked.sample))
     )
-    found += [] if tables else beside.undeclared()
+    found += [] if tables else beside.find_undeclared()
     at = beside.began.created
     note = f"Compared with {project.lake} as of {show_time(at)}."
     heading = Heading(f"Environment {name}", beside.env.lake, note, COUNTS)

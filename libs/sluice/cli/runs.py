@@ -48,7 +48,7 @@ from sluice.terminal.options import (
     read_pins,
     start_option,
 )
-from sluice.terminal.output import Format, counted
+from sluice.terminal.output import Format, pluralize
 from sluice.terminal.program import is_program, stopping
 
 
@@ -99,7 +99,7 @@ def run(
             raise
     path = publish(project)
     if format_ is Format.TABLE:
-        click.echo(f"{counted(len(intervals), 'interval')}; quality report: {path}")
+        click.echo(f"{pluralize(len(intervals), 'interval')}; quality report: {path}")
 
 
 def _choose_intervals(

@@ -12,12 +12,11 @@ from sluice.declare.project import load
 from sluice.delta.places.inventory import REPAIR, leftovers, undeclared_tables
 from sluice.language.interval import Interval, newest, parse_time
 from sluice.read.cost import By, costs
-from sluice.read.pending import Unread
-from sluice.read.status import Lag, TableStatus
+from sluice.read.status import TableStatus
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, counted, print_fitted, show_time, write_rows
+from sluice.terminal.output import Format, pluralize, print_fitted, show_time, write_rows
 
 MISSING = "`missing: empty` if such intervals are ordinary, `missing: fail` to stop at them"
 COLUMNS = (
@@ -99,18 +98,21 @@ def _unread(one: TableStatus) -> Iterator[str]:
     if one.unheard:
         yield f"lag: {one.table} is not known: {one.unheard.removeprefix(f'{one.table}: ')}"
     elif one.unread:
-        each = ", ".join(_partition(part) for part in one.unread if part.messages)
+        parts = (
+            ("" if part.partition is None else f"partition {part.partition} ")
+            + f"by {pluralize(part.messages, part.what)}{_since(part.since)}"
+            for part in one.unread
+            if part.messages
+        )
+        each = ", ".join(parts)
         yield f"lag: {one.table} is {f'behind, {each}' if each else 'up to date'}"
 
 
-def _partition(part: Unread) -> str:
-    since = f" since {_second(part.since)}" if part.since else ""
-    place = "" if part.partition is None else f"partition {part.partition} "
-    return f"{place}by {counted(part.messages, part.what)}{since}"
-
-
 def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
-    behind = one.problem or "\n".join(map(_lag_text, one.lag))
+    lags = (
+        f"{lag.input}: {pluralize(lag.versions, 'version')}{_since(lag.since)}" for lag in one.lag
+    )
+    behind = one.problem or "\n".join(lags)
     last = one.last
     behind = "not built" if one.version is None and not behind else behind
     at, *batch = (_second(last.at), last.number, last.run) if last else (None, None, None)
@@ -118,13 +120,12 @@ def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
     return *state, at, one.kind, one.version, *batch, one.refills or None
 
 
+def _since(moment: datetime | None) -> str:
+    return f" since {_second(moment)}" if moment else ""
+
+
 def _second(moment: datetime) -> str:
     return show_time(moment.replace(microsecond=0))
-
-
-def _lag_text(lag: Lag) -> str:
-    since = f" since {_second(lag.since)}" if lag.since else ""
-    return f"{lag.input}: {counted(lag.versions, 'version')}{since}"
 
 
 COST_COLUMNS = ("batches", "seconds", "cpu", "read", "written", "whole", "share")

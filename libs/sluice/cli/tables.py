@@ -19,7 +19,7 @@ from sluice.operate.erasure.forgetting import Done
 from sluice.operate.erasure.subject import Asked
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, counted, print_table, to_json, write_json, write_rows
+from sluice.terminal.output import Format, pluralize, print_table, to_json, write_json, write_rows
 
 
 @click.command()
@@ -145,7 +145,7 @@ def _show_receipt(receipt: Receipt, asked: Asked, format_: Format) -> None:
     columns = [field.name for field in fields(Done)]
     print_table(columns, [tuple(asdict(line).values()) for line in receipt.done])
     how = "columns and texts" if searched.in_texts else "columns"
-    looked = f"{counted(searched.files, 'file')} of {searched.bytes:,} bytes searched, {how}"
+    looked = f"{pluralize(searched.files, 'file')} of {searched.bytes:,} bytes searched, {how}"
     click.echo(f"{looked}; id {receipt.id}")
     for one in receipt.forgotten:
         subjects = [
@@ -159,14 +159,14 @@ def _show_receipt(receipt: Receipt, asked: Asked, format_: Format) -> None:
     if receipt.in_versions:
         click.echo(IN_VERSIONS, err=True)
     for place, count in sorted(receipt.elsewhere.items()):
-        found = f"warning: {place} has the same values in {counted(count, 'place')}"
+        found = f"warning: {place} has the same values in {pluralize(count, 'place')}"
         click.echo(f"{found}, perhaps of somebody else", err=True)
     if receipt.is_proven:
         end = "no file of these tables" if receipt.elsewhere else "no file of the lake"
         click.echo(f"forgotten: {end} names it, {receipt.ended_at:%FT%TZ}")
         return
     for place, count in sorted(receipt.left.items()):
-        click.echo(f"still found: {place}, {counted(count, 'place')}", err=True)
+        click.echo(f"still found: {place}, {pluralize(count, 'place')}", err=True)
         click.echo(f"  hint: {receipt.remedies[place]}", err=True)
     if any("--where" in remedy for remedy in receipt.remedies.values()):
         command = f'sluice forget --where "{asked.where}" --all'

@@ -39,7 +39,7 @@ from sluice.operate.verify import verify as verify_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, empty_option, format_option
-from sluice.terminal.output import Format, counted, print_fitted, print_table, write_rows
+from sluice.terminal.output import Format, pluralize, print_fitted, print_table, write_rows
 
 
 @click.command()
@@ -59,7 +59,7 @@ def doctor(table: str | None, format_: Format, config: str) -> None:
     if findings or format_ is not Format.TABLE:
         write_rows([asdict(one) for one in findings], [f.name for f in fields(Finding)], format_)
     else:
-        click.echo(f"nothing is wrong in {counted(sum(t.is_stored for t in chosen), 'table')}")
+        click.echo(f"nothing is wrong in {pluralize(sum(t.is_stored for t in chosen), 'table')}")
     if any(finding.stops for finding in findings):
         raise click.exceptions.Exit(int(ExitCode.HISTORY))
 
@@ -157,7 +157,7 @@ def sweep(tables: tuple[str, ...], format_: Format, config: str) -> None:
         return
     for unmet in (unmet for swept in found for unmet in swept.unmet):
         click.echo(unmet)
-    looked_at = counted(sum(swept.expectations for swept in found), "expectation")
+    looked_at = pluralize(sum(swept.expectations for swept in found), "expectation")
     click.echo(f"{looked_at} of whole tables checked, {sum(len(s.unmet) for s in found)} not met")
 
 

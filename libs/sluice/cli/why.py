@@ -16,6 +16,7 @@ from sluice.read.naming import Given, naming_options, row_of
 from sluice.read.origin import Origin, ReflectedVersions, origin
 from sluice.read.stored.commits import Commit
 from sluice.terminal.options import (
+    F,
     column_value,
     format_option,
     lake_options,
@@ -24,7 +25,7 @@ from sluice.terminal.options import (
 )
 from sluice.terminal.output import (
     Format,
-    counted,
+    pluralize,
     print_table,
     write_json,
     write_record,
@@ -72,18 +73,23 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("key", nargs=-1)(named_key_option("keys")(named))
 
 
+def rows_option(what: str) -> Callable[[F], F]:
+    """Add `--rows N`, whose help begins with "Rows to show"."""
+    return click.option(
+        "--rows",
+        type=click.IntRange(min=0),
+        default=SHOWN,
+        show_default=True,
+        metavar="N",
+        help=f"Rows to show {what}",
+    )
+
+
 @click.command()
 @click.argument("table")
 @row_options
 @click.option("--when", metavar="COLUMN", help="Name the commit that last changed this column.")
-@click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    default=SHOWN,
-    show_default=True,
-    metavar="N",
-    help="Rows to show of each table that the row comes from; 0 shows only the commit.",
-)
+@rows_option("of each table that the row comes from; 0 shows only the commit.")
 @version_option
 @format_option
 @lake_options
@@ -151,7 +157,7 @@ def _print(sources: "list[ContributingRows]", most: int) -> None:
     state = internal("", STATE)
     for source in (source for source in sources if not source.table.endswith(state)):
         at = "" if source.version is None else f", version {source.version}"
-        click.echo(f"from {source.table}{at}: {counted(source.rows.num_rows, 'row')}")
+        click.echo(f"from {source.table}{at}: {pluralize(source.rows.num_rows, 'row')}")
         rows = source.rows.slice(0, most)
         print_table(rows.column_names, zip(*rows.to_pydict().values(), strict=True))
         if source.untraced:
@@ -221,14 +227,7 @@ REASON_COLUMNS = ("table", "why", "what", "count")
 @click.command("why-not")
 @click.argument("table")
 @row_options
-@click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    default=SHOWN,
-    show_default=True,
-    metavar="N",
-    help="Rows to show for each reason.",
-)
+@rows_option("for each reason.")
 @version_option
 @format_option
 @lake_options
@@ -280,5 +279,5 @@ def _print_some(rows: "pa.Table | None", most: int) -> None:
     if rows is None or not rows.num_rows or not most:
         return
     some = rows.slice(0, most)
-    title = counted(rows.num_rows, "row") if rows.num_rows > most else ""
+    title = pluralize(rows.num_rows, "row") if rows.num_rows > most else ""
     print_table(rows.column_names, zip(*some.to_pydict().values(), strict=True), title)

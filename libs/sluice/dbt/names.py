@@ -123,12 +123,6 @@ def spark_type(tree: exp.DataType, dialect: str) -> exp.DataType:
     return exp.DataType.build(f"DECIMAL({PLACES[dialect]})")
 
 
-def truncated_length(tree: exp.DataType) -> exp.Expr | None:
-    """Return the length to which the type truncates; None if it doesn't."""
-    is_text = tree.this in TEXTS and bool(tree.expressions)
-    return tree.expressions[0].this if is_text else None
-
-
 def _whole(tree: exp.DataType, dialect: str) -> exp.DataType:
     whole = tree.transform(
         lambda part: spark_type(part, dialect) if isinstance(part, exp.DataType) else part

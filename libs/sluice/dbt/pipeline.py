@@ -24,7 +24,7 @@ from sluice.declare.resolution import Review
 from sluice.declare.table import Graph, Table
 from sluice.errors import ConfigError
 from sluice.language.typed.types import GAP
-from sluice.terminal.output import counted
+from sluice.terminal.output import pluralize
 
 
 @dataclass
@@ -71,7 +71,7 @@ def lines(report: ImportReport) -> Iterator[str]:
     ):
         yield from _list_reasons(title, reasons)
     by_key = f", {report.by_key} kept by keys" if report.by_key else ""
-    yield f"tests: {counted(report.expectations, 'expectation')}{by_key}"
+    yield f"tests: {pluralize(report.expectations, 'expectation')}{by_key}"
     yield from _list_reasons("tests without an equivalent", report.untested)
 
 

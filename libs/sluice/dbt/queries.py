@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from sluice.dbt.artifacts import DbtNode
-from sluice.dbt.names import Relations, spark_type, truncated_length
+from sluice.dbt.names import TEXTS, Relations, spark_type
 from sluice.declare.document import VARIABLE
 from sluice.language.syntax import without_tokens
 
@@ -48,7 +48,11 @@ def in_spark(tree: SqlTree, dialect: str) -> SqlTree:
         tree = annotate_types(tree, dialect=dialect)
         tree = _replace_parts(tree, MEANINGS, dialect)
         tree = _replace_parts(tree, {exp.DataType: spark_type}, dialect)
-    return _replace_parts(tree, {exp.NullSafeNEQ: _distinct}, dialect)
+
+    def negate(part: exp.NullSafeNEQ, _dialect: str) -> SqlTree:  # expressions have only <=>
+        return exp.not_(exp.paren(exp.NullSafeEQ(this=part.this, expression=part.expression)))
+
+    return _replace_parts(tree, {exp.NullSafeNEQ: negate}, dialect)
 
 
 def unsure(tree: SqlTree, dialect: str) -> Iterator[str]:
@@ -80,16 +84,11 @@ def _replace_parts(
     return tree
 
 
-def _distinct(part: exp.NullSafeNEQ, _dialect: str) -> SqlTree:
-    """Write IS DISTINCT FROM by the operator that expressions have."""
-    return exp.not_(exp.paren(exp.NullSafeEQ(this=part.this, expression=part.expression)))
-
-
 def _cut(cast: exp.Cast, dialect: str) -> SqlTree:
     """Cut a text where PostgreSQL's cast does: Spark's keeps all of it."""
-    length = truncated_length(cast.to) if dialect == "postgres" else None
-    if length is None:
+    if dialect != "postgres" or cast.to.this not in TEXTS or not cast.to.expressions:
         return cast
+    length = cast.to.expressions[0].this
     return exp.Left(this=exp.cast(cast.this, "text"), expression=length.copy())
 
 

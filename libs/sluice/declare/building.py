@@ -103,7 +103,7 @@ def resolved_alone(
     document = Document("--sql", {"views": {name: dict(fields)}})
     where: Where = ("views", name)
     data = {**fields, "name": name, "pipeline": pipeline}
-    spec = mistakes.validated(kind(fields["kind"]).model, data, document, where)
+    spec = mistakes.validate(kind(fields["kind"]).model, data, document, where)
     declared = {i: Declaration(i, None, document, ("sources", i)) for i in uncertain} | {
         i: Declaration(i, t.spec, document, (t.section, t.name)) for i, t in graph.tables.items()
     }
@@ -329,7 +329,7 @@ def _declaration(
     for at, problem in find_misplaced(data, document, where):
         mistakes.add(document, at, problem)
     whole = {**data, "name": name, "pipeline": pipeline}
-    spec = mistakes.validated(model, whole, document, where)
+    spec = mistakes.validate(model, whole, document, where)
     draft = None if spec else mistakes.draft(model, whole, document, where)
     return Declaration(table_id, spec, document, where, model, draft)
 

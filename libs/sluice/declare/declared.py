@@ -129,7 +129,12 @@ def option_problems(format_: str, options: Mapping[str, str]) -> Iterator[str]:
     is_of_lines = format_ == "json" and not _is_set(options, "multiLine")
     yield from _of_encoding(options, is_of_lines=is_of_lines)
     yield from _of_culture(options)
-    yield from (_of_csv if format_ == "csv" else _of_json)(options)
+    if format_ == "csv":
+        yield from _of_csv(options)
+        return
+    for name in LOOSE:
+        if _is_set(options, name):
+            yield f"{name}: numbers in such JSON would change when read; leave it out"
 
 
 def _of_encoding(options: Mapping[str, str], *, is_of_lines: bool) -> Iterator[str]:
@@ -163,12 +168,6 @@ def _of_csv(options: Mapping[str, str]) -> Iterator[str]:
         yield "unescapedQuoteHandling: rows would be lost or altered; leave it out"
     if options.get("multiLine", "true").lower() == "false":
         yield "multiLine: false would cut texts at line breaks inside quotes; leave it out"
-
-
-def _of_json(options: Mapping[str, str]) -> Iterator[str]:
-    for name in LOOSE:
-        if _is_set(options, name):
-            yield f"{name}: numbers in such JSON would change when read; leave it out"
 
 
 def _is_zone(name: str) -> bool:

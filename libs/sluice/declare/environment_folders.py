@@ -51,9 +51,9 @@ def folders(lake: str) -> list[str]:
 
 def claimant(folder: str) -> str | None:
     """Return the lake to which an environment's folder in a store belongs; None if to none."""
-    from sluice.declare.filesystems import located
+    from sluice.declare.filesystems import locate
 
-    files, path = located(f"{folder}/{_ONLY_COMMIT}")
+    files, path = locate(f"{folder}/{_ONLY_COMMIT}")
     try:
         with files.open_input_stream(path) as stream:
             actions = [json.loads(line) for line in stream.read().splitlines()]

@@ -37,7 +37,7 @@ VARIABLES = ("AWS_", "AZUR", "GOOGLE_", GOOGLE_EMULATOR)  # how those of stores 
 PATIENCE = timedelta(seconds=10)  # with Google's store, which is asked again until then
 
 
-def located(uri: str) -> tuple[FileSystem, str]:
+def locate(uri: str) -> tuple[FileSystem, str]:
     """Return the file system of a path or URI, and the path in it."""
     scheme = scheme_of(uri)
     if not scheme:
@@ -62,7 +62,7 @@ def folder_names(uri: str) -> list[str]:
 
     pyarrow lists no folders in Google's store, so there, all files below are listed.
     """
-    files, path = located(uri)
+    files, path = locate(uri)
     is_flat = isinstance(files, GcsFileSystem)
     found = files.get_file_info(FileSelector(path, recursive=is_flat, allow_not_found=True))
     if not is_flat:

@@ -62,7 +62,7 @@ class Mistakes:
             every = (f"{path}:{line}: {text}" for path, line, text in sorted(self.found))
             raise ConfigError(listed_once(every))
 
-    def validated(
+    def validate(
         self, model: type[Validated], data: Any, document: Document, where: Where
     ) -> Validated | None:
         """Return the data as that model; None, with its mistakes noted, if it isn't one."""

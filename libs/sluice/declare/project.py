@@ -236,7 +236,7 @@ def _project(settings: DeclarationFile | None, mistakes: Mistakes) -> Project | 
     data = {key: value for key, value in settings.document.data.items() if value is not None}
     for key in sorted(Project.LOADED & data.keys()):
         mistakes.add(settings.document, (key,), f"unknown key {key!r}")
-    return mistakes.validated(Project, data, settings.document, ())
+    return mistakes.validate(Project, data, settings.document, ())
 
 
 def _check_store(
@@ -291,7 +291,7 @@ def _pipeline(
     own = reading.header.get("airflow") or {}
     merged = {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
     data = {**reading.header, "airflow": merged, **reading.sections}
-    pipeline = mistakes.validated(Pipeline, data, reading.document, ())
+    pipeline = mistakes.validate(Pipeline, data, reading.document, ())
     if pipeline:
         _check_schedule(pipeline, reading, mistakes)
     return pipeline
@@ -332,7 +332,8 @@ def load_sound(
             project = load(config_dir, environ=environ, without=left_out)
         except ConfigError as error:
             mistakes = mistakes or error.mistakes
-            broken = _files(error) - left_out
+            places = (PLACE.match(mistake) for mistake in error.mistakes)
+            broken = {place["file"] for place in places if place} - left_out
             left_out |= broken
             if not broken or not _is_sound(Path(config_dir), left_out):
                 raise ConfigError(mistakes) from None
@@ -340,11 +341,6 @@ def load_sound(
             reported = _error(mistakes, left_out)
             graph = replace(project.graph, left_out=reported)
             return project.model_copy(update={"graph": graph}), reported
-
-
-def _files(error: ConfigError) -> set[str]:
-    places = (PLACE.match(mistake) for mistake in error.mistakes)
-    return {place["file"] for place in places if place}
 
 
 def _is_sound(folder: Path, left_out: Collection[str]) -> bool:

@@ -65,7 +65,11 @@ class KeptResult:
 
     def read(self, environ: Mapping[str, str]) -> bytes | None:
         """Return the result; None if it is not valid, or another user could have written it."""
-        with suppress(*UNREADABLE), open(self.file, "rb", opener=_no_link) as file:
+
+        def open_unlinked(path: str, flags: int) -> int:
+            return os.open(path, flags | os.O_NOFOLLOW)
+
+        with suppress(*UNREADABLE), open(self.file, "rb", opener=open_unlinked) as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.getuid() or status.st_mode & OTHERS_MAY_WRITE:
                 return None
@@ -132,10 +136,6 @@ def _entries(folder: str) -> list["os.DirEntry[str]"]:
             return list(entries)
     except OSError:
         return []
-
-
-def _no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW)
 
 
 def _fingerprints(

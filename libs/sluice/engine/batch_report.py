@@ -124,7 +124,7 @@ class Clock:
         return {
             "began": self._began.isoformat(),
             "seconds": round(time.monotonic() - self._since, 3),
-            "cpu": round(METER.used(id(self)), 3),
+            "cpu": round(METER.note_seconds(id(self)), 3),
         }
 
     def add(self, name: str, seconds: float) -> None:

@@ -1,31 +1,23 @@
 """Judgement of rows before they are committed: expectations, the quarantine, forgotten subjects.
 
-Subjects whose rows were removed from a source; their later rows are withheld.
+The gate's results are stored, bad rows go to quarantine, good ones are passed on. The quarantine is
+committed before the table that the rows were meant for. Every row that was read is therefore in at
+least one of the two. Rows that come from the quarantine are committed first.
 
+The quarantine table has every rejected row, whole, with its reason: a row that parsed as JSON, any
+other as its text. Each gives one row here, so read = accepted + quarantined. An interval's rows are
+replaced whole, so a later delivery without bad rows leaves none here. This process writes few rows,
+Spark many; then both are counted.
+
+A misfit is a column in which no value has the declared type, so its type has changed. CSV and JSON
+don't declare types, so only rows that go to quarantine reveal a change. A few bad rows are
+quarantined. If all values of a column are bad, the batch is stopped, to keep an interval's good
+rows.
+
+A forgotten subject is one whose rows were removed from a source; its later rows are withheld.
 `<source>__forgotten` notes each by a salted hash of some columns' values, never by the values. So
 anybody who knows a value can check it, and short numbers can be guessed. The note is made first:
 from then on, no delivery restores the subject's rows.
-
-The quarantine table: every rejected row, whole, with its reason.
-
-Each such row gives one row here, so read = accepted + quarantined. A row that parsed is kept as
-JSON, any other as its text. Rows are replaced per interval like the source's: a later good delivery
-of an interval leaves none of its rows here.
-
-Quarantine of a delivery: this process writes few rows, Spark many; then both are counted.
-
-The quarantine of an interval is replaced whole, so a delivery without bad rows empties it.
-
-Misfits: columns in which no value has the declared type, so their type has changed.
-
-CSV and JSON don't declare a column's type, so only rows that go to quarantine reveal a change of
-it. A few bad rows are quarantined. If all values of a column are bad, the batch is stopped, to keep
-an interval's good rows.
-
-Gate for delivered rows: it stores results, quarantines bad rows and passes good ones.
-
-The quarantine is committed before the table that the rows were meant for. Every row that was read
-is therefore in at least one of the two. Rows that come from the quarantine are committed first.
 """
 
 import datetime as dt
@@ -452,7 +444,7 @@ def _name_delivery(context: Context, table: Table, batch: JudgedBatch) -> str:
     if batch.start is None or batch.end is None:
         return table.id
     interval = Interval(start=batch.start, end=batch.end)
-    return f"{table.id} {interval.shown(context.timezones[table.pipeline])}"
+    return f"{table.id} {interval.format(context.timezones[table.pipeline])}"
 
 
 def _conflicting(name: str, verdict: Verdict, on_conflict: str) -> tuple[str, ...]:

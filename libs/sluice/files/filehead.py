@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
 
-from sluice.delta.places.delta_rs import located, store_fault
+from sluice.delta.places.delta_rs import locate, store_fault
 from sluice.delta.places.folders import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
 from sluice.files.parquet_types import stored_type
-from sluice.spark.paths import CODECS, spark_paths
+from sluice.spark.paths import CODECS, spark_path
 
 LONGEST = 600  # bytes that show a format
 _BEGINS = {
@@ -253,7 +253,7 @@ def group_heads(heads: Iterable[FileHead], by: Callable[[FileHead], T]) -> dict[
 
 def uris(heads: Iterable[FileHead]) -> list[str]:
     """Return the files' paths for Spark."""
-    return spark_paths(head.file.uri for head in heads)
+    return [spark_path(head.file.uri) for head in heads]
 
 
 def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileHead:
@@ -367,7 +367,7 @@ def open_file(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
     place = local_path(file.uri)
     try:
         if place is None:
-            return work(*located(file.uri))
+            return work(*locate(file.uri))
         return work(LocalFileSystem(), os.fsencode(place))
     except FileNotFoundError as error:
         raise Gone("it disappeared before it was read") from error

@@ -118,7 +118,10 @@ def _parquet(
         voids = find_voided(session, pairs, ddl(spec))
         nanos = [n for n, t in pairs if t == NANOS]
         values = {n: f"`{n}`" for n, _ in pairs}
-        values |= {n: _micros(n) for n in nanos} | {n: v.value for n, v in voids.items()}
+        for n in nanos:
+            before = f"CASE WHEN `{n}` % 1000 < 0 THEN 1 ELSE 0 END"
+            values[n] = f"timestamp_micros(`{n}` div 1000L - {before})"
+        values |= {n: v.value for n, v in voids.items()}
         types = dict(pairs) | dict.fromkeys(nanos, "BIGINT")
         types |= {n: v.read_as for n, v in voids.items()}
         names = {n: field_name(spec.names.get(n, n)) for n in types}
@@ -127,7 +130,8 @@ def _parquet(
         stored = reader.parquet(*uris(group))
         rows = stored.selectExpr(*(f"{names[n]} AS `{n}`" for n in types), *METADATA)
         read = (f"{value} AS `{n}`" for n, value in values.items())
-        known = rows.selectExpr(*read, FILE, BLOCK, *_cut(nanos))
+        cut = " + ".join(f"CASE WHEN `{n}` % 1000 <> 0 THEN 1 ELSE 0 END" for n in nanos)
+        known = rows.selectExpr(*read, FILE, BLOCK, *([f"{cut} AS {CUT}"] if cut else []))
         yield convert(known, spec, origin=_origin(group))
 
 
@@ -145,17 +149,6 @@ def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...
         )
     wanted = spec.of_files.items()
     return tuple((own, of[name]) for name, own in wanted if of.get(name, VOID) != VOID)
-
-
-def _cut(nanos: Sequence[str]) -> tuple[str, ...]:
-    """Return SQL for CUT, the number of times with digits beyond a microsecond."""
-    between = (f"CASE WHEN `{n}` % 1000 <> 0 THEN 1 ELSE 0 END" for n in nanos)
-    return (f"{' + '.join(between)} AS {CUT}",) if nanos else ()
-
-
-def _micros(name: str) -> str:
-    before = f"CASE WHEN `{name}` % 1000 < 0 THEN 1 ELSE 0 END"
-    return f"timestamp_micros(`{name}` div 1000L - {before})"
 
 
 def store(session: SparkSession, spec: Declared, limits: Limits) -> DataFrame:

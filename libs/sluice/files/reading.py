@@ -82,11 +82,6 @@ def place_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     return rows.withColumn(POSITION, place.cast("bigint")).drop(BLOCK, ROW)
 
 
-def without_repeats(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    """Merge rows that are equal in `columns` into one, at the last of their positions."""
-    return rows.groupBy(*names(columns)).agg(F.max(POSITION).alias(POSITION))
-
-
 @dataclass(frozen=True)
 class Look:
     """Columns of each file, and the files that can't be read."""

@@ -130,7 +130,8 @@ class Texts:
             return (lambda sql: f"CAST({sql} AS BINARY)",)
         if FORMATS.get(type_, "") in self.options:
             return (lambda sql: self._by_pattern(sql, type_),)
-        return (_trim_blanks, *self._steps_of(type_))
+        around = text(spellings.AROUND)
+        return (lambda sql: f"trim(BOTH {around} FROM {sql})", *self._steps_of(type_))
 
     def _steps_of(self, type_: str) -> tuple[TextStep, ...]:
         kind = base_name(type_)
@@ -163,7 +164,8 @@ class Texts:
 
     def cut(self, sql: str, type_: DataType) -> str:
         """Return SQL that is true if a pattern cuts digits of the text; '' if none does."""
-        places = [self._places(kind) for kind in FORMATS if kind in _kinds(type_)]
+        kinds = set(re.findall(r"[A-Z_]+", type_.simpleString().upper()))
+        places = [self._places(kind) for kind in FORMATS if kind in kinds]
         further = max(places, default=0) - MICROSECOND
         if further <= 0:
             return ""
@@ -211,10 +213,6 @@ def _nulls(sql: str) -> str:
     return f"size(filter({sql}, v -> v IS NULL))"
 
 
-def _trim_blanks(sql: str) -> str:
-    return f"trim(BOTH {text(spellings.AROUND)} FROM {sql})"
-
-
 def _exact(sql: str, type_: str) -> str:
     number = f"try_cast({sql} AS DECIMAL(38, 0))" if type_ in INTEGERS else sql
     return f"CASE WHEN {_is(sql, spelling(type_).exact)} THEN try_cast({number} AS {type_}) END"
@@ -255,14 +253,10 @@ def _boolean(sql: str, _: str) -> str:
     return f"CASE WHEN {yes} THEN true WHEN {no} THEN false END"
 
 
-def _date(sql: str, type_: str) -> str:
-    day = f"try_cast(regexp_extract({sql}, '^[0-9-]+', 0) AS DATE)"
-    return f"CASE WHEN {_is(sql, spelling(type_).shape)} THEN {_within(day)} END"
-
-
-def _local(sql: str, type_: str) -> str:
-    value = f"try_cast({sql} AS TIMESTAMP_NTZ)"
-    return f"CASE WHEN {_is(sql, spelling(type_).shape)} THEN {_within(value)} END"
+def _local_time(sql: str, type_: str) -> str:
+    shown = f"regexp_extract({sql}, '^[0-9-]+', 0)" if base_name(type_) == "DATE" else sql
+    value = _within(f"try_cast({shown} AS {type_})")
+    return f"CASE WHEN {_is(sql, spelling(type_).shape)} THEN {value} END"
 
 
 def _instant(sql: str, zone: str) -> str:
@@ -299,17 +293,12 @@ def _base64(sql: str, type_: str) -> str:
     return f"CASE WHEN {is_taken} THEN unbase64({sql}) END"
 
 
-def _kinds(type_: DataType) -> set[str]:
-    """Return the names of the scalar types in a type."""
-    return set(re.findall(r"[A-Z_]+", type_.simpleString().upper()))
-
-
 _OTHERS = {
     "FLOAT": _binary_fraction,
     "DOUBLE": _binary_fraction,
     "BOOLEAN": _boolean,
-    "DATE": _date,
-    "TIMESTAMP_NTZ": _local,
+    "DATE": _local_time,
+    "TIMESTAMP_NTZ": _local_time,
     "BINARY": _base64,
 }
 

@@ -1,27 +1,21 @@
 """Review of expectations: their mistakes, reported before any batch is judged.
 
-Great Expectations checks its own names and arguments. This module checks what it leaves to run
-time. It finds values that can't be compared with their column, invalid row conditions, and
-expectations that can't be evaluated on a batch. Only `sluice validate` asks.
+Only `sluice validate` asks. An expectation is checked in three ways.
 
-Check of regular expressions against Java's syntax, which Spark's RLIKE has. Starts no Java.
+Great Expectations checks names and arguments. Importing it takes seconds, so plain expectations are
+left out: the table `ARGUMENTS` says which arguments are certainly valid, and a test checks it with
+Great Expectations itself. Other checks without a finding are kept from one command to the
+next, because they depend only on the expectation and the library's version. That file can be
+deleted any time. If the library is not installed, nothing is checked: the project can be read and
+planned, but no batch can be judged.
 
+This module checks what the library leaves to run time: values that can't be compared with their
+column, invalid row conditions, and expectations that can't be evaluated on a batch.
+
+Regular expressions are checked against Java's syntax, which Spark's RLIKE has, without Java.
 Differences in syntax are translated to Python's, then `re` checks the pattern. Where the two can't
 be compared, the pattern passes. Spark then refuses a wrong one in the first batch. That is late,
 but a wrongly refused pattern would have no workaround.
-
-Expectations whose arguments are certainly valid, so Great Expectations need not check them.
-
-Using it means importing it, which takes seconds. This table is narrower: an argument that is not in
-it, or a value of another type, is checked by Great Expectations. A test checks every expectation
-that is plain by this table with Great Expectations itself.
-
-Results of Great Expectations' checks of expectations, kept from one command to the next.
-
-Importing it takes seconds, so plain expectations are not checked by it. Its findings depend only on
-the expectation and on its version. Only checks without a finding are kept. The file can be deleted
-any time. If the library is not installed, nothing is checked: the project can be read and planned,
-but no batch can be judged.
 """
 
 import datetime as dt
@@ -214,11 +208,6 @@ ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
 }
 
 
-def complaints(expectation: Expectation) -> list[str]:
-    """Return Great Expectations' complaints about an expectation's name and arguments."""
-    return [] if is_plain(expectation) else _answer(engine.mistakes, expectation)
-
-
 def not_on_spark(expectation: Expectation) -> list[str]:
     """Return a mistake if Great Expectations has the expectation, but not for Spark."""
     return _answer(engine.not_on_spark, expectation)
@@ -274,7 +263,7 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
     if expectation.type in history.COMPILED:
         return history.mistakes(expectation)
     values = list(_values(expectation, columns))
-    if problems := complaints(expectation):
+    if not is_plain(expectation) and (problems := _answer(engine.mistakes, expectation)):
         return values or problems
     if problems := refusals(expectation):
         return problems

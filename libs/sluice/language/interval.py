@@ -19,6 +19,7 @@ from sluice.language.model import Model
 from sluice.language.wall_clock import EPOCH, Cron, Duration, instant
 
 __all__ = [
+    "INSTANT",
     "Duration",
     "Interval",
     "IntervalError",
@@ -28,6 +29,7 @@ __all__ = [
     "show",
     "zone",
 ]
+INSTANT = datetime.resolution  # the length of an interval of one moment
 
 
 class IntervalError(UsageError):
@@ -93,9 +95,9 @@ class Interval:
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:
-        return self.shown()
+        return self.format()
 
-    def shown(self, timezone: str = "UTC") -> str:
+    def format(self, timezone: str = "UTC") -> str:
         """Format its bounds as people write them, in that zone's local time."""
         return f"[{show(self.start, timezone)}, {show(self.end, timezone)})"
 
@@ -237,7 +239,7 @@ class Span:
 
     def __str__(self) -> str:
         noun = "interval" if self.count == 1 else "intervals"
-        return f"{self.interval.shown(self.timezone)} ({self.count:,} {noun})"
+        return f"{self.interval.format(self.timezone)} ({self.count:,} {noun})"
 
 
 def spans(intervals: Iterable[Interval], timezone: str = "UTC") -> list[Span]:

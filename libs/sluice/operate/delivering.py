@@ -148,7 +148,7 @@ def replay(
 def _quarantined_intervals(project: Project, table: Table) -> list[datetime]:
     uri = layout(project).uri(table.id, QUARANTINE)
     try:
-        rows = Scan(Snapshot.open(table.name, uri)).unordered((INTERVAL,))
+        rows = Scan(Snapshot.open(table.name, uri)).read_unordered((INTERVAL,))
     except NotBuilt:
         return []
     return sorted({moment for page in rows for moment in page[INTERVAL].to_pylist()})

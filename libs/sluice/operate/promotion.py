@@ -152,10 +152,10 @@ def _alike(was: DataFrame, now: DataFrame, without: Sequence[str]) -> tuple[Data
     before, after = column_types(was), column_types(now)
     columns = [c for c in {**after, **before} if c not in without]
 
-    def shaped(rows: DataFrame, own: Mapping[str, DataType], other: Mapping[str, DataType]) -> Any:
+    def align(rows: DataFrame, own: Mapping[str, DataType], other: Mapping[str, DataType]) -> Any:
         return rows.select(*[_column(name, own, other).alias(name) for name in columns])
 
-    return shaped(was, before, after), shaped(now, after, before)
+    return align(was, before, after), align(now, after, before)
 
 
 def _column(name: str, own: Mapping[str, DataType], other: Mapping[str, DataType]) -> Column:
@@ -225,7 +225,7 @@ class Beside:
             if table.is_stored and (found := self._standing(spark, table, most)):
                 yield found
 
-    def undeclared(self) -> Iterator[Standing]:
+    def find_undeclared(self) -> Iterator[Standing]:
         """Yield the tables that the configuration no longer declares."""
         for table_id, began in self.began.tables.items():
             if MARK not in table_id and table_id not in self.env.graph.tables:

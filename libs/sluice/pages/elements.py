@@ -186,11 +186,11 @@ def ago(at: dt.datetime | None, now: dt.datetime) -> str:
     seconds = max((now - at).total_seconds(), 0)
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= size:
-            return f"{counted(int(seconds // size), unit)} ago"
+            return f"{pluralize(int(seconds // size), unit)} ago"
     return "just now"
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun: `1 row`, `2 rows`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 

@@ -153,7 +153,7 @@ def values_named(
 ) -> list[tuple[Any, ...]]:
     """Return these columns of the rows in all ranges."""
     found: list[tuple[Any, ...]] = []
-    for part in Scan(table.snapshot, ranges).unordered(columns):
+    for part in Scan(table.snapshot, ranges).read_unordered(columns):
         found += zip(*(column.to_pylist() for column in part.columns), strict=True)
     return found
 

@@ -18,7 +18,7 @@ from sluice.delta.log.position import UPKEEP, Head
 from sluice.delta.notes.failures import Failure, begun_at, stored_failures
 from sluice.delta.notes.intervals import IS_UNDATED, Note, deliveries
 from sluice.delta.notes.note_tables import count_rows
-from sluice.delta.places.lake_layout import LakeLayout, layout
+from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.interval import Span, gaps, spans
@@ -171,23 +171,19 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         return replace(known, problem=error.message)
     redefined = first_redefinition(table, heads)
     state = heads.of(internal(table.id, STATE)) if table.is_view else None
+    quarantine = heads.lake.uri(table.id, QUARANTINE)
+    undated = count_rows(quarantine, IS_UNDATED) if table.spec.shares_files else 0
     return replace(
         known,
         version=at.version,
         rows=Snapshot.open(table.name, at.uri, at.version).count(),
         lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
         last=_last_batch(at),
-        quarantined=sum(d.rows_quarantined for d in noted) + _count_undated(heads.lake, table),
+        quarantined=sum(d.rows_quarantined for d in noted) + undated,
         refills=state.position.refills if state and state.position else 0,
         problem=REDEFINED.format(redefined, table.id) if redefined else "",
         forgetting=begun_at(heads.lake, table.id) if table.is_delivered else (),
     )
-
-
-def _count_undated(lake: LakeLayout, table: Table) -> int:
-    """Count the quarantined rows that are in no interval."""
-    uri = lake.uri(table.id, QUARANTINE)
-    return count_rows(uri, IS_UNDATED) if table.spec.shares_files else 0
 
 
 def _lag(heads: Heads, input_id: str, range_: Range) -> Lag:

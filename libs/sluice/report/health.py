@@ -61,7 +61,7 @@ def _newest(project: Project) -> dict[str, list[Row]]:
         stored = Snapshot.open("results", f"{layout(project).root}/{RESULTS}")
     except NotBuilt:
         return {}
-    rows = (row for page in Scan(stored).unordered(COLUMNS) for row in page.to_pylist())
+    rows = (row for page in Scan(stored).read_unordered(COLUMNS) for row in page.to_pylist())
     return {name: newest(found) for name, found in by_table(rows).items()}
 
 

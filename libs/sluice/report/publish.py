@@ -91,7 +91,7 @@ def _set_apart(project: Project, table: Table) -> list[Row]:
         stored = Snapshot.open(table.name, layout(project).uri(table.id, QUARANTINE))
     except NotBuilt:
         return []
-    pages = Scan(stored).unordered(SHOWN, MOST_LOOKED_AT)
+    pages = Scan(stored).read_unordered(SHOWN, MOST_LOOKED_AT)
     rows = [row for page in pages for row in page.to_pylist()]
     newest_first = sorted(rows, key=lambda row: row[INTERVAL], reverse=True)
     return list(_of_each_reason(newest_first))[: project.quality.samples]

@@ -34,10 +34,10 @@ from sluice.pages.elements import (
     Properties,
     Text,
     cell,
-    counted,
     data,
     html,
     moment,
+    pluralize,
     tile,
 )
 from sluice.report.health import FAILED, chapter, columns, failure, replace_page
@@ -331,7 +331,7 @@ def _intervals(table: TableSummary) -> Content:
     first, last = (moment(row["interval_start"]) for row in (shown[0], shown[-1]))
     most = f"most: {max(row['rows_read'] for row in shown):,} rows"
     label = "rows read by interval, quarantined on top"
-    total = f"read {read:,} = {counts}, {counted(len(table.record.intervals), 'interval')}"
+    total = f"read {read:,} = {counts}, {pluralize(len(table.record.intervals), 'interval')}"
     keys = [Text("accepted", "key bar"), Text("quarantined", "key quarantined")]
     drawn = bars(shown, 1100, 120, label, (first, most, last))
     entry = Entry("", parts=[drawn, [*keys, Text(total, "soft small")]])
@@ -378,7 +378,7 @@ def reasons(quarantine: Sequence[Row], *, of_intervals: bool = True) -> Iterator
     for row in quarantine:
         by_reason.setdefault(row["reason"] or "", []).append(row)
     for reason, rows in by_reason.items():
-        many = Text(counted(len(rows), "row"), "soft small") if len(rows) > 1 else ""
+        many = Text(pluralize(len(rows), "row"), "soft small") if len(rows) > 1 else ""
         yield Entry(reason, marks=many, parts=[_unusable(rows, of_intervals=of_intervals)])
 
 

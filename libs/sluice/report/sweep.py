@@ -73,7 +73,7 @@ class Stored:
         """Return these columns of all rows."""
         wanted = tuple(dict.fromkeys(columns))
         schema = pa.schema([self.snapshot.schema.field(c) for c in wanted])
-        pages = Scan(self.snapshot).unordered(wanted)
+        pages = Scan(self.snapshot).read_unordered(wanted)
         return pa.concat_tables([schema.empty_table(), *pages])
 
     def sum(self, column: str) -> Any:
@@ -82,7 +82,7 @@ class Stored:
         Exact for whole numbers and decimals.
         """
         total = None
-        for page in Scan(self.snapshot).unordered((column,)):
+        for page in Scan(self.snapshot).read_unordered((column,)):
             part = pc.sum(page[column]).as_py()
             total = part if total is None else total + (part or 0)
         return total
@@ -200,7 +200,7 @@ def _find_changes(now: Stored, earlier: Earlier, column: str) -> tuple[pa.Table,
 def _count_repeated(now: Stored, column: str, values: pa.Array) -> Counter[Any]:
     """Count those of the values that the table has more than once, a page at a time."""
     found: Counter[Any] = Counter()
-    for page in Scan(now.snapshot).unordered((column,)) if len(values) else ():
+    for page in Scan(now.snapshot).read_unordered((column,)) if len(values) else ():
         mine = page[column]
         found.update(mine.filter(pc.is_in(mine, values)).to_pylist())
     return Counter({value: count for value, count in found.items() if count > 1})

@@ -12,6 +12,7 @@ column does not affect them until it is declared.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -48,18 +49,23 @@ from sluice.files.reading import (
     place_rows,
     rows_of,
     unknown_word,
-    without_repeats,
 )
 from sluice.gate.counting.counts import CONFLICT
 from sluice.gate.counting.tally import visible
 from sluice.gate.gate import Gate
-from sluice.language.interval import Interval, show
+from sluice.language.interval import INSTANT, Interval, show
 from sluice.language.names import ID, INTERVAL, INTERVALS, check_name
 from sluice.language.typed.coercion import common
 from sluice.language.typed.types import INTEGERS
 from sluice.limits import Limits
 from sluice.sources.origins import list_files
 from sluice.sources.spec import Source
+
+
+def next_moment(last: datetime | None) -> datetime:
+    """Return the moment of a batch that has no interval: now, but after that of the last one."""
+    now = datetime.now(UTC)
+    return max(now, last + INSTANT) if last else now
 
 
 @dataclass(frozen=True)
@@ -168,7 +174,11 @@ def read_delivery(
     found = rows_of(session, wide, seen, limits)
     rows = found.rows
     if spec.time and delivery.spec.shares_files:
-        rows = _of_interval(rows, spec.time, delivery.interval)
+        # Each delivery reads all rows marked UNDATED, and replaces them in quarantine.
+        at = F.col(f"`{spec.time}`").cast("timestamp")
+        interval = delivery.interval
+        is_inside = (at >= F.lit(interval.start)) & (at < F.lit(interval.end))
+        rows = rows.where(at.isNull() | is_inside).withColumn(UNDATED, at.isNull())
     warnings = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
     reading = Reading(judge_rows(rows, delivery), (*warnings, *found.warnings))
     return ReadDelivery(
@@ -200,18 +210,8 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     if delivery.is_of_messages:
         return rows.select(*names(known), ID, interval)
     if spec.keeps_deliveries and spec.key:
-        rows = without_repeats(rows, columns)
+        rows = rows.groupBy(*names(columns)).agg(F.max(POSITION).alias(POSITION))
     return identify(rows.select(*names(known)), columns).select(*names(known), ID, interval)
-
-
-def _of_interval(rows: DataFrame, time: str, interval: Interval) -> DataFrame:
-    """Return the interval's rows of files that it shares with others, and those marked UNDATED.
-
-    Each delivery reads all of these, and replaces them in quarantine.
-    """
-    at = F.col(f"`{time}`").cast("timestamp")
-    is_inside = (at >= F.lit(interval.start)) & (at < F.lit(interval.end))
-    return rows.where(at.isNull() | is_inside).withColumn(UNDATED, at.isNull())
 
 
 def object_to_rows(rows: DataFrame, spec: Source, interval: Interval) -> DataFrame:

@@ -51,7 +51,7 @@ from sluice.sources.replacement import (
     next_position,
     or_unchanged,
     replace_interval,
-    unchanged,
+    report_unchanged,
 )
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
@@ -167,7 +167,7 @@ class FileFeed(FileOrigin):
         check_source(project, table, before)
         check_kept(table.id, delivery.noted, before)
         if delivery.is_delivered and before and not run.full_refresh:
-            return unchanged(table.delivered_to, before, delivery.interval)
+            return report_unchanged(table.delivered_to, before, delivery.interval)
         return replace_interval(spark, project, delivery, run, again=plan)
 
     def _read_stream(self, spark: Spark, run: Run) -> Iterator[BatchReport]:

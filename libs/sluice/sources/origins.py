@@ -162,7 +162,7 @@ class FileOrigin(Origin):
         noted, as_now = [known[each] for each in asked], {definition_of_deliveries(table)}
         if any(changed_deliveries(project, table, noted, as_now)):
             return None
-        shown = interval.shown(pipeline.timezone)
+        shown = interval.format(pipeline.timezone)
         return f"{table.id} holds {shown} already, and its files are the same"
 
     def _is_interrupted(self) -> bool:

@@ -20,7 +20,7 @@ from sluice.sources.files import engine_of_delivery
 from sluice.sources.origins import list_files, origin_of
 from sluice.sources.replacement import KEY
 from sluice.spark.rehearsing import why
-from sluice.terminal.output import counted
+from sluice.terminal.output import pluralize
 
 WORDS = ("missing between them", "due", "with other files now", "without files now")
 
@@ -88,7 +88,7 @@ def _with_unread(step: NextBatch, parts: tuple[Unread, ...]) -> NextBatch:
     since = min((part.since for part in parts if part.since), default=None)
     waits = f" since {show(since)}" if since else ""
     what = parts[0].what if parts else "message"
-    reason = f"{counted(count, what)} to read{waits}; {step.reason}"
+    reason = f"{pluralize(count, what)} to read{waits}; {step.reason}"
     if step.next != "ingest":
         return replace(step, reason=reason)
     way = "ingest" if count or not parts else "nothing"

@@ -273,7 +273,7 @@ def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:
 
 
 def _show(spans: list[Interval], zone: str, most: int = 3) -> str:
-    shown = ", ".join(span.shown(zone) for span in spans[:most])
+    shown = ", ".join(span.format(zone) for span in spans[:most])
     return shown if len(spans) <= most else f"{shown} and {len(spans) - most} more"
 
 

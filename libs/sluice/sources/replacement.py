@@ -80,7 +80,7 @@ class Emptied:
         if not (had := self.had()):
             return
         name = self.delivery.table.id
-        interval = self.delivery.interval.shown(self.delivery.timezone)
+        interval = self.delivery.interval.format(self.delivery.timezone)
         before = f"{name}: the interval {interval} has {had:,} {'row' if had == 1 else 'rows'}"
         if verdict.rows_read:
             bad = split.where(F.col(REASON).isNotNull()).select(FILE, REASON).limit(1).toArrow()
@@ -378,13 +378,15 @@ def or_unchanged(
     first = next(reports, None)
     if first is None:
         at = head(layout(project).uri(table.delivered_to))
-        first = unchanged(table.delivered_to, at, interval) if at or warnings else None
+        first = report_unchanged(table.delivered_to, at, interval) if at or warnings else None
     if first:
         yield replace(first, warnings=(*warnings, *first.warnings))
     yield from reports
 
 
-def unchanged(table_id: str, before: Head | None, interval: Interval | None = None) -> BatchReport:
+def report_unchanged(
+    table_id: str, before: Head | None, interval: Interval | None = None
+) -> BatchReport:
     """Return the report of a delivery that the table holds already."""
     return BatchReport(
         table=table_id,

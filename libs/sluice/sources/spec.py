@@ -352,5 +352,5 @@ class Source(Declared):
             if self.is_by_interval:
                 yield (), NO_INTERVALS
         elif not self.key and self.has_pattern and (same := same_path(self.path, schedule)):
-            shown = (interval.shown(schedule.timezone) for interval in same)
+            shown = (interval.format(schedule.timezone) for interval in same)
             yield ("path",), SAME_PATH.format(*shown)

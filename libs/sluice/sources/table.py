@@ -11,7 +11,7 @@ null key was never stored, so its delete is ignored.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -36,17 +36,14 @@ from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.files.conversion import BLOCK, ROW, convert
 from sluice.files.reading import comparable
 from sluice.gate.rules.sql import field_name, text
-from sluice.language.interval import Interval
+from sluice.language.interval import INSTANT, Interval
 from sluice.limits import Limits
-from sluice.sources.delivery import Delivery, judge_rows
+from sluice.sources.delivery import Delivery, judge_rows, next_moment
 from sluice.sources.origins import TableOrigin, check_source
 from sluice.sources.replacement import or_unchanged, replace_interval
 from sluice.sources.spec import Source
 from sluice.sources.versions import VersionRange, check_columns, check_files, range_of
 from sluice.spark.session import Spark
-
-INSTANT = timedelta(microseconds=1)
-
 
 NOTHING = -1  # the version before the first
 MOST = 2**62
@@ -138,8 +135,7 @@ def _deliver(
         if not nth:
             source.clear_quarantine(versions.at if versions else None)
         passing("read", source.table.id)
-        now = datetime.now(UTC)
-        last = last.reached(found, span, max(now, last.at + INSTANT) if last.at else now)
+        last = last.advance(found, span, next_moment(last.at))
         report = source.deliver(spark, found, span, last, run, after)
         replaced = (
             f"{source.table.id}: {what} of {source.uri} replaced its rows; the difference is read"

@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import chain
 
@@ -39,15 +39,14 @@ from sluice.engine.judging import REASON_GIVEN as FORGOTTEN
 from sluice.errors import HistoryLost
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.reading import POSITION
-from sluice.language.interval import Interval
+from sluice.language.interval import INSTANT, Interval
 from sluice.language.names import INTERVAL
-from sluice.sources.delivery import Delivery, object_to_rows
+from sluice.sources.delivery import Delivery, next_moment, object_to_rows
 from sluice.sources.kafka.client import Brokers, PolledMessages
 from sluice.sources.kafka.decoding import message_of
 from sluice.sources.kafka.formats.records import FormatReader
 from sluice.sources.kafka.message import Message, arrange_messages, each_message
 from sluice.sources.kafka.offsets import (
-    INSTANT,
     NOTHING,
     Batches,
     OffsetRange,
@@ -144,7 +143,9 @@ def _read_new(spark: Spark, source: TopicFeed, run: Run) -> Iterator[BatchReport
         if not nth:
             source.clear_quarantine(offsets.at)
         passing("read", source.table.id)
-        offsets = _move_on(offsets, taken)
+        start, following = offsets.following, taken.following
+        at = next_moment(offsets.at)
+        offsets = replace(offsets, start=start, following=following, at=at)
         plain = offsets.plain()
         yield _commit_batch(spark, source, offsets, taken, after, run)
         after = plain
@@ -167,13 +168,6 @@ def _note_last(
     taken = brokers.read(start, offsets.following)
     again = [message for each in taken for message in each_message(each.messages)]
     yield from judge_again(spark, source, {offsets.at: again}, run)
-
-
-def _move_on(offsets: OffsetRange, polled: PolledMessages) -> OffsetRange:
-    """Return the place after a batch; its moment is later than that of the batch before."""
-    earliest = offsets.at + INSTANT if offsets.at else datetime.min.replace(tzinfo=UTC)
-    at = max(datetime.now(UTC), earliest)
-    return replace(offsets, start=offsets.following, following=polled.following, at=at)
 
 
 def _commit_batch(
@@ -218,7 +212,7 @@ def _read_span(
         yield replace(report, warnings=(*gone, *report.warnings)) if first else report
         first = False
     if gone and first:
-        what = f"{source.topic.topic} has no delivered message of {span.shown()} any more"
+        what = f"{source.topic.topic} has no delivered message of {span.format()} any more"
         raise HistoryLost(
             f"{source.table.id}: {what}; {gone[0]}",
             hint="newer messages were delivered; the rows of those messages stay",
@@ -266,9 +260,9 @@ def judge_again(
     read = {offsets.at: fingerprint(offsets.plain())} if offsets and offsets.at else {}
     read |= {d.interval.start: d.files for d in noted}
     for moment, given in messages.items():
-        every = {
-            m[:2]: m for m in (*_complete(source, _quarantined_messages(source, moment)), *given)
-        }
+        rows = read_rows(source.quarantine_uri, [(INTERVAL, "=", moment)])
+        bad = [message_of(raw) for raw in {r["raw"] for r in rows if r["reason"] != FORGOTTEN}]
+        every = {m[:2]: m for m in (*_complete(source, bad), *given)}
         known = [every[at] for at in sorted(every)]
         size = sum(len(m.key or b"") + len(m.value or b"") for m in known)
         delivery = source.delivery(moment, read.get(moment, NOTHING))
@@ -296,8 +290,3 @@ def _complete(source: TopicFeed, messages: Sequence[Message]) -> Iterator[Messag
             yield from (whole for each in taken for whole in each_message(each.messages))
         else:
             yield message
-
-
-def _quarantined_messages(source: TopicFeed, moment: datetime) -> list[Message]:
-    rows = read_rows(source.quarantine_uri, [(INTERVAL, "=", moment)])
-    return list(map(message_of, {row["raw"] for row in rows if row["reason"] != FORGOTTEN}))

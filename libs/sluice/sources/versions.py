@@ -66,7 +66,7 @@ class VersionRange:
         read = {"table": self.table_id, "versions": [self.after, self.upto]}
         return json.dumps(read, separators=(",", ":"))
 
-    def reached(self, found: Foreign, commits: CommitRange, at: datetime) -> "VersionRange":
+    def advance(self, found: Foreign, commits: CommitRange, at: datetime) -> "VersionRange":
         """Return the place after a span of commits."""
         reached = replace(self, table_id=found.table_id, after=commits.after, upto=commits.upto)
         return replace(reached, commit=found.fingerprint(commits.upto), at=at)

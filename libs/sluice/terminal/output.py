@@ -102,7 +102,7 @@ def write_record(row: Row, format_: Format) -> None:
     draw(table)
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun: `1 interval`, `2 intervals`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -315,7 +315,7 @@ def _name_hidden(hidden: Sequence[str], width: int, how: str) -> None:
     """Print how many columns are hidden, which, and how to see them."""
     from sluice.language.names import listing  # imports pydantic, which `--help` does not need
 
-    said = f"{counted(len(hidden), 'column')} hidden: {listing(hidden)}"
+    said = f"{pluralize(len(hidden), 'column')} hidden: {listing(hidden)}"
     for line in (said, how):
         click.echo(fill(line, width, break_long_words=False, break_on_hyphens=False))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.delta.places.delta_rs import endpoint_of, located, options, uri_of
+from sluice.delta.places.delta_rs import endpoint_of, locate, options, uri_of
 
 LAKE = "abfss://lakes@shops.dfs.core.windows.net/retail/lake/"
 KEY = "c2VjcmV0"
@@ -16,10 +16,10 @@ def _account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_container_is_the_first_part_of_a_path() -> None:
-    files, path = located(LAKE)
+    files, path = locate(LAKE)
     assert files.type_name == "abfs"
     assert path == "lakes/retail/lake"
-    assert located("abfss://lakes@shops.dfs.core.windows.net")[1] == "lakes"
+    assert locate("abfss://lakes@shops.dfs.core.windows.net")[1] == "lakes"
 
 
 def test_a_files_uri_names_container_and_account() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.delta.places.delta_rs import endpoint_of, located, options, store_fault, uri_of
+from sluice.delta.places.delta_rs import endpoint_of, locate, options, store_fault, uri_of
 from sluice.errors import StoreRefused
 
 LAKE = "gs://lakes/retail/lake/"
@@ -19,9 +19,9 @@ def _google(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bucket_is_the_first_part_of_a_path() -> None:
-    files, path = located(LAKE)
+    files, path = locate(LAKE)
     assert (files.type_name, path) == ("gcs", "lakes/retail/lake")
-    assert located("gs://lakes")[1] == "lakes"
+    assert locate("gs://lakes")[1] == "lakes"
     assert uri_of("lakes/retail/x y.json", LAKE) == "gs://lakes/retail/x y.json"
 
 

@@ -22,7 +22,7 @@ from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
 from sluice.airflow.connections import lent
 from sluice.airflow.page import table_page
-from sluice.airflow.page.overview import Shown, overview, stranger, tables
+from sluice.airflow.page.overview import Shown, not_a_sluice_dag, overview, tables
 from sluice.airflow.page.table_page import table
 from sluice.airflow.page.visit import Visit
 from sluice.airflow.projects import airflows_config, mistakes, pipeline_files, project
@@ -74,7 +74,7 @@ def one_pipeline(request: Request, user: User, name: str) -> Response:
     declared = _project(user)
     visit = _visit(request, user, declared)
     if name not in declared.pipelines or not _may_see(user, name):
-        return _answer(stranger(visit, name))
+        return _answer(not_a_sluice_dag(visit, name))
     return _answer(overview(visit, [_pipeline(declared, name)]))
 
 

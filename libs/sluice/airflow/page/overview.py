@@ -19,8 +19,8 @@ from sluice.pages.elements import (
     Listing,
     Page,
     Text,
-    counted,
     moment,
+    pluralize,
     tile,
 )
 from sluice.read.status import TableStatus, status
@@ -107,7 +107,7 @@ def overview(visit: Visit, pipelines: Sequence[Shown], mistakes: Sequence[str] =
     )
 
 
-def stranger(visit: Visit, name: str) -> Page:
+def not_a_sluice_dag(visit: Visit, name: str) -> Page:
     """Return the page shown for a DAG that Sluice did not make."""
     every = Text("All pipelines", href=f"{visit.root}/")
     return Page("Sluice", name, (), [[NOBODYS, every]], visit.foot, "Sluice")
@@ -178,7 +178,7 @@ def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
     if s.without_files:
         yield Text(f"no files: {newest(s.without_files)}", "line warned")
     for lag in s.lag:
-        said = [f": {counted(lag.versions, 'version')}", *_since(visit, lag.since)]
+        said = [f": {pluralize(lag.versions, 'version')}", *_since(visit, lag.since)]
         yield Text([visit.table(lag.input), *said], "line")
     for part in s.unread:
         if part.messages:

@@ -34,8 +34,8 @@ from sluice.pages.elements import (
     Properties,
     Text,
     cell,
-    counted,
     data,
+    pluralize,
 )
 from sluice.read.lake import Lake
 from sluice.read.naming import naming_options
@@ -201,7 +201,7 @@ def _change(answer: Mapping[str, Any]) -> Chapter:
 
 def _input(visit: Visit, part: Mapping[str, Any]) -> Chapter:
     version = "" if part["version"] is None else f", version {part['version']}"
-    rows, many = part["rows"], counted(part["count"], "row")
+    rows, many = part["rows"], pluralize(part["count"], "row")
     few = f", the first {len(rows):,} shown" if len(rows) < part["count"] else ""
     count = Text(f" {many}{version}{few}", "soft small")
     deliveries = [_delivery(visit, part, one) for one in part["deliveries"]]
@@ -215,4 +215,4 @@ def _delivery(visit: Visit, part: Mapping[str, Any], one: Mapping[str, Any]) -> 
     run = [", in ", visit.run(pipeline_of(part["table"]), made["run"])] if made.get("run") else ""
     interval = f"[{one['interval_start']}, {one['interval_end']})"
     files = [Text(file, "line") for file in one["files"]]
-    return Entry([f"{counted(one['rows'], 'row')} delivered by {interval}", run], detail=files)
+    return Entry([f"{pluralize(one['rows'], 'row')} delivered by {interval}", run], detail=files)

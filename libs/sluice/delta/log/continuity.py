@@ -48,10 +48,10 @@ def position_at(uri: str, version: int) -> Position | None:
     log = Log(uri)
     for number in range(version, -1, -1):
         try:
-            position = Position.from_json(log.metadata(number))
+            position = Position.of_commit(number, log.metadata(number))
         except FileNotFoundError:
             return None
-        if position and not position.is_overtaken(number):
+        if position:
             return position
     return None
 

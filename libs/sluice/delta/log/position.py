@@ -156,6 +156,12 @@ class Position:
         horizon = body.get("horizon") and datetime.fromisoformat(body["horizon"])
         return cls(**{**known, **pins, "horizon": horizon or None, "renames": renames})
 
+    @classmethod
+    def of_commit(cls, version: int, text: str | None) -> "Position | None":
+        """Read the position of the table at a commit; None if its `userMetadata` records none."""
+        found = cls.from_json(text)
+        return None if found and found.is_overtaken(version) else found
+
     def is_overtaken(self, version: int) -> bool:
         """True if upkeep landed on commits that it was not made from: theirs is the position."""
         return self.kind in UPKEEP and self.after is not None and self.after != version - 1
@@ -295,8 +301,7 @@ def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
 def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
     newest: Position | None = None
     for version, entry in _commits(table, limit):
-        position = Position.from_json(entry.get("userMetadata"))
-        if position and not position.is_overtaken(version):
+        if position := Position.of_commit(version, entry.get("userMetadata")):
             newest = newest or position
             yield version, position.as_named_in(newest)
 

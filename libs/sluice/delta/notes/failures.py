@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from sluice.delta.places.delta_rs import located
+from sluice.delta.places.delta_rs import locate
 from sluice.delta.places.folders import SmallFiles, files_in, remove, replace_file
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.language.names import FORGETTING
@@ -40,7 +40,7 @@ class Unfinished:
 
     def subjects(self) -> pa.Table | None:
         """Return the subjects of an earlier attempt; None if there is none."""
-        files, folder = located(f"{self.folder}/{self.name}")
+        files, folder = locate(f"{self.folder}/{self.name}")
         try:
             with files.open_input_file(f"{folder}/subjects{ENDING}") as file:
                 return pq.read_table(file)
@@ -51,7 +51,7 @@ class Unfinished:
         """Keep the subjects, unless an earlier attempt has."""
         if self.subjects() is not None:
             return
-        files, folder = located(f"{self.folder}/{self.name}")
+        files, folder = locate(f"{self.folder}/{self.name}")
         if isinstance(files, LocalFileSystem):  # a store needs no folders
             files.create_dir(folder, recursive=True)
         content = pa.BufferOutputStream()
@@ -63,7 +63,7 @@ class Unfinished:
     def end(self) -> None:
         """Remove the subjects, and the folder of all of them if there are no others."""
         remove(f"{self.folder}/{self.name}")
-        if not files_in(*located(self.folder)):
+        if not files_in(*locate(self.folder)):
             remove(self.folder)
 
     @property
@@ -74,7 +74,7 @@ class Unfinished:
 
 def begun_at(lake: LakeLayout, table_id: str) -> tuple[datetime, ...]:
     """Return the starts of a source's unfinished erasures."""
-    found = files_in(*located(lake.uri(table_id, FORGETTING)))
+    found = files_in(*locate(lake.uri(table_id, FORGETTING)))
     times = (file.mtime for file in found if file.base_name.endswith(ENDING) and file.mtime)
     return tuple(sorted(time.astimezone(UTC) for time in times))
 

@@ -131,8 +131,8 @@ def replaced_by(
     for delivery in inside:
         if not interval.covers(delivery.interval):
             raise UsageError(
-                f"{source}: the interval {interval.shown(timezone)} overlaps only a part of "
-                f"{delivery.interval.shown(timezone)}, which was delivered before",
+                f"{source}: the interval {interval.format(timezone)} overlaps only a part of "
+                f"{delivery.interval.format(timezone)}, which was delivered before",
                 hint="run an interval that contains the whole earlier one; its rows are replaced",
             )
     return inside

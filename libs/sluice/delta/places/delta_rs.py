@@ -18,7 +18,7 @@ from sluice.declare.filesystems import (
     access,
     endpoint_of,
     folder_names,
-    located,
+    locate,
     region,
     uri_of,
 )
@@ -31,7 +31,7 @@ __all__ = [
     "folder_names",
     "is_table",
     "keeps_versions",
-    "located",
+    "locate",
     "open_table",
     "options",
     "region",
@@ -80,7 +80,7 @@ def is_table(uri: str) -> bool:
 
 def stored_stamp(uri: str) -> tuple[object, ...] | None:
     """Return the tag of a store's object, and the client used; None if there is no such object."""
-    files, path = located(uri)
+    files, path = locate(uri)
     try:
         with files.open_input_file(path) as file:
             known = file.metadata()
@@ -92,7 +92,7 @@ def stored_stamp(uri: str) -> tuple[object, ...] | None:
 
 def keeps_versions(uri: str) -> bool:
     """True if the store has earlier versions of a table's objects, which it shows by their ids."""
-    files, path = located(f"{uri}/_delta_log/{open_table(uri).version():020}.json")
+    files, path = locate(f"{uri}/_delta_log/{open_table(uri).version():020}.json")
     with files.open_input_file(path) as file:
         return "VersionId" in file.metadata()
 

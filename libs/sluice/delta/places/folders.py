@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
-from sluice.delta.places.delta_rs import located
+from sluice.delta.places.delta_rs import locate
 
 LOG = "_delta_log"  # of a Delta table
 SUFFIX = ".json"
@@ -50,15 +50,15 @@ def sync(paths: Iterable[str | Path]) -> None:
 
 def remove(uri: str) -> None:
     """Remove everything at `uri`; do nothing if nothing is there."""
-    filesystem, path = located(uri)
+    filesystem, path = locate(uri)
     if filesystem.get_file_info(path).type != FileType.NotFound:
         _delete(filesystem, path)
 
 
 def move(uri: str, to: str) -> None:
     """Move a folder; on a local disk in one step, elsewhere it is copied first."""
-    filesystem, path = located(uri)
-    _, target = located(to)
+    filesystem, path = locate(uri)
+    _, target = locate(to)
     if isinstance(filesystem, LocalFileSystem):
         filesystem.create_dir(target.rpartition("/")[0], recursive=True)
         filesystem.move(path, target)
@@ -72,7 +72,7 @@ def remove_table(uri: str) -> int:
 
     If it is stopped halfway, the rest is still found as a table.
     """
-    filesystem, path = located(uri)
+    filesystem, path = locate(uri)
     files = [file.path for file in files_in(filesystem, path)]
     for file in sorted(files, key=lambda file: f"/{LOG}/" in file):
         filesystem.delete_file(file)
@@ -107,7 +107,7 @@ class SmallFiles:
     """
 
     def __init__(self, uri: str):
-        found = located(uri)
+        found = locate(uri)
         self._files: FileSystem = found[0]
         self._folder: str = found[1]
 

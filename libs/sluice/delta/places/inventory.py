@@ -101,7 +101,8 @@ def drop(lake: LakeLayout, table_id: str, now: datetime) -> tuple[str, list[str]
     _notes(lake).write(table_id, name.encode())
     target, (pipeline, _, table) = f"{lake.root}/{DROPPED}/{name}", table_id.partition(".")
     going = {*folders_of(lake, table_id)} - {internal(table, FORGOTTEN)}
-    for folder in sorted(sorted(going), key=_is_note, reverse=True):
+    notes = [f for f in sorted(going) if f in {internal(declared_id(f), note) for note in NOTES}]
+    for folder in (*notes, *sorted(going - {*notes})):
         passing("dropping", folder)
         move(f"{lake.root}/{pipeline}/{folder}", f"{target}/{folder}")
     passing("dropped", table_id)
@@ -133,10 +134,6 @@ def folders_in(lake: LakeLayout, name: str) -> list[str]:
     """Return the places of a dropped table and of its internal tables."""
     root = f"{lake.root}/{DROPPED}/{name}"
     return [f"{root}/{folder}" for folder in folder_names(root)]
-
-
-def _is_note(folder: str) -> bool:
-    return folder in {internal(declared_id(folder), note) for note in NOTES}
 
 
 def _notes(lake: LakeLayout) -> SmallFiles:

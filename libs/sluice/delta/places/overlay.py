@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from sluice.delta.places.delta_rs import folder_names, located
+from sluice.delta.places.delta_rs import folder_names, locate
 from sluice.delta.places.folders import LOG, remove
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake_layout import LakeLayout
@@ -71,7 +71,7 @@ def list_left(folder: str) -> list[str]:
 
 
 def _beginnings(folder: str) -> Iterator[tuple[str, datetime | None]]:
-    files, path = located(folder)
+    files, path = locate(folder)
     for name in folder_names(folder):
         yield name, files.get_file_info(f"{path}/{name}/{BEGUN}").mtime
 
@@ -79,8 +79,8 @@ def _beginnings(folder: str) -> Iterator[tuple[str, datetime | None]]:
 def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> bool:
     """Copy tables of a lake to another one; return false if one of them changed meanwhile."""
     wanted = list(table_ids)
-    files, root = located(lake.root)
-    _, target = located(beside.root)
+    files, root = locate(lake.root)
+    _, target = locate(beside.root)
     remove(beside.root)  # remains of an earlier try
     with files.open_output_stream(f"{target}/{BEGUN}"):
         pass
@@ -108,7 +108,7 @@ def _list_files(files: FileSystem, lake: LakeLayout, table_ids: Iterable[str]) -
         folders += (f"{lake.root}/{pipeline}/{name}" for name in folders_of(lake, table_id))
     found: list[FileInfo] = []
     for folder in folders:
-        selector = FileSelector(located(folder)[1], recursive=True, allow_not_found=True)
+        selector = FileSelector(locate(folder)[1], recursive=True, allow_not_found=True)
         found += files.get_file_info(selector)
     return [f.path for f in found if f.type == FileType.File]
 

@@ -16,7 +16,7 @@ from pyarrow.fs import FileType
 
 from sluice.delta.log.files import active_files
 from sluice.delta.places import folders
-from sluice.delta.places.delta_rs import is_table, located, open_table, store_fault, uri_of
+from sluice.delta.places.delta_rs import is_table, locate, open_table, store_fault, uri_of
 from sluice.delta.places.folders import LandedFile, local_path
 from sluice.errors import Retryable, StoreRefused, UsageError
 
@@ -100,7 +100,7 @@ def _list_landed(path: str) -> Iterator[LandedFile]:
     if (place := local_path(path)) is not None:
         root, is_wanted = _split_pattern(place)
         return (file for at, file in folders.files(root) if is_wanted(at))
-    filesystem, base = located(path)
+    filesystem, base = locate(path)
     root, is_wanted = _split_pattern(base)
     # The listing comes first, because a store gives the reason if it refuses that.
     objects = folders.files_in(filesystem, root) or [
@@ -130,7 +130,7 @@ def _check_bucket(uri: str) -> None:
 
     A store lists no files in a bucket that it does not have. A name is asked for once.
     """
-    filesystem, name = located(uri)
+    filesystem, name = locate(uri)
     try:
         is_missing = filesystem.get_file_info(name).type == FileType.NotFound
     except OSError:

@@ -94,13 +94,19 @@ class FileSearch:
 
     @cached_property
     def _tests(self) -> Sequence[Mapping[str, pl.Expr]]:
-        return [{name: _among(name, some) for name, some in one.items()} for one in self.wanted]
+        distinct = [
+            {n: pl.Series(pc.unique(some)) for n, some in one.items()} for one in self.wanted
+        ]
+        return [
+            {n: pl.col(n).is_in(some.implode(), nulls_equal=True) for n, some in one.items()}
+            for one in distinct
+        ]
 
     def _test(self, file: File) -> pl.Expr | None:
         """Return the condition that wanted rows of a file meet; None if it has none."""
         tests = []
         for values, each in zip(self.wanted, self._tests, strict=True):
-            if all(_has(values[n], v) for n, v in file.constants.items() if n in values):
+            if all(v in values[n].to_pylist() for n, v in file.constants.items() if n in values):
                 inner = [test for name, test in each.items() if name not in file.constants]
                 tests.append(reduce(and_, inner, pl.lit(value=True)))
         return reduce(or_, tests) if tests else None
@@ -134,15 +140,6 @@ def _together(
         held += file.bytes
     if some:
         yield some
-
-
-def _among(name: str, values: pa.ChunkedArray) -> pl.Expr:
-    wanted = pl.Series(pc.unique(values))
-    return pl.col(name).is_in(wanted.implode(), nulls_equal=True)
-
-
-def _has(values: pa.ChunkedArray, value: Any) -> bool:
-    return value in values.to_pylist()
 
 
 def _drop_lost(rows: pa.Table, kept: pa.BooleanArray | None) -> pa.Table:

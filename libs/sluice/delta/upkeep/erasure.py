@@ -16,7 +16,7 @@ from pyarrow.fs import FileInfo, FileSystem, FileType
 
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.log.files import active_files, added_files, vector_file
-from sluice.delta.places.delta_rs import located, open_table
+from sluice.delta.places.delta_rs import locate, open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import LOG, files_in, replace_file
 from sluice.delta.upkeep.inspection import GRACE
@@ -45,7 +45,7 @@ def erase_past(uri: str, now: datetime) -> Erased:
     active = set(map(unquote, active_files(table).column("path").to_pylist()))
     added = added_files(uri, table.version()) or {}
     active |= {path for file in added.values() if (path := vector_file(file))}
-    filesystem, root = located(uri)
+    filesystem, root = locate(uri)
     since = max(committed_at(uri, table.version()) or now - GRACE, now - GRACE)
     files = _delete_files(filesystem, root, active, set(Log(uri).named_files()), since)
     passing("erasing", uri)

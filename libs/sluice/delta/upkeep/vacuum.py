@@ -118,23 +118,19 @@ def clean_log(uri: str, oldest: int, now: datetime, least: timedelta = LEAST_LOG
     `oldest`: the oldest version that a consumer names. Nothing is deleted if the checkpoint can't
     be read. Deletion begins with the oldest file, so a kill only leaves a shorter log.
     """
-    names = _names(uri)
-    made = [int(found[1]) for name in names if (found := CHECKPOINT.fullmatch(name))]
+    files = files_below(uri)
+    found = files.get_file_info(FileSelector(LOG, allow_not_found=True))
+    names = sorted(info.base_name for info in found if NUMBERED.fullmatch(info.base_name))
+    made = [int(match[1]) for name in names if (match := CHECKPOINT.fullmatch(name))]
     times = ((v, committed_at(uri, v)) for v in reversed(made) if v <= oldest)
     first = next((v for v, at in times if at is not None and at <= now - least), None)
     gone = [name for name in names if first is not None and int(name[:20]) < first]
     if first is None or not gone or not _opens(uri, first):
         return 0
-    files = files_below(uri)
     for name in gone:
         files.delete_file(f"{LOG}/{name}")
         passing("cleaning", uri)
     return len(gone)
-
-
-def _names(uri: str) -> list[str]:
-    found = files_below(uri).get_file_info(FileSelector(LOG, allow_not_found=True))
-    return sorted(info.base_name for info in found if NUMBERED.fullmatch(info.base_name))
 
 
 def _opens(uri: str, version: int) -> bool:

@@ -135,19 +135,12 @@ def _reflecting(
     if table_id == source:
         return last_with_rows_of(at, version).pin, {source: version}
     for commit, position in positions(lake.uri(table_id)):
-        if _is_within(position, source, version):
+        reflected = position.frontier.get(source)  # None: it was empty, or had another definition
+        if reflected is not None and reflected <= version:
             return last_with_rows_of(at, commit).pin, position.frontier
         if position.kind == REBUILD:
             return None
     return None
-
-
-def _is_within(position: Position, source: str, version: int) -> bool:
-    """True if the position names the source, at `version` or before.
-
-    If it does not name the source, the table was empty there or had another definition.
-    """
-    return source in position.frontier and position.frontier[source] <= version
 
 
 def with_taken_columns(lake: LakeLayout, table: Table) -> Table:
@@ -243,8 +236,7 @@ def _plan_from(
     if gone := _find_vacuumed(heads, plan.pins):
         return _waiting(node, uri, before, f"{SAME_STATE} ({gone} was vacuumed)")
     if recorded:
-        ranges = _ranges(found, plan.pins, recorded)
-        return _following(node, replace(plan, ranges=ranges), lake, limits)
+        return _following(node, plan, found, recorded, lake, limits)
     size = sum((table_size(lake.uri(i), p.version) for i, p in plan.pins.items()), FeedSize())
     return replace(plan, size=size)
 
@@ -304,21 +296,23 @@ def _plan(
     )
 
 
-def _ranges(heads: Mapping[str, Head], pins: Pins, recorded: Pins) -> Mapping[str, tuple[int, int]]:
-    """Return the versions to read of each input with new data."""
-    known = ((i, pin) for i, pin in pins.items() if i in recorded)
-    found = {i: unreflected_versions(heads[i], recorded[i], pin.version) for i, pin in known}
-    return {i: versions for i, versions in found.items() if versions}
-
-
-def _following(node: Node, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
+def _following(
+    node: Node,
+    plan: BatchPlan,
+    heads: Mapping[str, Head],
+    recorded: Pins,
+    lake: LakeLayout,
+    limits: Limits,
+) -> BatchPlan:
     """Plan how the table follows its inputs' feeds from its position."""
-    ranges = plan.ranges
+    known = ((i, pin) for i, pin in plan.pins.items() if i in recorded)
+    unread = {i: unreflected_versions(heads[i], recorded[i], pin.version) for i, pin in known}
+    ranges = {i: versions for i, versions in unread.items() if versions}
     for input_id, (after, upto) in ranges.items():
         check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
     size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
     growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
-    plan = replace(plan, size=size, growing=growing)
+    plan = replace(plan, ranges=ranges, size=size, growing=growing)
     strategy, reason = node.batch.way(plan, lake, limits)
     return replace(plan, strategy=strategy, reason=reason)
 

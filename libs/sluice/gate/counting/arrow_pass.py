@@ -24,16 +24,14 @@ def _greatest(column: pa.ChunkedArray) -> Any:
     return float("nan") if has_nan else pc.max(column).as_py()
 
 
-def _share_given(column: pa.ChunkedArray) -> float:
-    return (len(column) - column.null_count) / len(column) if len(column) else 0.0
-
-
 NUMBERS: Mapping[str, Callable[[pa.ChunkedArray], Any]] = {
     "expect_column_min_to_be_between": lambda column: pc.min(column).as_py(),
     "expect_column_max_to_be_between": _greatest,
     "expect_column_sum_to_be_between": lambda column: pc.sum(column).as_py(),
     "expect_column_mean_to_be_between": lambda column: pc.mean(column).as_py(),
-    "expect_column_proportion_of_non_null_values_to_be_between": _share_given,
+    "expect_column_proportion_of_non_null_values_to_be_between": lambda column: (
+        (len(column) - column.null_count) / len(column) if len(column) else 0.0
+    ),
 }
 
 

@@ -222,7 +222,7 @@ class Verdict:
     def rows_quarantined(self) -> int:
         return self.rows_read - self.rows_accepted
 
-    def failed(self, on_failure: str) -> tuple[ExpectationOutcome, ...]:
+    def failures(self, on_failure: str) -> tuple[ExpectationOutcome, ...]:
         return tuple(
             o for o in self.outcomes if not o.success and o.expectation.on_failure == on_failure
         )
@@ -230,7 +230,7 @@ class Verdict:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for a report: failures that don't stop the batch, and unusual counts."""
-        failed = (*self.failed("quarantine"), *self.failed("warn"))
+        failed = (*self.failures("quarantine"), *self.failures("warn"))
         name = self.delivery or self.table
         unmet = (f"{name}: expected that {o.says}: {o.observed}" for o in failed)
         return (*unmet, *self._cut, *self._undated, *self.unusual)
@@ -247,7 +247,7 @@ class Verdict:
 
     def enforce(self) -> None:
         """Raise QualityStop if an expectation marked `stop` failed."""
-        if stopped := self.failed("stop"):
+        if stopped := self.failures("stop"):
             raise QualityStop(_stop_message(self.table, stopped), hint=STOP_HINT)
 
 
@@ -263,10 +263,6 @@ def _stop_message(table: str, stopped: Sequence[ExpectationOutcome]) -> str:
     for outcome in stopped:
         lines.append(f"  {outcome.expectation.label}: expected that {outcome.says}")
         lines.append(f"    found {outcome.observed}")
-        lines.extend(f"    e.g. {_short(row)}" for row in outcome.unexpected_rows[:3])
+        rows = map(str, outcome.unexpected_rows[:3])
+        lines += (f"    e.g. {row if len(row) <= 300 else row[:300] + '…'}" for row in rows)
     return "\n".join(lines)
-
-
-def _short(row: object) -> str:
-    written = str(row)
-    return written if len(written) <= 300 else written[:300] + "…"

@@ -84,7 +84,7 @@ def _not_in_set(kwargs: Kwargs) -> RowTest:
 def _matching(operator: str, patterns_key: str, *, wanted: bool) -> Callable[[Kwargs], RowTest]:
     """Return a test of text that matches (or doesn't match) one pattern or a list of them."""
 
-    def compiled(kwargs: Kwargs) -> RowTest:
+    def compile_(kwargs: Kwargs) -> RowTest:
         given = kwargs[patterns_key]
         patterns = [given] if isinstance(given, str) else list(given)
         join = every if not wanted or kwargs.get("match_on") == "all" else some
@@ -96,7 +96,7 @@ def _matching(operator: str, patterns_key: str, *, wanted: bool) -> Callable[[Kw
             f"{verb} {shorten(patterns)}",
         )
 
-    return compiled
+    return compile_
 
 
 SINGLE: Mapping[str, Callable[[Kwargs], RowTest]] = {

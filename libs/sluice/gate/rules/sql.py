@@ -53,15 +53,11 @@ def some(conditions: Iterable[str]) -> str:
     return " OR ".join(f"({c})" for c in conditions) or "false"
 
 
-def _whole(value: int) -> str:
-    return str(value) if abs(value) <= LARGEST_INT else f"{value}L"
-
-
 # bool before int, datetime before date, because the first matching type counts.
 WRITERS: Mapping[type, Callable[[Any], str]] = {
     type(None): lambda _: "NULL",
     bool: lambda value: str(value).lower(),
-    int: _whole,
+    int: lambda value: f"{value}" if abs(value) <= LARGEST_INT else f"{value}L",
     float: lambda value: f"CAST({text(repr(value))} AS DOUBLE)",
     Decimal: lambda value: f"{value:f}BD",
     str: text,

@@ -354,7 +354,7 @@ def branches(node: syntax.Tree) -> list[syntax.Tree]:
     return [*ends, node.args["default"]] if node.args.get("default") else ends
 
 
-def compared(node: syntax.Tree) -> list[syntax.Tree]:
+def list_operands(node: syntax.Tree) -> list[syntax.Tree]:
     """Return what a comparison, IN, BETWEEN or CASE compares: the first with each other one."""
     match node:
         case exp.In():

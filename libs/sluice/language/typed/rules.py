@@ -32,7 +32,7 @@ from sluice.language.typed.inference import (
     ColumnTypes,
     TreeTypes,
     branches,
-    compared,
+    list_operands,
     whole_type,
 )
 from sluice.language.typed.types import (
@@ -177,7 +177,7 @@ def _arguments(name: str, given: Sequence[syntax.Tree]) -> Sequence[syntax.Tree]
 
 def _alike(node: syntax.Tree) -> Iterator[Sequence[syntax.Tree]]:
     """Yield parts of a node that take one common type: times, if one of them is."""
-    yield compared(node)
+    yield list_operands(node)
     match node:
         case exp.Sub():
             yield [node.this, node.expression]
@@ -308,7 +308,7 @@ class _Rules:
             yield from self._check_joined(node, arguments)
 
     def _comparison(self, node: syntax.Tree) -> Iterator[str]:
-        if parts := compared(node):
+        if parts := list_operands(node):
             yield from self._check_compared(node, *parts)
         match node:
             case exp.Is() if isinstance(node.expression, exp.Boolean):

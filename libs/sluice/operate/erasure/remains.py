@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow.fs import FileInfo, FileSystem
 
-from sluice.delta.places.delta_rs import located
+from sluice.delta.places.delta_rs import locate
 from sluice.delta.places.folders import files_in
 from sluice.read.conditions.values import field_at, values_at
 from sluice.read.conditions.where import Predicate
@@ -51,7 +51,7 @@ class SearchResult:
 
 def search(every: Sequence["Sought"], root: str, leaving_out: Collection[str]) -> SearchResult:
     """Read every file below `root`, except in those folders of it."""
-    filesystem, folder = located(root)
+    filesystem, folder = locate(root)
     found, anywhere, files, size = Counter[str](), Counter[str](), 0, 0
     for info in files_in(filesystem, folder):
         path = info.path[len(folder) :].lstrip("/")

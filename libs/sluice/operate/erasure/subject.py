@@ -80,7 +80,7 @@ def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> tuple[
     where = parse(text, schema)
     key, named = table.current_key, _equalities(text)
     has_key = not key[0].startswith(RESERVED_PREFIX)
-    values = (_named(schema, named),) if named else ()
+    values = (_seek_values(schema, named),) if named else ()
     if named and (not has_key or {name.lower() for name in named} <= {*map(str.lower, key)}):
         return values
     if has_key:
@@ -114,7 +114,7 @@ def _literal_text(side: exp.Expr) -> str | None:
     return side.name if isinstance(side, exp.Literal) else None
 
 
-def _named(schema: pa.Schema, named: dict[str, str]) -> Sought:
+def _seek_values(schema: pa.Schema, named: dict[str, str]) -> Sought:
     fields = [field for path in named if (field := field_at(schema, path))]
     values = zip(fields, named.values(), strict=True)
     typed = [[from_text(value, f.type, f.name)] for f, value in values]
@@ -138,7 +138,7 @@ def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
     names = tuple(subjects.column_names)
     is_one = subjects.num_rows == 1 and not sought.where and {*names} <= {*snapshot.schema.names}
     ranges = (only(names, tuple(subjects.to_pylist()[0].values())),) if is_one else ()
-    pages = Scan(snapshot, ranges, sought.where).unordered(tuple(snapshot.schema.names))
+    pages = Scan(snapshot, ranges, sought.where).read_unordered(tuple(snapshot.schema.names))
     theirs = (page if is_one or sought.where else page.filter(sought.rows(page)) for page in pages)
     return pa.concat_tables([snapshot.schema.empty_table(), *theirs])
 
@@ -148,7 +148,7 @@ def _found(schema: pa.Schema, uri: str, columns: Sequence[str], where: Predicate
     empty = schema.empty_table().select(columns)
     if not uri:
         return empty
-    pages = Scan(Snapshot.open(table_at(uri), uri), where=where).unordered(tuple(columns))
+    pages = Scan(Snapshot.open(table_at(uri), uri), where=where).read_unordered(tuple(columns))
     return pa.concat_tables([empty, *pages])
 
 

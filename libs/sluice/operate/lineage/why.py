@@ -120,7 +120,7 @@ def sources_of(changelog: Changelog, row: KeyRange) -> list[ContributingRows]:
     """Return what a row comes from, like `Why.sources`."""
     table, stored = changelog.table, changelog.lake.project.graph.table(changelog.name)
     scan = Scan(table.snapshot, (row,))
-    parts = list(scan.unordered(tuple(table.snapshot.schema.names)))
+    parts = list(scan.read_unordered(tuple(table.snapshot.schema.names)))
     project = changelog.lake.project
     sources = []
     for part in lineage(project, stored, table.version, pa.concat_tables(parts)) if parts else ():

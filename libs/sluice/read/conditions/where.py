@@ -161,7 +161,9 @@ class _Compiler:
         operator, left, right = _column_first(operator, left, right)
         column = self.column(left)
         if isinstance(right, exp.Column):
-            return _compare_columns(operator, column, self.column(right))
+            other = self.column(right)
+            floating = any(pa.types.is_floating(one.type) for one in (column, other))
+            return _comparison(operator, _column(column), _column(other), floating)
         return _compare_literal(operator, column, self._literal(right, column))
 
     def flag(self, node: exp.Column) -> pc.Expression:
@@ -256,11 +258,6 @@ def _split_sign(node: exp.Expr) -> tuple[str, exp.Expr]:
             sign = "" if sign else "-"
         node = node.this
     return sign, node
-
-
-def _compare_columns(operator: Operator, one: pa.Field, other: pa.Field) -> pc.Expression:
-    floating = pa.types.is_floating(one.type) or pa.types.is_floating(other.type)
-    return _comparison(operator, _column(one), _column(other), floating)
 
 
 def _compare_literal(operator: Operator, column: pa.Field, value: Any) -> pc.Expression:

@@ -253,7 +253,7 @@ class KeyedTable(KeyValues):
         scan = Scan(self.snapshot, ranges, condition)
         schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
         if not order or not order.columns:
-            tables = scan.unordered(shown, limit)
+            tables = scan.read_unordered(shown, limit)
             return Rows(tables, schema, self.version, scan.touched)
         if limit and limit <= MOST:
             search = Candidates(scan, order, limit)

@@ -43,9 +43,7 @@ def commit(uri: str, version: int) -> Commit | None:
     info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     changes = any(a.get(k, {}).get("dataChange") for a in actions for k in ("add", "remove"))
     at = datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC)
-    position = Position.from_json(info.get("userMetadata"))
-    if position and position.is_overtaken(version):
-        position = None
+    position = Position.of_commit(version, info.get("userMetadata"))
     files = (a[kind] for a in actions for kind in ("add", "cdc") if kind in a)
     written = sum(file.get("size") or 0 for file in files)
     return Commit(version, at, str(info.get("operation", "")), position, bool(changes), written)

@@ -96,7 +96,9 @@ class Scan:
         needed = dict.fromkeys((*columns, *self._tested))
         self.touched.bytes += self.snapshot.bytes_of(group, needed)
 
-    def unordered(self, columns: tuple[str, ...], limit: int | None = None) -> Iterator[pa.Table]:
+    def read_unordered(
+        self, columns: tuple[str, ...], limit: int | None = None
+    ) -> Iterator[pa.Table]:
         """Yield the wanted rows as they are read, at most `limit`."""
         left = limit
         for file in self.files():

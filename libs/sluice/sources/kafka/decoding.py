@@ -39,7 +39,7 @@ from sluice.sources.kafka.formats.records import (
     Number,
     Record,
     Unusable,
-    written,
+    to_json,
 )
 from sluice.sources.kafka.message import COLUMNS, NUMBER, Message, each_message
 
@@ -85,7 +85,7 @@ class DecodedColumn:
     def is_nested(self) -> bool:
         return isinstance(self.type, NESTED)
 
-    def shaped(self, fields: Fields) -> Any:
+    def shape(self, fields: Fields) -> Any:
         """Return a record's value as texts of the type. Raises Unusable if its shape is another."""
         value = fields.get(self.name)
         return None if value is None else _shape(value, self.type, self.name)
@@ -93,7 +93,7 @@ class DecodedColumn:
     def of(self, records: Sequence[Fields]) -> pa.Array:
         """Return the values of records as texts, or as BIGINT if all are whole numbers.
 
-        `shaped` has looked at nested ones.
+        `shape` has looked at nested ones.
         """
         values = [fields.get(self.name) for fields in records]
         if self.is_nested:
@@ -121,7 +121,7 @@ def _shape(value: Any, type_: DataType, name: str) -> Any:
             return {f.name: None if v is None else _shape(v, f.dataType, name) for f, v in parts}
         case ArrayType() | MapType() | StructType():
             shape = type_.simpleString().upper()
-            raise Unusable(f"column {name}: {written(value)[:80]} is not a valid {shape}")
+            raise Unusable(f"column {name}: {to_json(value)[:80]} is not a valid {shape}")
     return _text(value, type_)
 
 
@@ -136,7 +136,7 @@ def _text(value: Any, type_: DataType) -> str:
         case bytes():
             return value.decode("utf-8", "replace")
         case dict() | list() | tuple():
-            return written(value)
+            return to_json(value)
     return str(value)
 
 
@@ -303,7 +303,7 @@ def _each_row(
 
 
 def _shape_nested(fields: Fields, nested: Sequence[DecodedColumn]) -> Fields:
-    return {**fields, **{column.name: column.shaped(fields) for column in nested}}
+    return {**fields, **{column.name: column.shape(fields) for column in nested}}
 
 
 def _describe_rows(topic: str, found: DecodedRows) -> dict[str, pa.Array]:

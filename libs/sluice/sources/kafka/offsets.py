@@ -13,13 +13,14 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sluice.delta.log.position import Head
 from sluice.delta.notes.intervals import Note
 from sluice.delta.places.lake_layout import table_at
 from sluice.errors import DeliveriesLost, HistoryLost, InputBehind, InputReplaced
+from sluice.language.interval import INSTANT
 from sluice.language.names import INTERVALS, internal
 from sluice.sources.kafka.message import Message
 
@@ -154,7 +155,6 @@ def _choice(table: str) -> str:
     )
 
 
-INSTANT = timedelta(microseconds=1)
 SHOWN = 80  # characters of a note shown in a message
 NOTHING = '{"id":"","read":{}}'  # the fingerprint of no batch
 

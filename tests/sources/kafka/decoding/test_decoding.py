@@ -11,7 +11,7 @@ from tests.sources.kafka.decoding.odd import ODD
 from sluice.sources.kafka.decoding import FAULT, DecodedColumn, decode_all
 from sluice.sources.kafka.formats import json as json_messages
 from sluice.sources.kafka.formats.json import parse_json
-from sluice.sources.kafka.formats.records import FormatReader, Record, Unusable, written
+from sluice.sources.kafka.formats.records import FormatReader, Record, Unusable, to_json
 from sluice.sources.kafka.message import Message, arrange_messages
 
 TEXT = StringType()
@@ -19,7 +19,7 @@ TEXT = StringType()
 
 def meaning(read: Callable[[bytes], Any], data: bytes) -> str:
     try:
-        return written(read(data))
+        return to_json(read(data))
     except Unusable as fault:
         return f"unusable: {fault}"
 
@@ -38,7 +38,7 @@ def test_bytes_that_are_no_text_are_named_by_both_parsers(data: bytes) -> None:
 def test_a_plain_message_needs_no_second_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_messages, "_parse_slowly", None)
     row = {"id": 7, "at": "2024-05-01 10:00:00", "s": 'a "b": c', "n": {"x": [1.5, -0.25, None]}}
-    assert written(parse_json(json.dumps(row).encode())) == written(row)
+    assert to_json(parse_json(json.dumps(row).encode())) == to_json(row)
 
 
 def message(offset: int, value: bytes | None = None, left_out: int = 0) -> Message:
@@ -98,7 +98,7 @@ def test_many_messages_at_once_mean_what_each_means(odd: bytes) -> None:
     plain = [b'{"a":1}', b'{"a":"x:y","at":"2024-05-01"}', b'{"n":{"b":[1.50]}}']
     for values in ([odd, *plain], [*plain, odd], [plain[0], odd, odd, plain[1]], [odd, b"", odd]):
         found = json_messages.rows_of_json(values)
-        assert found is None or ", ".join(map(written, found)) == one_by_one(values)
+        assert found is None or ", ".join(map(to_json, found)) == one_by_one(values)
 
 
 TWO_IN_ONE = (  # as many objects as messages, but not one in each

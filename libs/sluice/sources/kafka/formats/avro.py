@@ -190,14 +190,9 @@ def _record(name: str, types: Mapping[str, Any]) -> dict[str, Any]:
 
 def _image(schema: Any, named: Mapping[str, Any]) -> Any:
     """Return the record of a row in an envelope, which may only refer to it by name."""
-    image = _field(schema, "after")
-    return named.get(image) if isinstance(image, str) else image
-
-
-def _field(schema: Any, name: str) -> Any:
-    """Return the type of a record's field, without null; None if there is none."""
     fields = schema.get("fields", ()) if isinstance(schema, Mapping) else ()
-    return next((_solid(f["type"]) for f in fields if f["name"] == name), None)
+    image = next((_solid(f["type"]) for f in fields if f["name"] == "after"), None)
+    return named.get(image) if isinstance(image, str) else image
 
 
 def _solid(type_: Any) -> Any:

@@ -165,10 +165,6 @@ def _day(value: Any, parameters: Mapping[str, str]) -> str:  # noqa: ARG001
     return (date(1970, 1, 1) + timedelta(days=int(value))).isoformat()
 
 
-def _of_any_scale(value: Any, parameters: Mapping[str, str]) -> str:  # noqa: ARG001
-    return _decimal(value["value"], {"scale": value["scale"]})
-
-
 def _decimal(value: Any, parameters: Mapping[str, str]) -> str:
     raw = value if isinstance(value, bytes) else b64decode(value, validate=True)
     scale = int(parameters["scale"])
@@ -188,7 +184,9 @@ VALUES: Mapping[str, Callable[[Any, Mapping[str, str]], str]] = {
     "org.apache.kafka.connect.data.Date": _day,
     "org.apache.kafka.connect.data.Timestamp": _MILLIS,
     DECIMAL: _decimal,
-    "io.debezium.data.VariableScaleDecimal": _of_any_scale,
+    "io.debezium.data.VariableScaleDecimal": lambda value, _: _decimal(
+        value["value"], {"scale": value["scale"]}
+    ),
 }
 
 

@@ -28,14 +28,14 @@ class Number(str):
     __slots__ = ()
 
 
-def written(value: Any) -> str:
+def to_json(value: Any) -> str:
     """Return a value as JSON."""
     if isinstance(value, Number):
         return value
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k)}:{written(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{json.dumps(k)}:{to_json(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(written, value)) + "]"
+        return "[" + ",".join(map(to_json, value)) + "]"
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -105,7 +105,7 @@ def plain(
 
     def read(message: Message) -> Iterable[Record]:
         if message.value is None:
-            return (_deleted(message, of_key, key),)
+            return (_delete(message, of_key, key),)
         return (Record(_object(value(message.value))),)
 
     return FormatReader(read, many, whole)
@@ -118,14 +118,14 @@ def several(
 
     def read(message: Message) -> Iterable[Record]:
         if message.value is None:
-            return (_deleted(message, of_key, key),)
+            return (_delete(message, of_key, key),)
         found = enumerate(values(message.value))
         return tuple(Record(_object(row), nth=nth) for nth, row in found)
 
     return FormatReader(read)
 
 
-def _deleted(message: Message, of_key: Callable[[bytes], Any], key: tuple[str, ...]) -> Record:
+def _delete(message: Message, of_key: Callable[[bytes], Any], key: tuple[str, ...]) -> Record:
     if not key:
         raise Unusable("the message has no value")
     if message.key is None:
