@@ -49,7 +49,8 @@ SETTINGS = """
 lake: {prefix}lake
 spark:
   commit: {commit}
-  conf: {{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false}}
+  conf: {{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false,
+    spark.sql.codegen.wholeStage: false, spark.sql.codegen.factoryMode: NO_CODEGEN}}
 """
 LANDING = re.compile(r"\blanding/")
 POSITIONED = ("sales", "totals__state", "totals", "best__state", "best")

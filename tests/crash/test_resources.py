@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from tests.crash.conftest import Worker
 from tests.crash.shop import Shop, day
 
+from sluice.engine import retries
 from sluice.errors import SluiceError
 from sluice.operate.verify import faults
 
@@ -51,8 +52,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_fails_a_run_and_harms_no_table(
-    before: Shop, undisturbed: dict[str, Any], small_disk: Path
+    before: Shop,
+    undisturbed: dict[str, Any],
+    small_disk: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(retries, "PAUSES", (0.0,))  # nobody makes room meanwhile
     shop = before.copy(small_disk / "shop")
     heard = []
     for left in LEFT:

@@ -62,7 +62,7 @@ ENDED = """import threading, time
             time.sleep(0.1)
         os.kill(java.pid, signal.SIGTERM)
     threading.Thread(target=end).start()
-    session.sql("SELECT sum(hash(a.id, b.id)) FROM range(200000) a, range(200000) b").collect()"""
+    session.sql("SELECT reflect('java.lang.Thread', 'sleep', 600000L) FROM range(1)").collect()"""
 
 
 def run(script: str, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.java import BRIEF
+
 from ports import free_port
 from sluice.declare.settings import Driver
 from sluice.spark import session
@@ -14,7 +16,6 @@ from sluice.spark.java import environment
 from sluice.spark.session import (
     CODE_CACHE,
     LOOPBACK,
-    OPTIMISED_LATER,
     SMALL,
     STATIC_CONF,
     keep_classes,
@@ -35,7 +36,7 @@ CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {BRIEF}",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
 }
