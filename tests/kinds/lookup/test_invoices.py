@@ -134,3 +134,21 @@ def test_purchases_become_invoices_at_the_price_of_their_batch_of_today_or_of_th
     assert (report.inserted, report.updated, report.deleted) == (0, 3, 0)
     assert prices(shop, "dated") == [2, 2, 2, 4], "a version that came late"
     assert all(verdict.is_equal for verdict in shop.verdicts())
+
+
+def test_a_field_of_a_dimensions_struct_is_shown(new_landed: NewLanded) -> None:
+    shop = new_landed("""
+sources:
+  purchases: {path: "landing/{interval_start:%Y-%m-%d}/", format: json, schema: "account_id INT"}
+dimensions:
+  customers: {path: landing/customers/, format: json, key: [account_id],
+    schema: "account_id INT, address STRUCT<city: STRING, zip: STRING>"}
+views:
+  cities: {kind: lookup, from: purchases,
+    join: [{dimension: customers, on: account_id = customers.account_id}],
+    select: {city: customers.address.city}}
+""")
+    shop.land("customers", a_json=[{"account_id": 1, "address": {"city": "Bath", "zip": "BA1"}}])
+    shop.land(folder_of(0), a_json=[{"account_id": 1}])
+    ran(shop, 0)
+    assert shop.rows("cities") == [{"city": "Bath"}]
