@@ -1,8 +1,10 @@
 """Faults that a module of Sluice can have: one expression or one line of it, changed.
 
 What decides no row and no commit has none: docstrings, annotations, assertions, texts of errors and
-f-strings, `__repr__`, sizes of caches, pages. Nor has what Python refuses at once, such as swapped
-arguments of `isinstance`. A line has at most one fault of each kind.
+f-strings, `__repr__`, sizes of caches, pages, a batch's report, measured times, type variables, and
+the places at which tests kill a process. Nor has what Python refuses at once, such as swapped
+arguments of `isinstance`, or what is the same in any order, such as the smaller of two values. A
+line has at most one fault of each kind.
 """
 
 import ast
@@ -14,7 +16,9 @@ DECIDING = (
     "kinds", "changes", "engine", "delta", "read", "gate", "files", "sources", "dimensions",
     "dimension_views", "interpreter",
 )  # fmt: skip
-DRAWING = {"page", "commands", "data_docs", "review", "cost", "samples", "status"}
+SHOWING = {
+    "page", "commands", "data_docs", "review", "cost", "samples", "status", "batch_report",
+}  # fmt: skip
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
@@ -30,10 +34,12 @@ OPPOSITES = {
 OPPOSITES |= {other: word for word, other in OPPOSITES.items()}
 SWAPPED_IN_VAIN = {
     "isinstance", "issubclass", "getattr", "hasattr", "setattr", "cast", "partial", "field", "map",
-    "filter", "sorted", "reduce", "replace", "sum",
+    "filter", "sorted", "reduce", "replace", "sum", "min", "max", "minimum", "maximum", "least",
+    "greatest",
 }  # fmt: skip
 IDLE_SETTINGS = {"hint", "maxsize", "strict", "frozen", "slots", "repr", "stacklevel"}
-IDLE_CALLS = {"warn", "debug", "info", "warning", "error", "exception", "__init__"}
+IDLE_CALLS = {"warn", "debug", "info", "warning", "error", "exception", "__init__", "passing"}
+CLOCKS = {"monotonic", "perf_counter"}
 TEXTS = ast.JoinedStr | ast.Constant | ast.List | ast.Tuple
 LARGEST_BOUND = 100  # at larger numbers, work is done another way with the same result
 
@@ -62,7 +68,7 @@ def faults_of_packages(libs: Path) -> list[Fault]:
     return [
         fault
         for module in modules
-        if module.stem not in DRAWING
+        if module.stem not in SHOWING
         for fault in faults_of(str(module.relative_to(root)), module.read_text("utf-8"))
     ]
 
@@ -179,7 +185,7 @@ class _Sites(ast.NodeVisitor):
     # Expressions.
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        if len(node.ops) == 1:
+        if len(node.ops) == 1 and not _measures_time(node):
             left, right = self._text(node.left), self._text(node.comparators[0])
             other = COMPARISONS[type(node.ops[0])]
             self._add("comparison", node, f"({left} {other} {right})")
@@ -188,7 +194,8 @@ class _Sites(ast.NodeVisitor):
     def visit_BinOp(self, node: ast.BinOp) -> None:
         other = SIGNS.get(type(node.op))
         is_type = isinstance(node.op, ast.BitOr) and self._reach is None
-        if other and not is_type and not any(isinstance(x, TEXTS) for x in _sides(node)):
+        is_text = any(isinstance(x, TEXTS) for x in _sides(node))
+        if other and not (is_type or is_text or _measures_time(node)):
             text = f"({self._text(node.left)} {other} {self._text(node.right)})"
             self._add("sign", node, text)
         self.generic_visit(node)
@@ -216,7 +223,7 @@ class _Sites(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         name = _name(node.func)
         start, end = self._span(node)
-        if name == "isinstance":
+        if name in {"isinstance", "TypeVar"}:
             return
         if name == "sorted":
             self._put("order", node, start, end, f"{self.source[start:end]}[::-1]")
@@ -250,6 +257,11 @@ def _name(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
+
+
+def _measures_time(node: ast.expr) -> bool:
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    return any(_name(function) in CLOCKS for function in calls)
 
 
 def _sides(node: ast.BinOp) -> Iterator[ast.expr]:

@@ -45,7 +45,7 @@ IMPORTED = (
     "pydantic", "click", "rich.console", "ruamel.yaml", "jinja2", "croniter", "cachetools",
     "xxhash", "pyroaring",
 )  # fmt: skip
-OF_A_TEST, OF_A_FAULT, MEMORY = 120, 900, 8 * 2**30  # at most: seconds, seconds, bytes
+OF_A_TEST, OF_A_FAULT, OF_A_MAP, MEMORY = 120, 900, 14400, 8 * 2**30  # at most: s, s, s, bytes
 Verdict = Literal["found", "survived", "not reached"]
 
 
@@ -131,7 +131,9 @@ class First:
             self.failed.write_text(report.nodeid, "utf-8")
 
 
-def run_tests(tree: Tree, arguments: Sequence[str], plugin: Callable[[], object]) -> int:
+def run_tests(
+    tree: Tree, arguments: Sequence[str], plugin: Callable[[], object], within: float = OF_A_FAULT
+) -> int:
     """Run pytest in a fork that imports Sluice from the copy; return its exit code.
 
     Every process that it starts ends with it. A fork that takes too long is killed.
@@ -140,7 +142,7 @@ def run_tests(tree: Tree, arguments: Sequence[str], plugin: Callable[[], object]
     if child == 0:
         _be_pytest(tree, arguments, plugin)
     try:
-        return _wait(child)
+        return _wait(child, within)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
@@ -164,8 +166,8 @@ def _be_pytest(tree: Tree, arguments: Sequence[str], plugin: Callable[[], object
         os._exit(code)
 
 
-def _wait(child: int) -> int:
-    end = time.monotonic() + OF_A_FAULT
+def _wait(child: int, within: float) -> int:
+    end = time.monotonic() + within
     while time.monotonic() < end:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -245,7 +247,7 @@ def make_map(tree: Tree, tier: str, paths: Sequence[str]) -> int:
     """Run the tests once, and add what they reach to the map."""
     folder = CACHE / tier
     folder.mkdir(parents=True, exist_ok=True)
-    return run_tests(tree, ["--tier", tier, *paths], lambda: Mapping(folder))
+    return run_tests(tree, ["--tier", tier, *paths], lambda: Mapping(folder), OF_A_MAP)
 
 
 def run(tree: Tree, options: argparse.Namespace) -> None:

@@ -53,7 +53,7 @@ def test_each_kind_of_fault_changes_one_place_and_leaves_python() -> None:
         compile(fault.insert(MODULE), fault.file, "exec")
 
 
-def test_texts_messages_and_annotations_have_no_fault() -> None:
+def test_texts_messages_annotations_and_times_have_no_fault() -> None:
     idle = '''class A:
     """Not 3."""
     def __repr__(self):
@@ -62,6 +62,8 @@ def test_texts_messages_and_annotations_have_no_fault() -> None:
         assert n > 1
         raise ValueError(f"{n + 1}", not n)
         log.info("read", n - 1)
+        passing("recorded", n - 1)
+        return TypeVar("T", covariant=True), time.monotonic() - n < m
 '''
     assert faults_of("kinds/a.py", idle) == []
 

@@ -106,6 +106,10 @@ def test_a_note_of_a_batch_that_the_table_never_had_is_reported(uri: str, tmp_pa
     with pytest.raises(DeliveriesLost, match="sales"):
         check_kept("sales", deliveries(uri), None)
     check_kept("sales", [], None)
+    record(uri, delivery(days(3, 4), "three", 2))
+    record(uri, delivery(days(4, 5), "before it", 0))
+    with pytest.raises(DeliveriesLost, match="batch 2 was"):
+        check_kept("sales", deliveries(uri), table.head)
 
 
 def test_notes_of_many_writers_at_once_are_all_kept(tmp_path: Path) -> None:

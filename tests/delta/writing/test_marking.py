@@ -25,6 +25,7 @@ from sluice.delta.log import files as replayed
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import added_files, has_vectors
 from sluice.delta.log.position import head_as_found
+from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
@@ -103,6 +104,8 @@ def test_all_readers_see_the_same_rows(table: Small) -> None:
     assert found.to_pylist() == rows
     version = table.head.version
     assert read_rows(table.uri, version).sort_by(by_key).to_pylist() == rows
+    whole = live_rows(DeltaTable(table.uri), table.uri).to_table()
+    assert whole.sort_by(by_key).to_pylist() == rows
     assert row_count(table.uri, version) == len(rows)
     near = pc.field("id") >= 97
     some = read_few(table.uri, version, 100, ["v"], near, near)

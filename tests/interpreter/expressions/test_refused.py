@@ -37,6 +37,28 @@ def test_intervals_of_such_a_form(written: str) -> None:
     refused(f"TIMESTAMP'2024-01-01 00:00:00' + INTERVAL '{written}'")
 
 
+@pytest.mark.parametrize("written", ["'one' DAY", "'1.5' DAY", "'1.5' HOUR", "'1' CENTURY"])
+def test_an_interval_of_such_a_number_or_unit(written: str) -> None:
+    refused(f"TIMESTAMP'2024-01-01 00:00:00' + INTERVAL {written}")
+
+
+def test_a_quotient_by_zero() -> None:
+    refused("CAST(id AS DECIMAL(5, 2)) / CAST(id - 1 AS DECIMAL(5, 2))")
+
+
+def test_a_sum_one_beyond_the_largest() -> None:
+    refused("sum(id * 0 + 4611686018427387904)", count=2)
+
+
+def test_a_field_of_a_struct_that_no_table_has() -> None:
+    session = Session()
+    with interpreting(session):
+        rows = session.range(1).selectExpr(
+            "CAST(TIMESTAMP'2024-03-01 00:00:00' + named_struct('i', INTERVAL '1' DAY).i AS STRING)"
+        )
+        assert rows.collect()[0] == ("2024-03-02 00:00:00",)
+
+
 def test_an_interval_followed_by_another_unit() -> None:
     refused("INTERVAL '1 day 2 hours' DAY > INTERVAL '1' DAY")
 

@@ -1,6 +1,10 @@
 """What a cogroup's readers see, and what identifies its rows."""
 
+from typing import Any
+
 from tests.support.declaring import OfViews
+
+from sluice.engine.query.absence import conditions
 
 
 def test_a_cogroup_shows_key_and_aggregates_in_the_order_of_streams(table: OfViews) -> None:
@@ -47,3 +51,19 @@ def test_a_cogroups_select_is_over_all_streams_aggregates(table: OfViews) -> Non
         "  select: {rate: n / clicks}"
     )
     assert dict(carts.columns) == {"item": "STRING", "rate": "DOUBLE"}
+
+
+def test_the_condition_of_one_stream_can_be_left_out(table: OfViews) -> None:
+    carts = table(
+        "c:\n  kind: cogroup\n  key: [item]\n  streams:\n"
+        "    sold: {from: sales, where: price > 1, aggregates: {n: count(*)}}\n"
+        "    seen: {from: clicks, where: at IS NOT NULL, aggregates: {ats: count(at)}}"
+    )
+    sold, seen = conditions(carts.spec)
+    assert (sold.text, seen.text) == (
+        "streams.sold.where: price > 1",
+        "streams.seen.where: at IS NOT NULL",
+    )
+    left: Any = sold.without(carts.spec)
+    assert left.streams["sold"].where is None
+    assert left.streams["seen"].where == carts.spec.streams["seen"].where  # type: ignore[attr-defined]

@@ -74,8 +74,8 @@ def price(shop: Landed, tea: int) -> None:
     shop.land("products", a_json=rows)
 
 
-def since(nth: int, tea: int) -> Row:
-    return {"product_id": TEA, "price": tea, "since": noon(nth, hour=0).isoformat()}
+def since(nth: int, tea: int, hour: int = 0) -> Row:
+    return {"product_id": TEA, "price": tea, "since": noon(nth, hour).isoformat()}
 
 
 def noon(nth: int, hour: int = 12) -> datetime:
@@ -120,7 +120,8 @@ def test_purchases_become_invoices_at_the_price_of_their_batch_of_today_or_of_th
     ]
     assert counted(shop.rows("invoices")) == counted(shop.rows("refreshed")) == counted(expected)
     price(shop, tea=4)
-    shop.land("tariffs", a_json=[since(0, 3), since(1, 4)])
+    begun = since(1, 4, hour=12)  # at the moment of a purchase
+    shop.land("tariffs", a_json=[since(0, 3), begun])
     assert ran(shop, 0)["shop.invoices"].outcome == "unchanged", "the same facts, a new price"
     sell(shop, 0, ANN_TEA, BOB_OIL, (9, TEA), BOB_TEA)
     sell(shop, 1, ANN_TEA)
@@ -128,8 +129,26 @@ def test_purchases_become_invoices_at_the_price_of_their_batch_of_today_or_of_th
     assert prices(shop, "invoices") == [3, 4, 4, 7], "of its batch: the first fact kept its price"
     assert prices(shop, "refreshed") == [4, 4, 4, 7], "of today"
     assert prices(shop, "dated") == [3, 3, 3, 4], "of the day, whoever bought"
-    shop.land("tariffs", a_json=[since(0, 3), since(1, 4), {**since(0, 2), "since": LATE}])
+    shop.land("tariffs", a_json=[since(0, 3), begun, {**since(0, 2), "since": LATE}])
     report = ran(shop, 0)["shop.dated"]
     assert (report.inserted, report.updated, report.deleted) == (0, 3, 0)
     assert prices(shop, "dated") == [2, 2, 2, 4], "a version that came late"
     assert all(verdict.is_equal for verdict in shop.verdicts())
+
+
+def test_a_field_of_a_dimensions_struct_is_shown(new_landed: NewLanded) -> None:
+    shop = new_landed("""
+sources:
+  purchases: {path: "landing/{interval_start:%Y-%m-%d}/", format: json, schema: "account_id INT"}
+dimensions:
+  customers: {path: landing/customers/, format: json, key: [account_id],
+    schema: "account_id INT, address STRUCT<city: STRING, zip: STRING>"}
+views:
+  cities: {kind: lookup, from: purchases,
+    join: [{dimension: customers, on: account_id = customers.account_id}],
+    select: {city: customers.address.city}}
+""")
+    shop.land("customers", a_json=[{"account_id": 1, "address": {"city": "Bath", "zip": "BA1"}}])
+    shop.land(folder_of(0), a_json=[{"account_id": 1}])
+    ran(shop, 0)
+    assert shop.rows("cities") == [{"city": "Bath"}]

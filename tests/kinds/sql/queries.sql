@@ -217,6 +217,9 @@ HAVING sum(o.m) > 0;
 -- rolled_up
 SELECT g, k, sum(v) AS s, grouping(k) AS is_sum FROM orders GROUP BY ROLLUP (g, k);
 
+-- by_all
+SELECT g, k AS l, count(*) AS n, max(v) - min(v) AS wide FROM orders GROUP BY ALL;
+
 -- in_sets
 SELECT g, k, count(*) AS n FROM orders GROUP BY GROUPING SETS ((g), (k), ());
 

@@ -51,6 +51,19 @@ def test_a_plan_says_how_and_why(lakes: Lakes) -> None:
     assert explain(lake.project, lake.table("best"))[0].next == "retract"
 
 
+@pytest.mark.parametrize(("more", "chosen"), [("", "full"), (", strategy: retract", "retract")])
+def test_a_feed_of_much_of_the_input_computes_all_unless_another_strategy_is_declared(
+    lakes: Lakes, more: str, chosen: str
+) -> None:
+    lake = lakes.built(f"rank: rank{more}")
+    lake.put("sales", sale(11, 21))
+    lake.limit(ranked_full_bytes=0, ranked_full_share=0.0)
+    state, _ = advanced(lake)
+    assert state.strategy == chosen
+    assert ("reading all of it is cheaper" in state.reason) == (chosen == "full")
+    assert top(lake) == [21, 9]
+
+
 def test_a_declared_strategy_that_does_not_hold_is_reported_and_not_followed(lakes: Lakes) -> None:
     lake = lakes.built("strategy: append")
     lake.put("sales", gone=[sale(9, 9)])

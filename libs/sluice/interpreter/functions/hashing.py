@@ -58,7 +58,7 @@ def _text(value: str, seed: int) -> int:
 
 
 def _decimal(value: int, seed: int) -> int:
-    length = (value.bit_length() if value >= 0 else (~value).bit_length()) // 8 + 1
+    length = max(value, ~value).bit_length() // 8 + 1
     return xxhash.xxh64_intdigest(value.to_bytes(length, "big", signed=True), seed)
 
 

@@ -105,7 +105,7 @@ def _substring(arguments: list[Value]) -> Value:
         raise UnsupportedLocally("a substring of BINARY")
 
     def part(v: str, at: int, count: int = 2**31 - 1) -> str:
-        first = at - 1 if at > 0 else (len(v) + at if at < 0 else 0)
+        first = max(at - 1, 0) if at >= 0 else len(v) + at
         last = first + count
         return v[max(first, 0) : max(last, 0)]
 

@@ -259,7 +259,6 @@ def pivot_to_groups(tree: exp.Query, columns: Mapping[str, Collection[str]]) -> 
         names = _pivoted_columns(source, columns)
         keys: list[Tree] = [exp.column(n, alias) for n in names if n not in used]
         rows = source.copy()
-        rows.set("pivots", None)
         shown = [*(exp.alias_(k.copy(), k.name) for k in keys), *_value_name(pivot)]
         group = exp.Group(expressions=keys) if keys else None
         select = exp.Select(expressions=shown, from_=exp.From(this=rows), group=group)

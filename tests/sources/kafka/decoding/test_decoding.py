@@ -66,6 +66,12 @@ def test_a_message_gives_all_of_its_rows_or_none() -> None:
     ]
 
 
+def test_no_messages_give_no_rows_of_all_columns() -> None:
+    columns = [DecodedColumn("v", LongType(), TEXT)]
+    found = decode_all("t", columns, arrange_messages([]), FormatReader(records))
+    assert (found.num_rows, {"v", FAULT} <= {*found.column_names}) == (0, True)
+
+
 def test_bytes_of_a_binary_column_are_written_in_base64() -> None:
     rows = [{"b": b"\xff\x00", "s": b"text"}, {"b": None, "s": None}]
     assert DecodedColumn("b", BinaryType(), TEXT).of(rows).to_pylist() == ["/wA=", None]
