@@ -6,6 +6,7 @@ definitions that change, foreign commits, cleaned logs, a backup put back, batch
 all that. In the end all are up to date, and one more run changes nothing.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import combinations, product
 from random import Random, SystemRandom
@@ -190,76 +191,65 @@ def test_so_do_many_by_chance(played: type[Pipelines]) -> None:
         play(played, seed, STEPS)
 
 
-def test_a_lookup_whose_prices_were_put_back_and_loaded_again_is_refused(
-    played: type[Pipelines],
-) -> None:
-    game, facts = played(), {(1, 0): ("a", 1)}
-    try:
-        backup = game.tables[game.uri("d")].copy()
-        game.put("d", {"a": 1}, "load")
-        game.put("s", facts, "ingest")
-        game.advance("priced")
-        game.tables[game.uri("d")] = backup
-        game.put("d", {"a": 2}, "load")
-        game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
-        with pytest.raises(InputRewritten):
-            plan_batch(game.by.nodes["priced"], game.lake, game.by.project.graph, Limits())
-    finally:
-        game.patched.__exit__(None, None, None)
-
-
-def test_prices_are_kept_for_a_lookup_whose_log_no_longer_names_them(
-    played: type[Pipelines],
-) -> None:
-    game, facts = played(), {(1, 0): ("a", 1)}
-    try:
-        for price in (1, 2):
-            game.put("d", {"a": price}, "load")
-            game.put("s", {**facts, (price, 1): ("a", price)}, "ingest")
-            game.advance("priced")
-        kept = oldest_named(game.by.project, "shop.d", game.head("d"))
-        game.tables.clean(game.uri("priced"))
-        assert oldest_named(game.by.project, "shop.d", game.head("d")) <= kept == 1
-    finally:
-        game.patched.__exit__(None, None, None)
-
-
-def test_a_build_waits_if_only_a_vacuumed_version_would_agree(played: type[Pipelines]) -> None:
-    """Nobody named it, so nobody kept it; the input that lags will agree with the newest."""
-    game, facts = played(), {(1, 0): ("a", 1)}
-    graph = game.by.project.graph
-    try:
-        game.put("s", facts, "ingest")
-        for name in NODES[:4]:
-            game.advance(name)
-        game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
-        game.advance("left__state")
-        game.advance("left")
-        left = game.head("left")
-        game.tables.vacuum(left.uri, oldest_named(game.by.project, "shop.left", left))
-        plan = plan_rebuild(game.by.nodes["both__state"], game.lake, graph, Limits())
-        assert plan.waiting_for == (
-            "inputs that reflect the same state of their sources "
-            "(version 1 of shop.left was vacuumed)"
-        )
-        game.advance("right__state")
-        game.advance("right")
-        game.advance("both__state")
-        assert game.is_there("both__state")
-    finally:
-        game.patched.__exit__(None, None, None)
-
-
-def test_rows_that_both_declarations_make_are_of_either(played: type[Pipelines]) -> None:
-    """The most and the least of `a` agree, at different versions of the source."""
+@pytest.fixture
+def game(played: type[Pipelines]) -> Iterator[Pipelines]:
     game = played()
-    try:
-        game.put("s", {(1, 0): ("a", 1), (1, 1): ("a", 1)}, "ingest")
-        game.bring_up_to_date(NODES[:8])
-        game.by, game.other = game.other, game.by
-        game.put("s", {(1, 0): ("a", 1), (1, 1): ("a", 2)}, "ingest")
-        game.bring_up_to_date(NODES[:8])
-        assert game.declarations("both", game.head("both").version) == {game.by, game.other}
-        assert game.rows("tail") == {"a": ((2, 1), 3)}
-    finally:
-        game.patched.__exit__(None, None, None)
+    yield game
+    game.patched.__exit__(None, None, None)
+
+
+def test_a_lookup_whose_prices_were_put_back_and_loaded_again_is_refused(game: Pipelines) -> None:
+    facts = {(1, 0): ("a", 1)}
+    backup = game.tables[game.uri("d")].copy()
+    game.put("d", {"a": 1}, "load")
+    game.put("s", facts, "ingest")
+    game.advance("priced")
+    game.tables[game.uri("d")] = backup
+    game.put("d", {"a": 2}, "load")
+    game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
+    with pytest.raises(InputRewritten):
+        plan_batch(game.by.nodes["priced"], game.lake, game.by.project.graph, Limits())
+
+
+def test_prices_are_kept_for_a_lookup_whose_log_no_longer_names_them(game: Pipelines) -> None:
+    facts = {(1, 0): ("a", 1)}
+    for price in (1, 2):
+        game.put("d", {"a": price}, "load")
+        game.put("s", {**facts, (price, 1): ("a", price)}, "ingest")
+        game.advance("priced")
+    kept = oldest_named(game.by.project, "shop.d", game.head("d"))
+    game.tables.clean(game.uri("priced"))
+    assert oldest_named(game.by.project, "shop.d", game.head("d")) <= kept == 1
+
+
+def test_a_build_waits_if_only_a_vacuumed_version_would_agree(game: Pipelines) -> None:
+    """Nobody named it, so nobody kept it; the input that lags will agree with the newest."""
+    facts = {(1, 0): ("a", 1)}
+    graph = game.by.project.graph
+    game.put("s", facts, "ingest")
+    for name in NODES[:4]:
+        game.advance(name)
+    game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
+    game.advance("left__state")
+    game.advance("left")
+    left = game.head("left")
+    game.tables.vacuum(left.uri, oldest_named(game.by.project, "shop.left", left))
+    plan = plan_rebuild(game.by.nodes["both__state"], game.lake, graph, Limits())
+    assert plan.waiting_for == (
+        "inputs that reflect the same state of their sources (version 1 of shop.left was vacuumed)"
+    )
+    game.advance("right__state")
+    game.advance("right")
+    game.advance("both__state")
+    assert game.is_there("both__state")
+
+
+def test_rows_that_both_declarations_make_are_of_either(game: Pipelines) -> None:
+    """The most and the least of `a` agree, at different versions of the source."""
+    game.put("s", {(1, 0): ("a", 1), (1, 1): ("a", 1)}, "ingest")
+    game.bring_up_to_date(NODES[:8])
+    game.by, game.other = game.other, game.by
+    game.put("s", {(1, 0): ("a", 1), (1, 1): ("a", 2)}, "ingest")
+    game.bring_up_to_date(NODES[:8])
+    assert game.declarations("both", game.head("both").version) == {game.by, game.other}
+    assert game.rows("tail") == {"a": ((2, 1), 3)}

@@ -24,23 +24,18 @@ def test_a_cogroup_shows_key_and_aggregates_in_the_order_of_streams(table: OfVie
 
 
 def test_a_windowed_cogroup_has_window_columns(table: OfViews) -> None:
-    carts = table(
+    sessions = (
         "c:\n  kind: cogroup\n  key: [item]\n  retention: 90 days\n"
         "  window: {type: session, time: at, gap: 30 minutes}\n"
         "  streams: {seen: {from: clicks, aggregates: {n: count(*)}}}"
     )
+    carts = table(sessions)
     assert list(carts.columns) == ["window_start", "window_end", "item", "n"]
     assert carts.key == ("window_start", "item")
     assert carts.named_key == ("item", "window_start")
-
-
-def test_a_declared_key_is_named_as_declared(table: OfViews) -> None:
-    seen = table(
-        "c:\n  kind: cogroup\n  key: [item]\n  window: {type: session, time: at, gap: 1 hour}\n"
-        "  streams: {seen: {from: clicks, aggregates: {n: count(*)}}}\n"
-        "v: {kind: sql, key: [window_start, item], sql: 'SELECT window_start, item, n FROM c'}"
-    )
-    assert seen.named_key == ("window_start", "item")
+    query = "SELECT window_start, item, n FROM c"
+    seen = table(f"{sessions}\nv: {{kind: sql, key: [window_start, item], sql: '{query}'}}")
+    assert seen.named_key == ("window_start", "item"), "as declared"
 
 
 def test_a_cogroups_select_is_over_all_streams_aggregates(table: OfViews) -> None:

@@ -7,6 +7,7 @@ from tests.kinds.sql.shop import SOURCES, problems_of, refusal
 from tests.support.lake import HEAD
 
 from sluice.declare.project import load
+from sluice.declare.table import Table
 from sluice.errors import ConfigError
 
 REFUSED = {
@@ -174,16 +175,20 @@ def test_views_over_a_mistaken_query_are_checked_as_well(tmp_path: Path) -> None
     assert "column 'w' is unknown" in found[4]
 
 
+def table(folder: Path, view: str) -> Table:
+    """Load a project with this view, `v`."""
+    pipelines = folder / "config" / "pipelines"
+    pipelines.mkdir(parents=True, exist_ok=True)
+    (pipelines / "shop.yaml").write_text(f"{HEAD}{SOURCES}  v: {{kind: sql, {view}}}\n")
+    return load(folder / "config").graph.table("v")
+
+
 def test_what_spark_refuses_is_not_computed_whole(tmp_path: Path) -> None:
-    folder = tmp_path / "config" / "pipelines"
-    folder.mkdir(parents=True)
-    view = "  v: {{kind: sql, incremental: preferred, sql: SELECT o.id FROM {}}}\n"
-    apart = "orders o JOIN people p ON o.k < p.k"
-    (folder / "shop.yaml").write_text(HEAD + SOURCES + view.format(apart))
-    assert "a join without an equality" in load(tmp_path / "config").graph.table("v").spec.caution
-    (folder / "shop.yaml").write_text(HEAD + SOURCES + view.format("orders o WHERE o.at = true"))
+    view = "incremental: preferred, sql: SELECT o.id FROM orders o"
+    apart = table(tmp_path, f"{view} JOIN people p ON o.k < p.k")
+    assert "a join without an equality" in apart.spec.caution
     with pytest.raises(ConfigError, match="can't be compared with BOOLEAN"):
-        load(tmp_path / "config")
+        table(tmp_path, f"{view} WHERE o.at = true")
 
 
 def test_a_view_over_a_query_and_a_query_over_views_resolve(tmp_path: Path) -> None:
@@ -192,24 +197,15 @@ def test_a_view_over_a_query_and_a_query_over_views_resolve(tmp_path: Path) -> N
 
 
 def test_a_field_that_loading_fills_in_is_no_key(tmp_path: Path) -> None:
-    folder = tmp_path / "config" / "pipelines"
-    folder.mkdir(parents=True)
-    views = "  v: {kind: sql, sql: SELECT id FROM orders, refusal: none}\n"
-    (folder / "shop.yaml").write_text(HEAD + SOURCES + views)
     with pytest.raises(ConfigError, match=r"views\.v\.refusal: unknown key 'refusal'"):
-        load(tmp_path / "config")
+        table(tmp_path, "sql: SELECT id FROM orders, refusal: none")
 
 
 def test_a_query_may_lie_in_a_file_beside_its_pipeline(tmp_path: Path) -> None:
-    folder = tmp_path / "config" / "pipelines"
-    (folder / "queries").mkdir(parents=True)
-    (folder / "queries" / "big.sql").write_text(
-        "-- large ones\nSELECT id, v FROM orders\nWHERE v > 1"
-    )
-    views = "  big: {kind: sql, sql: {file: queries/big.sql}}\n"
-    (folder / "shop.yaml").write_text(HEAD + SOURCES + views)
-    view = load(tmp_path / "config").graph.table("big")
-    assert [*view.columns] == ["id", "v"]
+    folder = tmp_path / "config" / "pipelines" / "queries"
+    folder.mkdir(parents=True)
+    (folder / "big.sql").write_text("-- large ones\nSELECT id, v FROM orders\nWHERE v > 1")
+    assert [*table(tmp_path, "sql: {file: queries/big.sql}").columns] == ["id", "v"]
 
 
 @pytest.mark.parametrize(
@@ -221,9 +217,5 @@ def test_a_query_may_lie_in_a_file_beside_its_pipeline(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_query_is_named(path: str, problem: str, tmp_path: Path) -> None:
-    folder = tmp_path / "config" / "pipelines"
-    folder.mkdir(parents=True)
-    views = f"  big: {{kind: sql, sql: {{file: {path}}}}}\n"
-    (folder / "shop.yaml").write_text(HEAD + SOURCES + views)
     with pytest.raises(ConfigError, match=problem):
-        load(tmp_path / "config")
+        table(tmp_path, f"sql: {{file: {path}}}")

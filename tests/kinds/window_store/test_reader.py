@@ -58,40 +58,11 @@ def test_a_fetch_is_the_sorted_rows_that_match(commits, user, low, high, reverse
         assert list(found) == expected[:limit]
 
 
-def test_the_last_of_a_hot_key_touch_one_day(tmp_path):
-    store = month(tmp_path)
-    found = store.fetch(key=7, reverse=True, limit=5)
-    assert [row["window_start"].day for row in found] == [30] * 5
-    assert (found.touched.files, found.touched.row_groups) == (1, 1)
-
-
-def test_files_touched_do_not_grow_with_the_range(tmp_path):
-    store = month(tmp_path)
-    touched = []
-    for last in (10, 20, 30):
-        found = store.fetch(key=3, time_to=day(last, 23), reverse=True, limit=10)
-        assert len(list(found)) == 10
-        touched.append((found.touched.files, found.touched.row_groups))
-    assert touched == [(1, 1)] * 3
-
-
 def test_reading_goes_on_only_as_far_as_it_is_asked(tmp_path):
     rows = month(tmp_path).all(reverse=True)
     days = [next(rows)["window_start"].day for _ in range(450)]
     assert days == [30] * 200 + [29] * 200 + [28] * 50
     assert rows.touched.files == 3
-
-
-def test_the_last_of_a_whole_big_day_touch_only_that_day(tmp_path):
-    for number in (1, 2, 3):
-        rows = [(i % 5, day(number) + timedelta(seconds=i), "x") for i in range(30_000)]
-        part = table_of(rows).sort_by([("user", "ascending"), ("window_start", "descending")])
-        write(tmp_path / "t", part, partition_by=["_sluice_day"], group_rows=5_000)
-    found = store_at(tmp_path / "t").all(reverse=True, limit=100)
-    assert [row["window_start"] for row in found] == [
-        day(3) + timedelta(seconds=i) for i in range(29_999, 29_899, -1)
-    ]
-    assert found.touched.files == 1
 
 
 def test_a_filtered_read_stops_at_its_limit(tmp_path):
