@@ -65,7 +65,7 @@ def test_a_tasks_job_reaches_the_lake(config: Path, store: Store) -> None:
         assert open_lake(config).table("sales").count == 1
 
 
-def test_an_environment_is_found_by_the_connection_too(
+def test_environments_by_connection(
     config: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (work, *_) = site(config).pipelines[0].graph.tasks
@@ -84,9 +84,7 @@ def test_an_environment_is_found_by_the_connection_too(
             base.table("sales")
 
 
-def test_an_environment_that_is_not_there_is_named_by_the_task(
-    config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_environments_are_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_ENV", "deev")
     (work, *_) = site(config).pipelines[0].graph.tasks
     task = SeparateJob(task_id=work.id, work=work, config=config)
@@ -94,9 +92,7 @@ def test_an_environment_that_is_not_there_is_named_by_the_task(
         task.execute({**context(DAY), "params": {}})
 
 
-def test_a_task_names_a_connection_that_it_cannot_use(
-    config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_connections_are_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_MY_LAKE", "postgres://u:p@host/db")
     (work, *_) = site(config).pipelines[0].graph.tasks
     task = SeparateJob(task_id=work.id, work=work, config=config)

@@ -81,9 +81,7 @@ def test_an_interval_whose_files_are_the_same_is_not(ask: Ask, project: Project)
     )
 
 
-def test_what_is_noted_of_a_table_that_was_put_back_is_left_to_the_job(
-    ask: Ask, project: Project
-) -> None:
+def test_notes_of_a_restored_table_are_left_to_the_job(ask: Ask, project: Project) -> None:
     for name, path, interval in (
         ("shop.sales", "sales/2024-01-01/", DAY),
         ("shop.items", "items/", ALWAYS),
@@ -130,9 +128,7 @@ def test_a_view_waits_until_its_inputs_are_there(ask: Ask) -> None:
     assert ask(TaskKind.ADVANCE, "shop.sums").tables == ()
 
 
-def test_views_that_follow_one_with_something_new_are_pending_with_it(
-    ask: Ask, project: Project
-) -> None:
+def test_views_are_pending_with_those_they_follow(ask: Ask, project: Project) -> None:
     deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
     assert ask(TaskKind.ADVANCE, "shop.sums", "shop.best").tables == ("shop.sums", "shop.best")
 
@@ -143,9 +139,7 @@ def test_what_can_not_be_known_is_left_to_the_job(ask: Ask, project: Project) ->
     assert ask(TaskKind.ADVANCE, "shop.sums").tables == ("shop.sums",)
 
 
-def test_a_run_that_delivers_what_changed_looks_at_every_interval(
-    configured: Configured, tmp_path: Path
-) -> None:
+def test_runs_of_what_changed_look_everywhere(configured: Configured, tmp_path: Path) -> None:
     ended = WITHOUT_KEY.replace(
         "start_date: 2024-01-01", "start_date: 2024-01-01\nend_date: 2024-01-02"
     )

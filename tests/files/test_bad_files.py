@@ -86,9 +86,7 @@ def test_what_is_no_file_is_in_quarantine_by_its_path_and_the_rest_arrives(lake:
     assert lake.deliver()[0].quarantined == 3
 
 
-def test_a_file_that_may_not_be_read_is_in_quarantine_until_it_may(
-    lake: Landed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forbidden_files_are_in_quarantine(lake: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
     original = landing.list_files
 
     def listed(path: str) -> list[LandedFile]:
@@ -123,9 +121,7 @@ def test_a_project_may_lie_in_a_folder_with_braces(spark: "SparkSession", tmp_pa
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
-def test_a_file_of_text_that_is_something_else_is_quarantined_whole_by_its_name(
-    files: Files, format_: str
-) -> None:
+def test_files_of_another_kind_are_quarantined_by_name(files: Files, format_: str) -> None:
     row = {"csv": "id\n7\n", "json": '{"id":7}\n'}[format_]
     lies = {
         f"a.{format_}": parquet(files.folder / "x"),
@@ -174,9 +170,7 @@ def test_a_file_of_text_that_is_something_else_is_quarantined_whole_by_its_name(
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
-def test_a_compressed_file_that_breaks_off_late_is_quarantined_and_the_rest_arrives(
-    files: Files, format_: str
-) -> None:
+def test_compressed_files_that_break_off_are_quarantined(files: Files, format_: str) -> None:
     row = {"csv": "id\n7\n", "json": '{"id":7}\n'}[format_]
     long = row + SystemRandom().randbytes(1_500_000).hex() + "\n"
     whole = gzip.compress(long.encode())
@@ -253,9 +247,7 @@ def test_a_dimension_is_not_loaded_without_one_of_its_files(lake: Landed, what: 
 # Changes
 
 
-def test_a_file_that_changes_while_it_is_read_is_read_again(
-    lake: Landed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changing_files_are_read_again(lake: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.land(folder_of(0), a_csv="id\n1\n", b_csv="id\n2\n")
     original, path = replacement.read_delivery, lake.landing / folder_of(0) / "a.csv"
 

@@ -69,9 +69,7 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
         ("json", {"ALLOWSINGLEQUOTES": "true"}, "allowSingleQuotes: numbers in such JSON"),
     ],
 )
-def test_what_would_alter_values_is_refused(
-    format_: str, options: dict[str, str], says: str
-) -> None:
+def test_options_that_alter_are_refused(format_: str, options: dict[str, str], says: str) -> None:
     assert says in refused(format_, **options)
 
 

@@ -84,7 +84,7 @@ def engines(done: Iterable[NextBatch | BatchReport]) -> Mapping[str, str]:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("kind", VIEWS)
-def test_a_batch_takes_the_engine_that_its_plan_names(
+def test_batches_take_planned_engines(
     tmp_path: Path, spark: "SparkSession", kind: str, text: str
 ) -> None:
     lake = lake_of(tmp_path, spark, kind, text)
@@ -97,9 +97,7 @@ def test_a_batch_takes_the_engine_that_its_plan_names(
         change(lake)
 
 
-def test_the_reason_is_part_of_why_a_table_is_computed_so(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_reasons_say_why_a_table_is_computed_so(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(tmp_path, spark, "select", "soundex(g)")
     (by_function,) = planned(lake)
     assert by_function.reason.endswith("; by Spark: the function soundex")
@@ -108,9 +106,7 @@ def test_the_reason_is_part_of_why_a_table_is_computed_so(
     assert by_size.reason.endswith("; by Spark: 0.0 MB are read at once")
 
 
-def test_settings_that_leave_all_to_spark_are_the_reason(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_settings_for_spark_are_the_reason(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(tmp_path, spark, "select", "upper(g)")
     lake.project = with_settings(lake, small_batches="spark")
     (step,) = planned(lake)

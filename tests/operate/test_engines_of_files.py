@@ -63,7 +63,7 @@ def planned(lake: Landed, name: str, nth: int = 0) -> NextBatch:
 
 
 @pytest.mark.parametrize("declared", SOURCES)
-def test_a_delivery_takes_the_engine_that_its_plan_names(
+def test_deliveries_take_planned_engines(
     tmp_path: Path, spark: "SparkSession", declared: str
 ) -> None:
     file, engine = SOURCES[declared]
@@ -76,7 +76,7 @@ def test_a_delivery_takes_the_engine_that_its_plan_names(
 
 
 @pytest.mark.parametrize("declared", SOURCES)
-def test_a_load_takes_the_engine_that_its_plan_names(
+def test_loads_take_the_planned_engine(
     tmp_path: Path, spark: "SparkSession", declared: str
 ) -> None:
     file, engine = SOURCES[declared]
@@ -89,9 +89,7 @@ def test_a_load_takes_the_engine_that_its_plan_names(
         assert lake.load().engine == engine
 
 
-def test_a_delivery_that_is_left_to_spark_meets_no_table_of_its_own(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_deliveries_for_spark_meet_no_own_table(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(
         tmp_path, spark, 'format: json, schema: "id INT, at MAP<STRING, DOUBLE>", key: [id]'
     )

@@ -81,9 +81,7 @@ def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(new_landed: N
     assert all(q["file"].endswith(".json") for q in lake.quarantine())
 
 
-def test_a_good_delivery_empties_the_quarantine_of_its_interval_alone(
-    new_landed: NewLanded,
-) -> None:
+def test_quarantine_of_an_interval_is_emptied_by_a_good_delivery(new_landed: NewLanded) -> None:
     lake = new_landed(declared())
     for nth in range(2):
         lake.land(folder_of(nth), a_json='{"id":"x"}\n')
@@ -97,7 +95,7 @@ def test_a_good_delivery_empties_the_quarantine_of_its_interval_alone(
     assert lake.quarantine() == []
 
 
-def test_the_quarantine_is_committed_before_the_source(
+def test_quarantine_is_committed_first(
     new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = new_landed(declared())

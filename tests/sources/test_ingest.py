@@ -255,9 +255,7 @@ def test_rows_of_files_that_hold_many_intervals_are_selected_by_time(new_landed:
     assert lake.noted() == {day(0): (2, 2, 0), day(1): (1, 1, 0)}
 
 
-def test_a_row_without_a_time_is_quarantined_once_whichever_intervals_read_it(
-    new_landed: NewLanded,
-) -> None:
+def test_rows_without_a_time_are_quarantined_once(new_landed: NewLanded) -> None:
     lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
     bad = "4,\n5,nonsense\n5,nonsense\n"
     lake.land("all", a_csv=f"id,at\n1,2024-01-01\n3,2024-01-02\nx,2024-01-02\n{bad}")
@@ -292,9 +290,7 @@ def test_spark_quarantines_a_row_without_a_time_once_too(new_landed: NewLanded, 
     assert lake.noted() == {day(0): (1, 1, 0), day(1): (2, 1, 1)}
 
 
-def test_rows_without_a_time_are_replaced_by_any_delivery_of_their_files(
-    new_landed: NewLanded,
-) -> None:
+def test_rows_without_a_time_are_replaced_by_any_delivery(new_landed: NewLanded) -> None:
     lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
     lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\n4,\n5,nonsense\n")
     for nth in range(2):
@@ -342,9 +338,7 @@ def test_placeholders_are_filled_in_the_zone_of_the_schedule(new_landed: NewLand
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_delta_table_is_delivered_by_its_time_or_by_its_path(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_delta_tables_are_delivered_by_time_or_path(spark: "SparkSession", tmp_path: Path) -> None:
     schema = "id INT, at TIMESTAMP"
     by_time = Landed(
         tmp_path / "a", declared("time: at, key: [id]", schema, "delta", "landing/t"), spark

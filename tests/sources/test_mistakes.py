@@ -128,8 +128,6 @@ def test_a_source(wrong: Mistakes, wording: Wording, source: str, told: str) -> 
         ".x.max_ahead: … max_ahead … time",
     ),
 )
-def test_what_would_have_no_effect(
-    wrong: Mistakes, wording: Wording, table: str, told: str
-) -> None:
+def test_keys_without_effect(wrong: Mistakes, wording: Wording, table: str, told: str) -> None:
     text = f"pipeline: p\nschedule: assets\n{table}\n"
     wording(wrong({"pipelines/p.yaml": text}), f"pipelines/p.yaml:3: sources{told}")

@@ -11,7 +11,5 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_source_equals_its_query_after_any_deliveries(
-    case: Case, spark: "SparkSession"
-) -> None:
+def test_sources_equal_their_query_after_any_delivery(case: Case, spark: "SparkSession") -> None:
     hold(case, spark)

@@ -71,9 +71,7 @@ def test_no_answer_is_a_failure(machine: Machine, monkeypatch: pytest.MonkeyPatc
         machine.answers("exec sleep 100000").fetch()
 
 
-def test_a_stranger_is_met_again_with_the_certificates_that_the_environment_names(
-    machine: Machine, tmp_path: Path
-):
+def test_strangers_are_met_with_certificates_of_the_environment(machine: Machine, tmp_path: Path):
     bundle = self_signed(tmp_path / "ca.pem")
     trusting = 'case "$*" in *trustStore=*) exit 0;; esac'
     machine.answers(f"{trusting}\necho '{UNTRUSTED}'; exit 1")

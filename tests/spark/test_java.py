@@ -71,9 +71,7 @@ def test_the_wheel_serves_where_the_system_has_none(bare: Environ):
     assert 'version "21.' in answer
 
 
-def test_a_jar_that_lies_in_a_folder_of_the_class_path_is_named_once(
-    bare: Environ, tmp_path: Path
-) -> None:
+def test_jars_in_a_folder_of_the_class_path_are_named_once(bare: Environ, tmp_path: Path) -> None:
     environ = bare | {"JAVA_HOME": str(install(tmp_path / "jdk", "21"))}
     (tmp_path / "jdk/bin/java").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     java = Path(environment(environ)["JAVA_HOME"]) / "bin" / "java"
@@ -114,9 +112,7 @@ def test_a_java_that_does_not_run_is_named(bare: Environ, tmp_path: Path, no_whe
         java_home(bare | {"JAVA_HOME": str(home)})
 
 
-def test_a_java_that_says_nothing_of_use_does_not_fit(
-    bare: Environ, tmp_path: Path, no_wheel: None
-):
+def test_a_java_without_a_version_does_not_fit(bare: Environ, tmp_path: Path, no_wheel: None):
     home = install(tmp_path / "jdk", "", says="hello", release=False)
     with pytest.raises(MissingDependency, match="does not report its version"):
         java_home(bare | {"JAVA_HOME": str(home)})

@@ -28,9 +28,7 @@ def test_a_large_batch_is_set_up_as_one_also_after_a_small_one(spark: "SparkSess
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
 
 
-def test_without_spark_a_value_that_no_expression_takes_has_a_hint_that_guards(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_values_no_expression_takes_have_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
 
@@ -46,9 +44,7 @@ def test_without_spark_a_value_that_no_expression_takes_has_a_hint_that_guards(
     )
 
 
-def test_without_spark_a_batch_that_is_too_large_has_its_size_in_the_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_large_batches_without_spark_name_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     with pytest.raises(MissingDependency, match=r"^reading 3\.4 MB at once needs Spark, which"):
@@ -68,9 +64,7 @@ def test_what_a_project_sets_stands_whatever_the_size(spark: "SparkSession") -> 
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
 
 
-def test_expressions_ask_java_for_no_class_twice(
-    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expressions_ask_java_once(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
     from py4j.java_gateway import JVMView
 
     ask, asked = JVMView.__getattr__, []

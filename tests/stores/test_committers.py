@@ -138,7 +138,5 @@ def test_a_spark_that_is_set_up_otherwise_may_not_commit(spark: "SparkSession") 
         check_spark_may_commit(other, "/lake/shop/sales")
 
 
-def test_a_large_batch_of_any_kind_leaves_its_rows_in_spark(
-    new_lake: NewLake, place: str, collected: list[int]
-) -> None:
+def test_large_batches_stay_in_spark(new_lake: NewLake, place: str, collected: list[int]) -> None:
     hold(new_lake(DECLARED, f"{place}/lake", small_changelog=MOST), collected)

@@ -39,9 +39,7 @@ def by_spark(
     return shop
 
 
-def test_batches_verify_and_rebuild_are_those_of_a_disk(
-    by_spark: StoredShop, tmp_path: Path
-) -> None:
+def test_batches_and_rebuilds_are_those_of_a_disk(by_spark: StoredShop, tmp_path: Path) -> None:
     hold_alike(by_spark, tmp_path / "disk")
 
 

@@ -91,9 +91,7 @@ def test_keys_and_profiles_come_before_a_role(known: Roles, tmp_path: Path) -> N
         assert keys_of_role(known.environ(tmp_path, **{name: "other"})) is None
 
 
-def test_sparks_s3a_uses_a_web_identity(
-    spark: "SparkSession", known: Roles, tmp_path: Path
-) -> None:
+def test_s3a_uses_a_web_identity(spark: "SparkSession", known: Roles, tmp_path: Path) -> None:
     """Its JVM has these variables as properties, since a process that runs gets no new ones."""
     environ = known.environ(tmp_path)
     jvm: Any = spark._jvm

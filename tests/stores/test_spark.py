@@ -40,16 +40,12 @@ def large(shop: StoredShop) -> None:
     shop.limits = replace(shop.limits, **dict.fromkeys(LIMITS, 0))
 
 
-def test_batches_verify_and_rebuild_are_those_of_a_disk(
-    by_spark: StoredShop, tmp_path: Path
-) -> None:
+def test_batches_and_rebuilds_are_those_of_a_disk(by_spark: StoredShop, tmp_path: Path) -> None:
     hold_alike(by_spark, tmp_path / "disk")
 
 
 @pytest.mark.parametrize("harm", [Harm.LOST, Harm.DROPPED, Harm.BUSY])
-def test_a_commit_without_an_answer_is_made_once(
-    by_spark: StoredShop, proxied: Proxy, harm: Harm
-) -> None:
+def test_unanswered_commits_happen_once(by_spark: StoredShop, proxied: Proxy, harm: Harm) -> None:
     """Files are written, and the request that commits them meets harm once."""
     by_spark.land(1, *FIRST)
     by_spark.run(day(1))
@@ -62,7 +58,7 @@ def test_a_commit_without_an_answer_is_made_once(
     assert {o.split()[1] for o in by_spark.run(day(1))} == {"unchanged"}
 
 
-def test_every_object_is_sent_with_a_checksum(by_spark: StoredShop, proxied: Proxy) -> None:
+def test_objects_are_sent_with_checksums(by_spark: StoredShop, proxied: Proxy) -> None:
     """Amazon asks for one where objects are locked."""
     by_spark.land(1, *FIRST)
     with proxied.harming(Rule(Harm.UNCHECKED, "PUT")):
@@ -81,9 +77,7 @@ def workers(remote: str, tmp_path: Path) -> Iterator[Pool]:
 
 
 @pytest.mark.parametrize("place", ["committing:totals", "committed:totals"])
-def test_a_kill_is_mended_by_running_again(
-    by_spark: StoredShop, workers: Pool, tmp_path: Path, place: str
-) -> None:
+def test_kills_are_mended(by_spark: StoredShop, workers: Pool, tmp_path: Path, place: str) -> None:
     undisturbed = state(Shop.create(tmp_path / "disk"))
     by_spark.land(1, *FIRST)
     by_spark.run(day(1))

@@ -113,9 +113,7 @@ def broker() -> Iterator[Broker]:
         yield started
 
 
-def test_a_topic_killed_anywhere_ends_as_an_undisturbed_one(
-    store: Store, broker: Broker, tmp_path: Path
-) -> None:
+def test_topics_killed_anywhere_end_the_same(store: Store, broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic("in-a-store", 1)
     source, access = TOPIC.replace("{topic}", topic), {CONNECTION: broker.connection}
     disturbed, whole = (begun(tmp_path / name, store, source, **access) for name in ("a", "b"))

@@ -84,9 +84,7 @@ def test_the_rows_are_the_tables_that_spark_writes(
         assert engine.startswith("process") == (small and settings != "mapping"), engine
 
 
-def test_a_table_that_is_created_or_replaced_is_followed(
-    following: Made, spark: "SparkSession"
-) -> None:
+def test_replaced_tables_are_followed(following: Made, spark: "SparkSession") -> None:
     lake = following("id BIGINT, part STRING, v BIGINT", extra="key: [id]")
     theirs = Theirs(spark, lake.crm.path, "")
     lake.take()

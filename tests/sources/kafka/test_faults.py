@@ -45,9 +45,7 @@ def reading(
     return made
 
 
-def test_a_broker_killed_in_a_batch_costs_a_retry_and_no_row(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_brokers_cost_no_row(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as broker:
         lake = reading(broker, ", max_rows: 2, max_wait: 3 seconds")
         lake.send(*({"id": n} for n in range(3)))
@@ -124,9 +122,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", disk], check=True)
 
 
-def test_a_broker_whose_disk_is_full_costs_a_retry_and_no_row(
-    reading: Reading, small_disk: Path
-) -> None:
+def test_full_disks_of_brokers_cost_no_row(reading: Reading, small_disk: Path) -> None:
     with running(data=small_disk) as broker:
         lake = reading(broker, ", max_wait: 3 seconds")
         lake.send({"id": 0})
