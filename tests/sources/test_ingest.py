@@ -15,11 +15,9 @@ from tests.support.lake import Row, counted, folded, frozen
 from tests.support.landed import RUN, Landed, NewLanded, day, folder_of
 
 from sluice.delta.notes.intervals import NO_INTERVAL
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import ConfigError, UsageError
 from sluice.language.interval import Interval
 from sluice.operate.delivering import replay, to_replay
-from sluice.operate.run import run
 from sluice.read.status import status
 
 if TYPE_CHECKING:
@@ -152,30 +150,6 @@ def assert_repeats_commit_nothing(lake: Landed, delivered: Delivered) -> None:
     assert {r.outcome for r in lake.ingest(interval)} == {"unchanged"}
 
 
-def test_a_repeat_of_the_same_files_starts_nothing(new_landed: NewLanded) -> None:
-    lake = new_landed(declared("key: [id]"))
-    lake.land(folder_of(0), a_json=[{"id": 1}])
-    lake.deliver()
-    before = lake.versions("events", "events__deliveries", "events__intervals")
-    assert [r.outcome for r in lake.deliver()] == ["unchanged", "unchanged"]
-    assert lake.versions("events", "events__deliveries", "events__intervals") == before
-
-
-def test_equal_rows_without_a_key_all_stand_and_keep_their_identity(new_landed: NewLanded) -> None:
-    lake = new_landed(declared())
-    same, other = {"id": 1, "v": 1, "s": None}, {"id": 2, "v": None, "s": 1}
-    lake.land(folder_of(0), a_json=[same, same, other], b_json=[same])
-    lake.deliver()
-    before = counted(lake.stored("events"))
-    lake.land(folder_of(0), z_json=[other, same], y_json=[same, same])
-    (report,) = lake.deliver()
-    assert (report.inserted, report.updated, report.deleted) == (0, 0, 0)
-    assert counted(lake.stored("events")) == before
-    lake.land(folder_of(0), a_json=[same, other])
-    (report,) = lake.deliver()
-    assert (report.inserted, report.updated, report.deleted) == (0, 0, 2)
-
-
 def test_maps_and_nested_values_have_an_identity_too(spark: "SparkSession", tmp_path: Path) -> None:
     schema = "id INT, m MAP<STRING, INT>, n ARRAY<STRUCT<a: INT>>"
     keyless, keyed = (
@@ -187,34 +161,6 @@ def test_maps_and_nested_values_have_an_identity_too(spark: "SparkSession", tmp_
         lake.land(folder_of(0), b_json=[{"id": 1, "m": {"x": 1, "y": 2}, "n": [{"a": 1}]}])
         assert lake.deliver()[0].inserted == 0
         assert [r["id"] for r in lake.rows("events")] == [1]
-
-
-def test_the_place_in_the_files_decides_between_rows_of_a_key(new_landed: NewLanded) -> None:
-    lake = new_landed(declared("key: [id]"))
-    lake.land(
-        folder_of(0),
-        b_json=[{"id": 1, "v": 3}, {"id": 2, "v": 9}],
-        a_json=[{"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": 2, "v": 1}],
-    )
-    lake.deliver()
-    assert {r["id"]: r["v"] for r in lake.rows("events")} == {1: 3, 2: 9}
-    lake.land(folder_of(0), a_json=[{"id": 1, "v": 3}, {"id": 1, "v": 1}, {"id": 1, "v": 3}])
-    lake.deliver()
-    assert {r["id"]: r["v"] for r in lake.rows("events")} == {1: 3}
-
-
-def test_an_older_interval_never_overwrites_a_newer_row_and_hidden_versions_come_back(
-    new_landed: NewLanded,
-) -> None:
-    lake = new_landed(declared("key: [id]"))
-    lake.land(folder_of(1), a_json=[{"id": 1, "v": 2}])
-    lake.deliver(1)
-    lake.land(folder_of(0), a_json=[{"id": 1, "v": 1}])
-    lake.deliver(0)
-    assert [r["v"] for r in lake.rows("events")] == [2]
-    lake.land(folder_of(1), a_json=[{"id": 7, "v": 7}])
-    lake.deliver(1)
-    assert {r["id"]: r["v"] for r in lake.rows("events")} == {1: 1, 7: 7}
 
 
 def test_words_that_are_not_declared_are_quarantined(new_landed: NewLanded) -> None:
@@ -369,19 +315,6 @@ def test_a_changed_definition_is_refused(new_landed: NewLanded) -> None:
         "run `sluice rebuild shop.events`, or `sluice rebuild --changed` for every such table; "
         "or revert the change"
     )
-
-
-def test_a_run_delivers_every_source_of_each_interval(new_landed: NewLanded) -> None:
-    lake = new_landed(declared("key: [id]"))
-    for nth in range(2):
-        lake.land(folder_of(nth), a_json=[{"id": nth}])
-    pipeline = lake.project.pipelines["shop"]
-    reports: list[BatchReport] = []
-    run(lake.spark, lake.project, pipeline, [day(0), day(1)], reports.append)
-    assert len(lake.rows("events")) == 2
-    assert {r.interval for r in reports if r.interval} == {
-        (day(n).start.isoformat(), day(n).end.isoformat()) for n in range(2)
-    }
 
 
 def test_types_of_every_kind_come_through(new_landed: NewLanded) -> None:

@@ -46,16 +46,6 @@ def test_streams_take_what_is_new_once(spark: "SparkSession", tmp_path: Path) ->
     )
 
 
-def test_of_a_key_the_last_arrival_stands(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Streamed(tmp_path, declared("key: [id]"), spark)
-    lake.arrive(b_json=[{"id": 1, "v": 1}, {"id": 2, "v": 2}])
-    lake.take()
-    lake.arrive(a_json=[{"id": 1, "v": 9}])
-    deliveries, visible = lake.take()
-    assert (deliveries.inserted, visible.updated) == (1, 1)
-    assert lake.values() == [{"id": 1, "v": 9}, {"id": 2, "v": 2}]
-
-
 def test_bad_rows_are_quarantined_by_arrival(spark: "SparkSession", tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared("key: [id], " + NOT_NULL % "quarantine"), spark)
     lake.arrive(a_json='{"id":1,"v":1}\nnonsense\n')
@@ -216,16 +206,6 @@ def test_streams_are_read_once_beside_intervals(spark: "SparkSession", tmp_path:
     assert sorted(r.table for r in reports) == ["shop.daily", "shop.daily", "shop.events"]
     due = intervals_to_run(lake.project, pipeline, None, None, day(2).start)
     assert not {day(0), day(1)} & set(due)
-
-
-def test_streams_alone_run_without_intervals(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Streamed(tmp_path, declared(), spark)
-    pipeline = lake.project.pipelines["shop"]
-    lake.arrive(a_json=[{"id": 1}])
-    due = intervals_to_run(lake.project, pipeline, None, None, datetime.now(UTC))
-    assert due == []
-    run(lake.spark, lake.project, pipeline, due)
-    assert lake.values() == [{"id": 1, "v": None}]
 
 
 def replayed(lake: Streamed) -> list[BatchReport]:

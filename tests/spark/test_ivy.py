@@ -54,15 +54,19 @@ def test_no_repository_is_named_unless_a_settings_file_does(machine: Machine):
     assert "http" not in command
 
 
-def test_a_failure_carries_ivys_first_reason(machine: Machine):
-    machine.answers("echo ':: problems ::'; echo ' Server access error at x'; echo no; exit 1")
-    with pytest.raises(FetchFailed, match=r"^Server access error at x$"):
-        machine.fetch()
-
-
-def test_a_failure_without_words_is_still_reported(machine: Machine):
-    with pytest.raises(FetchFailed, match="Ivy said nothing"):
-        machine.answers("exit 1").fetch()
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            "echo ':: problems ::'; echo ' Server access error at x'; echo no; exit 1",
+            "^Server access error at x$",
+        ),
+        ("exit 1", "Ivy said nothing"),
+    ],
+)
+def test_failures_carry_ivys_first_reason(machine: Machine, script: str, said: str):
+    with pytest.raises(FetchFailed, match=said):
+        machine.answers(script).fetch()
 
 
 def test_no_answer_is_a_failure(machine: Machine, monkeypatch: pytest.MonkeyPatch):
