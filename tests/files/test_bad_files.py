@@ -6,11 +6,12 @@ import os
 import tarfile
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from tests.files.files import Files
 from tests.support.lake import HEAD
 from tests.support.landed import Landed, NewLanded, day, folder_of
@@ -22,9 +23,6 @@ from sluice.dimensions import load
 from sluice.errors import ExitCode, QualityStop, Retryable, UsageError
 from sluice.sources import replacement
 from sluice.sources.delivery import plan_delivery
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PATH = "landing/{interval_start:%Y-%m-%d}/"
 SOURCE = f"sources:\n  events: {{path: '{PATH}', format: csv, schema: 'id INT'}}\n"
@@ -110,7 +108,7 @@ def test_forbidden_files_are_in_quarantine(lake: Landed, monkeypatch: pytest.Mon
         assert lake.quarantine() == []
 
 
-def test_a_project_may_lie_in_a_folder_with_braces(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_project_may_lie_in_a_folder_with_braces(spark: SparkSession, tmp_path: Path) -> None:
     lake = Landed(tmp_path / "{x} [y]", SOURCE, spark)
     lake.land(folder_of(0), a_csv="id\n1\n")
     (file,) = plan_delivery(lake.project, lake.table("events"), day(0)).files

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 from tests.support.lake import Row, counted, folded, frozen
 from tests.support.landed import RUN, Landed, NewLanded, day, folder_of
 
@@ -19,9 +20,6 @@ from sluice.errors import ConfigError, UsageError
 from sluice.language.interval import Interval
 from sluice.operate.delivering import replay, to_replay
 from sluice.read.status import status
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SCHEMA = "id INT, v INT, s INT"
 CHANGE = "{column: op, insert: [c], update: [u], delete: [d], update_before: [b], ignore: [x]}"
@@ -110,7 +108,7 @@ histories = st.lists(st.tuples(intervals, rows, st.integers(0, 6)), min_size=3, 
 def test_any_history_of_deliveries_ends_in_what_stands(
     kind: str,
     history: list[tuple[Interval, list[Row], int]],
-    spark: "SparkSession",
+    spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     that = KINDS[kind]
@@ -150,7 +148,7 @@ def assert_repeats_commit_nothing(lake: Landed, delivered: Delivered) -> None:
     assert {r.outcome for r in lake.ingest(interval)} == {"unchanged"}
 
 
-def test_maps_and_nested_values_have_an_identity_too(spark: "SparkSession", tmp_path: Path) -> None:
+def test_maps_and_nested_values_have_an_identity_too(spark: SparkSession, tmp_path: Path) -> None:
     schema = "id INT, m MAP<STRING, INT>, n ARRAY<STRUCT<a: INT>>"
     keyless, keyed = (
         Landed(tmp_path / n, declared(e, schema), spark) for n, e in (("a", ""), ("b", "key: [id]"))
@@ -284,7 +282,7 @@ def test_placeholders_are_filled_in_the_zone_of_the_schedule(new_landed: NewLand
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_delta_tables_are_delivered_by_time_or_path(spark: "SparkSession", tmp_path: Path) -> None:
+def test_delta_tables_are_delivered_by_time_or_path(spark: SparkSession, tmp_path: Path) -> None:
     schema = "id INT, at TIMESTAMP"
     by_time = Landed(
         tmp_path / "a", declared("time: at, key: [id]", schema, "delta", "landing/t"), spark

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.crash.conftest import Pool
 from tests.crash.shop import CORRECTED, FIRST, Shop, day, mended
 from tests.stores.beside_disk import hold_alike, state
@@ -13,9 +13,6 @@ from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.s3a import reach
 from tests.support.stores import Store
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -27,7 +24,7 @@ BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{commit: spark}}\n"
 
 
 @pytest.fixture
-def by_spark(spark: "SparkSession", store: Store, proxied: Proxy, tmp_path: Path) -> StoredShop:
+def by_spark(spark: SparkSession, store: Store, proxied: Proxy, tmp_path: Path) -> StoredShop:
     """A shop whose batches are all Spark's, which reads nothing here of its own size."""
     reach(spark, store, proxied.endpoint)
     shop = StoredShop.begin(tmp_path / "shop", store)

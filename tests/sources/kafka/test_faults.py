@@ -5,11 +5,11 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from tests.sources.kafka.conftest import CONNECTION, SOURCE, Topical
 from tests.support.slow_link import SlowLink
 
@@ -18,9 +18,6 @@ from ports import free_port
 from sluice.errors import Retryable
 from sluice.sources.kafka import client
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = pytest.mark.usefixtures("broker")
 
 Reading = Callable[..., Topical]
@@ -28,7 +25,7 @@ Reading = Callable[..., Topical]
 
 @pytest.fixture
 def reading(
-    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Reading]:
     """A lake with a source of the topic `t` of a broker, within bounds."""
     monkeypatch.setattr(client, "ANSWER_S", 5.0)
