@@ -77,16 +77,12 @@ def test_each_table_is_an_asset(shop: DAG) -> None:
     assert (outlet.name, outlet.uri) == ("shop.best", "sluice://shop/best")
 
 
-def test_a_pipeline_on_assets_runs_when_a_table_that_it_reads_changes(
-    configured: Configured,
-) -> None:
+def test_assets_run_a_pipeline_when_its_input_changes(configured: Configured) -> None:
     news = dags_of(configured(CONNECT))["news"]
     assert [asset.name for asset in news.timetable.asset_condition.objects] == ["shop.sums"]
 
 
-def test_a_pipeline_on_assets_runs_when_owners_announce_news_of_their_tables(
-    configured: Configured,
-) -> None:
+def test_assets_run_a_pipeline_when_owners_announce_news(configured: Configured) -> None:
     folder = configured(CONNECT, crm=CRM)
     made = dags_of(folder)["crm"].timetable.asset_condition.objects
     orders = f"file://{folder.parent}/theirs/orders"
@@ -134,21 +130,15 @@ def test_airflow_can_store_every_dag(configured: Configured, settings: str) -> N
         assert set(DagSerialization.from_dict(stored).task_dict) == set(dag.task_dict)
 
 
-def test_each_dag_links_to_the_quality_report(shop: DAG) -> None:
-    assert "[quality report](/sluice/report/index.html)" in (shop.doc_md or "")
-
-
-def test_links_lead_below_the_path_that_airflow_is_at(
-    configured: Configured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_lead_below_airflow(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = configured(CONNECT)
+    assert "[quality report](/sluice/report/index.html)" in (dags_of(folder)["shop"].doc_md or "")
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/flows/")
-    page = dags_of(configured(CONNECT))["shop"].doc_md or ""
+    page = dags_of(folder)["shop"].doc_md or ""
     assert "[quality report](/flows/sluice/report/index.html)" in page
 
 
-def test_upkeep_looks_at_whole_tables_where_something_is_expected_of_them(
-    configured: Configured,
-) -> None:
+def test_upkeep_looks_at_whole_tables_with_expectations(configured: Configured) -> None:
     rule = "expect: [{type: expect_table_row_count_to_be_between, min_value: 1, over: table}]"
     text = SHOP.replace("    key:", f"    {rule}\n    key:", 1)
     assert text != SHOP

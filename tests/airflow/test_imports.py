@@ -44,9 +44,7 @@ def read_dags(config: Path, *further: dict[str, str]) -> list[dict[str, Any]]:
     return [json.loads(line[1:]) for line in run.stdout.splitlines() if line.startswith("@")]
 
 
-def test_a_second_reading_finds_what_the_first_has_kept_until_something_changes(
-    configured: Configured,
-) -> None:
+def test_second_readings_find_what_the_first_kept(configured: Configured) -> None:
     first, second, changed = read_dags(configured(), {}, {"SLUICE_SHOPS": "sales"})
     assert "sqlglot" in first["parsing"]
     assert second["parsing"] == []

@@ -29,9 +29,7 @@ def sluice(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.usefixtures("long")
-def test_a_small_project_runs_and_names_what_else_needs_to_be_installed(
-    tmp_path: Path, sluice: str
-) -> None:
+def test_small_projects_run_and_name_what_to_install(tmp_path: Path, sluice: str) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "sales.csv").write_text(SALES, "utf-8")
     run(sluice, "init", "--from", "data/*.csv", cwd=tmp_path)

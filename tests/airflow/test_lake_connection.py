@@ -65,7 +65,7 @@ def test_a_tasks_job_reaches_the_lake(config: Path, store: Store) -> None:
         assert open_lake(config).table("sales").count == 1
 
 
-def test_an_environment_is_found_by_the_connection_too(
+def test_environments_by_connection(
     config: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (work, *_) = site(config).pipelines[0].graph.tasks
@@ -84,33 +84,23 @@ def test_an_environment_is_found_by_the_connection_too(
             base.table("sales")
 
 
-def test_an_environment_that_is_not_there_is_named_by_the_task(
-    config: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("SLUICE_ENV", "deev", "has no environment 'deev'"),
+        ("AIRFLOW_CONN_MY_LAKE", "postgres://u:p@host/db", "my_lake is of type 'postgres'"),
+    ],
+)
+def test_tasks_name_what_they_cannot_use(
+    config: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
 ) -> None:
-    monkeypatch.setenv("SLUICE_ENV", "deev")
-    (work, *_) = site(config).pipelines[0].graph.tasks
-    task = SeparateJob(task_id=work.id, work=work, config=config)
-    with pytest.raises(JobRefused, match="has no environment 'deev'"):
-        task.execute({**context(DAY), "params": {}})
-
-
-def test_a_task_names_a_connection_that_it_cannot_use(
-    config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_MY_LAKE", "postgres://u:p@host/db")
-    (work, *_) = site(config).pipelines[0].graph.tasks
-    task = SeparateJob(task_id=work.id, work=work, config=config)
-    with pytest.raises(JobRefused, match="my_lake is of type 'postgres'"):
-        task.execute({**context(DAY), "params": {}})
-
-
-def test_the_task_of_the_report_names_it_too(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_MY_LAKE", "postgres://u:p@host/db")
-    pipeline = site(config).pipelines[0]
-    task = QualityTask(task_id="quality", work=pipeline.graph.tasks[-1], config=config)
-    monkeypatch.setattr(task, "_states", lambda _: {"sales": "success"})
-    with pytest.raises(JobRefused, match="my_lake is of type 'postgres'"):
-        task.execute({**context(DAY), "params": {}})
+    monkeypatch.setenv(variable, value)
+    work, *_, last = site(config).pipelines[0].graph.tasks
+    report = QualityTask(task_id="quality", work=last, config=config)
+    monkeypatch.setattr(report, "_states", lambda _: {"sales": "success"})
+    for task in (SeparateJob(task_id=work.id, work=work, config=config), report):
+        with pytest.raises(JobRefused, match=said):
+            task.execute({**context(DAY), "params": {}})
 
 
 def test_a_process_that_goes_on_has_the_key_only_for_a_while(config: Path, store: Store) -> None:

@@ -41,8 +41,7 @@ def told(config: Path, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "master",
-    ["local[2]", "spark://10.0.0.1:7077", "yarn", "k8s://https://10.0.0.1:6443"],
+    "master", ["local[2]", "spark://10.0.0.1:7077", "yarn", "k8s://https://10.0.0.1:6443"]
 )
 def test_the_master_of_the_settings_is_where_a_driver_is_started_for(
     configured: Configured, tmp_path: Path, master: str

@@ -68,22 +68,7 @@ def deliver(project: Project, name: str, path: str, interval: Interval) -> None:
     write_deltalake(lake.uri(name), pa.table({"id": [1]}), commit_properties=said)
 
 
-def test_an_interval_that_was_never_delivered_is_pending(ask: Ask) -> None:
-    assert ask(TaskKind.INGEST, "shop.sales").tables == ("shop.sales",)
-
-
-def test_an_interval_whose_files_are_the_same_is_not(ask: Ask, project: Project) -> None:
-    deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
-    pending = ask(TaskKind.INGEST, "shop.sales")
-    assert pending.tables == ()
-    assert pending.reason == (
-        "shop.sales holds [2024-01-01, 2024-01-02) already, and its files are the same"
-    )
-
-
-def test_what_is_noted_of_a_table_that_was_put_back_is_left_to_the_job(
-    ask: Ask, project: Project
-) -> None:
+def test_notes_of_a_restored_table_are_left_to_the_job(ask: Ask, project: Project) -> None:
     for name, path, interval in (
         ("shop.sales", "sales/2024-01-01/", DAY),
         ("shop.items", "items/", ALWAYS),
@@ -95,16 +80,18 @@ def test_what_is_noted_of_a_table_that_was_put_back_is_left_to_the_job(
     assert ask(TaskKind.INGEST, "shop.sales", "shop.items").tables == ("shop.sales", "shop.items")
 
 
-def test_a_corrected_file_is_pending(ask: Ask, project: Project, tmp_path: Path) -> None:
+def test_files_are_pending_until_delivered(ask: Ask, project: Project, tmp_path: Path) -> None:
+    assert ask(TaskKind.INGEST, "shop.sales").tables == ("shop.sales",)
     deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
-    (tmp_path / "sales/2024-01-01/a.json").write_text('{"id": 2}\n', "utf-8")
-    assert ask(TaskKind.INGEST, "shop.sales").tables
-
-
-def test_another_interval_is_pending(ask: Ask, project: Project) -> None:
-    deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
+    delivered = ask(TaskKind.INGEST, "shop.sales")
+    assert (delivered.tables, delivered.reason) == (
+        (),
+        "shop.sales holds [2024-01-01, 2024-01-02) already, and its files are the same",
+    )
     next_day = Interval.parse("2024-01-02", "2024-01-03")
-    assert ask(TaskKind.INGEST, "shop.sales", interval=next_day).tables
+    assert ask(TaskKind.INGEST, "shop.sales", interval=next_day).tables, "another interval"
+    (tmp_path / "sales/2024-01-01/a.json").write_text('{"id": 2}\n', "utf-8")
+    assert ask(TaskKind.INGEST, "shop.sales").tables, "a corrected file"
 
 
 def test_a_run_without_an_interval_ingests_nothing_and_says_why(ask: Ask) -> None:
@@ -119,20 +106,11 @@ def test_a_dimension_is_pending_until_its_files_are_loaded(ask: Ask, project: Pr
     assert ask(TaskKind.LOAD, "shop.items").reason == (
         "shop.items is loaded, and its files are the same"
     )
-
-
-def test_a_task_of_many_does_those_that_have_something_new(ask: Ask, project: Project) -> None:
-    deliver(project, "shop.items", "items/", ALWAYS)
     assert ask(TaskKind.INGEST, "shop.sales", "shop.items").tables == ("shop.sales",)
 
 
-def test_a_view_waits_until_its_inputs_are_there(ask: Ask) -> None:
-    assert ask(TaskKind.ADVANCE, "shop.sums").tables == ()
-
-
-def test_views_that_follow_one_with_something_new_are_pending_with_it(
-    ask: Ask, project: Project
-) -> None:
+def test_views_are_pending_with_those_they_follow(ask: Ask, project: Project) -> None:
+    assert ask(TaskKind.ADVANCE, "shop.sums").tables == (), "its input is not there"
     deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
     assert ask(TaskKind.ADVANCE, "shop.sums", "shop.best").tables == ("shop.sums", "shop.best")
 
@@ -143,9 +121,7 @@ def test_what_can_not_be_known_is_left_to_the_job(ask: Ask, project: Project) ->
     assert ask(TaskKind.ADVANCE, "shop.sums").tables == ("shop.sums",)
 
 
-def test_a_run_that_delivers_what_changed_looks_at_every_interval(
-    configured: Configured, tmp_path: Path
-) -> None:
+def test_runs_of_what_changed_look_everywhere(configured: Configured, tmp_path: Path) -> None:
     ended = WITHOUT_KEY.replace(
         "start_date: 2024-01-01", "start_date: 2024-01-01\nend_date: 2024-01-02"
     )

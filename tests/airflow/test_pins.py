@@ -30,9 +30,7 @@ def write(project: Project, brand: int) -> None:
     write_table(project, "brands", brands, position(brand))
 
 
-def test_a_load_hands_on_what_it_committed_also_if_another_run_is_further(
-    project: Project,
-) -> None:
+def test_loads_hand_on_what_they_committed(project: Project) -> None:
     write(project, 3)
     assert left_by(project, LOAD, [{"table": "shop.brands", "version": 1}]) == {"shop.brands": 1}
 
@@ -41,9 +39,7 @@ def test_a_load_that_was_skipped_hands_on_what_is_there(project: Project) -> Non
     assert left_by(project, LOAD) == {"shop.brands": 1}
 
 
-def test_the_dimension_of_another_pipeline_is_as_it_was_when_the_run_started(
-    project: Project,
-) -> None:
+def test_dimensions_of_another_pipeline_are_as_at_the_start(project: Project) -> None:
     started = datetime.now(UTC)
     time.sleep(0.01)
     write(project, 3)

@@ -82,9 +82,7 @@ def test_the_first_task_shows_what_the_whole_run_then_does(
     assert changes(told)["shop.sales"] == (1, 1, 1)
 
 
-def test_a_preview_is_about_the_chosen_tables_and_the_chosen_days(
-    config: Path, tmp_path: Path
-) -> None:
+def test_previews_are_about_chosen_tables_and_days(config: Path, tmp_path: Path) -> None:
     land(tmp_path, "sales/2024-01-02", OTHERS[1:])
     days = {"start": "2024-01-02", "end": "2024-01-03"}
     (told,) = tasks(config)[0].execute(asked(preview=True, only=["sales"], **days))

@@ -36,9 +36,7 @@ def test_a_task_comes_after_those_that_it_follows(configured: Configured) -> Non
         seen.add(task.id)
 
 
-def test_what_is_read_from_another_pipeline_is_a_trigger_and_no_task(
-    configured: Configured,
-) -> None:
+def test_inputs_of_another_pipeline_are_triggers(configured: Configured) -> None:
     graph = graph_of(configured, CONNECT, "news")
     assert edges(graph) == {"advance.worst": set(), "quality": {"advance.worst"}}
     assert graph.triggers == ("shop.sums",)

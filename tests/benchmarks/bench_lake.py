@@ -1,17 +1,24 @@
 """A lake of one pipeline called `bench`, a warm session on it, and what work there costs."""
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project, load
 from sluice.delta.log.actions import Log
-from sluice.delta.log.position import Head, head
+from sluice.delta.log.files import table_size
+from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.reading.spark_reads import snapshot
+from sluice.delta.reading.spark_reads import create, snapshot
+from sluice.delta.writing.merge import SparkCommit, changelog_counts
+from sluice.engine.advance import Run, advance
+from sluice.engine.batch_report import BatchReport
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 
@@ -49,6 +56,36 @@ class BenchLake:
     def now(self, name: str) -> DataFrame:
         """What a table holds now."""
         return snapshot(self.session, self.uri(name), self.head(name).version, Limits())
+
+    def fill(self, name: str, rows: DataFrame, key: Sequence[str]) -> None:
+        """Make a table of these rows."""
+        create(self.uri(name), rows.schema, position(0))
+        self.commit(name, rows.withColumn(CHANGE, F.lit("insert")), key)
+
+    def commit(self, name: str, changelog: DataFrame, key: Sequence[str]) -> int:
+        """Commit a changelog by Spark, and return the number of its changes."""
+        kept, before = changelog.persist(), self.head(name)
+        done = SparkCommit(self.session, before, position(before.next_batch), tuple(key))
+        changed = done.changelog(kept, changelog_counts(kept)).changed
+        kept.unpersist()
+        return changed
+
+    def follow(self, view: str) -> Sequence[BatchReport]:
+        """Bring a view up to its inputs."""
+        return advance(self.spark, self.project, self.project.graph.table(view), Run("bench"))
+
+    def megabytes(self, name: str) -> float:
+        return round(table_size(self.uri(name), self.head(name).version).bytes / 1e6, 1)
+
+    def jobs(self) -> int:
+        """Return the number of jobs that Spark has run."""
+        context: Any = self.session.sparkContext
+        return int(context._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def position(batch: int) -> Position:
+    """Position of a batch that no source takes part in."""
+    return Position(batch, uuid.uuid4().hex, "ingest")
 
 
 def written_bytes(uri: str, version: int) -> int:

@@ -33,15 +33,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table as Printed
-from tests.benchmarks.bare_tables import position
 from tests.benchmarks.bench_lake import BenchLake, declared
 from tests.benchmarks.repeated import measure
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.files import table_size
-from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.merge import SparkCommit
-from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
 from sluice.kinds.cogroup.operator import CogroupState
@@ -100,16 +95,12 @@ class Bench(BenchLake):
         listed = (f'{column.format(name)}: "{a}"' for column, a in self.aggregates.items())
         return f"{name}: {{from: {name}, aggregates: {{{', '.join(listed)}}}}}"
 
-    def fill(self) -> None:
+    def land(self) -> None:
         """The inputs."""
         for name in self.names:
             rows = self._rows(name, 0, self.rows)
-            before = create(self.uri(name), rows.schema, position(0))
             laid = rows.repartitionByRange(FILES, "id").sortWithinPartitions("id")
-            inserts = laid.withColumn(CHANGE, F.lit("insert"))
-            counts = {"insert": self.rows}
-            by_spark = SparkCommit(self.session, before, position(1), ("id",))
-            by_spark.changelog(inserts, counts)
+            self.fill(name, laid, ("id",))
 
     def _rows(self, name: str, start: int, end: int) -> DataFrame:
         def drawn(seed: int, below: int) -> Any:
@@ -136,24 +127,19 @@ class Bench(BenchLake):
             moved = known.withColumn("v", F.col("v") + 1).withColumn(CHANGE, fate)
             start = self.rows * 2 + before.version * 10_000_000
             fresh = self._rows(name, start, start + each // 5).withColumn(CHANGE, F.lit("insert"))
-            changes = moved.select(fresh.columns).unionByName(fresh).persist()
-            counts = {r[CHANGE]: r["count"] for r in changes.groupBy(CHANGE).count().collect()}
-            now = position(before.next_batch)
-            by_spark = SparkCommit(self.session, before, now, ("id",))
-            by_spark.changelog(changes, counts)
-            changes.unpersist()
+            self.commit(name, moved.select(fresh.columns).unionByName(fresh), ("id",))
             known.unpersist()
 
     def measure(self, changes: int) -> Iterator[Measured]:
         """Every way brought up to the inputs, timed."""
         for way in ("cogroup", "apart", "joined"):
-            jobs, began = self._jobs(), time.perf_counter()
+            jobs, began = self.jobs(), time.perf_counter()
             reports = self.brought_up(way)
-            seconds, ran = round(time.perf_counter() - began, 2), self._jobs() - jobs
+            seconds, ran = round(time.perf_counter() - began, 2), self.jobs() - jobs
             recomputed = sum(r.recomputed or 0 for r in reports)
             yield Measured(
                 *(self.rows, self.keys, changes, way, seconds, ran, self.shuffles(way), recomputed),
-                tables=self._megabytes(way),
+                tables=self._megabytes_of(way),
                 read_ms=self._read_ms("cogroup" if way == "cogroup" else "only_s0"),
                 phases={r.table.partition(".")[2]: dict(r.seconds) for r in reports},
             )
@@ -163,9 +149,7 @@ class Bench(BenchLake):
         if way == "joined":
             self.joined().write.format("delta").mode("overwrite").save(self.uri(way))
             return ()
-        tables = map(self._table, self._views(way))
-        batches = (advance(self.spark, self.project, t, Run("bench")) for t in tables)
-        return tuple(report for reports in batches for report in reports)
+        return tuple(report for view in self._views(way) for report in self.follow(view))
 
     def shuffles(self, way: str) -> int:
         """Of the query."""
@@ -176,11 +160,8 @@ class Bench(BenchLake):
     def _views(self, way: str) -> list[str]:
         return ["cogroup"] if way == "cogroup" else [f"only_{name}" for name in self.names]
 
-    def _table(self, view: str) -> Any:
-        return self.project.graph.table(view)
-
     def _shuffles(self, view: str) -> int:
-        operator = nodes_of(self._table(view), self.project.graph)[0].operator
+        operator = nodes_of(self.project.graph.table(view), self.project.graph)[0].operator
         assert isinstance(operator, CogroupState)
         inputs = {i: self.now(i.partition(".")[2]) for i in operator.inputs}
         return shuffles_of(operator.query(inputs, {}))
@@ -204,13 +185,12 @@ class Bench(BenchLake):
         assert mine.exceptAll(same).isEmpty(), "the view is not what its query gives"
         assert mine.count() == rows.count(), "the view lacks rows"
 
-    def _megabytes(self, way: str) -> dict[str, float]:
+    def _megabytes_of(self, way: str) -> dict[str, float]:
         tables = {
             "cogroup": ["cogroup", "cogroup__state"],
             "apart": [f"only_{n}{s}" for n in self.names for s in ("", "__state")],
         }.get(way, [])
-        sizes = {t: table_size(self.uri(t), self.head(t).version).bytes for t in tables}
-        return {t: round(size / 1e6, 1) for t, size in sizes.items()}
+        return {table: self.megabytes(table) for table in tables}
 
     def _read_ms(self, view: str) -> float:
         """The median time to get the row of a key, the table being opened again each time."""
@@ -220,10 +200,6 @@ class Bench(BenchLake):
             Lake(self.project).table(view).get(self.keys // 8 * i)
             found.append((time.perf_counter() - began) * 1000)
         return round(median(found), 1)
-
-    def _jobs(self) -> int:
-        context: Any = self.session.sparkContext
-        return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def shuffles_of(rows: DataFrame) -> int:
@@ -238,7 +214,7 @@ def run(rows: int, given: argparse.Namespace) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), rows, given)
         try:
-            bench.fill()
+            bench.land()
             yield from bench.measure(0)
             for count in given.changes:
                 for _ in range(given.repeat):

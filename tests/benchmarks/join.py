@@ -34,7 +34,7 @@ def run(rows: int, given: argparse.Namespace) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory() as folder:
         bench = JoinLake(Path(folder), rows, given)
         try:
-            bench.fill()
+            bench.land()
             yield from bench.measure(0, "")
             for spread in given.spread:
                 for count in given.changes * given.repeat:

@@ -11,14 +11,9 @@ import duckdb
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from tests.benchmarks.bare_tables import position
 from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.files import table_size
-from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.merge import SparkCommit
-from sluice.engine.advance import Run, advance
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
@@ -94,31 +89,24 @@ class JoinLake(BenchLake):
         self.folder, self.memory = folder, given.memory
         self.counts = {"lines": rows, "orders": rows // LINES_OF_AN_ORDER}
 
-    def fill(self) -> None:
+    def land(self) -> None:
         """Commit all lines and orders, filed by their keys."""
         for name, key in KEYS.items():
             rows = self._rows(name, self.session.range(self.counts[name], numPartitions=8))
-            before = create(self.uri(name), rows.schema, position(0))
             laid = rows.repartitionByRange(FILES, *key).sortWithinPartitions(*key)
-            self._commit(name, before, laid.withColumn(CHANGE, F.lit("insert")))
+            self.fill(name, laid, key)
 
     def change(self, count: int, spread: str) -> None:
         """Commit `count` changes, half to lines and half to orders."""
         salt = self.head("lines").version
         for name, key in KEYS.items():
-            before, few = self.head(name), count // 2
+            few = count // 2
             chosen = self.now(name).where(self._is_chosen(name, few * 4 // 5, spread, salt))
             fate = F.when(_drawn(salt, *key) % 4 == 0, "delete").otherwise("update")
             value = "amount" if name == "lines" else "customer"
             moved = chosen.withColumn(value, F.col(value) + 1).withColumn(CHANGE, fate)
             fresh = self._fresh(name, few // 5, spread, salt).withColumn(CHANGE, F.lit("insert"))
-            self._commit(name, before, moved.unionByName(fresh).persist())
-
-    def _commit(self, name: str, before: Any, changes: DataFrame) -> None:
-        counts = {r[CHANGE]: r["count"] for r in changes.groupBy(CHANGE).count().collect()}
-        now = position(before.next_batch)
-        by_spark = SparkCommit(self.session, before, now, KEYS[name])
-        by_spark.changelog(changes, counts)
+            self.commit(name, moved.unionByName(fresh), key)
 
     def _rows(self, name: str, ids: DataFrame) -> DataFrame:
         if name == "orders":
@@ -168,7 +156,7 @@ class JoinLake(BenchLake):
         for view in QUERIES:
             plan = self._plan(view)
             for way in WAYS:
-                jobs, began = self._jobs(), time.perf_counter()
+                jobs, began = self.jobs(), time.perf_counter()
                 report = getattr(self, f"_{way}")(view)
                 seconds = round(time.perf_counter() - began, 2)
                 yield Measured(
@@ -178,8 +166,8 @@ class JoinLake(BenchLake):
                     changes,
                     way,
                     seconds,
-                    self._jobs() - jobs,
-                    self._megabytes(view),
+                    self.jobs() - jobs,
+                    self.megabytes(view),
                     report.rows_out if report else None,
                     plan if way == "view" else "",
                     dict(report.seconds) if report else {},
@@ -192,7 +180,7 @@ class JoinLake(BenchLake):
         return "; ".join([plan.reason, *node.batch.remarks(context, plan)])
 
     def _view(self, view: str) -> Any:
-        return advance(self.spark, self.project, self.project.graph.table(view), Run("bench"))[-1]
+        return self.follow(view)[-1]
 
     def _overwrite(self, view: str) -> None:
         self._computed(view).write.format("delta").mode("overwrite").save(self.uri(f"{view}_over"))
@@ -237,13 +225,6 @@ class JoinLake(BenchLake):
                 shown = mine.select(rows.columns)
                 assert shown.count() == rows.count(), f"{view} has another number of rows"
                 assert shown.exceptAll(rows).isEmpty(), f"{view} is not what its query gives"
-
-    def _megabytes(self, view: str) -> float:
-        return round(table_size(self.uri(view), self.head(view).version).bytes / 1e6, 1)
-
-    def _jobs(self) -> int:
-        context: Any = self.session.sparkContext
-        return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def _drawn(seed: int, *columns: str) -> Column:

@@ -34,13 +34,7 @@ from rich.console import Console
 from rich.table import Table
 from tests.benchmarks.bench_lake import timed
 from tests.examples.medallion import market
-from tests.examples.medallion.recompute import (
-    PIPELINE,
-    PROJECT,
-    VIEWS,
-    differing_rows,
-    recompute,
-)
+from tests.examples.medallion.recompute import PIPELINE, PROJECT, VIEWS, differing_rows, recompute
 
 import sluice
 from sluice.declare.project import load

@@ -34,17 +34,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from rich.console import Console
 from rich.table import Table as Printed
-from tests.benchmarks.bare_tables import append, position
-from tests.benchmarks.bench_lake import BenchLake, declared, timed, written_bytes
-from tests.benchmarks.lookup import Baseline, Shop, dimension_changes
+from tests.benchmarks.bench_lake import BenchLake, declared, position, timed, written_bytes
+from tests.benchmarks.lookup import Shop, dimension_changes
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.files import table_size
+from sluice.delta.reading.spark_reads import PROPERTIES
 from sluice.delta.writing.commit import commit_arrow
-from sluice.engine.advance import Run, advance
+from sluice.delta.writing.statistics import writer_properties
 from sluice.engine.committing import refile
 from sluice.limits import Limits
 from sluice.operate.maintain import kept_in
@@ -100,7 +100,7 @@ class Bench(BenchLake):
             for start in range(0, self.keys, FILE_ROWS):
                 ids = np.arange(start, min(start + FILE_ROWS, self.keys))
                 append(self.uri(name), rows_of(ids, self.key_of(ids)))
-        self.follow()
+        self.advance()
         self.spark.stop()
 
     def key_of(self, ids: np.ndarray) -> np.ndarray:
@@ -126,16 +126,14 @@ class Bench(BenchLake):
             now = position(before.next_batch)
             commit_arrow(before, pa.concat_tables(signed), ("id",), now)
 
-    def follow(self) -> str:
+    def advance(self) -> str:
         """Bring the view up to its inputs and return the engine that did."""
-        table = self.project.graph.table("view")
-        reports = advance(self.spark, self.project, table, Run("bench"))
-        return "/".join(report.engine or "-" for report in reports)
+        return "/".join(report.engine or "-" for report in self.follow("view"))
 
     def batch(self, number: int) -> Measured:
         """Measure one batch."""
         self.change(number)
-        return self._measured(number, TABLES, self.follow)
+        return self._measured(number, TABLES, self.advance)
 
     def by_spark(self, number: int) -> Measured:
         """Measure a batch that Spark computes; one before it warms up."""
@@ -211,6 +209,18 @@ class Bench(BenchLake):
         assert (rows, *counted) == (keys, *(table.num_rows for table in inputs))
 
 
+def append(uri: str, rows: pa.Table) -> None:
+    """Write rows as one file; the first make the table."""
+    write_deltalake(
+        uri,
+        rows,
+        mode="append",
+        configuration=PROPERTIES,
+        writer_properties=writer_properties(rows.schema),
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": position(1).to_json()}),
+    )
+
+
 def rows_of(ids: np.ndarray, keys: np.ndarray) -> pa.Table:
     """Rows of an input."""
     values = pa.array(ids * 31 % 100_000).cast(pa.decimal128(21, 2))
@@ -242,13 +252,10 @@ def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
 
 def lookup(folder: Path, facts: int) -> Measured:
     """Measure a lookup with `refresh` when one of the products that its facts name changes."""
-    shop = Shop(folder, "local[2]", "3g")
-    shop.land_dimensions(PRODUCTS, PRODUCTS)
-    for name in ("products", "customers"):
-        shop.load(name)
-    shop.sell(facts)
-    shop.advance("refreshed")
-    (step,) = dimension_changes(shop, [1], Baseline(0, 0))
+    shop = Shop(folder, "3g")
+    shop.build(PRODUCTS, PRODUCTS, facts)
+    shop.follow("refreshed")
+    (step,) = dimension_changes(shop, [1])
     shop.spark.stop()
     uri = shop.uri("refreshed")
     share = step.megabytes / table_size(uri, DeltaTable(uri).version()).bytes * 1e8

@@ -32,7 +32,7 @@ def run(orders: int, given: argparse.Namespace) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory() as folder:
         bench = SqlLake(Path(folder), orders, given.memory)
         try:
-            bench.fill()
+            bench.land()
             yield from bench.measure("build")
             for _ in range(given.repeat):
                 bench.change(given.share)

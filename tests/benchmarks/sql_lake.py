@@ -10,15 +10,11 @@ import duckdb
 import sqlglot
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
-from tests.benchmarks.bare_tables import position
 from tests.benchmarks.bench_lake import BenchLake, declared
 from tests.kinds.join import tpch
 from tests.kinds.sql.shop import view, written
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.merge import SparkCommit
-from sluice.engine.advance import Run, advance
 
 CHOSEN = ("q1", "q3", "q4", "q5", "q6", "q10", "q12", "q13", "q14", "q18")
 QUERIES = written(Path(tpch.__file__).parents[1] / "sql" / "tpch.sql")
@@ -51,10 +47,10 @@ class SqlLake(BenchLake):
         super().__init__(declared(folder, f"{tpch.SOURCES}views:\n{views}", memory))
         self.folder, self.orders, self.memory = folder, orders, memory
 
-    def fill(self) -> None:
+    def land(self) -> None:
         """Commit all rows of all tables."""
         for name, query in self._contents().items():
-            self._commit(name, self._made(name, query, "insert"), is_first=True)
+            self.fill(name, self._made(name, query), KEYS[name])
 
     def change(self, share: float) -> None:
         """Commit changes to that share of the orders and lines."""
@@ -64,8 +60,9 @@ class SqlLake(BenchLake):
             few = share * 800_000
             fate = F.when(drawn < few / 4, "delete").otherwise("update")
             changed = self.now(name).where(drawn < few).withColumn(moved, F.col(moved) + 1)
-            fresh = self._made(name, self._fresh(name, share / 5, salt), "insert")
-            self._commit(name, changed.withColumn(CHANGE, fate).unionByName(fresh))
+            fresh = self._made(name, self._fresh(name, share / 5, salt))
+            added = fresh.withColumn(CHANGE, F.lit("insert"))
+            self.commit(name, changed.withColumn(CHANGE, fate).unionByName(added), KEYS[name])
 
     def _contents(self) -> dict[str, str]:
         """Return for each table the query that makes its rows."""
@@ -88,7 +85,7 @@ class SqlLake(BenchLake):
         keys = {"customer": max(self.orders // 10, 50), "part": 50, "supplier": 50}
         return self._lines(new, keys) if name == "lineitem" else _rows(name, new, keys)
 
-    def _made(self, name: str, query: str, change: str) -> Any:
+    def _made(self, name: str, query: str) -> Any:
         """Return the rows of DuckDB's query as Spark's."""
         file = self.folder / f"{name}.parquet"
         with duckdb.connect() as connection:
@@ -100,17 +97,7 @@ class SqlLake(BenchLake):
         exact = [t.replace("DECIMAL", "DECIMAL(12,2)") for t in types]
         rows = self.session.read.parquet(str(file))
         cast = [F.col(c).cast(t).alias(c) for c, t in zip(columns, exact, strict=True)]
-        return rows.select(*cast, F.lit(change).alias(CHANGE))
-
-    def _commit(self, name: str, changes: Any, *, is_first: bool = False) -> None:
-        schema = changes.drop(CHANGE).schema
-        before = create(self.uri(name), schema, position(0)) if is_first else self.head(name)
-        kept = changes.persist()
-        counts = {r[CHANGE]: r["count"] for r in kept.groupBy(CHANGE).count().collect()}
-        now = position(before.next_batch)
-        by_spark = SparkCommit(self.session, before, now, KEYS[name])
-        by_spark.changelog(kept, counts)
-        kept.unpersist()
+        return rows.select(*cast)
 
     def measure(self, step: str) -> Iterator[Measured]:
         """Bring every way up to the tables, each timed."""
@@ -122,7 +109,7 @@ class SqlLake(BenchLake):
                 yield Measured(self.orders, query, step, way, seconds)
 
     def _view(self, name: str) -> None:
-        advance(self.spark, self.project, self.project.graph.table(name), Run("bench"))
+        self.follow(name)
 
     def _spark(self, name: str) -> None:
         for table in TABLES:

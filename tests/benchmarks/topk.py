@@ -1,8 +1,7 @@
 """Top-k, batch by batch, against computing everything again: seconds, Spark jobs, rows written.
 
 python -m tests.benchmarks.topk [--rows 1000000 ...] [--groups 1000 ...] [--changes 1000 100000 ...]
-    [--kinds append raise mixed close] [--layout id|g] [--backlog ROWS ...] [--lake FOLDER]
-    [--json FILE]
+    [--kinds append raise mixed close] [--layout id|g] [--lake FOLDER] [--json FILE]
 
 Each batch changes a keyed input as a delivery does; then, in one warm session, this project's view
 follows by either committer (`auto`, `spark`), and so do two that rank everything: `merge` MERGEs
@@ -10,7 +9,7 @@ the difference, `overwrite` overwrites the table. Ratios are against `merge`, wh
 service: a table with a minimal change feed; `end to end` is with the input's MERGE on both sides.
 `append` adds rows, `raise` raises their values, `mixed` draws other values and deletes 5 %, half of
 them leaders; `close` is mixed among rows that lie close together in the input.
-`--backlog` ranks so many new rows in one batch, top 5. A lake that is kept (`--lake`) is used
+A lake that is kept (`--lake`) is used
 again as it is. What was measured is in FILE after each batch.
 """
 
@@ -27,7 +26,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Printed
-from tests.benchmarks.topk_backlog import ranked_at_once
 from tests.benchmarks.topk_lake import RIVALS, VIEWS, Bench, Measured, Options
 
 WAYS = ("input", *VIEWS, *RIVALS)
@@ -35,10 +33,10 @@ COLUMNS = ("rows", "groups", "kind", "changes", *WAYS, "auto x", "spark x", "end
 
 
 def measured(given: argparse.Namespace, folder: Path) -> Iterator[Measured]:
-    """Every point of the grid, then the backlogs."""
+    """Yield every point of the grid."""
     options = Options(given.layout, given.headroom, given.memory)
     grid = [(r, g) for r in given.rows for g in given.groups]
-    for rows, groups in grid if given.changes else ():
+    for rows, groups in grid:
         bench = Bench(folder / f"{rows}-{groups}-{given.layout}", rows, groups, options)
         try:
             bench.prepare()
@@ -49,9 +47,6 @@ def measured(given: argparse.Namespace, folder: Path) -> Iterator[Measured]:
                     yield from bench.measure(kind, changes)
         finally:
             bench.spark.stop()
-    for rows in given.backlog:
-        for groups in given.groups:
-            yield from ranked_at_once(folder, rows, groups, options)
 
 
 def points(found: Iterable[Measured]) -> dict[tuple[str, ...], dict[str, Measured]]:
@@ -104,7 +99,6 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--groups", type=int, nargs="+", default=[1_000])
     parser.add_argument("--changes", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--kinds", nargs="+", default=["append", "raise", "mixed", "close"])
-    parser.add_argument("--backlog", type=int, nargs="+", default=[])
     parser.add_argument("--headroom", type=int)
     parser.add_argument("--layout", choices=("id", "g"), default="id")
     parser.add_argument("--memory", default="4g")

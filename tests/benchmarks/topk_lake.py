@@ -5,7 +5,7 @@
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,14 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from tests.benchmarks.bare_tables import position
-from tests.benchmarks.bench_lake import BenchLake, declared
+from tests.benchmarks.bench_lake import BenchLake, declared, position
 
 from sluice.changes.diff import CHANGE, diff
-from sluice.declare.project import Project
 from sluice.delta.log.position import head
-from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import to_arrow
-from sluice.delta.reading.spark_reads import create, snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.commit import commit_arrow
-from sluice.delta.writing.merge import SparkCommit, changelog_counts
+from sluice.delta.writing.merge import changelog_counts
 from sluice.engine.advance import Run, advance
 from sluice.limits import Limits
 
@@ -84,18 +81,12 @@ class Bench(BenchLake):
         """The input, the views and the rival tables, where they are not there yet."""
         if head(self.uri("facts")) is None:
             rows = facts(self.session, self.rows, self.groups)
-            filled(self.session, self.project, rows, self.rows, self.key)
+            self.fill("facts", rows, self.key)
         for way in VIEWS:
             self.advance(way)
         for way in RIVALS:
             if not DeltaTable.is_deltatable(self.uri(way)):
-                ranked = self.ranked().persist()
-                create(self.uri(way), ranked.schema, position(0))
-                counts = {"insert": ranked.count()}
-                rows = ranked.withColumn(CHANGE, F.lit("insert"))
-                by_spark = SparkCommit(self.session, self.head(way), position(1), ("g", "id"))
-                by_spark.changelog(rows, counts)
-                ranked.unpersist()
+                self.fill(way, self.ranked(), ("g", "id"))
 
     def advance(self, way: str) -> Any:
         settings = self.project.spark.model_copy(
@@ -115,13 +106,7 @@ class Bench(BenchLake):
         """Rank everything, MERGE the difference."""
         before = self.head("merge")
         old = snapshot(self.session, self.uri("merge"), before.version, Limits())
-        changelog = diff(old, self.ranked(), ("g", "id")).persist()
-        counts = changelog_counts(changelog)
-        now = position(before.next_batch)
-        by_spark = SparkCommit(self.session, before, now, ("g", "id"))
-        done = by_spark.changelog(changelog, counts)
-        changelog.unpersist()
-        return done.changed
+        return self.commit("merge", diff(old, self.ranked(), ("g", "id")), ("g", "id"))
 
     def overwrite(self) -> int:
         """Rank everything, overwrite the table."""
@@ -133,12 +118,10 @@ class Bench(BenchLake):
         changes = self._changes(kind, count).persist()
         counts, before = changelog_counts(changes), self.head("facts")
         began = time.perf_counter()
-        now = position(before.next_batch)
         if sum(counts.values()) <= self.project.spark.small_changelog:
-            commit_arrow(before, to_arrow(changes), self.key, now)
+            commit_arrow(before, to_arrow(changes), self.key, position(before.next_batch))
         else:
-            by_spark = SparkCommit(self.session, before, now, self.key)
-            by_spark.changelog(changes, counts)
+            self.commit("facts", changes, self.key)
         self.merged_in = time.perf_counter() - began
         changes.unpersist()
         return sum(counts.values())
@@ -216,24 +199,9 @@ class Bench(BenchLake):
             assert others.isEmpty(), "a view is not what its query gives"
 
     def _timed(self, work: Callable[[], Any]) -> tuple[float, int, Any]:
-        jobs, began = self._jobs(), time.perf_counter()
+        jobs, began = self.jobs(), time.perf_counter()
         done = work()
-        return round(time.perf_counter() - began, 3), self._jobs() - jobs, done
-
-    def _jobs(self) -> int:
-        context: Any = self.session.sparkContext
-        return int(context._jsc.sc().dagScheduler().numTotalJobs())
-
-
-def filled(
-    session: SparkSession, project: Project, rows: DataFrame, count: int, key: Sequence[str]
-) -> None:
-    """The input with these rows, filed by their key."""
-    uri = layout(project).uri("bench.facts")
-    before = create(uri, rows.schema, position(0))
-    changelog = rows.withColumn(CHANGE, F.lit("insert"))
-    by_spark = SparkCommit(session, before, position(1), key)
-    by_spark.changelog(changelog, {"insert": count})
+        return round(time.perf_counter() - began, 3), self.jobs() - jobs, done
 
 
 def facts(session: SparkSession, count: int, groups: int, first: int = 0) -> DataFrame:

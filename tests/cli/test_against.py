@@ -143,9 +143,7 @@ def test_people_see_the_tables_and_then_the_rows(project: Here, remote: str) -> 
         (("--preview",), "--preview of a plan goes with --against"),
     ],
 )
-def test_what_can_not_be_compared_is_named(
-    project: Here, arguments: tuple[str, ...], said: str
-) -> None:
+def test_incomparable_is_named(project: Here, arguments: tuple[str, ...], said: str) -> None:
     ended = project.sluice("plan", *arguments)
     assert (ended.code, said in ended.err) == (2, True), ended.err
     assert not list(project.folder.rglob("stolen"))

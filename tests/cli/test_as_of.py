@@ -94,9 +94,7 @@ def test_at_every_moment_views_equal_their_queries_of_the_sources_shown(history:
     assert behind > 3
 
 
-def test_a_moment_in_between_shows_no_older_state_than_was_complete_before(
-    history: History,
-) -> None:
+def test_moments_in_between_show_no_older_state(history: History) -> None:
     reached: dict[str, int] = {}
     for moment, is_whole, _ in history.moments:
         lake = history.lake.at(moment)
@@ -262,7 +260,7 @@ def test_every_read_takes_the_time(project: Here, read: tuple[str, ...]) -> None
         (("--version", "0", "--as-of", MOMENT), 2, "give either --as-of or --version"),
     ],
 )
-def test_times_that_can_not_be_shown_are_named(
+def test_unshown_times_are_named(
     made: Here, options: tuple[str, ...], code: int, told: str
 ) -> None:
     for command in ("read", "top"):

@@ -87,9 +87,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project.folder
 
 
-def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it_was(
-    tmp_path: Path, remote: str
-) -> None:
+def test_environments_have_the_tables_of_a_full_copy(tmp_path: Path, remote: str) -> None:
     chance = random.Random(0)
     project = Here(tmp_path / "trips")
     project.declare(PIPELINE)
@@ -170,9 +168,7 @@ def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(pro
 
 
 @pytest.mark.usefixtures("long")
-def test_a_vacuum_of_the_lake_takes_nothing_from_an_environment_until_it_expires(
-    project: Here,
-) -> None:
+def test_environments_survive_a_vacuum_of_the_lake(project: Here) -> None:
     project.complete("env", "create", "dev")
     project.complete("env", "create", "brief", "--expires", "1 second")
     was, lake = rows(project, "dev"), project.folder / "lake"
@@ -278,9 +274,7 @@ def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here) ->
 
 
 @pytest.mark.usefixtures("long")
-def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_nothing_of_it(
-    project: Here,
-) -> None:
+def test_runs_overtaken_by_a_promotion_commit_nothing(project: Here) -> None:
     earlier = project.folder / "earlier"
     shutil.copytree(project.folder / "config", earlier / "config")
     settings = earlier / "config" / "sluice.yaml"
@@ -328,10 +322,7 @@ def test_people_see_counts_and_rows_and_a_page_has_them_too(project: Here) -> No
 
 
 REFUSED = [
-    (
-        ("--env", "deev", "status"),
-        "has no environment 'deev'; did you mean 'dev'?",
-    ),
+    (("--env", "deev", "status"), "has no environment 'deev'; did you mean 'dev'?"),
     (("--env", "../x", "status"), "has no environment '../x'"),
     (("env", "diff", "x"), "`sluice env create x` makes it; there are: dev"),
     (("env", "promote", "x"), "has no environment 'x'"),

@@ -80,9 +80,7 @@ def failed(project: Project) -> dict[str, int]:
     return {r["table"]: r["failure"]["exit_code"] for r in found if r["failure"]}
 
 
-def test_failures_stay_visible_until_a_batch_of_the_table_succeeds(
-    project: Project, ran: Ended
-) -> None:
+def test_failures_stay_visible_until_a_batch_succeeds(project: Project, ran: Ended) -> None:
     assert ran.code == 4
     assert failed(project) == {"trips.weather": 4, "trips.fuel": 3, "trips.shares": 4}
     blocked = {r["table"]: r["blocked_by"] for r in project.sluice("status", "--json").records}
@@ -127,9 +125,7 @@ def test_a_job_reports_and_keeps_failures_as_a_command_does(project: Project, ra
     assert (weather["failure"]["run"], weather["failure"]["exit_code"]) == ("r7", 4)
 
 
-def test_a_landing_folder_that_is_away_empties_no_day_unless_it_may(
-    project: Project, ran: Ended
-) -> None:
+def test_missing_landing_folders_empty_no_day(project: Project, ran: Ended) -> None:
     assert ran.code == 4
     first = ("--start", "2024-01-01", "--end", "2024-01-02")
     (project.folder / "landing").rename(project.folder / "unmounted")

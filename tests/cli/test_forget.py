@@ -138,9 +138,7 @@ def test_no_byte_of_a_subject_is_left_and_every_view_follows(project: Here, tmp_
     as_without(project, tmp_path / "other", without(ANNA), others)
 
 
-def test_rows_that_come_later_are_quarantined_without_their_values(
-    project: Here, tmp_path: Path
-) -> None:
+def test_later_rows_are_quarantined_without_values(project: Here, tmp_path: Path) -> None:
     forgotten(project, "sales", "--where", f"person = '{ANNA}'", code=1)
     forgotten(project, "people", "--key", "471004711")
     forgotten(project, "visits", "--where", "id = 471004711")
@@ -170,9 +168,7 @@ def test_a_source_that_is_dropped_does_not_bring_a_forgotten_subject_back(projec
     assert ids == PEOPLE.keys() - {471004711}
 
 
-KILLS = [
-    *("noted:sales", "committed:sales", "committed:spent__state", "redacted:best__state"),
-]
+KILLS = [*("noted:sales", "committed:sales", "committed:spent__state", "redacted:best__state")]
 
 
 @pytest.mark.parametrize("place", KILLS)
@@ -183,7 +179,7 @@ def test_a_kill_at_any_place_is_finished_by_the_same_command(project: Here, plac
     forgotten(project, *asked, code=1)
     assert "forgetting:" not in project.sluice("status").out
     assert {place.split("/")[2] for place in places(project, ANNA)} == {
-        *("people", "people__deliveries"),
+        *("people", "people__deliveries")
     }
     expected = {day: [r for r in given if r["amount"] >= 0] for day, given in without(ANNA).items()}
     kept = project.sluice("read", "sales", "--json").records
@@ -372,9 +368,7 @@ views:
 """
 
 
-def test_a_field_of_a_struct_names_a_person_in_every_source_and_in_later_rows(
-    tmp_path: Path,
-) -> None:
+def test_struct_fields_name_a_person_in_every_source(tmp_path: Path) -> None:
     project = Here(tmp_path)
     project.declare(NESTED)
     lab = [
@@ -432,9 +426,7 @@ def test_whole_rows_with_times_are_forgotten_and_withheld_without_spark(tmp_path
 
 
 @pytest.mark.parametrize("seed", seeds(1, deep=20))
-def test_random_histories_end_as_if_the_subject_had_never_come(
-    tmp_path: Path, remote: str, seed: int
-) -> None:
+def test_random_histories_end_without_the_subject(tmp_path: Path, remote: str, seed: int) -> None:
     chance = random.Random(seed)
     names = [ANNA, BOB, EVE, "Zoë Saldaña"]
 

@@ -38,9 +38,7 @@ def of_dimensions(project: Project, day: int, people: dict[int, str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["people", "dated"])
-def test_a_row_of_a_dimension_is_forgotten_and_no_load_brings_it_back(
-    tmp_path: Path, name: str
-) -> None:
+def test_dimension_rows_are_forgotten_for_good(tmp_path: Path, name: str) -> None:
     stays_forgotten(Here(tmp_path), name)
 
 
@@ -102,9 +100,7 @@ def test_lookups_follow_a_row_of_a_dimension_that_is_forgotten(tmp_path: Path) -
         assert f"trips.people: {why}, " in project.sluice("why-not", "people", str(key)).out
 
 
-def test_lookups_that_do_not_follow_are_rebuilt_and_a_log_keeps_no_row(
-    tmp_path: Path, remote: str
-) -> None:
+def test_lookups_that_do_not_follow_are_rebuilt(tmp_path: Path, remote: str) -> None:
     project = Project(tmp_path / "lookups", remote)
     visited(project, LOOKUPS.replace("refresh: true, ", ""))
     forgotten(project, "people", "--key", "471004711")

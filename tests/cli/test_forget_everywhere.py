@@ -77,9 +77,7 @@ def users(project: Project, *tables: str) -> set[Any]:
     return {row["user_id"] for rows in found for row in rows}
 
 
-def test_a_person_in_another_source_is_named_there_with_the_command_that_forgets_him(
-    project: Here,
-) -> None:
+def test_persons_in_another_source_are_named_with_the_command(project: Here) -> None:
     told = project.sluice("forget", "clicks", "--where", ASKED)
     assert told.code == 1
     assert f"trips.clicks: event_id = 1; event_id = 2; user_id = {WHO}; not touched:" in told.out

@@ -42,9 +42,7 @@ def sampled(ended: Ended, side: str) -> dict[str, Counter[str]]:
 
 
 @pytest.mark.parametrize("seed", seeds(2, deep=20))
-def test_a_preview_counts_and_shows_what_the_run_that_follows_does(
-    project: Here, seed: int
-) -> None:
+def test_previews_count_and_show_what_the_run_does(project: Here, seed: int) -> None:
     world = World(project, random.Random(seed))
     for _ in range(4 if in_depth() else 1):
         world.land()
@@ -140,9 +138,7 @@ def test_a_preview_fails_as_the_run_would_and_keeps_no_failure(project: Here) ->
     assert "__preview" not in told.out + told.err
 
 
-def test_what_a_killed_preview_left_is_removed_by_the_next_and_by_maintenance(
-    project: Here,
-) -> None:
+def test_killed_previews_are_removed_by_the_next(project: Here) -> None:
     landed(project)
     beside = project.folder / "lake" / "__preview"
     before = digest(project)

@@ -16,9 +16,7 @@ def told(count: int, capsys: pytest.CaptureFixture[str], *, visible: bool = True
     return capsys.readouterr().err.splitlines()
 
 
-def test_a_long_run_without_a_terminal_reports_each_tenth(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_long_runs_report_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
     lines = told(LONG, capsys)
     assert len(lines) == 10
     assert (lines[0], lines[-1]) == (
@@ -27,9 +25,7 @@ def test_a_long_run_without_a_terminal_reports_each_tenth(
     )
 
 
-def test_a_short_run_and_one_for_programs_report_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_short_runs_and_programs_report_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(LONG - 1, capsys) == []
     assert told(LONG, capsys, visible=False) == []
 
@@ -42,9 +38,7 @@ def test_rows_that_came_too_late_are_shown(capsys: pytest.CaptureFixture[str]) -
     assert "37" in told
 
 
-def test_intervals_without_files_are_one_warning_of_their_table(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_intervals_without_files_are_one_warning(capsys: pytest.CaptureFixture[str]) -> None:
     report = BatchReport("shop.sales", "source", "position", is_absent=True, warnings=("none",))
     days = [(f"2024-01-0{n}T00:00:00+00:00", f"2024-01-0{n + 1}T00:00:00+00:00") for n in (1, 2, 5)]
     summary([replace(report, interval=day) for day in days], Format.TABLE)

@@ -15,10 +15,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 from tests.crash.shop import CORRECTED, FIRST, Deployed, Shop, day
 from tests.crash.worker import COLD, HEAP, MARK, serve
 from tests.support.forked import Pipe, forked
@@ -27,9 +28,6 @@ from tests.support.java import LEAN
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.language.interval import Interval
 from sluice.spark.session import RUNTIME_CONF, SMALL
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -210,7 +208,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory, remote: str) -> Iterator[Pool
 
 
 @pytest.fixture(scope="session")
-def session(pool: Pool, real_spark: "SparkSession") -> "SparkSession":
+def session(pool: Pool, real_spark: SparkSession) -> SparkSession:
     """The test's own Spark, warm: it runs again what a crash has left."""
     for name, value in {**RUNTIME_CONF, **SMALL}.items():
         real_spark.conf.set(name, value)
@@ -218,7 +216,7 @@ def session(pool: Pool, real_spark: "SparkSession") -> "SparkSession":
 
 
 @pytest.fixture(scope="session")
-def before(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Shop:
+def before(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """A day was delivered and everything is up to date; then that day was corrected."""
     shop = Shop.create(tmp_path_factory.mktemp("shop") / "before")
     shop.land(1, *FIRST)

@@ -90,9 +90,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Mall:
 
 
 @pytest.mark.parametrize("is_new", [False, True] if IN_DEPTH else [False])
-def test_a_kill_anywhere_is_mended_by_running_again(
-    before: Mall, tmp_path: Path, *, is_new: bool
-) -> None:
+def test_kills_anywhere_are_mended(before: Mall, tmp_path: Path, *, is_new: bool) -> None:
     begun = Mall.create(tmp_path / "begun") if is_new else before
     begun.land(1, *CORRECTED)
     whole = begun.copy(tmp_path / "whole")
@@ -109,9 +107,7 @@ def test_a_kill_anywhere_is_mended_by_running_again(
         assert mall.state() == undisturbed, place
 
 
-def test_a_kill_while_rows_are_marked_is_mended_by_running_again(
-    before: Mall, tmp_path: Path
-) -> None:
+def test_kills_while_rows_are_marked_are_mended(before: Mall, tmp_path: Path) -> None:
     rewritten = before.copy(tmp_path / "rewritten")
     assert ran(rewritten) == 0
     large = MarkedMall(before.folder)

@@ -2,9 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, day
 from tests.support.lake import counted
@@ -12,9 +12,6 @@ from tests.support.lake import counted
 from sluice.engine.advance import Run, advance
 from sluice.operate.verify import faults
 from sluice.spark.session import Spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PIPELINE = """
 pipeline: shop
@@ -34,7 +31,7 @@ ITEMS = [f"item {n}" for n in range(40)]
 
 
 @pytest.fixture
-def shop(tmp_path: Path, session: "SparkSession") -> Shop:
+def shop(tmp_path: Path, session: SparkSession) -> Shop:
     shop = Shop.create(tmp_path / "shop")
     (shop.config / "pipelines" / "shop.yaml").write_text(PIPELINE)
     land(shop, "2024-01-01", [{"item": item, "n": 2} for item in ITEMS])

@@ -60,9 +60,7 @@ def test_two_runs_of_the_same_interval_at_once_end_as_one(
     pool.give_back(worker)
 
 
-def test_overlapping_intervals_at_once_leave_one_of_them(
-    pool: Pool, before: Shop, tmp_path: Path
-) -> None:
+def test_overlapping_intervals_leave_one(pool: Pool, before: Shop, tmp_path: Path) -> None:
     """Whichever came last: the note of what was delivered names the rows that are there."""
     shop = before.copy(tmp_path / "shop")
     shop.land(2, ("d", "fig", "4.00"))

@@ -51,7 +51,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_disk_fails_a_run_and_harms_no_table(
+def test_full_disks_harm_no_table(
     before: Shop,
     undisturbed: dict[str, Any],
     small_disk: Path,
@@ -85,9 +85,7 @@ def nearly_full(disk: Path, left: int) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("own_spark")
-def test_a_group_that_does_not_fit_into_memory_fails_a_run_and_harms_no_table(
-    tmp_path: Path,
-) -> None:
+def test_groups_beyond_memory_harm_no_table(tmp_path: Path) -> None:
     """Half of all rows are one group's, and they are to be one value."""
     shop = Shop.create(tmp_path / "shop")
     (shop.config / "pipelines" / "shop.yaml").write_text(SKEWED)

@@ -1,17 +1,15 @@
 """A folder of files, and the rows and reasons that are read of it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import SparkSession
 from tests.support.landed import Content, write
 
 from sluice.delta.reading.landing import list_files
 from sluice.files.reading import Reading, read_files
 from sluice.limits import Limits
 from sluice.sources.spec import Source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SCHEMA = "id INT, t STRING, d DECIMAL(6,2)"
 Values = tuple[Any, ...]
@@ -20,7 +18,7 @@ Values = tuple[Any, ...]
 class Files:
     """A folder that is read as declared."""
 
-    def __init__(self, spark: "SparkSession", folder: Path):
+    def __init__(self, spark: SparkSession, folder: Path):
         self.spark, self.folder = spark, folder
 
     def read(self, format_: str, schema: str = SCHEMA, **declared: Any) -> Reading:

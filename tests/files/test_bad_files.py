@@ -6,11 +6,12 @@ import os
 import tarfile
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from tests.files.files import Files
 from tests.support.lake import HEAD
 from tests.support.landed import Landed, NewLanded, day, folder_of
@@ -22,9 +23,6 @@ from sluice.dimensions import load
 from sluice.errors import ExitCode, QualityStop, Retryable, UsageError
 from sluice.sources import replacement
 from sluice.sources.delivery import plan_delivery
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PATH = "landing/{interval_start:%Y-%m-%d}/"
 SOURCE = f"sources:\n  events: {{path: '{PATH}', format: csv, schema: 'id INT'}}\n"
@@ -86,9 +84,7 @@ def test_what_is_no_file_is_in_quarantine_by_its_path_and_the_rest_arrives(lake:
     assert lake.deliver()[0].quarantined == 3
 
 
-def test_a_file_that_may_not_be_read_is_in_quarantine_until_it_may(
-    lake: Landed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forbidden_files_are_in_quarantine(lake: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
     original = landing.list_files
 
     def listed(path: str) -> list[LandedFile]:
@@ -112,7 +108,7 @@ def test_a_file_that_may_not_be_read_is_in_quarantine_until_it_may(
         assert lake.quarantine() == []
 
 
-def test_a_project_may_lie_in_a_folder_with_braces(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_project_may_lie_in_a_folder_with_braces(spark: SparkSession, tmp_path: Path) -> None:
     lake = Landed(tmp_path / "{x} [y]", SOURCE, spark)
     lake.land(folder_of(0), a_csv="id\n1\n")
     (file,) = plan_delivery(lake.project, lake.table("events"), day(0)).files
@@ -123,9 +119,7 @@ def test_a_project_may_lie_in_a_folder_with_braces(spark: "SparkSession", tmp_pa
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
-def test_a_file_of_text_that_is_something_else_is_quarantined_whole_by_its_name(
-    files: Files, format_: str
-) -> None:
+def test_files_of_another_kind_are_quarantined_by_name(files: Files, format_: str) -> None:
     row = {"csv": "id\n7\n", "json": '{"id":7}\n'}[format_]
     lies = {
         f"a.{format_}": parquet(files.folder / "x"),
@@ -174,9 +168,7 @@ def test_a_file_of_text_that_is_something_else_is_quarantined_whole_by_its_name(
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
-def test_a_compressed_file_that_breaks_off_late_is_quarantined_and_the_rest_arrives(
-    files: Files, format_: str
-) -> None:
+def test_compressed_files_that_break_off_are_quarantined(files: Files, format_: str) -> None:
     row = {"csv": "id\n7\n", "json": '{"id":7}\n'}[format_]
     long = row + SystemRandom().randbytes(1_500_000).hex() + "\n"
     whole = gzip.compress(long.encode())
@@ -253,9 +245,7 @@ def test_a_dimension_is_not_loaded_without_one_of_its_files(lake: Landed, what: 
 # Changes
 
 
-def test_a_file_that_changes_while_it_is_read_is_read_again(
-    lake: Landed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changing_files_are_read_again(lake: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.land(folder_of(0), a_csv="id\n1\n", b_csv="id\n2\n")
     original, path = replacement.read_delivery, lake.landing / folder_of(0) / "a.csv"
 

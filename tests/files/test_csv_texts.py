@@ -21,12 +21,7 @@ OPEN = "a quote is not closed: its value continues into the next rows"
     [
         # In a column that is not declared, too.
         ('id,t,junk\n1,a,"x\n2,b,y\n3,c,"\n4,d,z\n', "id INT, t STRING", [(4, "d")], [OPEN]),
-        (
-            't,u,v\n"a,1,2\n"b",3,4\n"c",5,6\n',
-            "t STRING, u INT, v INT",
-            [("c", 5, 6)],
-            [ODD],
-        ),
+        ('t,u,v\n"a,1,2\n"b",3,4\n"c",5,6\n', "t STRING, u INT, v INT", [("c", 5, 6)], [ODD]),
         ('t\n"a\n"b"\n"c"\n', "t STRING", [("c",)], [ODD]),
         (
             'id,t\n1,"ab"c\n2,"a"b"c"\n3,"d"\n4,e"f\n',
@@ -102,7 +97,7 @@ def test_endings_of_formats_that_nobody_else_writes_mean_nothing(files: Files, e
     ("ending", "pack"),
     [(".gzip", gzip.compress), (".zstd", lambda b: pa.compress(b, "zstd", asbytes=True))],
 )
-def test_longer_names_of_the_same_codecs_mean_the_same(
+def test_codecs_have_longer_names(
     files: Files, ending: str, pack: Callable[[bytes], bytes]
 ) -> None:
     (files.folder / f"a.csv{ending}").write_bytes(pack(b"id\n1\n"))
@@ -181,9 +176,7 @@ def test_a_carriage_return_begins_no_row_in_a_file_whose_lines_end_otherwise(fil
 
 
 @pytest.mark.parametrize("end", ["\r\r\n", "\r\n\r\n", "\r\n", "\n\r\n"])
-def test_carriage_returns_at_the_end_of_a_row_are_read_alike_without_spark(
-    files: Files, end: str
-) -> None:
+def test_carriage_returns_at_row_ends_are_read_alike(files: Files, end: str) -> None:
     files.put(a_csv=f'id,t,u\r\n1,a,{end}2,"b",c{end}')
     read = files.rows("csv", "id INT, t STRING, u STRING")
     assert read[0][0] == (1, "a", "\r" if end == "\r\r\n" else None)

@@ -49,9 +49,7 @@ def lake(new_landed: NewLanded) -> Landed:
 
 
 @pytest.mark.parametrize("on", ENGINES)
-def test_a_damaged_file_is_named_and_the_one_beside_it_is_delivered(
-    lake: Landed, on: Reads
-) -> None:
+def test_damaged_files_are_named_and_others_delivered(lake: Landed, on: Reads) -> None:
     good, bad = parquet(0), torn(parquet(100))
     lake.land(folder_of(0), a_parquet=bad, b_parquet=good)
     path = lake.landing / folder_of(0) / "a.parquet"

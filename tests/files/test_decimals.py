@@ -36,9 +36,7 @@ def test_a_decimal_keeps_its_places_or_is_quarantined(new_landed: NewLanded, for
     } < reasons
 
 
-def test_binary_fractions_are_rounded_which_is_what_declaring_a_decimal_means(
-    new_landed: NewLanded,
-) -> None:
+def test_binary_fractions_are_rounded_to_decimals(new_landed: NewLanded) -> None:
     lake = new_landed(DECLARED % ("parquet", SCHEMA))
     rows = pa.table({"id": pa.array([1, 2], pa.int32()), "v": [0.1 + 0.2, 1.005]})
     lake.land("things", a_parquet=rows)

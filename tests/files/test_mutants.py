@@ -78,9 +78,7 @@ def test_every_broken_file_is_refused_or_has_quarantined_rows_and_no_key_is_lost
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_a_key_that_a_dimension_has_twice_is_quarantined(
-    new_landed: NewLanded, format_: str
-) -> None:
+def test_repeated_dimension_keys_are_quarantined(new_landed: NewLanded, format_: str) -> None:
     declared = (
         f"things: {{path: landing/in/, format: {format_}, schema: 'k STRING, n INT', key: [k]}}"
     )

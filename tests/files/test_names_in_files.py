@@ -95,9 +95,7 @@ def test_a_file_that_lacks_the_column_is_refused_by_its_name(files: Files, forma
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_two_columns_may_change_names_and_an_own_name_in_a_file_is_no_column(
-    files: Files, format_: str
-) -> None:
+def test_columns_may_change_names_with_each_other(files: Files, format_: str) -> None:
     file = content(format_, [{"a": 1, "b": 2, "c": 3}])
     files.put(**{f"a_{format_}": file})
     assert files.good(format_, "a INT, b INT", names={"a": "b", "b": "a"}) == [(2, 1)]
@@ -119,9 +117,7 @@ def test_renamed_columns_are_not_taken_as_new(files: Files, format_: str) -> Non
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_a_column_taken_before_is_null_once_another_is_read_from_its_field(
-    files: Files, format_: str
-) -> None:
+def test_columns_are_null_once_another_takes_their_field(files: Files, format_: str) -> None:
     files.put(**{f"a_{format_}": content(format_, [{"b": 2}])})
     assert files.good(format_, "x INT, b STRING", names={"x": "b"}) == [(2, None)]
 

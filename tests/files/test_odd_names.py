@@ -53,9 +53,7 @@ def content(format_: str, nth: int) -> bytes:
 
 @pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
-def test_every_name_is_read_as_that_one_file_and_its_rows_say_so(
-    files: Files, format_: str
-) -> None:
+def test_names_are_read_as_that_one_file(files: Files, format_: str) -> None:
     numbers = land(files.folder, format_)
     reading = files.read(format_, SCHEMA, key=("id",))
     found = reading.rows.toArrow().to_pylist()

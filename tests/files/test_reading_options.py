@@ -1,16 +1,13 @@
 """Options of a file's reader: any case of their names, and those that would alter values."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from tests.files.files import Files, source
 
 from sluice.files.spelled import HAS_COMMA
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def refused(format_: str, schema: str = "id INT", **options: str) -> str:
@@ -69,9 +66,7 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
         ("json", {"ALLOWSINGLEQUOTES": "true"}, "allowSingleQuotes: numbers in such JSON"),
     ],
 )
-def test_what_would_alter_values_is_refused(
-    format_: str, options: dict[str, str], says: str
-) -> None:
+def test_options_that_alter_are_refused(format_: str, options: dict[str, str], says: str) -> None:
     assert says in refused(format_, **options)
 
 
@@ -111,7 +106,7 @@ def test_a_locale_groups_every_number(files: Files) -> None:
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_the_points_of_common_locales_are_javas(spark: "SparkSession") -> None:
+def test_the_points_of_common_locales_are_javas(spark: SparkSession) -> None:
     cell, number = "'\"1,5\"'", "'v DECIMAL(3, 1)'"
     asked = (
         f"coalesce(from_csv({cell}, {number}, map('locale', '{tag}')).v = 1.5BD, false) AS `{tag}`"

@@ -36,9 +36,7 @@ def test_parquet_files_of_differing_types_are_read_as_declared(files: Files) -> 
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_values_of_parquet_that_the_declared_type_can_not_hold_are_quarantined(
-    files: Files,
-) -> None:
+def test_values_of_parquet_beyond_their_type_are_quarantined(files: Files) -> None:
     noon = [datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)]
     files.put(
         a_parquet=pa.table({"id": [1, 2**40], "d": [1.0, 1e9], "t": ["a", "b"], "on": pa.nulls(2)}),
@@ -96,9 +94,7 @@ def test_nested_values_are_read_if_nothing_of_them_is_lost(files: Files) -> None
 
 
 @pytest.mark.parametrize(("key", "declared"), [("int64", "INT"), ("float64", "INT")])
-def test_keys_of_maps_that_may_be_lost_stop_by_column_types_and_file(
-    files: Files, key: str, declared: str
-) -> None:
+def test_map_keys_that_may_be_lost_stop_by_column(files: Files, key: str, declared: str) -> None:
     table = {"m": pa.array([[(1, "a")]], pa.map_(key, pa.string()))}
     files.put(a_parquet=pa.table(table))
     with pytest.raises(QualityStop, match=r"a\.parquet: column m is MAP<.*> where MAP<INT,STRING>"):

@@ -22,9 +22,7 @@ LOST = object()
 @pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_nested", [False, True])
-def test_every_value_by_chance_is_converted_as_the_page_says(
-    files: Files, kind: str, is_nested: bool
-) -> None:
+def test_values_by_chance_are_converted(files: Files, kind: str, is_nested: bool) -> None:
     for seed in seeds():
         made = list(values(Random(seed), columns(kind, is_nested), DEEP_EACH if IS_DEEP else EACH))
         assert disagreements(files, made, is_nested) == [], f"seed {seed}"

@@ -156,16 +156,8 @@ def test_other_patterns_are_left_to_spark(tmp_path: Path, pattern: str) -> None:
 @pytest.mark.parametrize(
     ("format_", "options", "what"),
     [
-        (
-            "csv",
-            {"header": "true", "quote": "'", "escape": "'"},
-            "CSV with `escape`, `quote`",
-        ),
-        (
-            "csv",
-            {"header": "false"},
-            "CSV without a header that begins with a byte order mark",
-        ),
+        ("csv", {"header": "true", "quote": "'", "escape": "'"}, "CSV with `escape`, `quote`"),
+        ("csv", {"header": "false"}, "CSV without a header that begins with a byte order mark"),
         ("csv", {"sep": "::"}, "CSV with a `sep` of several characters"),
         (
             "json",
@@ -174,7 +166,7 @@ def test_other_patterns_are_left_to_spark(tmp_path: Path, pattern: str) -> None:
         ),
     ],
 )
-def test_options_that_are_left_to_spark_are_named(
+def test_options_left_to_spark(
     tmp_path: Path, format_: str, options: dict[str, str], what: str
 ) -> None:
     (tmp_path / "a").write_text("\ufefft\n")

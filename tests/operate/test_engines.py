@@ -3,19 +3,17 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from tests.support.lake import Lake, Row
 
 from sluice.delta.log import opened
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.next_batch import NextBatch
 from sluice.operate.explain import explain
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -61,7 +59,7 @@ def sale(id_: int, g: str, v: int) -> Row:
     return {"id": id_, "g": g, "v": v, "at": datetime(2024, 1, id_, tzinfo=UTC)}
 
 
-def lake_of(folder: Path, session: "SparkSession", kind: str, text: str) -> Lake:
+def lake_of(folder: Path, session: SparkSession, kind: str, text: str) -> Lake:
     text = text.replace("(g", "(sales.g") if kind == "join" else text
     view = f"  seen: {{kind: {VIEWS[kind].replace('TEXT', text)}}}\n"
     lake = Lake(folder, SOURCES + view, session)
@@ -84,8 +82,8 @@ def engines(done: Iterable[NextBatch | BatchReport]) -> Mapping[str, str]:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("kind", VIEWS)
-def test_a_batch_takes_the_engine_that_its_plan_names(
-    tmp_path: Path, spark: "SparkSession", kind: str, text: str
+def test_batches_take_planned_engines(
+    tmp_path: Path, spark: SparkSession, kind: str, text: str
 ) -> None:
     lake = lake_of(tmp_path, spark, kind, text)
     for _ in range(2):  # a build, then a change
@@ -97,9 +95,7 @@ def test_a_batch_takes_the_engine_that_its_plan_names(
         change(lake)
 
 
-def test_the_reason_is_part_of_why_a_table_is_computed_so(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_reasons_say_why_a_table_is_computed_so(tmp_path: Path, spark: SparkSession) -> None:
     lake = lake_of(tmp_path, spark, "select", "soundex(g)")
     (by_function,) = planned(lake)
     assert by_function.reason.endswith("; by Spark: the function soundex")
@@ -108,9 +104,7 @@ def test_the_reason_is_part_of_why_a_table_is_computed_so(
     assert by_size.reason.endswith("; by Spark: 0.0 MB are read at once")
 
 
-def test_settings_that_leave_all_to_spark_are_the_reason(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_settings_for_spark_are_the_reason(tmp_path: Path, spark: SparkSession) -> None:
     lake = lake_of(tmp_path, spark, "select", "upper(g)")
     lake.project = with_settings(lake, small_batches="spark")
     (step,) = planned(lake)
@@ -126,7 +120,7 @@ def with_settings(lake: Lake, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", VIEWS)
-def test_a_plan_reads_no_rows(tmp_path: Path, spark: "SparkSession", kind: str) -> None:
+def test_a_plan_reads_no_rows(tmp_path: Path, spark: SparkSession, kind: str) -> None:
     lake = lake_of(tmp_path, spark, kind, "upper(g)")
     lake.advance("seen")
     change(lake)
@@ -138,7 +132,7 @@ def test_a_plan_reads_no_rows(tmp_path: Path, spark: "SparkSession", kind: str) 
 
 @pytest.mark.parametrize("kind", VIEWS)
 def test_a_plan_opens_each_table_once(
-    tmp_path: Path, spark: "SparkSession", kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_of(tmp_path, spark, kind, "upper(g)")
     lake.advance("seen")

@@ -3,17 +3,14 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.support.lake import Row
 from tests.support.landed import Landed, day
 
 from sluice.engine.planning.next_batch import NextBatch
 from sluice.operate.explain import explain
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -46,7 +43,7 @@ SOURCES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def lake_of(folder: Path, spark: "SparkSession", source: str, dimension: str = "") -> Landed:
+def lake_of(folder: Path, spark: SparkSession, source: str, dimension: str = "") -> Landed:
     dimension = dimension or f"format: json, {SCHEMA}"
     text = DECLARED.replace("SOURCE", source).replace("DIMENSION", dimension)
     return Landed(folder, text, spark)
@@ -63,8 +60,8 @@ def planned(lake: Landed, name: str, nth: int = 0) -> NextBatch:
 
 
 @pytest.mark.parametrize("declared", SOURCES)
-def test_a_delivery_takes_the_engine_that_its_plan_names(
-    tmp_path: Path, spark: "SparkSession", declared: str
+def test_deliveries_take_planned_engines(
+    tmp_path: Path, spark: SparkSession, declared: str
 ) -> None:
     file, engine = SOURCES[declared]
     lake = lake_of(tmp_path, spark, declared)
@@ -76,9 +73,7 @@ def test_a_delivery_takes_the_engine_that_its_plan_names(
 
 
 @pytest.mark.parametrize("declared", SOURCES)
-def test_a_load_takes_the_engine_that_its_plan_names(
-    tmp_path: Path, spark: "SparkSession", declared: str
-) -> None:
+def test_loads_take_the_planned_engine(tmp_path: Path, spark: SparkSession, declared: str) -> None:
     file, engine = SOURCES[declared]
     key = "" if "key" in declared else ", key: [id]"
     lake = lake_of(tmp_path, spark, declared, f"{declared}{key}")
@@ -89,9 +84,7 @@ def test_a_load_takes_the_engine_that_its_plan_names(
         assert lake.load().engine == engine
 
 
-def test_a_delivery_that_is_left_to_spark_meets_no_table_of_its_own(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_deliveries_for_spark_meet_no_own_table(tmp_path: Path, spark: SparkSession) -> None:
     lake = lake_of(
         tmp_path, spark, 'format: json, schema: "id INT, at MAP<STRING, DOUBLE>", key: [id]'
     )
@@ -103,7 +96,7 @@ def test_a_delivery_that_is_left_to_spark_meets_no_table_of_its_own(
         assert "spark: maps as keys" in {r.engine for r in reports}
 
 
-def test_the_largest_delivery_decides(tmp_path: Path, spark: "SparkSession") -> None:
+def test_the_largest_delivery_decides(tmp_path: Path, spark: SparkSession) -> None:
     lake = lake_of(tmp_path, spark, f"format: json, {SCHEMA}").limit(computed_here_bytes=200)
     land(lake, "events/2024-01-01", "a_json")
     lake.land("events/2024-01-02", a_json=ROWS * 5)
@@ -114,7 +107,7 @@ def test_the_largest_delivery_decides(tmp_path: Path, spark: "SparkSession") -> 
     assert step.files == 2
 
 
-def test_a_plan_reads_no_file(tmp_path: Path, spark: "SparkSession") -> None:
+def test_a_plan_reads_no_file(tmp_path: Path, spark: SparkSession) -> None:
     lake = lake_of(tmp_path, spark, f"format: json, {SCHEMA}")
     land(lake, "events/2024-01-01", "a_json")
     (file,) = lake.landing.rglob("*.json")
@@ -124,7 +117,7 @@ def test_a_plan_reads_no_file(tmp_path: Path, spark: "SparkSession") -> None:
     assert before.engine == "process"
 
 
-def test_a_source_with_nothing_new_has_no_engine(tmp_path: Path, spark: "SparkSession") -> None:
+def test_a_source_with_nothing_new_has_no_engine(tmp_path: Path, spark: SparkSession) -> None:
     lake = lake_of(tmp_path, spark, f"format: json, {SCHEMA}")
     land(lake, "events/2024-01-01", "a_json")
     lake.deliver()

@@ -173,9 +173,7 @@ def test_a_preview_sends_nothing(project: Here, heard: list[Event]) -> None:
     assert heard == []
 
 
-def test_events_go_to_a_file_by_the_clients_own_settings(
-    project: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_go_to_a_file_by_settings(project: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     file = project.folder / "events.json"
     settings = project.folder / "openlineage.yml"
     settings.write_text(f"transport: {{type: file, log_file_path: {file}, append: true}}\n")

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
+from pyspark.sql import SparkSession
 from tests.support.lake import counted
 from tests.support.landed import Landed, NewLanded, folder_of
 
@@ -30,9 +30,6 @@ from sluice.errors import (
     TableAltered,
 )
 from sluice.operate.doctor import Finding, examine
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -51,7 +48,7 @@ CORRECTED = [{"id": 1, "v": 2}, {"id": 2, "v": 5}]
 
 
 @pytest.fixture(scope="module")
-def built(real_spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(real_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days delivered and followed; then the first was corrected, which nobody has read."""
     folder = tmp_path_factory.mktemp("built") / "lake"
     lake = Landed(folder, DECLARED, real_spark)
@@ -68,7 +65,7 @@ def built(real_spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def lake(built: Path, spark: "SparkSession") -> Landed:
+def lake(built: Path, spark: SparkSession) -> Landed:
     """In the same place each time: files are known by their names. So are tables, to Spark."""
     shutil.rmtree(built)
     shutil.copytree(built.parent / "kept", built)
@@ -76,7 +73,7 @@ def lake(built: Path, spark: "SparkSession") -> Landed:
     return Landed(built, DECLARED, spark)
 
 
-def forget_tables(spark: "SparkSession") -> None:
+def forget_tables(spark: SparkSession) -> None:
     """As in a new process."""
     assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

@@ -1,17 +1,14 @@
 """Upkeep deletes old commits of logs; whoever lags still reads all that it has yet to read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.support.ageing import age
 from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake, Row, counted
 
 from sluice.operate.maintain import Upkeep, maintain
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -38,7 +35,7 @@ views:
 
 
 @pytest.fixture(scope="module")
-def advanced(tmp_path_factory: pytest.TempPathFactory, local_spark: "SparkSession") -> Lake:
+def advanced(tmp_path_factory: pytest.TempPathFactory, local_spark: SparkSession) -> Lake:
     made = Lake(tmp_path_factory.mktemp("sales"), DECLARED, local_spark)
     made.put("items", *({"item": f"i{n}", "name": f"n{n}"} for n in range(3)))
     for number in range(12):

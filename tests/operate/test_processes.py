@@ -103,18 +103,14 @@ def count(project: Project, tables: int = 3) -> int:
         return len(processes)
 
 
-def test_a_process_runs_on_each_core_beside_this_one(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_run_on_other_cores(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert count(project) == 2
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     assert count(project) == 0
 
 
-def test_there_are_no_more_than_tables_and_never_more_than_three(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_are_three_at_most(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     assert [count(project, tables) for tables in (0, 1, 2)] == [0, 0, 1]
     with forked(project, [*project.graph.tables.values()] * 9) as processes:
@@ -130,9 +126,7 @@ def test_none_runs_where_spark_computes_all_or_the_lake_was_looked_into(
     assert count(project.model_copy(update={"environment": "dev"})) == 0
 
 
-def test_it_has_the_project_and_hands_back_what_was_reported(
-    project: Project, sales: Table, process: Process
-) -> None:
+def test_processes_hand_back_reports(project: Project, sales: Table, process: Process) -> None:
     done = process.do(answered, sales, "a word")
     answered_there = BatchReport(
         sales.id, "a word", "unchanged", version=process.pid, reason=project.lake
@@ -152,9 +146,7 @@ def test_an_unforeseen_error_names_the_table(sales: Table, process: Process) -> 
         process.do(surprised, sales)
 
 
-def test_what_needs_spark_is_done_here_and_reported_once(
-    project: Project, sales: Table, process: Process
-) -> None:
+def test_work_for_spark_is_reported_once(project: Project, sales: Table, process: Process) -> None:
     done, are_all = process.do(left_to_spark, sales)
     assert ([report.table for report in done], are_all) == (["shop.sales__state"], False)
     here = Worker(cast(Spark, FakeSpark()), process)
@@ -189,9 +181,7 @@ def test_it_ends_with_its_parent(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("long")
-def test_a_run_names_the_table_whose_process_was_killed_and_the_next_one_finishes(
-    project: Project,
-) -> None:
+def test_runs_name_the_table_of_a_killed_process(project: Project) -> None:
     """The source is taken by the run's own process, and its view by the other."""
     landing = project.root / "landing" / "2024-01-01"
     landing.mkdir(parents=True)

@@ -70,9 +70,7 @@ def test_all_rounds_of_a_run_look_up_what_its_first_has_found(lake: Landed) -> N
 
 
 @pytest.mark.parametrize("found", ["a file without a column", "no file"])
-def test_a_dimension_that_can_not_be_loaded_stops_only_what_is_made_from_it(
-    new_landed: NewLanded, found: str
-) -> None:
+def test_failing_dimensions_stop_only_what_needs_them(new_landed: NewLanded, found: str) -> None:
     lake = new_landed(DECLARED.replace("dimensions:", SHOPS) + PLACED + SUMS)
     lake.land(folder_of(0), a_json=[{"id": 0, "item": 1}])
     price(lake, 5)
@@ -91,9 +89,7 @@ def test_a_dimension_that_can_not_be_loaded_stops_only_what_is_made_from_it(
     assert [row["place"] for row in lake.rows("placed")] == ["here"]
 
 
-def test_a_store_that_is_away_for_a_moment_is_waited_for(
-    lake: Landed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stores_that_are_away_are_awaited(lake: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[str] = []
 
     def listed(path: str) -> list[LandedFile]:

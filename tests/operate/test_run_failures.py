@@ -61,9 +61,7 @@ def test_rounds_go_on_for_sources_that_are_well(lake: Landed) -> None:
     assert list(stored_failures(layout(lake.project))) == ["shop.weather"]
 
 
-def test_views_follow_the_days_before_the_failure_of_a_source_that_has_a_key(
-    new_landed: NewLanded,
-) -> None:
+def test_views_follow_keyed_sources_until_their_failure(new_landed: NewLanded) -> None:
     keyed = SOURCE.replace('"id INT"', '"id INT", key: [id]') % "weather"
     lake = new_landed(f"sources:\n  weather: {keyed}\nviews:\n  gusts: {COUNTED % 'weather'}\n")
     for nth in range(3):
@@ -87,9 +85,7 @@ def test_what_is_missing_between_delivered_days_is_listed(lake: Landed) -> None:
     assert gap.repair == "`sluice run shop --start 2024-01-02 --end 2024-01-03`"
 
 
-def test_what_nobody_foresaw_in_one_table_harms_no_other(
-    lake: Landed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unforeseen_errors_harm_no_other(lake: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
     real = SourceKind.deliver
 
     def broken(*args: object) -> Iterator[BatchReport]:

@@ -75,9 +75,7 @@ def test_what_only_spark_computes_is_left_to_it(new_lake: NewLake) -> None:
     assert (verdict.is_sound, verdict.engine) == (True, "spark: the function soundex")
 
 
-def test_without_spark_an_error_names_the_table_that_needs_it(
-    new_lake: NewLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_name_what_needs_spark(new_lake: NewLake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = build(new_lake(DECLARED))
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)

@@ -189,9 +189,7 @@ def test_a_hostile_name_is_refused_wherever_it_stands(tmp_path: Path, place: str
         "{interval_start:%Y}\n/etc",
     ],
 )
-def test_a_path_is_filled_with_the_bounds_of_the_interval_and_nothing_else(
-    tmp_path: Path, path: str
-) -> None:
+def test_paths_are_filled_with_the_bounds_alone(tmp_path: Path, path: str) -> None:
     config = deepcopy(SHOP)
     config["sources"]["sales"]["path"] = path
     assert refusals(tmp_path, config)

@@ -1,26 +1,18 @@
 """Bad input is quarantined or refused with its reason; no row that was read is in neither table."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
-from tests.support.landed import ALLOWED, Landed, NewLanded, day, folder_of
+from tests.support.landed import ALLOWED, NewLanded, day, folder_of
 
-from sluice.cli.job import Job, command
-from sluice.declare.table import Table
 from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.batch_report import BatchReport
-from sluice.errors import ExitCode, QualityStop, Retryable
-from sluice.operate.run import deliver
+from sluice.errors import ExitCode, QualityStop
 from sluice.sources import replacement
-from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 NOT_NULL = "{type: expect_column_values_to_not_be_null, column: v, on_failure: %s}"
 
@@ -52,13 +44,6 @@ def test_a_missing_folder_is_an_interval_without_rows_and_a_warning(new_landed: 
     assert lake.rows("events") == []
 
 
-def test_a_missing_folder_may_be_a_failure(new_landed: NewLanded) -> None:
-    lake = new_landed(declared("missing: fail"))
-    with pytest.raises(Retryable, match=r"nothing was delivered at .*2024-01-01"):
-        lake.deliver()  # a scheduler tries again: the files may come
-    assert lake.noted() == {}
-
-
 def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(new_landed: NewLanded) -> None:
     lake = new_landed(declared(expecting("quarantine")))
     lake.land(
@@ -81,9 +66,7 @@ def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(new_landed: N
     assert all(q["file"].endswith(".json") for q in lake.quarantine())
 
 
-def test_a_good_delivery_empties_the_quarantine_of_its_interval_alone(
-    new_landed: NewLanded,
-) -> None:
+def test_quarantine_of_an_interval_is_emptied_by_a_good_delivery(new_landed: NewLanded) -> None:
     lake = new_landed(declared())
     for nth in range(2):
         lake.land(folder_of(nth), a_json='{"id":"x"}\n')
@@ -97,7 +80,7 @@ def test_a_good_delivery_empties_the_quarantine_of_its_interval_alone(
     assert lake.quarantine() == []
 
 
-def test_the_quarantine_is_committed_before_the_source(
+def test_quarantine_is_committed_first(
     new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = new_landed(declared())
@@ -127,55 +110,3 @@ def test_a_stop_commits_nothing_and_keeps_its_result(new_landed: NewLanded) -> N
     assert not Path(lake.uri("events__deliveries")).exists()
     (result,) = read_rows(f"{layout(lake.project).root}/__quality/results")
     assert not result["success"]
-
-
-def test_a_warning_lets_rows_pass_and_is_reported(new_landed: NewLanded) -> None:
-    lake = new_landed(declared(expecting("warn")))
-    lake.land(folder_of(0), a_json=[{"id": 1}])
-    report = lake.deliver()[0]
-    assert len(lake.rows("events")) == 1
-    assert len(report.warnings) == 1
-    assert "v is not null" in report.warnings[0]
-
-
-def test_the_job_ends_with_the_code_of_a_quality_stop(
-    spark: "SparkSession",
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lake = Landed(tmp_path, declared(expecting("stop")), spark)
-    lake.land(folder_of(0), a_json=[{"id": 1}])
-    monkeypatch.setattr(Job, "spark", lake.spark)
-
-    def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
-        for interval in job.asked[table.id]:
-            yield from deliver(lake.spark, lake.project, table, job.run, [interval])
-
-    arguments = ["events", "--config", str(tmp_path / "config"), "--start", "2024-01-01"]
-    with pytest.raises(SystemExit) as ended:
-        command(step)([*arguments, "--end", "2024-01-02"])
-    assert ended.value.code == ExitCode.QUALITY
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["exit_code"] == 4
-
-
-def test_a_file_without_a_declared_column_is_refused_by_name(new_landed: NewLanded) -> None:
-    lake = new_landed(declared(format_="parquet"))
-    lake.land(folder_of(0), a_parquet=pa.table({"id": [1], "v": [1]}), b_parquet=[{"id": 2}])
-    with pytest.raises(QualityStop, match=r"b\.parquet lacks the declared column\(s\) v"):
-        lake.deliver()
-    assert lake.noted() == {}
-
-
-def test_a_broken_file_beside_good_ones_is_quarantined_as_a_whole(new_landed: NewLanded) -> None:
-    lake = new_landed(declared(format_="parquet"))
-    lake.land(folder_of(0), a_parquet=[{"id": 1, "v": 1, "w": 1}], b_parquet=b"PAR1 not really")
-    report = lake.deliver()[0]
-    assert lake.noted() == {day(0): (2, 1, 1)}
-    (aside,) = lake.quarantine()
-    assert aside["reason"].startswith("the file can't be read: ")
-    assert aside["file"].endswith("b.parquet")
-    assert [w.partition(": ")[2][:36] for w in report.warnings] == [
-        "columns that `schema` lacks are igno",
-        f"{lake.landing}/2024-01-01/b.parquet can't"[:36],
-    ]

@@ -3,10 +3,10 @@
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from tests.sources.streamed import Streamed, declared
 from tests.support.ageing import age
 from tests.support.lake import counted
@@ -15,9 +15,6 @@ from tests.support.landed import Landed, NewLanded, folder_of
 from sluice.operate.maintain import maintain
 from sluice.operate.verify import faults
 from sluice.sources.files import FileStream
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -83,7 +80,7 @@ def test_upkeep_by_a_clock_that_was_set_back_takes_nothing_that_is_read(lake: La
 
 
 def test_what_arrives_by_a_clock_that_was_set_back_is_later_than_what_was_there(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a key without a `sequence`, what came last stands."""
     lake = Streamed(tmp_path, declared(extra="key: [id]"), spark)

@@ -3,18 +3,15 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from tests.support.landed import ALLOWED, RUN, Landed, NewLanded, day, folder_of
 
 from sluice.errors import QualityStop, Retryable
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import replay, to_replay
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ROWS = [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
 BAD = [{"id": 3, "v": -1}, {"id": 4, "v": -2}, {"id": 5, "v": -3}]
@@ -28,7 +25,7 @@ def declared(extra: str = "", path: str = "landing/{interval_start:%Y-%m-%d}/") 
     return f"sources:\n  events: {{path: '{path}', schema: 'id INT, v INT'{more}}}\n"
 
 
-def delivered(folder: Path, session: "SparkSession", extra: str = "", **how: str) -> Landed:
+def delivered(folder: Path, session: SparkSession, extra: str = "", **how: str) -> Landed:
     """Two rows of the first day."""
     lake = Landed(folder, declared(extra or "format: json", **how), session)
     lake.land(folder_of(0), a_json=ROWS)
@@ -37,7 +34,7 @@ def delivered(folder: Path, session: "SparkSession", extra: str = "", **how: str
 
 
 def test_a_day_whose_folder_is_gone_stops_with_its_count_until_it_may_be_empty(
-    tmp_path: Path, spark: "SparkSession"
+    tmp_path: Path, spark: SparkSession
 ) -> None:
     lake = delivered(tmp_path, spark)
     shutil.rmtree(lake.landing)
@@ -53,9 +50,7 @@ def test_a_day_whose_folder_is_gone_stops_with_its_count_until_it_may_be_empty(
     assert lake.deliver()[0].outcome == "unchanged"
 
 
-def test_a_source_may_say_that_missing_files_are_none(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_missing_files_may_be_declared_as_none(tmp_path: Path, spark: SparkSession) -> None:
     lake = delivered(tmp_path, spark, "format: json, missing: empty")
     shutil.rmtree(lake.landing)
     (report,) = lake.deliver()
@@ -77,9 +72,7 @@ def test_missing_files_are_no_unusual_count_where_the_source_expects_them(
     assert any("0 rows arrived, usually 80" in said for said in empty.warnings), "there is a file"
 
 
-def test_where_missing_files_are_a_failure_they_may_be_allowed_once(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_failing_missing_files_may_be_allowed_once(tmp_path: Path, spark: SparkSession) -> None:
     lake = delivered(tmp_path, spark, "format: json, missing: fail")
     shutil.rmtree(lake.landing)
     with pytest.raises(QualityStop, match="has 2 rows"):
@@ -104,7 +97,7 @@ def test_a_file_that_was_cut_off_takes_no_row_away(new_landed: NewLanded, missin
     assert (len(lake.rows("events")), lake.quarantine()) == (2, [])
 
 
-def test_nor_do_rows_that_all_go_to_quarantine(tmp_path: Path, spark: "SparkSession") -> None:
+def test_nor_do_rows_that_all_go_to_quarantine(tmp_path: Path, spark: SparkSession) -> None:
     lake = delivered(tmp_path, spark, f"format: json, expect: [{POSITIVE}]")
     lake.land(folder_of(0), a_json=BAD)
     with pytest.raises(QualityStop, match="has 2 rows, and none of 3 now delivered can be used"):
@@ -121,9 +114,7 @@ def test_a_day_that_had_no_row_may_have_bad_ones(new_landed: NewLanded) -> None:
     assert lake.deliver()[0].quarantined == 3
 
 
-def test_a_file_without_rows_says_that_there_are_none(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_files_without_rows_say_that_there_are_none(tmp_path: Path, spark: SparkSession) -> None:
     lake = delivered(tmp_path, spark)
     lake.land(folder_of(0), a_json="")
     assert lake.deliver()[0].deleted == 2
@@ -145,7 +136,7 @@ def test_rows_that_left_files_of_many_intervals_are_missed_too(new_landed: NewLa
     assert len(lake.rows("events")) == 2
 
 
-def test_a_source_with_a_key_keeps_its_rows_as_well(tmp_path: Path, spark: "SparkSession") -> None:
+def test_a_source_with_a_key_keeps_its_rows_as_well(tmp_path: Path, spark: SparkSession) -> None:
     lake = delivered(tmp_path, spark, "format: json, key: [id]")
     shutil.rmtree(lake.landing)
     with pytest.raises(QualityStop, match="has 2 rows"):
@@ -155,9 +146,7 @@ def test_a_source_with_a_key_keeps_its_rows_as_well(tmp_path: Path, spark: "Spar
     assert lake.rows("events") == []
 
 
-def test_a_replay_that_finds_nothing_of_use_keeps_what_was_noted(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_fruitless_replays_keep_what_was_noted(tmp_path: Path, spark: SparkSession) -> None:
     lake = delivered(tmp_path, spark, f"format: json, expect: [{POSITIVE}]")
     lake.land(folder_of(0), a_json=[*ROWS, *BAD])
     lake.deliver()
@@ -171,9 +160,7 @@ def test_a_replay_that_finds_nothing_of_use_keeps_what_was_noted(
     assert (lake.noted(), lake.rows("events")) == ({day(0): (3, 0, 3)}, [])
 
 
-def test_a_rebuild_that_finds_nothing_of_use_changes_nothing(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
+def test_fruitless_rebuilds_change_nothing(tmp_path: Path, spark: SparkSession) -> None:
     lake = delivered(tmp_path, spark)
     (lake.folder / "config" / "pipelines" / "shop.yaml").write_text(
         (lake.folder / "config" / "pipelines" / "shop.yaml").read_text().replace("v INT", "v DATE")
@@ -186,9 +173,7 @@ def test_a_rebuild_that_finds_nothing_of_use_changes_nothing(
     assert (lake.rows("events"), lake.noted()) == ([], {day(0): (2, 0, 2)})
 
 
-def test_a_log_that_is_read_whole_and_can_not_be_used_leaves_its_dimension(
-    new_landed: NewLanded,
-) -> None:
+def test_unusable_logs_of_changes_leave_their_dimension(new_landed: NewLanded) -> None:
     text = """dimensions:
   things:
     {path: landing/things/, format: json, delivery: changes, schema: "id INT, v INT", key: [id]}

@@ -5,25 +5,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 from tests.support.lake import Row, counted, folded, frozen
 from tests.support.landed import RUN, Landed, NewLanded, day, folder_of
 
 from sluice.delta.notes.intervals import NO_INTERVAL
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import ConfigError, UsageError
 from sluice.language.interval import Interval
 from sluice.operate.delivering import replay, to_replay
-from sluice.operate.run import run
 from sluice.read.status import status
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SCHEMA = "id INT, v INT, s INT"
 CHANGE = "{column: op, insert: [c], update: [u], delete: [d], update_before: [b], ignore: [x]}"
@@ -112,7 +108,7 @@ histories = st.lists(st.tuples(intervals, rows, st.integers(0, 6)), min_size=3, 
 def test_any_history_of_deliveries_ends_in_what_stands(
     kind: str,
     history: list[tuple[Interval, list[Row], int]],
-    spark: "SparkSession",
+    spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     that = KINDS[kind]
@@ -152,31 +148,7 @@ def assert_repeats_commit_nothing(lake: Landed, delivered: Delivered) -> None:
     assert {r.outcome for r in lake.ingest(interval)} == {"unchanged"}
 
 
-def test_a_repeat_of_the_same_files_starts_nothing(new_landed: NewLanded) -> None:
-    lake = new_landed(declared("key: [id]"))
-    lake.land(folder_of(0), a_json=[{"id": 1}])
-    lake.deliver()
-    before = lake.versions("events", "events__deliveries", "events__intervals")
-    assert [r.outcome for r in lake.deliver()] == ["unchanged", "unchanged"]
-    assert lake.versions("events", "events__deliveries", "events__intervals") == before
-
-
-def test_equal_rows_without_a_key_all_stand_and_keep_their_identity(new_landed: NewLanded) -> None:
-    lake = new_landed(declared())
-    same, other = {"id": 1, "v": 1, "s": None}, {"id": 2, "v": None, "s": 1}
-    lake.land(folder_of(0), a_json=[same, same, other], b_json=[same])
-    lake.deliver()
-    before = counted(lake.stored("events"))
-    lake.land(folder_of(0), z_json=[other, same], y_json=[same, same])
-    (report,) = lake.deliver()
-    assert (report.inserted, report.updated, report.deleted) == (0, 0, 0)
-    assert counted(lake.stored("events")) == before
-    lake.land(folder_of(0), a_json=[same, other])
-    (report,) = lake.deliver()
-    assert (report.inserted, report.updated, report.deleted) == (0, 0, 2)
-
-
-def test_maps_and_nested_values_have_an_identity_too(spark: "SparkSession", tmp_path: Path) -> None:
+def test_maps_and_nested_values_have_an_identity_too(spark: SparkSession, tmp_path: Path) -> None:
     schema = "id INT, m MAP<STRING, INT>, n ARRAY<STRUCT<a: INT>>"
     keyless, keyed = (
         Landed(tmp_path / n, declared(e, schema), spark) for n, e in (("a", ""), ("b", "key: [id]"))
@@ -187,34 +159,6 @@ def test_maps_and_nested_values_have_an_identity_too(spark: "SparkSession", tmp_
         lake.land(folder_of(0), b_json=[{"id": 1, "m": {"x": 1, "y": 2}, "n": [{"a": 1}]}])
         assert lake.deliver()[0].inserted == 0
         assert [r["id"] for r in lake.rows("events")] == [1]
-
-
-def test_the_place_in_the_files_decides_between_rows_of_a_key(new_landed: NewLanded) -> None:
-    lake = new_landed(declared("key: [id]"))
-    lake.land(
-        folder_of(0),
-        b_json=[{"id": 1, "v": 3}, {"id": 2, "v": 9}],
-        a_json=[{"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": 2, "v": 1}],
-    )
-    lake.deliver()
-    assert {r["id"]: r["v"] for r in lake.rows("events")} == {1: 3, 2: 9}
-    lake.land(folder_of(0), a_json=[{"id": 1, "v": 3}, {"id": 1, "v": 1}, {"id": 1, "v": 3}])
-    lake.deliver()
-    assert {r["id"]: r["v"] for r in lake.rows("events")} == {1: 3}
-
-
-def test_an_older_interval_never_overwrites_a_newer_row_and_hidden_versions_come_back(
-    new_landed: NewLanded,
-) -> None:
-    lake = new_landed(declared("key: [id]"))
-    lake.land(folder_of(1), a_json=[{"id": 1, "v": 2}])
-    lake.deliver(1)
-    lake.land(folder_of(0), a_json=[{"id": 1, "v": 1}])
-    lake.deliver(0)
-    assert [r["v"] for r in lake.rows("events")] == [2]
-    lake.land(folder_of(1), a_json=[{"id": 7, "v": 7}])
-    lake.deliver(1)
-    assert {r["id"]: r["v"] for r in lake.rows("events")} == {1: 1, 7: 7}
 
 
 def test_words_that_are_not_declared_are_quarantined(new_landed: NewLanded) -> None:
@@ -255,9 +199,7 @@ def test_rows_of_files_that_hold_many_intervals_are_selected_by_time(new_landed:
     assert lake.noted() == {day(0): (2, 2, 0), day(1): (1, 1, 0)}
 
 
-def test_a_row_without_a_time_is_quarantined_once_whichever_intervals_read_it(
-    new_landed: NewLanded,
-) -> None:
+def test_rows_without_a_time_are_quarantined_once(new_landed: NewLanded) -> None:
     lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
     bad = "4,\n5,nonsense\n5,nonsense\n"
     lake.land("all", a_csv=f"id,at\n1,2024-01-01\n3,2024-01-02\nx,2024-01-02\n{bad}")
@@ -292,9 +234,7 @@ def test_spark_quarantines_a_row_without_a_time_once_too(new_landed: NewLanded, 
     assert lake.noted() == {day(0): (1, 1, 0), day(1): (2, 1, 1)}
 
 
-def test_rows_without_a_time_are_replaced_by_any_delivery_of_their_files(
-    new_landed: NewLanded,
-) -> None:
+def test_rows_without_a_time_are_replaced_by_any_delivery(new_landed: NewLanded) -> None:
     lake = new_landed(declared("time: at", "id INT, at TIMESTAMP", "csv", "landing/all/"))
     lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\n4,\n5,nonsense\n")
     for nth in range(2):
@@ -342,9 +282,7 @@ def test_placeholders_are_filled_in_the_zone_of_the_schedule(new_landed: NewLand
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_delta_table_is_delivered_by_its_time_or_by_its_path(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_delta_tables_are_delivered_by_time_or_path(spark: SparkSession, tmp_path: Path) -> None:
     schema = "id INT, at TIMESTAMP"
     by_time = Landed(
         tmp_path / "a", declared("time: at, key: [id]", schema, "delta", "landing/t"), spark
@@ -375,19 +313,6 @@ def test_a_changed_definition_is_refused(new_landed: NewLanded) -> None:
         "run `sluice rebuild shop.events`, or `sluice rebuild --changed` for every such table; "
         "or revert the change"
     )
-
-
-def test_a_run_delivers_every_source_of_each_interval(new_landed: NewLanded) -> None:
-    lake = new_landed(declared("key: [id]"))
-    for nth in range(2):
-        lake.land(folder_of(nth), a_json=[{"id": nth}])
-    pipeline = lake.project.pipelines["shop"]
-    reports: list[BatchReport] = []
-    run(lake.spark, lake.project, pipeline, [day(0), day(1)], reports.append)
-    assert len(lake.rows("events")) == 2
-    assert {r.interval for r in reports if r.interval} == {
-        (day(n).start.isoformat(), day(n).end.isoformat()) for n in range(2)
-    }
 
 
 def test_types_of_every_kind_come_through(new_landed: NewLanded) -> None:

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 from tests.support.landed import Landed, NewLanded, day, folder_of
 
 from sluice.cli.main import main
@@ -15,9 +15,6 @@ from sluice.language.interval import Interval
 from sluice.operate.explain import explain
 from sluice.operate.run import run
 from sluice.read.pending import news_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """sources:
   flights:
@@ -127,7 +124,7 @@ def test_a_run_with_nothing_due_builds_views_that_are_new(lake: Landed) -> None:
     assert [row["id"] for row in lake.rows("newest")] == [9]
 
 
-def test_a_run_before_anything_is_due_waits(tmp_path: Path, spark: "SparkSession") -> None:
+def test_a_run_before_anything_is_due_waits(tmp_path: Path, spark: SparkSession) -> None:
     lake = Landed(tmp_path, DECLARED, spark)
     brought_up(lake, [])
     assert not (tmp_path / "lake" / "shop").exists()

@@ -3,11 +3,11 @@
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from tests.sources.streamed import Streamed, declared
 from tests.support.lake import counted, folded
 from tests.support.landed import RUN, Landed, day, folder_of
@@ -20,15 +20,10 @@ from sluice.operate.delivering import replay, to_replay
 from sluice.operate.run import intervals_to_run, run
 from sluice.sources import replacement
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 NOT_NULL = "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: %s}]"
 
 
-def test_a_stream_takes_what_is_new_and_nothing_twice(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_streams_take_what_is_new_once(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(), spark)
     lake.arrive(a_json=[{"id": 1}, {"id": 1}, {"id": 2}])
     (report,) = lake.take()
@@ -48,17 +43,7 @@ def test_a_stream_takes_what_is_new_and_nothing_twice(
     )
 
 
-def test_of_a_key_the_last_arrival_stands(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Streamed(tmp_path, declared("key: [id]"), spark)
-    lake.arrive(b_json=[{"id": 1, "v": 1}, {"id": 2, "v": 2}])
-    lake.take()
-    lake.arrive(a_json=[{"id": 1, "v": 9}])
-    deliveries, visible = lake.take()
-    assert (deliveries.inserted, visible.updated) == (1, 1)
-    assert lake.values() == [{"id": 1, "v": 9}, {"id": 2, "v": 2}]
-
-
-def test_bad_rows_are_quarantined_by_arrival(spark: "SparkSession", tmp_path: Path) -> None:
+def test_bad_rows_are_quarantined_by_arrival(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared("key: [id], " + NOT_NULL % "quarantine"), spark)
     lake.arrive(a_json='{"id":1,"v":1}\nnonsense\n')
     lake.take()
@@ -73,7 +58,7 @@ def test_bad_rows_are_quarantined_by_arrival(spark: "SparkSession", tmp_path: Pa
     assert lake.values() == [{"id": 1, "v": 1}]
 
 
-def test_files_of_differing_columns_stream_too(spark: "SparkSession", tmp_path: Path) -> None:
+def test_files_of_differing_columns_stream_too(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(format_="csv"), spark)
     lake.arrive(a_csv="id,v\n1,1\n", b_csv="v,id,w\n2,2,x\n", c_csv_gz="id,v\n3,x\n")
     lake.take()
@@ -86,9 +71,7 @@ def test_files_of_differing_columns_stream_too(spark: "SparkSession", tmp_path: 
     assert parquet.quarantine()[0]["reason"].startswith("the file can't be read")
 
 
-def test_what_was_stopped_comes_through_once_it_is_mended(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_stopped_rows_come_through_once_mended(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(NOT_NULL % "stop"), spark)
     lake.arrive(a_json=[{"id": 1}])
     for _ in range(2):
@@ -99,9 +82,7 @@ def test_what_was_stopped_comes_through_once_it_is_mended(
     assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
 
 
-def test_a_file_that_went_away_before_it_was_read_leaves_its_trace(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_files_that_went_away_leave_a_trace(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(NOT_NULL % "stop"), spark)
     lake.arrive(a_json=[{"id": 1}])
     with pytest.raises(QualityStop):
@@ -117,7 +98,7 @@ def test_a_file_that_went_away_before_it_was_read_leaves_its_trace(
 
 @pytest.mark.parametrize("extra", ["", "key: [id]"])
 def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: str
 ) -> None:
     lake = Streamed(tmp_path, declared(extra), spark)
     original = replacement.write
@@ -142,7 +123,7 @@ def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_delta_table_gives_columns_other_names(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_delta_table_gives_columns_other_names(spark: SparkSession, tmp_path: Path) -> None:
     names = "names: {id: Id, at: OrderedAt}, key: [id], time: at"
     text = declared(names, "delta", "id INT, at TIMESTAMP, v INT", "t")
     lake = Landed(tmp_path, text.replace("delivery: stream, ", ""), spark)
@@ -154,9 +135,7 @@ def test_a_delta_table_gives_columns_other_names(spark: "SparkSession", tmp_path
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_files_that_an_earlier_version_noted_are_not_read_again(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_files_noted_by_an_earlier_version_are_known(spark: SparkSession, tmp_path: Path) -> None:
     """Structured Streaming wrote their paths as `file:/x`, and had a checkpoint."""
     lake = Streamed(tmp_path, declared(), spark)
     lake.arrive(**{"a b_json": [{"id": 1}]})
@@ -185,9 +164,7 @@ def test_files_that_an_earlier_version_noted_are_not_read_again(
     assert [r["id"] for r in lake.values()] == [1, 2]
 
 
-def test_a_file_older_than_those_that_came_before_is_new_all_the_same(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_files_of_an_older_date_are_new_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(), spark)
     lake.arrive(a_json=[{"id": 1}])
     lake.take()
@@ -197,7 +174,7 @@ def test_a_file_older_than_those_that_came_before_is_new_all_the_same(
     assert [r["id"] for r in lake.values()] == [1, 2]
 
 
-def test_nothing_has_arrived_yet(spark: "SparkSession", tmp_path: Path) -> None:
+def test_nothing_has_arrived_yet(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(), spark)
     assert lake.take() == []
     lake = Streamed(tmp_path / "b", declared("missing: fail"), spark)
@@ -205,9 +182,7 @@ def test_nothing_has_arrived_yet(spark: "SparkSession", tmp_path: Path) -> None:
         lake.take()
 
 
-def test_an_event_time_far_ahead_of_its_arrival_is_quarantined(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_event_times_far_ahead_are_quarantined(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared("time: at", schema="id INT, at TIMESTAMP"), spark)
     now = datetime.now(UTC)
     times = [now + timedelta(hours=h) for h in (-90_000, 0, 23, 25)]
@@ -216,9 +191,7 @@ def test_an_event_time_far_ahead_of_its_arrival_is_quarantined(
     assert [r["id"] for r in lake.values()] == [0, 1, 2]
 
 
-def test_a_run_reads_a_stream_once_beside_the_intervals(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_streams_are_read_once_beside_intervals(spark: SparkSession, tmp_path: Path) -> None:
     daily = "  daily: {path: 'landing/{interval_start:%Y-%m-%d}/', format: json, schema: id INT}\n"
     lake = Streamed(tmp_path, declared() + daily, spark)
     lake.arrive(a_json=[{"id": 1}])
@@ -232,26 +205,12 @@ def test_a_run_reads_a_stream_once_beside_the_intervals(
     assert not {day(0), day(1)} & set(due)
 
 
-def test_a_pipeline_of_streams_alone_runs_without_intervals(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Streamed(tmp_path, declared(), spark)
-    pipeline = lake.project.pipelines["shop"]
-    lake.arrive(a_json=[{"id": 1}])
-    due = intervals_to_run(lake.project, pipeline, None, None, datetime.now(UTC))
-    assert due == []
-    run(lake.spark, lake.project, pipeline, due)
-    assert lake.values() == [{"id": 1, "v": None}]
-
-
 def replayed(lake: Streamed) -> list[BatchReport]:
     table = lake.table("events")
     return list(replay(lake.spark, lake.project, table, to_replay(lake.project, table), RUN))
 
 
-def test_what_a_stream_quarantined_is_judged_again_after_a_fix(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_streams_are_judged_again_after_a_fix(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(NOT_NULL % "quarantine"), spark)
     lake.arrive(a_json=[{"id": 1, "v": 1}, {"id": 2}], b_json=[{"id": 3, "v": 3}])
     lake.take()
@@ -267,9 +226,7 @@ def test_what_a_stream_quarantined_is_judged_again_after_a_fix(
     assert replayed(lake) == []
 
 
-def test_a_stream_is_not_judged_again_without_its_other_files(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_streams_are_not_judged_without_all_files(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(NOT_NULL % "quarantine"), spark)
     lake.arrive(a_json=[{"id": 2}], b_json=[{"id": 3, "v": 3}])
     lake.take()
@@ -279,9 +236,7 @@ def test_a_stream_is_not_judged_again_without_its_other_files(
     assert len(lake.values()) == 1
 
 
-def test_an_empty_file_of_a_stream_is_reported_and_read_once_it_has_rows(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_empty_files_are_read_once_they_have_rows(spark: SparkSession, tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared(format_="csv"), spark)
     lake.arrive(a_csv="", b_csv="id,v\n1,2\n")
     (report,) = lake.take()

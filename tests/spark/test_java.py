@@ -66,14 +66,13 @@ def test_a_wrong_java_home_does_not_hide_a_right_java_on_the_path(bare: Environ,
 def test_the_wheel_serves_where_the_system_has_none(bare: Environ):
     home = java_home(bare)
     assert home.is_relative_to(bare["SLUICE_CACHE"])
+    assert java_home(bare | {"JAVA_HOME": str(home)}) == home
     java = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Dx=a b", "-version"]
     answer = subprocess.run(java, capture_output=True, text=True, check=True).stderr
     assert 'version "21.' in answer
 
 
-def test_a_jar_that_lies_in_a_folder_of_the_class_path_is_named_once(
-    bare: Environ, tmp_path: Path
-) -> None:
+def test_jars_in_a_folder_of_the_class_path_are_named_once(bare: Environ, tmp_path: Path) -> None:
     environ = bare | {"JAVA_HOME": str(install(tmp_path / "jdk", "21"))}
     (tmp_path / "jdk/bin/java").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     java = Path(environment(environ)["JAVA_HOME"]) / "bin" / "java"
@@ -88,11 +87,6 @@ def test_a_jar_that_lies_in_a_folder_of_the_class_path_is_named_once(
     assert told(elsewhere) == f"-cp\n{elsewhere}\nMain\n*\n"
 
 
-def test_the_wheels_launcher_is_itself_a_java_home(bare: Environ):
-    home = java_home(bare)
-    assert java_home(bare | {"JAVA_HOME": str(home)}) == home
-
-
 def test_what_was_found_is_named_when_nothing_fits(bare: Environ, tmp_path: Path, no_wheel: None):
     environ = bare | {"JAVA_HOME": str(install(tmp_path / "jdk", "11.0.2"))}
     with pytest.raises(MissingDependency) as raised:
@@ -102,24 +96,22 @@ def test_what_was_found_is_named_when_nothing_fits(bare: Environ, tmp_path: Path
     assert "make setup" in raised.value.hint
 
 
-def test_a_java_home_without_java_is_named(bare: Environ, tmp_path: Path, no_wheel: None):
-    with pytest.raises(MissingDependency, match="JAVA_HOME has no program"):
-        java_home(bare | {"JAVA_HOME": str(tmp_path)})
-
-
-def test_a_java_that_does_not_run_is_named(bare: Environ, tmp_path: Path, no_wheel: None):
-    home = install(tmp_path / "jdk", "", release=False)
-    (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(MissingDependency, match="does not run"):
-        java_home(bare | {"JAVA_HOME": str(home)})
-
-
-def test_a_java_that_says_nothing_of_use_does_not_fit(
-    bare: Environ, tmp_path: Path, no_wheel: None
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (None, "JAVA_HOME has no program"),
+        ("exit 1", "does not run"),
+        ("echo hello >&2", "does not report its version"),
+    ],
+)
+def test_java_that_does_not_serve_is_named(
+    bare: Environ, tmp_path: Path, no_wheel: None, script: str | None, said: str
 ):
-    home = install(tmp_path / "jdk", "", says="hello", release=False)
-    with pytest.raises(MissingDependency, match="does not report its version"):
-        java_home(bare | {"JAVA_HOME": str(home)})
+    if script:
+        home = install(tmp_path, "", release=False)
+        (home / "bin" / "java").write_text(f"#!/bin/sh\n{script}\n")
+    with pytest.raises(MissingDependency, match=said):
+        java_home(bare | {"JAVA_HOME": str(tmp_path)})
 
 
 @pytest.mark.parametrize(
@@ -137,12 +129,7 @@ def test_spark_gets_its_java_and_its_python(bare: Environ, tmp_path: Path):
     answer = subprocess.run(java, capture_output=True, text=True, check=True).stdout
     assert answer.strip() == f"{home / 'bin' / 'java'} -version"
     assert Path(told["PYSPARK_PYTHON"]).exists()
-
-
-def test_a_process_that_spark_got_is_the_same_for_the_next(bare: Environ, tmp_path: Path):
-    home = install(tmp_path / "jdk", "17.0.15")
-    told = environment(bare | {"JAVA_HOME": str(home)})
-    assert environment(bare | told) == told
+    assert environment(bare | told) == told, "the next process has the same"
 
 
 def test_a_cache_that_can_not_be_written_costs_only_the_quiet(bare: Environ, tmp_path: Path):

@@ -3,15 +3,12 @@
 import logging
 import time
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from sluice.spark import session
 from sluice.spark.session import Progress, say_where, watch
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +41,7 @@ def test_only_an_operation_that_lasts_is_reported(
 
 @pytest.mark.usefixtures("real_spark")
 def test_a_spark_of_ones_own_is_asked_how_far_it_is(
-    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(session, "EVERY", 0.1)
     ended = watch(spark.sparkContext)
@@ -55,7 +52,7 @@ def test_a_spark_of_ones_own_is_asked_how_far_it_is(
 
 @pytest.mark.usefixtures("real_spark")
 def test_the_address_of_sparks_pages_is_reported_where_there_are_any(
-    spark: "SparkSession", caplog: pytest.LogCaptureFixture
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     say_where(spark, is_remote=False)
     assert told(caplog) == []

@@ -1,9 +1,9 @@
 """Settings of a session follow the size of what is read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from sluice.declare.settings import SparkSettings
@@ -11,12 +11,9 @@ from sluice.errors import MissingDependency
 from sluice.limits import Limits
 from sluice.spark.session import LARGE, SMALL, Spark
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_large_batch_is_set_up_as_one_also_after_a_small_one(spark: "SparkSession") -> None:
+def test_a_large_batch_is_set_up_as_one_also_after_a_small_one(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
     other = Spark(SparkSettings()).sibling()
     for settings, small in ((SMALL, True), (LARGE, False), (SMALL, True)):
@@ -28,13 +25,11 @@ def test_a_large_batch_is_set_up_as_one_also_after_a_small_one(spark: "SparkSess
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
 
 
-def test_without_spark_a_value_that_no_expression_takes_has_a_hint_that_guards(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_values_no_expression_takes_have_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
 
-    def counted(session: "SparkSession") -> object:
+    def counted(session: SparkSession) -> object:
         return session.createDataFrame([("x",)], "n STRING").selectExpr("cast(n AS INT)").collect()
 
     with pytest.raises(MissingDependency) as refused:
@@ -46,9 +41,7 @@ def test_without_spark_a_value_that_no_expression_takes_has_a_hint_that_guards(
     )
 
 
-def test_without_spark_a_batch_that_is_too_large_has_its_size_in_the_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_large_batches_without_spark_name_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     with pytest.raises(MissingDependency, match=r"^reading 3\.4 MB at once needs Spark, which"):
@@ -58,7 +51,7 @@ def test_without_spark_a_batch_that_is_too_large_has_its_size_in_the_error(
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_what_a_project_sets_stands_whatever_the_size(spark: "SparkSession") -> None:
+def test_what_a_project_sets_stands_whatever_the_size(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
     conf = {"spark.sql.shuffle.partitions": "7"}
     other = Spark(SparkSettings(conf=conf)).sibling()
@@ -68,20 +61,18 @@ def test_what_a_project_sets_stands_whatever_the_size(spark: "SparkSession") -> 
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
 
 
-def test_expressions_ask_java_for_no_class_twice(
-    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expressions_ask_java_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from py4j.java_gateway import JVMView
 
     ask, asked = JVMView.__getattr__, []
     monkeypatch.setattr(JVMView, "__getattr__", lambda jvm, n: (asked.append(n), ask(jvm, n))[1])
     column = F.transform(F.array(F.col("a"), F.lit(1)), lambda e: F.coalesce(e, F.lit(0)))
     assert "transform" in str(F.struct(column))
-    assert [name for name in asked if "SparkSession" not in name] == []
+    assert [name for name in asked if SparkSession not in name] == []
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_spark_keeps_the_logs_of_few_tables(spark: "SparkSession", tmp_path: Path) -> None:
+def test_spark_keeps_the_logs_of_few_tables(spark: SparkSession, tmp_path: Path) -> None:
     logs = getattr(getattr(spark._jvm.org.apache.spark.sql.delta, "DeltaLog$"), "MODULE$")
     for number in range(60):
         logs.forTable(spark._jsparkSession, str(tmp_path / f"table{number}"))

@@ -148,9 +148,7 @@ def test_a_java_that_takes_long_to_end_is_not_waited_for(monkeypatch: pytest.Mon
     java.communicate(b"\n")
 
 
-def test_an_error_of_a_spark_that_goes_on_is_raised_as_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_errors_of_a_spark_that_goes_on_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     java = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     context = Mock()
     context._jsc.sc().isStopped.return_value = False

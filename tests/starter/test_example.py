@@ -28,12 +28,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(command: list[str], folder: Path, **more: str) -> str:
     done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **more},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=folder, env={**os.environ, **more}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -26,6 +26,7 @@ from sluice.starter.guess import guess, schedule
 from sluice.starter.new_project import CHECK, DAGS, pipelines, start
 
 TODAY = date(2024, 6, 1)
+Land = Callable[[str, object], None]
 FLIGHTS = """id;carrier;delay;at;dep time
 1;AA;5;2013-01-01 05:00:00;517
 2;UA;NA;2013-01-02 06:30:00;533
@@ -35,7 +36,7 @@ AIRLINES = "carrier,name\nAA,American\nUA,United\n"
 
 
 @pytest.fixture
-def land(tmp_path: Path) -> Callable[[str, object], None]:
+def land(tmp_path: Path) -> Land:
     def put(path: str, content: object) -> None:
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -59,9 +60,7 @@ def declared(folder: Path, *patterns: str) -> dict[str, dict[str, dict[str, obje
     return YAML(typ="safe").load(text)  # type: ignore[no-any-return]
 
 
-def test_files_of_the_same_columns_in_one_place_are_one_table(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_files_of_the_same_columns_are_one_table(tmp_path: Path, land: Land) -> None:
     for nth in (1, 2):
         land(f"data/sales-{nth}.csv", f"id,at,paid\n{nth},2024-01-0{nth}T10:00:00,1.5\n")
     land("data/airlines.csv", AIRLINES)
@@ -75,9 +74,7 @@ def test_files_of_the_same_columns_in_one_place_are_one_table(
     assert found["dimensions"]["airlines"]["key"] == ["carrier"]
 
 
-def test_a_date_in_a_path_is_the_interval(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_a_date_in_a_path_is_the_interval(tmp_path: Path, land: Land) -> None:
     for day in ("2024-05-30", "2024-05-31"):
         land(f"landing/clicks/{day}/part-{day[-1]}.json.gz", [{"who": 1, "tags": ["a"]}])
         land(f"landing/stock-{day}.parquet", pa.table({"n": pa.array([1], pa.int32())}))
@@ -90,18 +87,14 @@ def test_a_date_in_a_path_is_the_interval(
     assert "end_date" not in found  # more is coming
 
 
-def test_a_table_is_not_named_after_its_partition(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_a_table_is_not_named_after_its_partition(tmp_path: Path, land: Land) -> None:
     for day in (1, 2):
         land(f"landing/vitals/day=2024-05-0{day}/part-0.csv", f"id,n\n{day},2\n")
     (found,) = find(["landing"], tmp_path)
     assert (found.name, found.path) == ("vitals", "landing/vitals/day={interval_start:%Y-%m-%d}/")
 
 
-def test_times_within_objects_have_one_type_in_files_with_and_without_broken_lines(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_times_within_objects_have_one_type_beside_broken_lines(tmp_path: Path, land: Land) -> None:
     rows = [{"id": n, "sample": {"at": f"2024-05-01T10:00:0{n}Z", "tube": "red"}} for n in (1, 2)]
     land("landing/2024-05-01/lab.jsonl", [*rows, {"id": 3, "sample": None}])
     land("landing/2024-05-02/lab.jsonl", "".join(map(line, rows)) + "{broken\n")
@@ -110,8 +103,8 @@ def test_times_within_objects_have_one_type_in_files_with_and_without_broken_lin
     assert guess(found).columns == columns
 
 
-def test_a_month_in_a_path_is_the_interval_and_files_without_one_are_reference_data(
-    tmp_path: Path, land: Callable[[str, object], None]
+def test_months_in_paths_are_intervals_and_others_reference_data(
+    tmp_path: Path, land: Land
 ) -> None:
     for month in ("2024-04", "2024-05"):
         land(f"landing/orders/{month}/orders.csv", f"id,at\n1,{month}-01 10:00:00\n")
@@ -126,9 +119,7 @@ def test_a_month_in_a_path_is_the_interval_and_files_without_one_are_reference_d
     assert (found["schedule"], found["start_date"]) == ("@monthly", date(2024, 4, 1))
 
 
-def test_folders_by_year_are_intervals_and_so_are_those_by_month_or_day_within_them(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_folders_by_year_month_or_day_are_intervals(tmp_path: Path, land: Land) -> None:
     for year in ("2022", "2023"):
         land(f"landing/orders/{year}/a.csv", f"id,at\n1,{year}-01-01 10:00:00\n")
         land(f"taxes/{year}.csv", "id,paid\n1,2\n")
@@ -145,16 +136,14 @@ def test_folders_by_year_are_intervals_and_so_are_those_by_month_or_day_within_t
     assert (days["schedule"], days["start_date"]) == ("@daily", date(2022, 5, 30))
 
 
-def test_a_column_whose_types_differ_by_file_is_text(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_a_column_whose_types_differ_by_file_is_text(tmp_path: Path, land: Land) -> None:
     for nth, code in enumerate(("0171", "K1A", "8000"), 1):
         land(f"landing/2024-05-0{nth}.csv", f"id,code\n{nth},{code}\n")
     assert declared(tmp_path, "landing")["sources"]["landing"]["schema"] == "id BIGINT, code STRING"
 
 
-def test_a_project_of_dirty_files_quarantines_the_bad_rows_and_keeps_the_good_ones(
-    tmp_path: Path, land: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
+def test_dirty_files_quarantine_the_bad_rows(
+    tmp_path: Path, land: Land, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [f"{n},{n % 9},2024-05-30 10:00:{n:02},ok" for n in range(40)]
     rows[5] = "5,5,2024-02-30 10:00:00,ok"
@@ -212,9 +201,7 @@ def test_a_project_of_dirty_files_quarantines_the_bad_rows_and_keeps_the_good_on
     assert counts == {"orders": (34, 6), "events": (18, 2), "people": (30, 2)}
 
 
-def test_a_mostly_textual_column_of_json_stays_text_and_codes_with_zeros_do(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_mostly_textual_columns_and_codes_stay_texts(tmp_path: Path, land: Land) -> None:
     rows = [{"id": n, "zip": f"{n}0000", "o": {"a": n}} for n in range(20)]
     land("a.json", [*rows, {"id": 20, "zip": 5, "o": 7}])
     codes = "".join(f"{n},0{n}\n" for n in range(19))
@@ -225,9 +212,7 @@ def test_a_mostly_textual_column_of_json_stays_text_and_codes_with_zeros_do(
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_a_file_with_two_columns_of_one_name_is_refused(
-    land: Callable[[str, object], None], tmp_path: Path, name: str
-) -> None:
+def test_files_with_repeated_columns_are_refused(land: Land, tmp_path: Path, name: str) -> None:
     rows = pa.table([[1], [2], [3]], names=["id", "n", "n"])
     land(f"data/{name}", rows if name.endswith("parquet") else "id,n,n\n1,2,3\n")
     with pytest.raises(UsageError, match=f"{name} has several columns of one name: n") as refused:
@@ -235,9 +220,7 @@ def test_a_file_with_two_columns_of_one_name_is_refused(
     assert refused.value.hint == "give each column a name of its own, or leave the file out"
 
 
-def test_spellings_that_an_option_reads_are_named_with_the_option(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_spellings_that_an_option_reads_are_named(tmp_path: Path, land: Land) -> None:
     rows = "".join(f"{n};{n}.250,50;{n + 10}.11.2026 14:30;0{n}/13/2026\n" for n in range(1, 10))
     land("a.csv", f"id;paid;at;born\n{rows}10;on request;;\n")
     land("b.json", [{"id": n, "paid": f"{n},50", "on": "13/01/2026"} for n in range(3)])
@@ -251,9 +234,7 @@ def test_spellings_that_an_option_reads_are_named_with_the_option(
     assert {guess(a).columns[name] for name in ("paid", "at", "born")} == {"STRING"}
 
 
-def test_numbers_that_begin_with_a_zero_are_texts(
-    land: Callable[[str, object], None], tmp_path: Path
-) -> None:
+def test_numbers_that_begin_with_a_zero_are_texts(land: Land, tmp_path: Path) -> None:
     land("landing/sales/2024-01-01.csv", "shop,zip,n,at\n12,8001,0,2024-01-01 00:00:00\n")
     land("landing/sales/2024-01-02.csv", 'shop,zip,n,at\n007,"1010",-1,2024-01-02 00:00:00\n')
     (found,) = find(["landing/"], tmp_path)
@@ -262,8 +243,8 @@ def test_numbers_that_begin_with_a_zero_are_texts(
     assert found.rows["shop"].to_pylist() == ["12", "007"]
 
 
-def test_files_by_day_and_files_by_month_are_a_pipeline_each(
-    tmp_path: Path, land: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
+def test_days_and_months_are_a_pipeline_each(
+    tmp_path: Path, land: Land, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for day in ("2024-04-01", "2024-04-02"):
         land(f"shop/landing/visits/{day}/visits.csv", "id,page\n1,x\n")
@@ -281,9 +262,7 @@ def test_files_by_day_and_files_by_month_are_a_pipeline_each(
     assert (list(daily["dimensions"]), "dimensions" in monthly) == (["staff"], False)
 
 
-def test_tables_side_by_side_in_dated_folders_have_paths_and_names_of_their_own(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_tables_side_by_side_have_names_of_their_own(tmp_path: Path, land: Land) -> None:
     for day in ("2024-05-30", "2024-05-31"):
         land(f"landing/{day}/orders.csv", "id,paid\n1,2\n")
         land(f"landing/{day}/visits.csv", "id,page\n1,x\n")
@@ -295,9 +274,7 @@ def test_tables_side_by_side_in_dated_folders_have_paths_and_names_of_their_own(
     assert found["dimensions"]["orders_2"]["path"] == "old/orders.csv"
 
 
-def test_a_dated_table_has_the_columns_of_nearly_all_of_its_files(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_dated_tables_have_the_columns_of_most_files(tmp_path: Path, land: Land) -> None:
     for day in range(1, 21):
         header, row = "id,ward,at", f"{day},ICU,2024-05-{day:02}"
         if day > 15:
@@ -320,36 +297,28 @@ def test_a_dated_table_has_the_columns_of_nearly_all_of_its_files(
     )
 
 
-def test_dated_files_of_other_columns_are_refused(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_dated_files_of_other_columns_are_refused(tmp_path: Path, land: Land) -> None:
     land("landing/2024-05-01.csv", "id,at\n1,2024-05-01\n")
     land("landing/2024-05-02.csv", "name,size\na,2\n")
     with pytest.raises(UsageError, match="too few columns in common"):
         find(["landing"], tmp_path)
 
 
-def test_files_whose_pattern_would_take_others_are_refused(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_patterns_that_would_take_others_are_refused(tmp_path: Path, land: Land) -> None:
     for name, header in (("a1", "x,y"), ("a2", "x,z"), ("a3", "x,y")):
         land(f"data/{name}.csv", f"{header}\n1,2\n")
     with pytest.raises(UsageError, match="a path of their own"):
         declared(tmp_path, "data")
 
 
-def test_the_last_rows_count_for_types_and_odd_texts_for_null(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_last_rows_count_for_types_and_nulls(tmp_path: Path, land: Land) -> None:
     numbers = "".join(f"{n},{n}\n" for n in range(200_000))
     land("long.csv", f"id,n\n{numbers}200000,0.5\n200001,\\N\n")
     long = declared(tmp_path, "long.csv")["dimensions"]["long"]
     assert (long["schema"], long["options"]) == ("id BIGINT, n DOUBLE", {"nullValue": "\\N"})
 
 
-def test_history_ends_where_the_data_does_and_takes_few_intervals(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_history_ends_where_the_data_does(tmp_path: Path, land: Land) -> None:
     land("days.csv", "at\n2013-01-01\n2013-01-31\n")
     land("months.csv", "at,n\n2013-01-15,1\n2013-12-31,2\n")
     land("years.csv", "at,n,m\n1999-05-01,1,1\n2013-12-31,2,2\n")
@@ -361,9 +330,7 @@ def test_history_ends_where_the_data_does_and_takes_few_intervals(
     assert declared(tmp_path, "days.csv")["end_date"] == date(2013, 2, 1)
 
 
-def test_separators_and_texts_for_null_are_found(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_separators_and_texts_for_null_are_found(tmp_path: Path, land: Land) -> None:
     land("flights.csv", FLIGHTS)
     flights = declared(tmp_path, "flights.csv")["sources"]["flights"]
     assert flights["options"] == {"sep": ";", "nullValue": "NA"}
@@ -376,9 +343,7 @@ def test_separators_and_texts_for_null_are_found(
     assert "options" not in declared(tmp_path, "words.csv")["dimensions"]["words"]
 
 
-def test_an_array_of_objects_is_a_document(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_an_array_of_objects_is_a_document(tmp_path: Path, land: Land) -> None:
     land("cars.json", '[\n  {"id": 1, "at": "1970-01-01", "Weight": 3.5},\n  {"id": 2}\n]\n')
     cars = declared(tmp_path, "cars.json")["dimensions"]["cars"]
     schema = "id BIGINT, at TIMESTAMP, weight DOUBLE"
@@ -389,9 +354,7 @@ def test_an_array_of_objects_is_a_document(
         declared(tmp_path, "odd.json")
 
 
-def test_columns_get_names_that_can_be_declared_beside_those_of_their_files(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_columns_get_names_that_can_be_declared(tmp_path: Path, land: Land) -> None:
     head = "CarID,Miles per Gallon,miles_per_gallon,1970,Höhe (m),年,1970!,NumberOfCDs"
     land("cars.csv", f"{head}\n1,2,3,4,5,6,7,8\n")
     cars = declared(tmp_path, "cars.csv")["dimensions"]["cars"]
@@ -411,9 +374,7 @@ def test_columns_get_names_that_can_be_declared_beside_those_of_their_files(
     }
 
 
-def test_columns_that_differ_only_in_capitals_are_left_out_and_a_file_of_no_others_is_refused(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_columns_that_differ_in_capitals_are_left_out(tmp_path: Path, land: Land) -> None:
     land("cars.csv", "id,Name,name,_Sluice_x\n1,a,b,c\n")
     guesses = [guess(found) for found in find(["cars.csv"], tmp_path)]
     assert dict(guesses[0].columns) == {"id": "BIGINT"}
@@ -424,9 +385,7 @@ def test_columns_that_differ_only_in_capitals_are_left_out_and_a_file_of_no_othe
         declared(tmp_path, "odd.csv")
 
 
-def test_a_key_is_one_only_if_it_distinguishes_all_rows(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_a_key_is_one_only_if_it_distinguishes_all_rows(tmp_path: Path, land: Land) -> None:
     land("two.csv", "a,b,c\n1,1,x\n1,2,x\n2,1,x\n")
     (two,) = find(["two.csv"], tmp_path)
     assert guess(two).key == ("a", "b")
@@ -450,9 +409,7 @@ def test_a_column_named_like_an_identifier_is_the_key_before_what_is_unique_by_c
     assert guess(FoundTable("sales", "s.csv", "csv", {}, rows)).key == ()
 
 
-def test_a_delta_table_is_followed_and_its_key_holds_in_every_row(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_delta_tables_are_followed_by_their_key(tmp_path: Path, land: Land) -> None:
     at = pa.array(
         [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)], pa.timestamp("us", "UTC")
     )
@@ -481,9 +438,7 @@ def test_a_delta_table_is_followed_and_its_key_holds_in_every_row(
     assert Lake(load(str(tmp_path / "config"))).table("orders").count == 2
 
 
-def test_reference_data_alone_is_a_project_in_a_folder_of_any_name(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_reference_data_alone_is_a_project(tmp_path: Path, land: Land) -> None:
     folder = tmp_path / "my - shop__2"
     land("data/airlines.csv", AIRLINES)
     folder.mkdir()
@@ -493,9 +448,7 @@ def test_reference_data_alone_is_a_project_in_a_folder_of_any_name(
     assert project.pipelines["my_shop_2"].start_date is not None
 
 
-def test_what_can_not_be_begun_is_refused_and_nothing_written(
-    tmp_path: Path, land: Callable[[str, object], None]
-) -> None:
+def test_what_can_not_be_begun_is_refused(tmp_path: Path, land: Land) -> None:
     with pytest.raises(UsageError, match="no data to start with"):
         start(tmp_path, [], "{}")
     with pytest.raises(UsageError, match=r"no data file at nowhere"):
@@ -509,9 +462,7 @@ def test_what_can_not_be_begun_is_refused_and_nothing_written(
         start(tmp_path, ["broken.parquet"], "{}")
 
 
-def test_a_project_runs_as_it_was_begun(
-    tmp_path: Path, land: Callable[[str, object], None], remote: str
-) -> None:
+def test_a_project_runs_as_it_was_begun(tmp_path: Path, land: Land, remote: str) -> None:
     land("data/flights.csv", FLIGHTS)
     land("data/airlines.csv", AIRLINES.replace("carrier", "Carrier Code"))
 
@@ -550,7 +501,7 @@ def test_a_project_runs_as_it_was_begun(
     assert {row["dep_time"] for row in lake.table("flights").read()} == {517, 533, None}
 
 
-def test_dag_files_are_copied_into_an_airflow_that_is_there(
+def test_dag_files_are_copied_into_an_airflow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project, dags = tmp_path / "shop", tmp_path / "theirs"

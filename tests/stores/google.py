@@ -85,9 +85,7 @@ def test_faults_that_pass_are_not_noticed(shop: StoredShop, store: Store, proxie
 
 @pytest.mark.usefixtures("_impatient")
 @pytest.mark.parametrize("do", [read_a_file, open_a_table, run])
-def test_a_server_that_is_not_there_is_worth_another_try(
-    shop: StoredShop, store: Store, do: Do
-) -> None:
+def test_missing_servers_are_worth_another_try(shop: StoredShop, store: Store, do: Do) -> None:
     with using(store.environ("http://127.0.0.1:9")):
         found = fault(do, shop)
     assert type(found) is Retryable

@@ -74,9 +74,7 @@ def test_a_version_that_is_retained_can_not_be_deleted(store: Store) -> None:
     assert status == 403
 
 
-def test_forget_says_that_versions_have_the_subject(
-    store: Store, corrected: StoredShop, tmp_path: Path
-) -> None:
+def test_forget_names_kept_versions(store: Store, corrected: StoredShop, tmp_path: Path) -> None:
     where = ("--where", "item = 'jam'")
     done = corrected.sluice("forget", "sales", *where)
     assert (done.code, "keeps earlier versions" in done.err) == (0, False)
@@ -105,7 +103,7 @@ def test_a_quota_that_is_full_loses_nothing(store: Store, tmp_path: Path) -> Non
     assert shop.state() == state(Shop.create(tmp_path / "disk"))
 
 
-def test_every_object_is_sent_with_a_checksum(
+def test_objects_are_sent_with_checksums(
     corrected: StoredShop, store: Store, proxied: Proxy
 ) -> None:
     """Amazon asks for one where objects are locked."""

@@ -82,7 +82,7 @@ def can_hide() -> bool:
 
 
 pytestmark = [
-    pytest.mark.skipif(not can_hide(), reason="this user may not hide folders from a process"),
+    pytest.mark.skipif(not can_hide(), reason="this user may not hide folders from a process")
 ]
 
 
@@ -156,9 +156,7 @@ def driver(home: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterato
         daemons.stop()
 
 
-def test_a_cluster_that_sees_only_the_store_keeps_the_tables_of_one_machine(
-    driver: Driver, home: Path
-) -> None:
+def test_clusters_on_a_store_keep_the_tables_of_one_machine(driver: Driver, home: Path) -> None:
     """By Connect, where a worker is lost and another one comes; then by submit."""
     daemons, cluster = driver.cluster.daemons, driver.cluster
     check_wall(cluster)

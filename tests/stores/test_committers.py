@@ -3,7 +3,7 @@
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +11,7 @@ from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from tests.engine.committing.collected import DECLARED, MOST, collected, hold
 from tests.support.lake import NewLake
 from tests.support.proxy import Proxy
@@ -22,9 +23,6 @@ from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.reading.spark_reads import check_spark_may_commit
 from sluice.errors import UsageError
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = pytest.mark.usefixtures("real_spark")
 
 __all__ = ["collected"]
@@ -35,7 +33,7 @@ SECOND = "_delta_log/00000000000000000001.json"
 
 
 @pytest.fixture
-def place(spark: "SparkSession", store: Store, proxied: Proxy) -> str:
+def place(spark: SparkSession, store: Store, proxied: Proxy) -> str:
     """An empty place that Spark reaches."""
     reach(spark, store, proxied.endpoint)
     return f"s3://{store.place()}"
@@ -44,7 +42,7 @@ def place(spark: "SparkSession", store: Store, proxied: Proxy) -> str:
 class ByLogStore:
     """Commits by the log store that Spark is told to use, without what Delta does before it."""
 
-    def __init__(self, session: "SparkSession", uri: str):
+    def __init__(self, session: SparkSession, uri: str):
         self.jvm: Any = session._jvm
         self.conf = session.sparkContext._jsc.hadoopConfiguration()
         self.path = self.jvm.org.apache.hadoop.fs.Path(f"{uri}/{SECOND}")
@@ -68,7 +66,7 @@ def begun(uri: str) -> str:
     return uri
 
 
-def test_of_commits_of_one_version_by_both_one_wins(spark: "SparkSession", place: str) -> None:
+def test_of_commits_of_one_version_by_both_one_wins(spark: SparkSession, place: str) -> None:
     for nth in range(3):
         uri = begun(f"{place}/t{nth}")
         tables = [open_table(uri) for _ in range(RIVALS)]
@@ -94,7 +92,7 @@ def test_of_commits_of_one_version_by_both_one_wins(spark: "SparkSession", place
         assert open_table(uri).version() == 1
 
 
-def test_no_commit_of_either_is_lost(spark: "SparkSession", place: str) -> None:
+def test_no_commit_of_either_is_lost(spark: SparkSession, place: str) -> None:
     uri = begun(f"{place}/t")
 
     def by_delta_rs(number: int) -> Any:
@@ -128,7 +126,7 @@ def test_no_commit_of_either_is_lost(spark: "SparkSession", place: str) -> None:
     assert Counter(open_table(uri).to_pyarrow_table()["n"].to_pylist()) == expected
 
 
-def test_a_spark_that_is_set_up_otherwise_may_not_commit(spark: "SparkSession") -> None:
+def test_a_spark_that_is_set_up_otherwise_may_not_commit(spark: SparkSession) -> None:
     check_spark_may_commit(spark, "s3://bucket/lake/shop/sales")
     for name in S3.conf:
         other = spark.newSession()
@@ -138,7 +136,5 @@ def test_a_spark_that_is_set_up_otherwise_may_not_commit(spark: "SparkSession") 
         check_spark_may_commit(other, "/lake/shop/sales")
 
 
-def test_a_large_batch_of_any_kind_leaves_its_rows_in_spark(
-    new_lake: NewLake, place: str, collected: list[int]
-) -> None:
+def test_large_batches_stay_in_spark(new_lake: NewLake, place: str, collected: list[int]) -> None:
     hold(new_lake(DECLARED, f"{place}/lake", small_changelog=MOST), collected)

@@ -69,16 +69,12 @@ def delivered_and_read(shop: StoredShop) -> None:
     shop.check()
 
 
-def test_a_profile_is_used_by_tables_and_files(
-    shop: StoredShop, store: Store, tmp_path: Path
-) -> None:
+def test_profiles_serve_tables_and_files(shop: StoredShop, store: Store, tmp_path: Path) -> None:
     with using(profile(store, tmp_path)):
         delivered_and_read(shop)
 
 
-def test_a_profile_without_rights_is_refused(
-    shop: StoredShop, store: Store, tmp_path: Path
-) -> None:
+def test_profiles_without_rights_fail(shop: StoredShop, store: Store, tmp_path: Path) -> None:
     with (
         using({**profile(store, tmp_path), "AWS_PROFILE": "default"}),
         pytest.raises(SluiceError, match="key"),
@@ -86,9 +82,7 @@ def test_a_profile_without_rights_is_refused(
         shop.run(day(1))
 
 
-def test_a_containers_endpoint_is_used_by_tables_and_files(
-    shop: StoredShop, store: Store, tmp_path: Path
-) -> None:
+def test_container_endpoints_are_used(shop: StoredShop, store: Store, tmp_path: Path) -> None:
     with container(store, tmp_path) as environ, using(environ):
         delivered_and_read(shop)
 
@@ -98,9 +92,7 @@ def sluice(shop: StoredShop, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_a_spark_that_a_command_starts_uses_a_profile(
-    shop: StoredShop, store: Store, tmp_path: Path
-) -> None:
+def test_sparks_of_commands_use_a_profile(shop: StoredShop, store: Store, tmp_path: Path) -> None:
     (shop.config / "sluice.yaml").write_text(BY_SPARK.format(bucket=shop.bucket))
     shop.land(1, *FIRST)
     with using({**profile(store, tmp_path), **LEAN}):

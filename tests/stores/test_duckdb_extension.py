@@ -53,9 +53,7 @@ def read(extension: Path, uri: str, version: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_rows_today_and_earlier_are_those_that_sluice_reads(
-    extension: Path, tmp_path: Path
-) -> None:
+def test_rows_of_today_and_earlier_are_the_same(extension: Path, tmp_path: Path) -> None:
     shop = Shop.create(tmp_path / "shop")
     for rows in (FIRST, CORRECTED):
         shop.land(1, *rows)

@@ -3,9 +3,9 @@
 import json
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.cli.trips import Ended
 from tests.crash.shop import CORRECTED, FIRST, day
 from tests.stores.stored_shop import RUN, StoredShop, objects
@@ -18,9 +18,6 @@ from sluice.delta.places.environments import remove_unfinished
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import UsageError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 RIVALS = 6
@@ -36,7 +33,7 @@ def lake(shop: StoredShop) -> StoredShop:
 
 
 @pytest.fixture
-def with_spark(lake: StoredShop, spark: "SparkSession", remote: str, store: Store) -> StoredShop:
+def with_spark(lake: StoredShop, spark: SparkSession, remote: str, store: Store) -> StoredShop:
     """The same; what its commands need of Spark, the tests' own does."""
     reach(spark, store, store.endpoint)
     lake.remote = remote

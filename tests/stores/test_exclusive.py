@@ -7,12 +7,7 @@ from tests.support.proxy import Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
 from sluice.delta.places.delta_rs import is_table
-from sluice.delta.places.exclusive import (
-    RIVALS,
-    _check_lake,
-    check_exclusive,
-    winners,
-)
+from sluice.delta.places.exclusive import RIVALS, _check_lake, check_exclusive, winners
 from sluice.errors import SluiceError, StoreRefused
 
 
@@ -36,9 +31,7 @@ def test_a_store_that_lets_several_win_is_refused_before_a_table_is_made(
     assert not is_table(shop.uri("sales"))
 
 
-def test_a_lake_that_was_tested_costs_each_process_one_small_file(
-    store: Store, proxied: Proxy
-) -> None:
+def test_tested_lakes_cost_each_process_a_small_file(store: Store, proxied: Proxy) -> None:
     uri = f"{store.uri(store.place())}/lake/shop/sales"
     with using(store.environ(proxied.endpoint)):
         check_exclusive(uri)
@@ -51,9 +44,7 @@ def test_a_lake_that_was_tested_costs_each_process_one_small_file(
     assert len(found) <= 2  # pyarrow asks for the size first
 
 
-def test_another_endpoint_is_tested_though_the_lake_was_copied_with_its_note(
-    store: Store, proxied: Proxy
-) -> None:
+def test_other_endpoints_are_tested_despite_a_copied_note(store: Store, proxied: Proxy) -> None:
     uri = f"{store.uri(store.place())}/lake/shop/sales"
     check_exclusive(uri)
     with using(store.environ(proxied.endpoint)), blind(proxied), pytest.raises(StoreRefused):

@@ -58,9 +58,7 @@ def test_a_bucket_that_is_not_there(shop: StoredShop, store: Store, words: tuple
 
 
 @pytest.mark.parametrize("words", [RUN, ("status",)], ids=lambda w: w[0])
-def test_credentials_that_the_store_does_not_know(
-    shop: StoredShop, store: Store, words: tuple[str, ...]
-) -> None:
+def test_unknown_credentials(shop: StoredShop, store: Store, words: tuple[str, ...]) -> None:
     code, said = sluice(shop, store.environ(key=WRONG), *words)
     assert code == 2
     assert "the store does not know the access key" in said
@@ -146,9 +144,7 @@ def test_a_store_that_leaves_in_a_commit_is_asked_by_the_next_run(
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_a_body_that_is_always_cut_is_no_bad_row(
-    shop: StoredShop, store: Store, proxied: Proxy
-) -> None:
+def test_bodies_always_cut_are_no_rows(shop: StoredShop, store: Store, proxied: Proxy) -> None:
     rule = Rule(Harm.CUT, "GET", r"landing/.*\.json$")
     fails = pytest.raises(SluiceError, match="does not answer as it should")
     with using(store.environ(proxied.endpoint)), proxied.harming(rule), fails as failed:
@@ -172,9 +168,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "word"), TEXTS, ids=[w for _, w in TEXTS])
-def test_faults_that_this_server_does_not_have_are_known_by_their_codes(
-    text: str, word: str
-) -> None:
+def test_faults_of_other_servers_are_known_by_their_codes(text: str, word: str) -> None:
     fault = store_fault(OSError(text))
     assert isinstance(fault, StoreRefused)
     assert word in fault.message + fault.hint

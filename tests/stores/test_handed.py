@@ -5,9 +5,9 @@ So it is on Azure. On S3 these tests let it be so, to hold the same ways without
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.crash.shop import FIRST, day
 from tests.stores.beside_disk import hold_alike
 from tests.stores.stored_shop import StoredShop
@@ -17,9 +17,6 @@ from sluice.declare.stores import S3, SCHEMES
 from sluice.delta.reading.spark_reads import check_spark_may_commit
 from sluice.errors import UsageError
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = pytest.mark.usefixtures("real_spark")
 
 BY_SPARK = "lake: {place}/lake\nspark: {{small_batches: spark}}\n"
@@ -27,7 +24,7 @@ BY_SPARK = "lake: {place}/lake\nspark: {{small_batches: spark}}\n"
 
 @pytest.fixture
 def by_spark(
-    spark: "SparkSession", store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> StoredShop:
     """A shop whose batches are all Spark's, which has no access to the store."""
     for scheme in S3.schemes:
@@ -39,9 +36,7 @@ def by_spark(
     return shop
 
 
-def test_batches_verify_and_rebuild_are_those_of_a_disk(
-    by_spark: StoredShop, tmp_path: Path
-) -> None:
+def test_batches_and_rebuilds_are_those_of_a_disk(by_spark: StoredShop, tmp_path: Path) -> None:
     hold_alike(by_spark, tmp_path / "disk")
 
 
@@ -52,6 +47,6 @@ def test_more_than_this_process_may_hand_over_is_refused(by_spark: StoredShop) -
         by_spark.run(day(1))
 
 
-def test_spark_may_not_commit_there(by_spark: StoredShop, spark: "SparkSession") -> None:
+def test_spark_may_not_commit_there(by_spark: StoredShop, spark: SparkSession) -> None:
     with pytest.raises(UsageError, match="Spark must not commit"):
         check_spark_may_commit(spark, by_spark.uri("sales"))

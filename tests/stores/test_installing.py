@@ -16,7 +16,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
         install(["no-such-go", "install", "it"], tmp_path)
 
 
-def test_a_registry_that_does_not_answer_is_named(tmp_path: Path) -> None:
+def test_silent_registries_are_named(tmp_path: Path) -> None:
     fails = [sys.executable, "-c", "raise SystemExit('no route to host')", "it"]
     with pytest.raises(ENDED, match=r"could not install it, .*: no route to host"):
         install(fails, tmp_path / "new")

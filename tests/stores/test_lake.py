@@ -75,9 +75,7 @@ def test_a_long_list_is_read_in_pages(store: Store, proxied: Proxy) -> None:
     assert len(lists) <= 3
 
 
-def test_a_landing_folder_in_a_bucket_that_is_not_there_is_no_empty_delivery(
-    shop: StoredShop, store: Store
-) -> None:
+def test_missing_buckets_of_landings_are_no_empty_delivery(shop: StoredShop, store: Store) -> None:
     shop.prefix = store.uri("nowhere/")
     shop.define(shop.pipeline)
     done = shop.sluice("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
@@ -86,9 +84,7 @@ def test_a_landing_folder_in_a_bucket_that_is_not_there_is_no_empty_delivery(
     assert list_files(f"{store.uri(store.place())}/landing/") == []
 
 
-def test_an_interval_lists_its_own_folder_only(
-    shop: StoredShop, store: Store, proxied: Proxy
-) -> None:
+def test_intervals_list_their_folder_only(shop: StoredShop, store: Store, proxied: Proxy) -> None:
     for number in range(2, 20):
         shop.store.put(f"{shop.bucket}/landing/2024-01-{number:02}/sales.json", "{}")
     with using(store.environ(proxied.endpoint)):

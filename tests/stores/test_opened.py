@@ -43,9 +43,7 @@ def test_commits_of_others_are_seen(table: str) -> None:
     assert open_version(table, version=0) is first
 
 
-def test_a_log_that_is_far_ahead_is_opened_again(
-    table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logs_far_ahead_are_reopened(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FAR > 2
     monkeypatch.setattr(tables, "FAR", 2)
     assert numbers(table) == [1]
@@ -63,9 +61,7 @@ def test_another_table_in_its_place_is_noticed(table: str, store: Store) -> None
     assert open_version(table).version() == 0
 
 
-def test_a_run_with_nothing_new_asks_little(
-    corrected: StoredShop, store: Store, proxied: Proxy
-) -> None:
+def test_runs_without_news_ask_little(corrected: StoredShop, store: Store, proxied: Proxy) -> None:
     with using(store.environ(proxied.endpoint)):
         corrected.run(day(1))
         proxied.clear()

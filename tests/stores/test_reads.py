@@ -78,9 +78,7 @@ def test_a_fetch_reads_the_row_groups_of_its_key(store: Store, proxied: Proxy, l
     assert sent < whole / 10
 
 
-def test_a_fetch_of_a_table_that_is_open_reads_only_its_rows(
-    store: Store, proxied: Proxy, large: str
-) -> None:
+def test_fetches_of_open_tables_read_their_rows(store: Store, proxied: Proxy, large: str) -> None:
     with using(store.environ(proxied.endpoint)):
         table = ReadOnlyWindowStore(opened(large), ("user",))
         list(table.fetch(key=500, limit=3))

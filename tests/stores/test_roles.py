@@ -3,9 +3,10 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.crash.shop import FIRST, day
 from tests.stores.stored_shop import StoredShop
 from tests.support import proxy, roles
@@ -17,9 +18,6 @@ from sluice.declare import stores as declared
 from sluice.declare.filesystems import locate
 from sluice.declare.stores import keys_of_role
 from sluice.errors import Retryable, SluiceError, StoreRefused
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -91,9 +89,7 @@ def test_keys_and_profiles_come_before_a_role(known: Roles, tmp_path: Path) -> N
         assert keys_of_role(known.environ(tmp_path, **{name: "other"})) is None
 
 
-def test_sparks_s3a_uses_a_web_identity(
-    spark: "SparkSession", known: Roles, tmp_path: Path
-) -> None:
+def test_s3a_uses_a_web_identity(spark: SparkSession, known: Roles, tmp_path: Path) -> None:
     """Its JVM has these variables as properties, since a process that runs gets no new ones."""
     environ = known.environ(tmp_path)
     jvm: Any = spark._jvm

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.crash.conftest import Pool
 from tests.crash.shop import CORRECTED, FIRST, Shop, day, mended
 from tests.stores.beside_disk import hold_alike, state
@@ -13,9 +13,6 @@ from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.s3a import reach
 from tests.support.stores import Store
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -27,7 +24,7 @@ BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{commit: spark}}\n"
 
 
 @pytest.fixture
-def by_spark(spark: "SparkSession", store: Store, proxied: Proxy, tmp_path: Path) -> StoredShop:
+def by_spark(spark: SparkSession, store: Store, proxied: Proxy, tmp_path: Path) -> StoredShop:
     """A shop whose batches are all Spark's, which reads nothing here of its own size."""
     reach(spark, store, proxied.endpoint)
     shop = StoredShop.begin(tmp_path / "shop", store)
@@ -40,16 +37,12 @@ def large(shop: StoredShop) -> None:
     shop.limits = replace(shop.limits, **dict.fromkeys(LIMITS, 0))
 
 
-def test_batches_verify_and_rebuild_are_those_of_a_disk(
-    by_spark: StoredShop, tmp_path: Path
-) -> None:
+def test_batches_and_rebuilds_are_those_of_a_disk(by_spark: StoredShop, tmp_path: Path) -> None:
     hold_alike(by_spark, tmp_path / "disk")
 
 
 @pytest.mark.parametrize("harm", [Harm.LOST, Harm.DROPPED, Harm.BUSY])
-def test_a_commit_without_an_answer_is_made_once(
-    by_spark: StoredShop, proxied: Proxy, harm: Harm
-) -> None:
+def test_unanswered_commits_happen_once(by_spark: StoredShop, proxied: Proxy, harm: Harm) -> None:
     """Files are written, and the request that commits them meets harm once."""
     by_spark.land(1, *FIRST)
     by_spark.run(day(1))
@@ -62,7 +55,7 @@ def test_a_commit_without_an_answer_is_made_once(
     assert {o.split()[1] for o in by_spark.run(day(1))} == {"unchanged"}
 
 
-def test_every_object_is_sent_with_a_checksum(by_spark: StoredShop, proxied: Proxy) -> None:
+def test_objects_are_sent_with_checksums(by_spark: StoredShop, proxied: Proxy) -> None:
     """Amazon asks for one where objects are locked."""
     by_spark.land(1, *FIRST)
     with proxied.harming(Rule(Harm.UNCHECKED, "PUT")):
@@ -81,9 +74,7 @@ def workers(remote: str, tmp_path: Path) -> Iterator[Pool]:
 
 
 @pytest.mark.parametrize("place", ["committing:totals", "committed:totals"])
-def test_a_kill_is_mended_by_running_again(
-    by_spark: StoredShop, workers: Pool, tmp_path: Path, place: str
-) -> None:
+def test_kills_are_mended(by_spark: StoredShop, workers: Pool, tmp_path: Path, place: str) -> None:
     undisturbed = state(Shop.create(tmp_path / "disk"))
     by_spark.land(1, *FIRST)
     by_spark.run(day(1))

@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.cli.trips import Project
 from tests.sources.kafka.conftest import CONNECTION
 from tests.support.lake import counted, stored_rows
@@ -19,9 +20,6 @@ from tests.support.stores import Store
 from broker import Broker, running
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import VARIABLE
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PIPELINE = "pipeline: shop\nschedule: '@daily'\nstart_date: 2024-01-01\n"
 SHAPE = 'schema: "id INT, v INT", key: [id]'
@@ -89,7 +87,7 @@ def begun(folder: Path, store: Store, source: str, **environ: str) -> Streamed:
 
 
 def test_a_stream_of_files_killed_anywhere_ends_as_an_undisturbed_one(
-    store: Store, spark: "SparkSession", remote: str, tmp_path: Path
+    store: Store, spark: SparkSession, remote: str, tmp_path: Path
 ) -> None:
     reach(spark, store, store.endpoint)
     disturbed, whole = (begun(tmp_path / name, store, FILES) for name in ("a", "b"))
@@ -113,9 +111,7 @@ def broker() -> Iterator[Broker]:
         yield started
 
 
-def test_a_topic_killed_anywhere_ends_as_an_undisturbed_one(
-    store: Store, broker: Broker, tmp_path: Path
-) -> None:
+def test_topics_killed_anywhere_end_the_same(store: Store, broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic("in-a-store", 1)
     source, access = TOPIC.replace("{topic}", topic), {CONNECTION: broker.connection}
     disturbed, whole = (begun(tmp_path / name, store, source, **access) for name in ("a", "b"))

@@ -42,11 +42,7 @@ _COMMON: dict[str, Any] = {
 }
 PROFILES = {
     "default": settings(
-        max_examples=1,
-        stateful_step_count=4,
-        derandomize=True,
-        phases=[Phase.generate],
-        **_COMMON,
+        max_examples=1, stateful_step_count=4, derandomize=True, phases=[Phase.generate], **_COMMON
     ),
     "deep": settings(max_examples=40, stateful_step_count=8, **_COMMON),
 }

@@ -16,8 +16,14 @@ AND_LATER = " … "
 Wording = Callable[[list[str] | str, str], None]
 
 
-def each(names: str, *cases: tuple[object, ...]) -> pytest.MarkDecorator:
-    """One test per case: its last value is what the message must name, the one before its name."""
+def each(names: str, *cases: tuple[object, ...] | str) -> pytest.MarkDecorator:
+    """One test per case: its last value is what the message must name, the one before its name.
+
+    Cases of two texts may be given as lines: a mistake, and what is told of it, indented.
+    """
+    if isinstance(cases[0], str):
+        lines = cases[0].strip().splitlines()
+        cases = tuple(zip(lines[::2], map(str.strip, lines[1::2]), strict=True))
     named = [pytest.param(*case, id=str(case[-2] or case[0])) for case in cases]
     return pytest.mark.parametrize(names, named)
 

@@ -54,9 +54,7 @@ def test_stopping_leaves_nothing_of_it(daemons: Daemons) -> None:
     assert not any(process.is_running() for process in mine)
 
 
-def test_stopping_kills_what_does_not_listen(
-    daemons: Daemons, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopping_kills_the_deaf(daemons: Daemons, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("daemons.PATIENCE", 0.5)
     deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True)"
     process = started(daemons, f"{deaf}; time.sleep(60)")

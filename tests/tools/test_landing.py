@@ -95,9 +95,7 @@ SQL_TYPES = {
     ("kind", "name"),
     [("sources", "transactions"), ("dimensions", "products"), ("dimensions", "demographics")],
 )
-def test_parquet_files_have_the_columns_that_the_pipeline_declares(
-    week: Path, kind: str, name: str
-):
+def test_parquet_files_have_the_declared_columns(week: Path, kind: str, name: str):
     declared = YAML(typ="safe").load(PIPELINE)[kind][name]["schema"]
     file = next((week / name).rglob("*.parquet"))
     found = [f"{field.name} {SQL_TYPES[field.type]}" for field in pq.read_schema(file)]
@@ -145,9 +143,7 @@ def test_a_second_correction_of_a_day_is_the_same_as_one(week: Path):
     assert state(week) == before
 
 
-def test_a_spoiled_day_has_three_lines_that_nobody_can_use_and_splitting_mends_it(
-    week: Path,
-) -> None:
+def test_spoiled_days_have_three_bad_lines_until_mended(week: Path) -> None:
     file = week / f"coupon_redemptions/{SPOILED_DAY}/redemptions.csv"
     before = file.read_text().splitlines()
     assert spoil(week) == 3

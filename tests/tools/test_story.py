@@ -71,9 +71,7 @@ print("still:", len(list(lake.table("coupon_redemptions__quarantine").read())))
 """
 
 
-def test_what_the_gate_kept_out_comes_in_once_its_file_is_mended(
-    tmp_path: Path, remote: str
-) -> None:
+def test_quarantined_rows_come_in_once_mended(tmp_path: Path, remote: str) -> None:
     def python(*arguments: str) -> str:
         more = {"PYTHONPATH": str(TOOLS), "SPARK_REMOTE": remote, "COLUMNS": "160"}
         done = subprocess.run(

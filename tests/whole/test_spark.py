@@ -4,17 +4,14 @@ What its tables must hold comes from a model in plain Python.
 """
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.crash.bazaar import Bazaar, History, Step
 from tests.crash.model import COLUMNS, Model, counted
 from tests.crash.worker import perform
 
 from sluice.spark.session import Spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -26,7 +23,7 @@ REBUILT = "rebuilt"
 class Kept:
     """A lake that Spark keeps. `differences`: what differs from the model, by step and table."""
 
-    def __init__(self, lake: Bazaar, session: "SparkSession") -> None:
+    def __init__(self, lake: Bazaar, session: SparkSession) -> None:
         lake.engine(is_spark=True)
         self.lake, self.model, self.session = lake, Model(), session
         self.differences: dict[tuple[str, str], object] = {}
@@ -49,7 +46,7 @@ class Kept:
 
 
 @pytest.fixture(scope="module")
-def kept(whole_spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Kept:
+def kept(whole_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
     kept = Kept(Bazaar.create(tmp_path_factory.mktemp("bazaar"), "", "auto"), whole_spark)
     steps = islice(History(SEED).steps(), len(COMMITTERS))
     for (name, committer), step in zip(COMMITTERS.items(), steps, strict=True):

@@ -10,9 +10,7 @@ from stack import Stack
 from .corner import await_all
 
 
-def test_a_pipeline_runs_when_the_owner_of_a_table_announces_news(
-    client: AirflowClient, stack: Stack, lake: Lake
-) -> None:
+def test_announced_news_runs_a_pipeline(client: AirflowClient, stack: Stack, lake: Lake) -> None:
     write_deltalake(stack.root / "theirs/calls", pa.table({"id": [1, 2]}))
     client.await_dag("heard")
     client.unpause("heard")

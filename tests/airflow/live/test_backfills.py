@@ -84,9 +84,7 @@ def test_a_backfill_fills_every_table(client: AirflowClient, stack: Stack) -> No
     assert [basket["basket_id"] for basket in baskets] == [3, 1]
 
 
-def test_each_table_that_changed_has_an_event_with_its_version(
-    client: AirflowClient, lake: Lake
-) -> None:
+def test_changed_tables_have_an_event_with_a_version(client: AirflowClient, lake: Lake) -> None:
     events = [event for event in client.asset_events() if event["name"].startswith("retail.")]
     newest = {event["name"]: event["extra"] for event in events}
     tables = {t.id for t in lake.project.graph.pipeline(RETAIL)}
@@ -124,9 +122,7 @@ def test_a_repeated_backfill_skips_everything_and_records_nothing(client: Airflo
     assert any("its files are the same" in line or "reflects all" in line for line in log)
 
 
-def test_a_corrected_day_flows_down_and_nothing_else_runs(
-    client: AirflowClient, folder: Path, stack: Stack
-) -> None:
+def test_corrected_days_flow_down_alone(client: AirflowClient, folder: Path, stack: Stack) -> None:
     deliver_lines(folder / "landing", FIRST, [(7, 1, HAM, "40.00"), (8, 2, SALAD, "3.00")])
     tasks = backfill(client, [FIRST], "completed")
     assert "failed" not in tasks, told(client, tasks)

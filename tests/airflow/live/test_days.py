@@ -88,9 +88,7 @@ def test_corrections_backfilled_in_any_order_and_repeated_end_as_one_clean_run(
     assert all(after[table] != before[table] for table in after)
 
 
-def test_a_cleared_task_finds_nothing_to_do_and_lets_the_rest_go_on(
-    client: AirflowClient, lake: Lake
-) -> None:
+def test_cleared_tasks_let_the_rest_go_on(client: AirflowClient, lake: Lake) -> None:
     before, run = contents(lake), run_for(client, DAYS[1])
     client.clear(CORNER, run, "ingest.sales")
     assert await_run(client, CORNER, run) == "success"
@@ -132,9 +130,7 @@ def test_a_manual_run_with_a_logical_date_delivers_the_interval_that_ended_befor
     assert lake.table("corner.sales").get(3)["paid"] == 6  # type: ignore[index]
 
 
-def test_the_form_chooses_the_days_and_the_tables(
-    client: AirflowClient, folder: Path, lake: Lake
-) -> None:
+def test_forms_choose_days_and_tables(client: AirflowClient, folder: Path, lake: Lake) -> None:
     sell(folder / "landing", DAYS[0], [(1, "tea", 1, 5)])
     sell(folder / "landing", DAYS[2], [(5, "jam", 55, 1)])
     span = {"start": f"{DAYS[0]}T00:00:00Z", "end": f"{DAYS[3]}T00:00:00Z"}
@@ -146,9 +142,7 @@ def test_the_form_chooses_the_days_and_the_tables(
     assert "corner.sales alone" in log_of(client, CORNER, run, "advance.items")
 
 
-def test_a_full_refresh_recomputes_what_is_chosen(
-    client: AirflowClient, stack: Stack, tmp_path: Path
-) -> None:
+def test_full_refreshes_recompute(client: AirflowClient, stack: Stack, tmp_path: Path) -> None:
     run = client.trigger(CORNER, only=["items", "best"], full_refresh=True)
     assert await_run(client, CORNER, run) == "success"
     assert {states(client, CORNER, run)[view] for view in VIEWS} == {"success"}
@@ -166,9 +160,7 @@ def test_a_full_refresh_recomputes_what_is_chosen(
         {"full_refresh": "yes"},
     ],
 )
-def test_the_form_refuses_what_its_schema_does_not_have(
-    client: AirflowClient, answers: dict[str, Any]
-) -> None:
+def test_forms_refuse_unknown_fields(client: AirflowClient, answers: dict[str, Any]) -> None:
     with pytest.raises(AirflowRefused, match=r"400|422"):
         client.trigger(CORNER, **answers)
 
@@ -179,9 +171,7 @@ def test_half_a_time_span_fails_at_once(client: AirflowClient) -> None:
     assert "both start and end, or neither" in log_of(client, CORNER, run, "ingest.sales")
 
 
-def test_a_pipeline_on_assets_follows_with_what_changed_in_the_event(
-    client: AirflowClient, stack: Stack
-) -> None:
+def test_pipelines_on_assets_follow_the_event(client: AirflowClient, stack: Stack) -> None:
     await_all(client, "news", 1)
     assert {run.state for run in client.runs("news", "asset_triggered")} == {"success"}
     lake = Lake(stack.project)

@@ -67,9 +67,7 @@ def test_what_is_not_there_is_said_so(client: AirflowClient) -> None:
     assert "none of Sluice" in get(client, "/pipelines/sluice_maintenance").text
 
 
-def test_a_ranking_shows_its_leaders_as_bars_and_a_window_store_its_newest_windows(
-    client: AirflowClient,
-) -> None:
+def test_rankings_show_bars_and_window_stores_new_windows(client: AirflowClient) -> None:
     leaders = get(client, "/tables/retail.top_products").text
     bars = re.findall(r'aria-label="([^"]+)"><rect [^>]*width="([\d.]+)"', leaders)
     assert len(bars) == 3
@@ -114,9 +112,7 @@ def shown(page: "Page", path: str) -> Any:
     return page.frame_locator("iframe")
 
 
-def test_the_menu_and_each_dag_lead_to_the_page_in_airflows_theme(
-    page: "Page", tmp_path: Path
-) -> None:
+def test_menu_and_dags_lead_to_the_page(page: "Page", tmp_path: Path) -> None:
     frame = shown(page, "/plugin/sluice")
     frame.get_by_role("link", name="top_products", exact=True).click()
     frame.get_by_role("heading", name="top_products").wait_for()

@@ -85,9 +85,7 @@ def test_a_backfill_by_time_reads_the_messages_of_its_day_again_and_what_has_arr
     assert {row["id"]: row["rank"] for row in lake.table("till.best").read()} == {2: 1, 1: 2}
 
 
-def test_a_manual_run_takes_what_has_arrived(
-    client: AirflowClient, broker: Broker, lake: Lake
-) -> None:
+def test_manual_runs_take_arrivals(client: AirflowClient, broker: Broker, lake: Lake) -> None:
     sell(broker, (5, 6), (1, 8), hour=13)
     run = client.trigger(DAG)
     assert await_run(client, DAG, run) == "success"

@@ -104,9 +104,7 @@ def proved(client: AirflowClient, run: str) -> set[str]:
     return {verdict["table"] for verdict in verdicts if "__" not in verdict["table"]}
 
 
-def test_small_files_are_put_together_and_whole_tables_looked_at(
-    client: AirflowClient, stack: Stack, shelf: Shelf
-) -> None:
+def test_small_files_are_put_together(client: AirflowClient, stack: Stack, shelf: Shelf) -> None:
     notes, recent = DeltaTable(uri(stack, NOTES)), DeltaTable(uri(stack, RECENT))
     assert len(notes.file_uris()) == MONTH
     assert let_go(client, UPKEEP) == "success"

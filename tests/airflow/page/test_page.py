@@ -30,9 +30,7 @@ VISIT = Visit(
 )
 
 
-def test_the_last_failure_of_a_table_is_shown_with_its_time_reason_and_hint(
-    configured: Configured,
-) -> None:
+def test_last_failures_are_shown_with_reason_and_hint(configured: Configured) -> None:
     project = load(configured())
     keep(layout(project), Failure("shop.sales", NOW, "a column is <a> text", "mend it", 4, "r1"))
     shown = tables(project, project.graph.pipeline("shop"))
@@ -73,18 +71,14 @@ def test_a_source_with_intervals_without_files_is_incomplete(configured: Configu
     assert ">up to date<" not in page
 
 
-def test_rows_in_quarantine_are_counted_on_the_page_of_all_that_is_delivered(
-    configured: Configured,
-) -> None:
+def test_quarantined_rows_are_counted_on_all_pages(configured: Configured) -> None:
     project = load(configured())
     for name, is_delivered in (("sales", True), ("items", True), ("best", False)):
         page = html(table(VISIT, project, project.graph.table(name)))
         assert ("In quarantine" in page) is is_delivered, name
 
 
-def test_a_table_links_to_what_it_is_made_from_where_that_has_a_page(
-    configured: Configured,
-) -> None:
+def test_tables_link_to_what_they_are_made_from(configured: Configured) -> None:
     project = load(configured())
     lines = html(table(VISIT, project, project.graph.table("lines")))
     assert set(re.findall(r'href="/sluice/tables/([^"]+)"', lines)) == {"shop.sales"}
@@ -113,9 +107,7 @@ def test_why_a_row_is_there_is_shown_with_its_rows_and_deliveries(configured: Co
     assert ">no such row<" in html(table_page.page(VISIT, found, {"trouble": "no such row"}))
 
 
-def test_why_a_row_is_there_shows_nothing_of_pipelines_that_the_visitor_may_not_see(
-    configured: Configured,
-) -> None:
+def test_why_shows_nothing_that_the_visitor_may_not_see(configured: Configured) -> None:
     found = load(configured()).graph.table("best")
     delivery = {
         "rows": 71,
@@ -133,9 +125,7 @@ def test_why_a_row_is_there_shows_nothing_of_pipelines_that_the_visitor_may_not_
         assert part_of_it not in page
 
 
-def test_tables_of_pipelines_that_the_visitor_may_not_see_are_no_links(
-    configured: Configured,
-) -> None:
+def test_tables_that_visitors_may_not_see_are_no_links(configured: Configured) -> None:
     project = load(configured())
     worst = project.graph.table("worst")
     assert 'href="/sluice/tables/shop.sums"' in html(table(VISIT, project, worst))
@@ -161,9 +151,7 @@ def test_a_row_is_named_by_the_options_of_every_kind_and_by_no_others() -> None:
     assert table_page.arguments("shop.sales", given) == named
 
 
-def test_only_those_who_may_trigger_a_run_have_the_button_that_delivers_what_changed(
-    configured: Configured,
-) -> None:
+def test_button_of_what_changed_is_for_those_who_may_trigger(configured: Configured) -> None:
     project = load(configured())
     shown = [(project.pipelines["shop"], tables(project, project.graph.pipeline("shop")))]
     assert "<button" not in html(overview(VISIT, shown))

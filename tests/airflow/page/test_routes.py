@@ -60,9 +60,7 @@ def visitor(
 
 
 @pytest.mark.parametrize("broken", [BROKEN, UNREADABLE])
-def test_mistakes_are_shown_to_those_who_may_see_their_pipeline(
-    visitor: Visitor, broken: str
-) -> None:
+def test_mistakes_are_shown_to_readers_of_a_pipeline(visitor: Visitor, broken: str) -> None:
     said = visitor("news", "shop", payroll=broken).get("/").text
     assert "payroll" not in said
     assert "secret" not in said
@@ -72,9 +70,7 @@ def test_mistakes_are_shown_to_those_who_may_see_their_pipeline(
     assert "payroll is left out until" in own
 
 
-def test_a_pipeline_that_reads_a_broken_one_is_named_to_its_own_readers_alone(
-    visitor: Visitor,
-) -> None:
+def test_readers_of_a_broken_pipeline_see_their_own_alone(visitor: Visitor) -> None:
     said = visitor("costs", payroll=BROKEN, costs=COSTS).get("/").text
     assert "costs is left out until" in said
     assert "secret" not in said
@@ -89,9 +85,7 @@ def test_a_query_is_of_the_kind_that_its_user_wrote(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/pipelines/shop", "/tables/shop.sales", "/report/x.html"])
-def test_mistakes_that_stop_everything_are_shown_to_those_who_may_see_everything(
-    visitor: Visitor, path: str
-) -> None:
+def test_mistakes_that_stop_all_are_for_those_who_see_all(visitor: Visitor, path: str) -> None:
     some = visitor("shop", settings="lakee: s3://secret").get(path)
     assert some.status_code == 500
     assert "lakee" not in some.text
@@ -108,9 +102,7 @@ def test_tables_of_other_pipelines_are_not_there(visitor: Visitor) -> None:
     assert "paid" not in client.get("/pipelines/shop").text
 
 
-def test_the_report_is_for_those_who_may_see_every_pipeline_also_a_broken_one(
-    visitor: Visitor,
-) -> None:
+def test_reports_are_for_those_who_may_see_all(visitor: Visitor) -> None:
     every = visitor("shop", "news", "payroll", payroll=BROKEN)
     folder = report_folder(project(airflows_config()))
     folder.mkdir(parents=True)
@@ -125,9 +117,7 @@ def test_the_report_is_for_those_who_may_see_every_pipeline_also_a_broken_one(
     assert "/report/" not in some.get("/").text
 
 
-def test_an_explanation_does_not_repeat_mistakes_of_other_pipelines(
-    visitor: Visitor, configured: Configured
-) -> None:
+def test_explanations_repeat_no_others_mistakes(visitor: Visitor, configured: Configured) -> None:
     visitor("shop", payroll=BROKEN)
     config = airflows_config()
     trouble = why(project(config), config, ["--", "shop.sales", "1"])["trouble"]

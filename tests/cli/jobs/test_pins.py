@@ -46,9 +46,7 @@ def prices(project: Here) -> list[int]:
 
 @pytest.mark.parametrize("name", ["items", "shop.items"])
 @pytest.mark.parametrize("is_job", [True, False], ids=["job", "command"])
-def test_a_pin_names_the_dimension_as_anything_else_does(
-    project: Here, name: str, *, is_job: bool
-) -> None:
+def test_pins_name_dimensions_as_anything_does(project: Here, name: str, *, is_job: bool) -> None:
     pinned = ("shop.priced", "--pin", f"{name}=1")
     ended = project.job("advance", *pinned) if is_job else project.sluice("advance", *pinned)
     assert ended.code == ExitCode.OK, ended.err

@@ -98,11 +98,7 @@ class Market:
         events = [self._customer(began) for _ in range(self._some(ROWS["customers"]))]
         companies = [self._company(cik) for cik in range(len(self.prices))]
         securities = [self._security(cik, symbol) for cik, symbol in enumerate(self.prices)]
-        return {
-            "employees": employees,
-            "crm_events": events,
-            "filings": [*companies, *securities],
-        }
+        return {"employees": employees, "crm_events": events, "filings": [*companies, *securities]}
 
     def _some(self, rows: float) -> int:
         return max(2, round(rows * self.scale))

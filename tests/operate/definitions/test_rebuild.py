@@ -164,7 +164,7 @@ def test_a_key_may_come_and_go(lake: Landed) -> None:
     assert wrong(lake) == {}
 
 
-def test_what_is_delivered_while_files_are_read_again_is_kept(
+def test_deliveries_during_rereading_are_kept(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check = again._check_rows
@@ -191,9 +191,7 @@ def state(lake: Lake) -> Any:
 
 
 @pytest.mark.parametrize("change", ["gone", "corrected"])
-def test_a_past_that_can_not_be_read_again_is_refused_and_nothing_lost(
-    lake: Landed, change: str
-) -> None:
+def test_unreadable_pasts_are_refused_without_loss(lake: Landed, change: str) -> None:
     lake.land(folder_of(0), **({"a_json": SECOND} if change == "corrected" else {}))
     lake.declare(HEAD + events("id INT, v INT, s INT, w INT") + TOTALS)
     before = state(lake)

@@ -70,9 +70,7 @@ def test_with_now_it_leaves_nothing_of_the_subjects(project: Here) -> None:
     assert left == {"visits__forgotten"}
 
 
-def test_a_delivery_between_its_pieces_is_kept_and_they_go_on(
-    project: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deliveries_between_pieces_are_kept(project: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large table it first marks the rows, then writes their files again."""
     large = Limits(merged_bytes=-1, marked_share=1_000)
     loaded = load(project.folder / "config").model_copy(update={"limits": large})
@@ -129,9 +127,7 @@ def as_calls() -> str:
     return SHOP.replace("  visits:", "  calls:")
 
 
-def test_a_name_whose_forgotten_subjects_are_left_is_given_to_no_other_source(
-    project: Here,
-) -> None:
+def test_names_with_forgotten_subjects_are_given_to_no_other(project: Here) -> None:
     forgotten(project, "visits", "--where", "id = 471004711")
     project.complete("drop", "visits", "--now")
     project.declare(as_calls())

@@ -28,9 +28,7 @@ def bad(*ids: int) -> pa.Table:
     return raw(*(f'{{"id": {i}}}' for i in ids))
 
 
-def test_a_row_that_comes_to_the_interval_meanwhile_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_come_meanwhile_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri, asked = str(tmp_path / "sales__quarantine"), list[Any]()
     append_rows(uri, bad(4711, 4712))
     is_theirs = forgetting._is_theirs

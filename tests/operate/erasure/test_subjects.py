@@ -33,9 +33,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("paid", pa.int32(
         ("(id = -5) and day = '2024-01-02'", {"id": -5, "day": "2024-01-02"}),
     ],
 )
-def test_a_column_and_its_value_name_a_subject(
-    tmp_path: Path, text: str, named: dict[str, Any]
-) -> None:
+def test_columns_name_a_subject(tmp_path: Path, text: str, named: dict[str, Any]) -> None:
     (tmp_path / "config/pipelines").mkdir(parents=True)
     (tmp_path / "config/pipelines/shop.yaml").write_text(PIPELINE)
     table = load(tmp_path / "config").graph.table("sales")

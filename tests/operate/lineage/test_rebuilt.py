@@ -4,8 +4,8 @@ time, and the rows behind a row are found as ever.
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
 from tests.support.lake import Lake, Row
 
 from sluice.engine.advance import Run
@@ -13,9 +13,6 @@ from sluice.language.names import ID, INTERVAL
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.lineage.why import why
 from sluice.read.lake import open_lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DECLARED = """
 sources:
@@ -32,7 +29,7 @@ def line(n: int) -> Row:
 
 
 def test_a_rebuilt_row_names_what_is_newly_read_and_the_rows_that_it_comes_from(
-    tmp_path: Path, spark: "SparkSession"
+    tmp_path: Path, spark: SparkSession
 ) -> None:
     lake = Lake(tmp_path, DECLARED, spark)
     for n in range(DELIVERIES):
@@ -48,7 +45,7 @@ def test_a_rebuilt_row_names_what_is_newly_read_and_the_rows_that_it_comes_from(
     assert sorted(lines.rows["id"].to_pylist()) == list(range(0, DELIVERIES, 2))
 
 
-def test_an_origin_is_short_in_a_terminal(tmp_path: Path, spark: "SparkSession") -> None:
+def test_an_origin_is_short_in_a_terminal(tmp_path: Path, spark: SparkSession) -> None:
     lake = Lake(tmp_path, DECLARED, spark)
     for n in range(DELIVERIES):
         lake.put("lines", line(n))

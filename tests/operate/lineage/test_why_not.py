@@ -74,7 +74,7 @@ def absent(world: Repeating, lake: Lake, view: str) -> list[int]:
 @pytest.mark.parametrize(
     "view", ["late", "worded", "steps", "pairs", "matched", "windy", "calm", "flights"]
 )
-def test_a_flight_is_kept_out_by_what_plain_python_finds(
+def test_reasons_are_those_of_plain_python(
     world: Repeating, lake: Lake, truth: Truth, view: str
 ) -> None:
     met = set[str]()
@@ -105,9 +105,7 @@ def kept_out(lake: Lake, truth: Truth, view: str, row: dict[str, Any]) -> Found:
     return {("windy", "no match"), ("weather", "withdrawn" if was else "never delivered")}
 
 
-def test_a_row_behind_the_last_rank_is_outranked_by_those_that_are_shown(
-    lake: Lake, truth: Truth
-) -> None:
+def test_rows_behind_the_last_rank_are_outranked(lake: Lake, truth: Truth) -> None:
     shown, some = stored(lake, "worst"), 0
     there = {(row["name"], row["flight"]) for row in shown}
     for row in stored(lake, "named"):
@@ -124,9 +122,7 @@ def test_a_row_behind_the_last_rank_is_outranked_by_those_that_are_shown(
     assert some
 
 
-def test_a_group_is_kept_out_by_the_condition_that_its_rows_do_not_meet(
-    world: Repeating, lake: Lake, truth: Truth
-) -> None:
+def test_groups_are_kept_out_by_their_condition(world: Repeating, lake: Lake, truth: Truth) -> None:
     there = {row["carrier"] for row in stored(lake, "busy")}
     for carrier in sorted({*"ABDZ"} - there):
         rows = [row for row in truth.flights.values() if row["carrier"] == carrier]
@@ -142,9 +138,7 @@ def test_a_group_is_kept_out_by_the_condition_that_its_rows_do_not_meet(
     assert "Z" not in there
 
 
-def test_expired_rows_and_values_that_no_source_has_are_named(
-    world: Repeating, lake: Lake, truth: Truth
-) -> None:
+def test_expired_and_unknown_rows_are_named(world: Repeating, lake: Lake, truth: Truth) -> None:
     for view in ("brief", "hours"):
         visible = {(r["carrier"], r["window_start"]) for r in lake.table(view).read()}
         expired = {(r["carrier"], r["at"]) for r in truth.flights.values()} - visible

@@ -155,9 +155,7 @@ def test_the_trace_store_answers_by_id_and_by_time_from_one_table(new_lake: NewL
 
 
 @pytest.mark.parametrize(("most", "due"), [(16, [1, 3]), (1, [31, 63]), (24, [1, 2]), (100, [0])])
-def test_a_run_does_upkeep_every_32_intervals_however_many_a_round_has(
-    most: int, due: list[int]
-) -> None:
+def test_upkeep_is_done_every_32_intervals(most: int, due: list[int]) -> None:
     days = Schedule(expression="@daily").intervals(
         NOON.replace(hour=0), NOON.replace(2024, 3, 17, 0)
     )

@@ -4,11 +4,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 from tests.support.lake import Row, counted, folded
 from tests.support.landed import RUN, Landed
 
@@ -16,9 +17,6 @@ from sluice.engine.batch_report import BatchReport
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.run import deliver
 from sluice.sources.versions import VersionRange
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 SOURCE = """\
@@ -105,7 +103,7 @@ Made = Callable[..., Following]
 
 
 @pytest.fixture
-def following(tmp_path: Path, spark: "SparkSession") -> Made:
+def following(tmp_path: Path, spark: SparkSession) -> Made:
     """A source that follows the table `crm` in its project's folder."""
 
     def made(

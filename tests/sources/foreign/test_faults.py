@@ -70,10 +70,7 @@ def test_a_feature_that_nobody_knows_is_named(following: Made) -> None:
 def test_a_column_that_is_dropped_is_named_and_others_are_ignored(following: Made) -> None:
     lake = _filled(following)
     write_deltalake(
-        lake.crm.path,
-        pa.table({"id": [7], "w": ["x"]}),
-        mode="overwrite",
-        schema_mode="overwrite",
+        lake.crm.path, pa.table({"id": [7], "w": ["x"]}), mode="overwrite", schema_mode="overwrite"
     )
     refused = _refused(lake, QualityStop, r"at version 1 lacks the declared column\(s\) v")
     assert "schema" in refused.hint
@@ -209,9 +206,7 @@ def test_a_path_is_one_folder(following: Callable[..., Following], path: str) ->
 
 @pytest.mark.parametrize("key", ["", "key: [id]"])
 @pytest.mark.parametrize("was_followed", [True, False])
-def test_rows_that_came_another_way_are_not_continued(
-    following: Made, key: str, was_followed: bool
-) -> None:
+def test_rows_of_another_way_do_not_continue(following: Made, key: str, was_followed: bool) -> None:
     lake = following(extra=key)
     lake.crm.create({"id": 1, "v": 1})
     followed = (lake.folder / "config" / "pipelines" / "shop.yaml").read_text()

@@ -179,9 +179,7 @@ def test_bad_rows_wait_in_quarantine_until_they_are_mended(following: Made) -> N
     assert [q["reason"] for q in lake.quarantine()] == ["key column id is null"]
 
 
-def test_a_row_without_a_key_is_in_quarantine_once_and_leaves_nothing_when_it_goes(
-    following: Made,
-) -> None:
+def test_rows_without_a_key_leave_nothing_when_they_go(following: Made) -> None:
     lake = following(extra=KEYED)
     lake.crm.create({"id": 1, "v": 1}, {"id": None, "v": 1})
     lake.take()

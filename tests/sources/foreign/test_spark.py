@@ -2,13 +2,11 @@
 
 import random
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.sources.foreign.conftest import Made
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("real_spark")  # it is the writer
 SETTINGS = {
@@ -23,7 +21,7 @@ SETTINGS = {
 class Theirs:
     """Somebody else's table, written by Spark."""
 
-    def __init__(self, session: "SparkSession", path: str, settings: str):
+    def __init__(self, session: SparkSession, path: str, settings: str):
         self.session, self.table = session, f"delta.`{path}`"
         properties = f" TBLPROPERTIES ({settings})" if settings else ""
         self.sql(f"CREATE TABLE {self.table} (id BIGINT, v BIGINT, part STRING) USING delta"
@@ -64,7 +62,7 @@ OPS = (
     [*((settings, True) for settings in SETTINGS), ("both", False), ("mapping", False)],
 )
 def test_the_rows_are_the_tables_that_spark_writes(
-    following: Made, spark: "SparkSession", settings: str, *, small: bool
+    following: Made, spark: SparkSession, settings: str, *, small: bool
 ) -> None:
     chance = random.Random(f"{settings} {small}")
     key = "key: [id]" if chance.random() < 0.5 else ""
@@ -84,9 +82,7 @@ def test_the_rows_are_the_tables_that_spark_writes(
         assert engine.startswith("process") == (small and settings != "mapping"), engine
 
 
-def test_a_table_that_is_created_or_replaced_is_followed(
-    following: Made, spark: "SparkSession"
-) -> None:
+def test_replaced_tables_are_followed(following: Made, spark: SparkSession) -> None:
     lake = following("id BIGINT, part STRING, v BIGINT", extra="key: [id]")
     theirs = Theirs(spark, lake.crm.path, "")
     lake.take()

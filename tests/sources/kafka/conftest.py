@@ -4,9 +4,10 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.support.lake import Row
 from tests.support.landed import RUN, Landed
 
@@ -16,9 +17,6 @@ from sluice.engine.batch_report import BatchReport
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.run import deliver
 from sluice.sources.kafka.offsets import OffsetRange
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CONNECTION = "AIRFLOW_CONN_SHOP_KAFKA"
 SOURCE = """\
@@ -86,7 +84,7 @@ def _bytes(value: Any) -> bytes | None:
 
 @pytest.fixture
 def topical(
-    broker: Broker, tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    broker: Broker, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Topical]:
     """A source of a topic of its own, declared by keywords."""
     monkeypatch.setenv(CONNECTION, broker.connection)

@@ -209,9 +209,7 @@ def killed_before_the_note(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             yield
 
 
-def test_a_backfill_takes_what_has_arrived_for_messages_of_its_time_may_be_among_it(
-    topical: Made,
-) -> None:
+def test_backfills_take_what_has_arrived_first(topical: Made) -> None:
     lake = kept(topical, extra="key: [id]\n" + RULE, bounds=", max_rows: 2")
     lake.send(*({"id": n, "v": 1} for n in range(3)), at=ms(0))
     lake.take()

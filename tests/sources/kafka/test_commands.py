@@ -59,9 +59,7 @@ def test_lag_is_shown_in_messages_and_time_of_each_partition(topical: Made) -> N
     assert tables(lake.project, [lake.table("events")])[0].state == "behind"
 
 
-def test_brokers_that_are_silent_leave_the_lag_unknown(
-    topical: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_brokers_hide_the_lag(topical: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = topical()
     lake.send({"id": 1})
     lake.take()
@@ -116,9 +114,7 @@ def test_a_changed_schema_is_refused_with_the_way_to_read_the_topic_again(topica
     assert (lake.place().following, len(lake.stored("events"))) == ({0: 1}, 1)
 
 
-def test_a_connection_that_is_missing_is_named(
-    topical: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_connections_are_named(topical: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = topical()
     monkeypatch.delenv(CONNECTION)
     code, said = called(lake, "ingest", "events")

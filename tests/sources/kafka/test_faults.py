@@ -5,11 +5,11 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from tests.sources.kafka.conftest import CONNECTION, SOURCE, Topical
 from tests.support.slow_link import SlowLink
 
@@ -18,9 +18,6 @@ from ports import free_port
 from sluice.errors import Retryable
 from sluice.sources.kafka import client
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = pytest.mark.usefixtures("broker")
 
 Reading = Callable[..., Topical]
@@ -28,7 +25,7 @@ Reading = Callable[..., Topical]
 
 @pytest.fixture
 def reading(
-    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Reading]:
     """A lake with a source of the topic `t` of a broker, within bounds."""
     monkeypatch.setattr(client, "ANSWER_S", 5.0)
@@ -45,9 +42,7 @@ def reading(
     return made
 
 
-def test_a_broker_killed_in_a_batch_costs_a_retry_and_no_row(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_brokers_cost_no_row(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as broker:
         lake = reading(broker, ", max_rows: 2, max_wait: 3 seconds")
         lake.send(*({"id": n} for n in range(3)))
@@ -124,9 +119,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", disk], check=True)
 
 
-def test_a_broker_whose_disk_is_full_costs_a_retry_and_no_row(
-    reading: Reading, small_disk: Path
-) -> None:
+def test_full_disks_of_brokers_cost_no_row(reading: Reading, small_disk: Path) -> None:
     with running(data=small_disk) as broker:
         lake = reading(broker, ", max_wait: 3 seconds")
         lake.send({"id": 0})

@@ -48,7 +48,7 @@ def project(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return load(tmp_path / "config").model_copy(update={"limits": limits})
 
 
-def test_lines_of_a_topic_end_in_the_same_tables_as_files(
+def test_topics_end_in_the_tables_of_files(
     project: Project, broker: Broker, tmp_path: Path
 ) -> None:
     broker.topic(debezium.TOPIC, debezium.PARTITIONS)

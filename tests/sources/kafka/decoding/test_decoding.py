@@ -119,8 +119,6 @@ TWO_IN_ONE = (  # as many objects as messages, but not one in each
 
 
 @pytest.mark.parametrize("values", TWO_IN_ONE)
-def test_messages_that_are_not_surely_one_object_each_are_read_one_by_one(
-    values: list[bytes],
-) -> None:
+def test_messages_of_doubtful_bounds_are_read_one_by_one(values: list[bytes]) -> None:
     assert json_messages.rows_of_json(values) is None
     assert json_messages.rows_of_json([b'{"a":1}', b'{"a":2}']) == [{"a": 1}, {"a": 2}]

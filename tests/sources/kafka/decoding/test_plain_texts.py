@@ -1,18 +1,15 @@
 """Columns that Arrow reads at once have the values that the rules in SQL give to each text."""
 
 import random
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from sluice.files.spelled import Texts
 from sluice.sources.kafka.rows import plain_values
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DAYS = ("2024-02-29", "1000-01-01", "9999-12-31", "2024-2-1", "0001-01-01", "2023-02-29")
 CLOCKS = ("00:00:00", "23:59:59.9", "10:00:00.000001", "24:00:00", "1:00", "10:00:60", "10:00")
@@ -49,7 +46,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("type_", TEXTS)
-def test_plain_texts_are_what_the_rules_say(type_: str, spark: "SparkSession") -> None:
+def test_plain_texts_are_what_the_rules_say(type_: str, spark: SparkSession) -> None:
     every = TEXTS[type_]
     declared = spark.createDataFrame([], f"v {type_}").schema["v"].dataType
     plain = [t for t in every if plain_values(pa.array([t]), declared) is not None]
@@ -64,7 +61,7 @@ def test_plain_texts_are_what_the_rules_say(type_: str, spark: "SparkSession") -
     assert read.to_pylist() == rows.orderBy("n").toArrow()["v"].to_pylist()
 
 
-def test_one_text_that_is_not_plain_leaves_the_column_to_the_rules(spark: "SparkSession") -> None:
+def test_one_text_that_is_not_plain_leaves_the_column_to_the_rules(spark: SparkSession) -> None:
     for type_, every in TEXTS.items():
         declared = spark.createDataFrame([], f"v {type_}").schema["v"].dataType
         odd = [t for t in every if plain_values(pa.array([t]), declared) is None]

@@ -159,9 +159,7 @@ def test_a_broken_key_is_unusable(tmp_path: Path, key: bytes) -> None:
         ({"format": "json", "files": ["a"]}, "`value.files` is for avro, protobuf, not for json"),
     ],
 )
-def test_a_value_has_its_schema_from_one_place(
-    tmp_path: Path, how: dict[str, Any], says: str
-) -> None:
+def test_schemas_come_from_one_place(tmp_path: Path, how: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError) as raised:
         declared(tmp_path, **how)
     (error,) = raised.value.errors()
@@ -194,9 +192,7 @@ sources:
         (json.dumps(record(id="long")), ", encoding: single-object", "unknown field 'total'"),
     ],
 )
-def test_validate_names_what_is_wrong_with_files(
-    tmp_path: Path, file: str, how: str, says: str
-) -> None:
+def test_validate_names_wrong_files(tmp_path: Path, file: str, how: str, says: str) -> None:
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "sluice.yaml").write_text("lake: lake\n")
     (tmp_path / "pipelines" / "order.avsc").write_text(file)

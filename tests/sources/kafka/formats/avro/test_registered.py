@@ -31,10 +31,7 @@ ROW = {
                 {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2},
             ],
         },
-        {
-            "name": "at",
-            "type": {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"},
-        },
+        {"name": "at", "type": {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}},
     ],
 }
 ENVELOPE = {
@@ -115,9 +112,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_a_registry_that_does_not_answer_is_named(
-    topical: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_registries_are_named(topical: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     value = ValueFormat(format="avro", registry="shop_registry")
     check_registry(value, "events")
     lake = topical("id INT", format_="avro, registry: shop_registry")
@@ -139,7 +134,7 @@ def test_a_registry_that_does_not_answer_is_named(
         (92, Retryable, "'shop_registry' answers with 500"),
     ],
 )
-def test_an_answer_of_a_registry_that_is_no_schema_stops_the_batch(
+def test_answers_without_a_schema_stop_the_batch(
     id_: int, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):

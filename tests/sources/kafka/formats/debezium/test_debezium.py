@@ -108,9 +108,7 @@ def test_values_are_read_by_the_schema_beside_them(topical: Made) -> None:
     ],
 )
 @pytest.mark.parametrize("number", [-(10**36) + 1, 0, 7, 10**38 - 1])
-def test_decimals_keep_all_their_digits(
-    name: str, value: Callable[[bytes], Any], number: int
-) -> None:
+def test_decimals_keep_all_digits(name: str, value: Callable[[bytes], Any], number: int) -> None:
     digits = number.to_bytes(17, "big", signed=True)
     read = Decimal(VALUES[name](value(digits), {"scale": "2"}))
     assert read.as_tuple().exponent == -2
@@ -204,9 +202,7 @@ views:
 """
 
 
-def test_one_topic_may_feed_facts_and_the_reference_data_that_they_are_joined_to(
-    topical: Made,
-) -> None:
+def test_one_topic_may_feed_facts_and_their_reference_data(topical: Made) -> None:
     lake = topical(format_="debezium-json", extra="key: [id]")
     lake.declare(HEAD + lake.declared + JOINED % lake.topic)
     sent = [change("c", after={"id": 1, "v": 1}), change("u", after={"id": 1, "v": 5})]

@@ -68,9 +68,7 @@ def test_a_batch_is_ended_by_the_size_of_its_messages(topical: Made) -> None:
     assert [r.inserted for r in lake.take()] == [2, 1]
 
 
-def test_bad_messages_are_kept_whole_in_quarantine_and_replayed_once_they_fit(
-    topical: Made,
-) -> None:
+def test_bad_messages_are_kept_whole_and_replayed_once_they_fit(topical: Made) -> None:
     lake = topical(extra="key: [id]")
     lake.send(
         {"id": 1, "v": "x"},
@@ -101,9 +99,7 @@ def test_bad_messages_are_kept_whole_in_quarantine_and_replayed_once_they_fit(
     assert lake.values() == [{"id": 1, "v": 2}]
 
 
-def test_a_message_that_is_too_large_is_read_from_the_topic_once_it_is_allowed(
-    topical: Made,
-) -> None:
+def test_large_messages_are_read_from_the_topic_once_allowed(topical: Made) -> None:
     lake = topical("id INT, s STRING", bounds=", max_message_bytes: 100")
     lake.send({"id": 1, "s": "x" * 100}, {"id": 2}, {"id": 3, "s": "y" * 200})
     (report,) = lake.take()
@@ -121,9 +117,7 @@ def test_a_message_that_is_too_large_is_read_from_the_topic_once_it_is_allowed(
     assert len(lake.values()) == 2
 
 
-def test_a_field_that_is_missing_is_null_and_an_expectation_makes_it_required(
-    topical: Made,
-) -> None:
+def test_json_fields_may_be_missing_unless_an_expectation_requires_them(topical: Made) -> None:
     rule = (
         "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: quarantine}]"
     )

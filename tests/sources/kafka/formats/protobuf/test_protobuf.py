@@ -103,9 +103,7 @@ sources:
         ),
     ],
 )
-def test_validate_names_what_is_wrong_with_files(
-    tmp_path: Path, content: bytes, named: str, says: str
-) -> None:
+def test_validate_names_wrong_files(tmp_path: Path, content: bytes, named: str, says: str) -> None:
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "sluice.yaml").write_text("lake: lake\n")
     (tmp_path / "pipelines" / "order.desc").write_bytes(content)

@@ -72,9 +72,7 @@ def test_the_registry_says_which_message_it_is(registered: FormatReader) -> None
 
 
 @pytest.mark.parametrize("key", [framed(1, b"\x04\x02\x00", b"\x08\x05"), b"5", b'{"n": 5}'])
-def test_the_key_of_a_tombstone_may_be_a_message_or_a_text(
-    registered: FormatReader, key: bytes
-) -> None:
+def test_tombstones_have_a_message_or_text_as_key(registered: FormatReader, key: bytes) -> None:
     (found,) = registered(sent(None, key))
     assert (str(found.fields["n"]), found.does) == ("5", "delete")
 
@@ -99,9 +97,7 @@ def test_the_key_of_a_tombstone_may_be_a_message_or_a_text(
         (framed(1, b"\x02\x02", b"\xff"), r"the message is not a shop\.Order"),
     ],
 )
-def test_messages_without_a_type_are_unusable(
-    registered: FormatReader, data: bytes, says: str
-) -> None:
+def test_untyped_messages_are_unusable(registered: FormatReader, data: bytes, says: str) -> None:
     for _ in range(2):
         with pytest.raises(Unusable, match=says):
             registered(sent(data))

@@ -96,14 +96,7 @@ def test_a_field_that_was_not_sent_is_null_if_protobuf_knows_it() -> None:
     found = value_of(CLASS, b"")
     assert {
         n: found[n] for n in ("a_int64", "a_string", "a_bool", "state", "r_int32", "rates")
-    } == {
-        "a_int64": 0,
-        "a_string": "",
-        "a_bool": False,
-        "state": "NEW",
-        "r_int32": [],
-        "rates": {},
-    }
+    } == {"a_int64": 0, "a_string": "", "a_bool": False, "state": "NEW", "r_int32": [], "rates": {}}
     absent = ("o_int64", "w_int32", "at", "parent", "inner")
     assert [found[name] for name in absent] == [None] * 5
     zeros = CLASS(o_int64=0)
