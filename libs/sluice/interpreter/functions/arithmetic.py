@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter.functions.signatures import Signature, same
 from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import whole_numbers
+from sluice.interpreter.values.value_order import same_value
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
     BOOLEAN,
@@ -23,7 +25,6 @@ from sluice.interpreter.values.value_types import (
     INT,
     LONG,
     STRING,
-    OutOfRange,
     bounds_check,
     decimal_of,
     decimal_of_double,
@@ -175,14 +176,12 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     if name == "*":
         return each(found, lambda x, y: fits(rescale(x * y, s + t, found.scale)), a, b)
     if name == "/":
-        up = 10 ** (found.scale + t - s + 40)
-        down = 10**40
+        up, down = (10 ** max(sign * (found.scale + t - s), 0) for sign in (1, -1))
 
         def quotient(x: int, y: int) -> int:
             if not y:
                 _zero()
-            exact = abs(x) * up // abs(y)  # 40 digits more than wanted, cut
-            return fits(half_up(exact if (x < 0) == (y < 0) else -exact, down))
+            return fits(half_up(x * up if y > 0 else -x * up, abs(y) * down))
 
         return each(found, quotient, a, b)
     compute = WHOLE[name]
@@ -214,59 +213,32 @@ def _unless_zero(name: str, arguments: list[Value]) -> Value:
 
 def _try_to_compute(name: str, arguments: list[Value]) -> Value:
     """Return a sum, difference or product of whole numbers, null where it is out of range."""
-    a, b = arguments
-    if not (is_integer(a.type) and is_integer(b.type)):
-        raise UnsupportedLocally(
-            f"{a.type.simpleString()} and {b.type.simpleString()} in try_add and its like"
-        )
-    type_ = wider(a.type, b.type)
-    fits, compute = bounds_check(type_), WHOLE[name]
+    most = 1 << (max(SIZES.get(type(a.type), 1) for a in arguments) - 1)
 
     def within(x: int, y: int) -> int | None:
-        try:
-            return fits(compute(x, y))
-        except OutOfRange:
-            return None
+        found = WHOLE[name](x, y)
+        return found if -most <= found < most else None
 
-    return each(type_, within, a, b)
+    return Signature("integer integer", wider, within)(arguments)
 
 
 def _div(arguments: list[Value]) -> Value:
-    a, b = arguments
-    if not (is_integer(a.type) and is_integer(b.type)):
+    if not all(is_integer(a.type) for a in arguments):
         raise UnsupportedLocally("div of values that are not integers")
-    return kernel(LONG, _divide, cast(a, LONG), cast(b, LONG))
+    return kernel(LONG, _divide, *(cast(a, LONG) for a in arguments))
 
 
 def _change_sign(compute: Callable[[pa.Array], pa.Array], arguments: list[Value]) -> Value:
     (a,) = arguments
-    if is_integer(a.type):
-        return kernel(a.type, compute, a)
-    return kernel(_numeric(a), compute, _exact(a))
+    if not is_number(a.type):
+        raise UnsupportedLocally(f"a numeric function of a value of type {a.type.simpleString()}")
 
-
-def _exact(a: Value) -> Value:
-    """Return a number whose sign Spark changes without rounding it."""
-    if not isinstance(a.type, T.DecimalType):
-        return a
-
-    def short(x: int) -> int:
-        if abs(x) >= MOST_TURNED:
+    def run(x: pa.Array) -> pa.Array:
+        if pa.types.is_decimal(x.type) and (abs(whole_numbers(x)) >= MOST_TURNED).any():
             raise UnsupportedLocally("the sign of a DECIMAL with too many digits")
-        return x
+        return compute(x)
 
-    return each(a.type, short, a)
-
-
-def _numeric(a: Value) -> T.DataType:
-    if isinstance(a.type, T.DoubleType | T.FloatType | T.DecimalType) or is_integer(a.type):
-        return a.type
-    raise UnsupportedLocally(f"a numeric function of a value of type {a.type.simpleString()}")
-
-
-def _signum(arguments: list[Value]) -> Value:
-    value = number(arguments[0])
-    return each(DOUBLE, lambda x: math.copysign(1.0, x) if x and x == x else x, value)  # noqa: PLR0124
+    return kernel(a.type, run, a)
 
 
 def _round_to(arguments: list[Value], *, up: bool) -> Value:
@@ -316,19 +288,6 @@ def _real_rounded(x: float, places: int) -> float:
     return x if x != x or math.isinf(x) else decimal_of_double(x, places) / 10**places  # noqa: PLR0124
 
 
-def _turn(factor: float, arguments: list[Value]) -> Value:
-    return each(DOUBLE, lambda x: x * factor, number(arguments[0]))
-
-
-def _sqrt(arguments: list[Value]) -> Value:
-    value = number(arguments[0])
-    return each(DOUBLE, lambda x: math.sqrt(x) if x >= 0 else float("nan"), value)
-
-
-def _isnan(arguments: list[Value]) -> Value:
-    return kernel(BOOLEAN, lambda x: x.is_nan().fill_null(False), number(arguments[0]))
-
-
 def _sum(name: str, arguments: list[Value]) -> Value:
     """Return a sum or a difference, of numbers or of a date and a number of days."""
     a, b = arguments
@@ -338,13 +297,7 @@ def _sum(name: str, arguments: list[Value]) -> Value:
     return binary(name, arguments)
 
 
-def _positive(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_number(value.type):
-        raise UnsupportedLocally(f"{value.type.simpleString()} as a number")
-    return value
-
-
+_SIGN = Signature("number", DOUBLE, lambda x: math.copysign(1.0, x) if x and x == x else x)  # noqa: PLR0124 - NaN
 ARITHMETIC: Mapping[str, Function] = {
     **{name: partial(binary, name) for name in ("*", "/", "%", "pmod")},
     **{name: partial(_sum, name) for name in ("+", "-")},
@@ -355,75 +308,42 @@ ARITHMETIC: Mapping[str, Function] = {
     "try_add": partial(_try_to_compute, "+"),
     "try_subtract": partial(_try_to_compute, "-"),
     "try_multiply": partial(_try_to_compute, "*"),
-    "degrees": partial(_turn, 180 / math.pi),
-    "radians": partial(_turn, math.pi / 180),
+    "degrees": Signature("number", DOUBLE, lambda x: x * (180 / math.pi)),
+    "radians": Signature("number", DOUBLE, lambda x: x * (math.pi / 180)),
     "negative": partial(_change_sign, pc.negate_checked),
-    "positive": _positive,
+    "positive": Signature("numeric", same, same_value, lambda x: x),
     "abs": partial(_change_sign, pc.abs_checked),
-    "signum": _signum,
-    "sign": _signum,
+    "signum": _SIGN,
+    "sign": _SIGN,
     "floor": partial(_round_to, up=False),
     "ceil": partial(_round_to, up=True),
     "ceiling": partial(_round_to, up=True),
     "round": _round,
-    "sqrt": _sqrt,
-    "isnan": _isnan,
+    "sqrt": Signature("number", DOUBLE, lambda x: math.sqrt(x) if x >= 0 else math.nan),
+    "isnan": lambda arguments: kernel(
+        BOOLEAN, lambda x: x.is_nan().fill_null(False), number(arguments[0])
+    ),
 }
 
 
-def _combine(of: Callable[[int, int], int], arguments: list[Value]) -> Value:
-    a, b = arguments
-    if not (is_integer(a.type) and is_integer(b.type)):
-        raise UnsupportedLocally("bitwise functions of values that are not integers")
-    return each(wider(a.type, b.type), of, a, b)
-
-
-def _invert(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_integer(value.type):
-        raise UnsupportedLocally("bitwise functions of values that are not integers")
-    return each(value.type, operator.invert, value)
-
-
 def _shift(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
-    value, by = arguments
-    if not isinstance(value.type, T.IntegerType | T.LongType):
-        raise UnsupportedLocally("a shift of a value that is not INT or BIGINT")
-    size = SIZES[type(value.type)]
-    half = 1 << (size - 1)
+    size = SIZES.get(type(arguments[0].type), 0)
+    half = 1 << (size - 1) if size else 0
 
     def shifted(v: int, n: int) -> int:
         return (of(v, n % size, size) + half) % (2 * half) - half
 
-    return each(value.type, shifted, value, whole(by))
-
-
-def _shift_unsigned(v: int, n: int, size: int) -> int:
-    return (v % (1 << size)) >> n
-
-
-def _count(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_integer(value.type):
-        raise UnsupportedLocally("bitwise functions of values that are not integers")
-    return each(INT, lambda v: (v % (1 << 64)).bit_count(), value)
-
-
-def _binary(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_integer(value.type):
-        raise UnsupportedLocally("bitwise functions of values that are not integers")
-    return each(STRING, lambda v: f"{v % (1 << 64):b}", value)
+    return Signature("long_or_int int", same, shifted)(arguments)
 
 
 BITS: Mapping[str, Function] = {
-    "&": partial(_combine, operator.and_),
-    "|": partial(_combine, operator.or_),
-    "^": partial(_combine, operator.xor),
-    "~": _invert,
+    "&": Signature("integer integer", wider, operator.and_),
+    "|": Signature("integer integer", wider, operator.or_),
+    "^": Signature("integer integer", wider, operator.xor),
+    "~": Signature("integer", same, operator.invert),
     "shiftleft": partial(_shift, lambda v, n, _: v << n),
     "shiftright": partial(_shift, lambda v, n, _: v >> n),
-    "shiftrightunsigned": partial(_shift, _shift_unsigned),
-    "bit_count": _count,
-    "bin": _binary,
+    "shiftrightunsigned": partial(_shift, lambda v, n, size: (v % (1 << size)) >> n),
+    "bit_count": Signature("integer", INT, lambda v: (v % (1 << 64)).bit_count()),
+    "bin": Signature("integer", STRING, lambda v: f"{v % (1 << 64):b}"),
 }

@@ -57,6 +57,24 @@ def _unify_floats(column: pa.Array) -> pa.Array:
     return pa.array(numbers, mask=np.asarray(column.is_null()))
 
 
+def comparable(
+    columns: Sequence[Values], type_: T.DataType, *, is_of_order: bool = False
+) -> list[pa.Array]:
+    """Return columns that Arrow compares as Spark compares the values: these, or their numbers.
+
+    NaN equals itself and is the greatest; 0.0 equals -0.0. Numbers are ordered only if asked for.
+    """
+    if is_fraction(type_):
+        arrays = [column_of(c, type_) for c in columns]
+        return [pa.array(order_numbers(a), mask=np.asarray(a.is_null())) for a in arrays]
+    if isinstance(type_, FLAT):
+        return [column_of(c, type_) for c in columns]
+    together = [value for column in columns for value in column]
+    numbers = rank_values(together, type_)[0] if is_of_order else number_values(together, type_)
+    found, ends = pa.array(numbers, mask=null_mask(together)), np.cumsum([*map(len, columns)])
+    return [found[end - len(c) : end] for c, end in zip(columns, ends.tolist(), strict=True)]
+
+
 def rank_values(values: Values, type_: T.DataType) -> tuple[np.ndarray, np.ndarray]:
     """Return a number for each value, ordered as the values; and which are null, numbered alike."""
     if isinstance(values, Same):
