@@ -17,8 +17,8 @@ from sluice.interpreter.values.zones import DAY, UNITS
 from sluice.language.syntax import Tree, Verbatim
 from sluice.language.typed import inference
 
-_NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d{1,9}))?", re.ASCII)
-_PART = re.compile(r"([+-]?)\s*(\d{1,8})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?:\s+|$)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d{1,9})?", re.ASCII)
+_PART = re.compile(r"([+-]?)\s*(\d{1,18})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?:\s+|$)", re.ASCII)
 _MONTHS = {"year": 12, "month": 1}
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
 _UNITS = {*_MONTHS, *_MICROS}
@@ -36,14 +36,9 @@ def interval_of(tree: exp.Interval) -> E.Literal:
         return _span(written.name, unit.this.name.lower(), unit.expression.name.lower())
     if unit is None:
         return _parts(written.name.lower().strip().removeprefix("interval "))
-    name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
-    found = _NUMBER.fullmatch(written.name)
-    if not found or not (name in _MONTHS or name in _MICROS) or (found[3] and name != "second"):
+    if not isinstance(unit, exp.Var) or not _NUMBER.fullmatch(written.name):
         raise UnsupportedLocally("an interval with an unsupported unit or number")
-    if name in _MONTHS:
-        return _months(int(found[1] + found[2]) * _MONTHS[name], name, name)
-    field = _FIELD_OF.get(name, name)
-    return _micros(int(found[2]) * _MICROS[name], found[3], found[1], field, field)
+    return _parts(f"{written.name} {unit.name.lower()}")
 
 
 def _parts(text: str) -> E.Literal:
@@ -63,7 +58,7 @@ def _parts(text: str) -> E.Literal:
         s * (n * _MICROS[unit] + int(part[:6].ljust(6, "0"))) for s, n, part, unit in signed
     )
     fields = sorted(_FIELDS.index(_FIELD_OF.get(unit, unit)) for unit in units)
-    return E.Literal(micros, T.DayTimeIntervalType(fields[0], fields[-1]))
+    return _micros(micros, fields[0], fields[-1])
 
 
 def _span(text: str, first: str, last: str) -> E.Literal:
@@ -83,7 +78,9 @@ def _span(text: str, first: str, last: str) -> E.Literal:
     if not found or any(int(found[name]) >= _MOST[name] for name in names[1:]):
         raise UnsupportedLocally("an interval of an unsupported form")
     micros = sum(int(found[name]) * _MICROS[name] for name in names)
-    return _micros(micros, found.groupdict().get("fraction"), found["sign"], first, last)
+    micros += int((found.groupdict().get("fraction") or "")[:6].ljust(6, "0"))
+    micros = -micros if found["sign"] == "-" else micros
+    return _micros(micros, _FIELDS.index(first), _FIELDS.index(last))
 
 
 def _months(months: int, first: str, last: str) -> E.Literal:
@@ -93,13 +90,11 @@ def _months(months: int, first: str, last: str) -> E.Literal:
     return E.Literal(months, T.YearMonthIntervalType(*fields))
 
 
-def _micros(micros: int, fraction: str | None, sign: str, first: str, last: str) -> E.Literal:
-    """Return an interval with a fraction of a second, cut to microseconds."""
-    micros += int((fraction or "")[:6].ljust(6, "0"))
-    if micros >= 2**63:
+def _micros(micros: int, first: int, last: int) -> E.Literal:
+    """Return an interval whose fraction of a second is cut to microseconds."""
+    if abs(micros) >= 2**63:
         raise UnsupportedLocally("an interval of too many microseconds")
-    fields = (_FIELDS.index(first), _FIELDS.index(last))
-    return E.Literal(-micros if sign == "-" else micros, T.DayTimeIntervalType(*fields))
+    return E.Literal(micros, T.DayTimeIntervalType(first, last))
 
 
 _KIND = exp.DataType.Type

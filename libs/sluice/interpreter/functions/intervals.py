@@ -18,10 +18,10 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
+from sluice.interpreter.functions.signatures import Signature
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Function, Value, constant, each
+from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.texts import date_of
 from sluice.interpreter.values.value_types import (
     DATE,
@@ -86,7 +86,6 @@ def first_day(unit: str, days: int) -> int:
 
 
 DAYS = T.DayTimeIntervalType(T.DayTimeIntervalType.DAY)
-SECONDS = T.DecimalType(18, 6)  # whose unscaled values are microseconds
 _days, _months, _micros = bounds_check(INT), bounds_check(INT), bounds_check(LONG)
 _MOST: Mapping[type[T.DataType], Callable[[int], int]] = {
     T.YearMonthIntervalType: _months,
@@ -187,35 +186,25 @@ def _fits(type_: T.DataType) -> Callable[[int], int]:
     return _MOST[type(type_)]
 
 
-def _make_interval(arguments: list[Value]) -> Value:
-    def made(years: int, months: int, weeks: int, days: int, *clock: int) -> tuple[int, int, int]:
-        return _months(years * 12 + months), _days(weeks * 7 + days), _clock(*clock)
-
-    return each(T.CalendarIntervalType(), made, *_parts(arguments, 7))
-
-
-def _make_day_time(arguments: list[Value]) -> Value:
-    def made(days: int, *clock: int) -> int:
-        return _micros(days * DAY + _clock(*clock))
-
-    return each(T.DayTimeIntervalType(), made, *_parts(arguments, 4))
-
-
-def _make_year_month(arguments: list[Value]) -> Value:
-    parts = [whole_number(a) for a in (*arguments, *[constant(0, INT)] * (2 - len(arguments)))]
-    return each(T.YearMonthIntervalType(), lambda y, m: _months(y * 12 + m), *parts)
-
-
-def _parts(arguments: list[Value], count: int) -> list[Value]:
-    """Return so many whole numbers, zero where none is given, and seconds last."""
-    *numbers, seconds = (*arguments, *[constant(0, INT)] * (count - len(arguments)))
-    if not (is_integer(seconds.type) or isinstance(seconds.type, T.DecimalType)):
-        raise UnsupportedLocally(f"{seconds.type.simpleString()} as seconds")
-    return [*map(whole_number, numbers), cast(seconds, SECONDS)]
-
-
 def _clock(hours: int, minutes: int, micros: int) -> int:
     return _micros(hours * UNITS["hour"] + minutes * UNITS["minute"] + micros)
+
+
+def _make_interval(
+    years: int,
+    months: int = 0,
+    weeks: int = 0,
+    days: int = 0,
+    hours: int = 0,
+    minutes: int = 0,
+    micros: int = 0,
+) -> tuple[int, int, int]:
+    clock = _clock(hours, minutes, micros)
+    return _months(years * 12 + months), _days(weeks * 7 + days), clock
+
+
+def _make_day_time(days: int, hours: int = 0, minutes: int = 0, micros: int = 0) -> int:
+    return _micros(days * DAY + _clock(hours, minutes, micros))
 
 
 _OPERATORS: Mapping[str, Function] = {
@@ -235,7 +224,13 @@ def _operate(name: str, arguments: list[Value]) -> Value:
 
 INTERVALS: Mapping[str, Function] = {
     **{name: partial(_operate, name) for name in _OPERATORS},
-    "make_interval": _make_interval,
-    "make_dt_interval": _make_day_time,
-    "make_ym_interval": _make_year_month,
+    "make_interval": Signature(
+        "int int? int? int? int? int? seconds?", T.CalendarIntervalType(), _make_interval
+    ),
+    "make_dt_interval": Signature(
+        "int int? int? seconds?", T.DayTimeIntervalType(), _make_day_time
+    ),
+    "make_ym_interval": Signature(
+        "int int?", T.YearMonthIntervalType(), lambda y, m=0: _months(y * 12 + m)
+    ),
 }

@@ -49,10 +49,8 @@ _COUNTS = """
 1: map_from_entries minute month negative not nullifzero quarter raise_error second smallint string
 1: timestamp tinyint typeof unix_date unix_micros unix_millis unix_seconds weekday weekofyear year
 1: zeroifnull
-1-2: + - from_unixtime ltrim make_ym_interval round rtrim sort_array to_date to_json to_timestamp
+1-2: + - from_unixtime ltrim round rtrim sort_array to_date to_json to_timestamp
 1-2: to_timestamp_ntz trim try_to_timestamp
-1-4: make_dt_interval
-1-7: make_interval
 2: != % * / < <= <=> <> = == > >= and array_append array_contains array_except array_intersect
 2: array_position array_prepend array_remove array_repeat array_union arrays_overlap date_add
 2: date_diff date_format date_part date_sub date_trunc datediff datepart div element_at equal_null

@@ -78,6 +78,8 @@ PARAMETERS: Mapping[str, Parameter] = {
     "integer": _of(T.IntegralType),
     "long_or_int": _of(T.IntegerType, T.LongType),
     "number": number,
+    # As microseconds: the unscaled values of this type.
+    "seconds": lambda v: cast(_of(T.IntegralType, T.DecimalType)(v), T.DecimalType(18, 6)),
     "numeric": _of(T.NumericType),
     "date": day,
     "only_date": _of(T.DateType),

@@ -2,8 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import reduce
 
 import numpy as np
 from pyspark.sql.connect import proto
@@ -112,42 +111,25 @@ def _narrow(relation: Relation, other: ColumnBatch, by: Sequence[tuple[int, Valu
     """Return at least the rows that match the other side's in all columns that are compared."""
     for place, value in by:
         if relation.narrow:
-            relation = relation.narrow(place, _distinct(other, value)) or relation
+            distinct = list(dict.fromkeys(value.run(other)))
+            relation = relation.narrow(place, distinct) or relation
     return relation
-
-
-def _distinct(batch: ColumnBatch, value: Value) -> list[Any]:
-    return list(dict.fromkeys(value.run(batch)))
 
 
 def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str]) -> Relation:
     """Return a join by columns of the same names, which the result has once."""
     if kind not in (INNER, LEFT, SEMI, ANTI):
         raise UnsupportedLocally("a right or full join with USING")
-    one, other = _give_alias(left, "_left"), _give_alias(right, "_right")
     pairs = [
         FunctionCall("==", (ColumnName(("_left", n)), ColumnName(("_right", n)))) for n in names
     ]
-    condition: ExpressionNode = pairs[0]
-    for pair in pairs[1:]:
-        condition = FunctionCall("and", (condition, pair))
-    joined = join(one, other, kind, condition)
+    condition = reduce(lambda a, b: FunctionCall("and", (a, b)), pairs)
+    joined = join(left.under("_left"), right.under("_right"), kind, condition)
     places = [find((n,), left.columns)[0] for n in names]
     again = {len(left.columns) + find((n,), right.columns)[0] for n in names}
     order = [*places, *(i for i in range(len(joined.columns)) if i not in {*places, *again})]
-    all_ = (*left.columns, *right.columns)
-
-    def compute() -> ColumnBatch:
-        batch = joined.rows()
-        return ColumnBatch(
-            batch.count, {}, {to: partial(batch.column, at) for to, at in enumerate(order)}
-        )
-
-    return Relation(tuple(all_[i] for i in order), compute)
-
-
-def _give_alias(relation: Relation, alias: str) -> Relation:
-    return relation.renamed([RelationColumn(c.name, c.type, alias) for c in relation.columns])
+    columns = (*left.columns, *right.columns)
+    return joined.choose(order, [columns[i] for i in order])
 
 
 def _split_condition(
@@ -156,14 +138,8 @@ def _split_condition(
     right: Sequence[RelationColumn],
 ) -> tuple[list[Equality], list[ExpressionNode]]:
     """Return the equalities between the sides, and the other conditions."""
-    equalities, rest = [], []
-    for part in _conjuncts(condition):
-        found = _equality(part, left, right)
-        if found:
-            equalities.append(found)
-        else:
-            rest.append(part)
-    return equalities, rest
+    parts = [(part, _equality(part, left, right)) for part in _conjuncts(condition)]
+    return [found for _, found in parts if found], [part for part, found in parts if not found]
 
 
 def _conjuncts(node: ExpressionNode | None) -> Iterator[ExpressionNode]:

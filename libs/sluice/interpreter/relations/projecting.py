@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.compiling import (
@@ -30,7 +32,13 @@ from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.window_functions import compile_over
 from sluice.interpreter.values.arrow_conversion import Values
-from sluice.interpreter.values.column_batch import ColumnBatch, Value
+from sluice.interpreter.values.column_batch import (
+    ArrowColumn,
+    ColumnBatch,
+    Value,
+    column_of,
+    take_rows,
+)
 from sluice.interpreter.values.value_types import INT
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
@@ -121,8 +129,7 @@ def _explode(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     if len(found) != 1 or isinstance(nodes[found[0][0]], WindowFunction):
         raise UnsupportedLocally("explode of several arrays, or within a window function")
     at, call = found[0]
-    bindings = Bindings(relation.columns)
-    items = compile_node(call.arguments[0], bindings)
+    items = compile_node(call.arguments[0], Bindings(relation.columns))
     if not isinstance(items.type, T.ArrayType):
         raise UnsupportedLocally("explode of a value that is not an array")
     is_outer, with_place = call.name.endswith("_outer"), call.name.startswith("pos")
@@ -136,23 +143,21 @@ def _explode(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     before, after = project(relation, nodes[:at]), project(relation, nodes[at + 1 :])
 
     def compute() -> ColumnBatch:
-        arrays = items.run(relation.rows())
-        rows: list[int] = []
-        elements: list[Any] = []
-        places: list[Any] = []
-        for row, v in enumerate(arrays):
-            found = v or (((None,)) if is_outer else ())
-            rows += [row] * len(found)
-            elements += found
-            places += range(len(found)) if v else [None] * len(found)
-        parts: list[Values] = [[c[r] for r in rows] for c in _all(before)]
-        parts += [places, elements] if with_place else [elements]
-        parts += [[c[r] for r in rows] for c in _all(after)]
-        return ColumnBatch(len(rows), dict(enumerate(parts)))
+        lists = column_of(items.run(relation.rows()), items.type)
+        lengths = np.asarray(pc.list_value_length(lists).fill_null(0), np.int64)
+        counts = np.maximum(lengths, 1) if is_outer else lengths
+        rows = np.repeat(np.arange(len(lengths)), counts)
+        nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.repeat(np.cumsum(lengths) - lengths, counts) + nth
+        places[lengths[rows] == 0] = -1
+        spread = take_rows(ArrowColumn(lists.flatten(), made[-1].type), places)
+        numbers = pa.array(nth, pa.int32(), mask=places < 0)
+        parts = [*_read(before, rows), *([ArrowColumn(numbers, INT)] if with_place else ())]
+        return ColumnBatch(len(rows), dict(enumerate([*parts, spread, *_read(after, rows)])))
 
     return Relation((*before.columns, *made, *after.columns), compute)
 
 
-def _all(relation: Relation) -> list[Values]:
+def _read(relation: Relation, rows: np.ndarray) -> list[Values]:
     batch = relation.rows()
-    return [batch.column(i) for i in range(len(relation.columns))]
+    return [take_rows(batch.column(i), rows) for i in range(len(relation.columns))]
