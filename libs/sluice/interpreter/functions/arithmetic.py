@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.signatures import Signature, same
+from sluice.interpreter.functions.signatures import Signature, name_each, same
 from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
-from sluice.interpreter.values.numbering import whole_numbers
+from sluice.interpreter.values.numbering import of_numbers, whole_numbers
 from sluice.interpreter.values.value_order import same_value
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
@@ -39,36 +39,32 @@ from sluice.interpreter.values.value_types import (
 )
 from sluice.language.typed.types import Decimal
 
-INSTEAD = "by zero. Use `{}` to tolerate divisor being 0 and return NULL instead."  # Spark's words
 MOST_DIGITS = 38
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible
 MOST_TURNED = 10**34  # unscaled; Scala rounds longer decimals where it only changes their sign
 
 
-def _zero() -> None:
-    raise DividedByZero(f"Division {INSTEAD.format('try_divide')}")
-
-
-def _quotient(a: int, b: int) -> int:
-    """Return a / b without its fraction, as Java does."""
-    if not b:
-        _zero()
-    found = abs(a) // abs(b)
-    return found if (a < 0) == (b < 0) else -found
+def _refuse_zero(operation: str, instead: str) -> None:
+    """Refuse a division by zero in Spark's words."""
+    raise DividedByZero(
+        f"{operation} by zero. Use `{instead}` to tolerate divisor being 0 and return NULL instead."
+    )
 
 
 def _remainder(a: int, b: int) -> int:
+    """Return the rest of a division, with the sign of the dividend."""
     if not b:
-        raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
-    return a - b * _quotient(a, b)
+        _refuse_zero("Remainder", "try_mod")
+    found = abs(a) % abs(b)
+    return -found if a < 0 else found
 
 
-_long = bounds_check(LONG)
-
-
-def _modulus(a: int, b: int) -> int:
-    found = _remainder(a, b)
-    return _remainder(_long(found + b), b) if found < 0 else found
+def _rest(a: float, b: float) -> float:
+    if not b:
+        _refuse_zero("Remainder", "try_mod")
+    if a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
+        raise UnsupportedLocally("a remainder with NaN or infinity")
+    return math.fmod(a, b)
 
 
 WHOLE: Mapping[str, Callable[[int, int], int]] = {
@@ -76,16 +72,7 @@ WHOLE: Mapping[str, Callable[[int, int], int]] = {
     "-": operator.sub,
     "*": operator.mul,
     "%": _remainder,
-    "pmod": _modulus,
 }
-
-
-def _rest(a: float, b: float) -> float:
-    if not b:
-        raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
-    if a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
-        raise UnsupportedLocally("a remainder with NaN or infinity")
-    return math.fmod(a, b)
 
 
 DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
@@ -113,40 +100,42 @@ def binary(name: str, arguments: list[Value]) -> Value:
     if name == "/":
         return _of_reals(name, a, b)
     type_ = wider(a.type, b.type)
-    if name in KERNELS:
-        return kernel(type_, KERNELS[name], cast(a, type_), cast(b, type_))
-    if name == "%":
-        return kernel(type_, _modulo, cast(a, type_), cast(b, type_))
-    fits = bounds_check(type_)
-    return each(type_, lambda x, y: fits(WHOLE[name](x, y)), a, b)
+    return kernel(type_, KERNELS[name], cast(a, type_), cast(b, type_))
 
 
 def _divide(x: pa.Array, y: pa.Array) -> pa.Array:
     """Return a quotient; of integers, without its fraction, as Java does."""
     if _has_zero(x, y):
-        _zero()
+        _refuse_zero("Division", "try_divide")
     return pc.divide(x, y) if pa.types.is_floating(x.type) else pc.divide_checked(x, y)
 
 
 def _modulo(x: pa.Array, y: pa.Array) -> pa.Array:
     """Return the remainder of integers, with the sign of the dividend."""
     if _has_zero(x, y):
-        _remainder(1, 0)
+        _refuse_zero("Remainder", "try_mod")
     by = whole_numbers(y)
     found = np.fmod(whole_numbers(x), np.where((by == 0) | (by == -1), 1, by))
     nulls = np.asarray(pc.or_(x.is_null(), y.is_null()))
     return pa.array(found, mask=nulls).cast(x.type)
 
 
+def _modulus(x: pa.Array, y: pa.Array) -> pa.Array:
+    """Return the remainder of integers, moved by the divisor if it is negative."""
+    rest, by = (c.cast(pa.int64()) for c in (_modulo(x, y), y))
+    return _modulo(pc.add_checked(rest, pc.if_else(pc.less(rest, 0), by, 0)), by).cast(x.type)
+
+
 def _has_zero(x: pa.Array, y: pa.Array) -> bool:
     return bool(pc.any(pc.and_(x.is_valid(), pc.equal(y, 0))).as_py())
 
 
-# Those of fractions never raise.
 KERNELS: Mapping[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
     "*": pc.multiply_checked,
+    "%": _modulo,
+    "pmod": _modulus,
 }
 
 
@@ -154,8 +143,8 @@ def _of_reals(name: str, a: Value, b: Value) -> Value:
     a, b = cast(a, DOUBLE), cast(b, DOUBLE)
     if name == "%":
         return each(DOUBLE, _rest, a, b)
-    if name != "/" and name not in KERNELS:
-        raise UnsupportedLocally(f"{name} of DOUBLE")
+    if name == "pmod":
+        raise UnsupportedLocally("pmod of DOUBLE")
     return kernel(DOUBLE, KERNELS.get(name, _divide), a, b)
 
 
@@ -166,7 +155,7 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     found = of_decimal(DECIMAL[name](one, other))
     fits, s, t = fits_in(found), one.scale, other.scale
     most = max(s, t)
-    if name in KERNELS and found.scale == (s + t if name == "*" else most):
+    if name in "+-*" and found.scale == (s + t if name == "*" else most):
         whole_digits = max(one.precision - s, other.precision - t)
         exact = one.precision + other.precision if name == "*" else whole_digits + most
         if exact < found.precision <= MOST_DIGITS:  # as wide as Arrow's result, so none is too long
@@ -180,7 +169,7 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
 
         def quotient(x: int, y: int) -> int:
             if not y:
-                _zero()
+                _refuse_zero("Division", "try_divide")
             return fits(half_up(x * up if y > 0 else -x * up, abs(y) * down))
 
         return each(found, quotient, a, b)
@@ -292,38 +281,8 @@ def _sum(name: str, arguments: list[Value]) -> Value:
     """Return a sum or a difference, of numbers or of a date and a number of days."""
     a, b = arguments
     if isinstance(a.type, T.DateType) and is_integer(b.type):
-        fits, compute = bounds_check(T.IntegerType()), WHOLE[name]
-        return each(DATE, lambda x, y: fits(compute(x, y)), a, whole(b))
+        return of_numbers(DATE, np.add if name == "+" else np.subtract, a, whole(b))
     return binary(name, arguments)
-
-
-_SIGN = Signature("number", DOUBLE, lambda x: math.copysign(1.0, x) if x and x == x else x)  # noqa: PLR0124 - NaN
-ARITHMETIC: Mapping[str, Function] = {
-    **{name: partial(binary, name) for name in ("*", "/", "%", "pmod")},
-    **{name: partial(_sum, name) for name in ("+", "-")},
-    "mod": partial(binary, "%"),
-    "div": _div,
-    "try_divide": partial(_unless_zero, "/"),
-    "try_mod": partial(_unless_zero, "%"),
-    "try_add": partial(_try_to_compute, "+"),
-    "try_subtract": partial(_try_to_compute, "-"),
-    "try_multiply": partial(_try_to_compute, "*"),
-    "degrees": Signature("number", DOUBLE, lambda x: x * (180 / math.pi)),
-    "radians": Signature("number", DOUBLE, lambda x: x * (math.pi / 180)),
-    "negative": partial(_change_sign, pc.negate_checked),
-    "positive": Signature("numeric", same, same_value, lambda x: x),
-    "abs": partial(_change_sign, pc.abs_checked),
-    "signum": _SIGN,
-    "sign": _SIGN,
-    "floor": partial(_round_to, up=False),
-    "ceil": partial(_round_to, up=True),
-    "ceiling": partial(_round_to, up=True),
-    "round": _round,
-    "sqrt": Signature("number", DOUBLE, lambda x: math.sqrt(x) if x >= 0 else math.nan),
-    "isnan": lambda arguments: kernel(
-        BOOLEAN, lambda x: x.is_nan().fill_null(False), number(arguments[0])
-    ),
-}
 
 
 def _shift(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
@@ -336,14 +295,43 @@ def _shift(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
     return Signature("long_or_int int", same, shifted)(arguments)
 
 
-BITS: Mapping[str, Function] = {
-    "&": Signature("integer integer", wider, operator.and_),
-    "|": Signature("integer integer", wider, operator.or_),
-    "^": Signature("integer integer", wider, operator.xor),
-    "~": Signature("integer", same, operator.invert),
-    "shiftleft": partial(_shift, lambda v, n, _: v << n),
-    "shiftright": partial(_shift, lambda v, n, _: v >> n),
-    "shiftrightunsigned": partial(_shift, lambda v, n, size: (v % (1 << size)) >> n),
-    "bit_count": Signature("integer", INT, lambda v: (v % (1 << 64)).bit_count()),
-    "bin": Signature("integer", STRING, lambda v: f"{v % (1 << 64):b}"),
-}
+ARITHMETIC: Mapping[str, Function] = name_each(
+    {
+        "+": partial(_sum, "+"),
+        "-": partial(_sum, "-"),
+        "*": partial(binary, "*"),
+        "/": partial(binary, "/"),
+        "% mod": partial(binary, "%"),
+        "pmod": partial(binary, "pmod"),
+        "div": _div,
+        "try_divide": partial(_unless_zero, "/"),
+        "try_mod": partial(_unless_zero, "%"),
+        "try_add": partial(_try_to_compute, "+"),
+        "try_subtract": partial(_try_to_compute, "-"),
+        "try_multiply": partial(_try_to_compute, "*"),
+        "degrees": Signature("number", DOUBLE, lambda x: x * (180 / math.pi)),
+        "radians": Signature("number", DOUBLE, lambda x: x * (math.pi / 180)),
+        "negative": partial(_change_sign, pc.negate_checked),
+        "positive": Signature("numeric", same, same_value, same_value),
+        "abs": partial(_change_sign, pc.abs_checked),
+        "signum sign": Signature(
+            "number", DOUBLE, lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x)
+        ),
+        "floor": partial(_round_to, up=False),
+        "ceil ceiling": partial(_round_to, up=True),
+        "round": _round,
+        "sqrt": Signature("number", DOUBLE, lambda x: math.sqrt(x) if x >= 0 else math.nan),
+        "isnan": lambda given: kernel(
+            BOOLEAN, lambda x: x.is_nan().fill_null(False), number(given[0])
+        ),
+        "&": Signature("integer integer", wider, operator.and_),
+        "|": Signature("integer integer", wider, operator.or_),
+        "^": Signature("integer integer", wider, operator.xor),
+        "~": Signature("integer", same, operator.invert),
+        "shiftleft": partial(_shift, lambda v, n, _: v << n),
+        "shiftright": partial(_shift, lambda v, n, _: v >> n),
+        "shiftrightunsigned": partial(_shift, lambda v, n, size: (v % (1 << size)) >> n),
+        "bit_count": Signature("integer", INT, lambda v: (v % (1 << 64)).bit_count()),
+        "bin": Signature("integer", STRING, lambda v: f"{v % (1 << 64):b}"),
+    }
+)

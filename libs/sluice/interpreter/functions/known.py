@@ -5,7 +5,7 @@ from functools import partial
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.arithmetic import ARITHMETIC, BITS
+from sluice.interpreter.functions.arithmetic import ARITHMETIC
 from sluice.interpreter.functions.arrays import ARRAYS
 from sluice.interpreter.functions.as_json import JSON
 from sluice.interpreter.functions.comparing import COMPARING
@@ -29,7 +29,6 @@ def _cast(type_: T.DataType, arguments: list[Value]) -> Value:
 FUNCTIONS: Mapping[str, Function] = {
     **ARITHMETIC,
     **INTERVALS,
-    **BITS,
     **COMPARING,
     **ARRAYS,
     **STRINGS,
