@@ -397,10 +397,7 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], E.ExpressionNode]]] = {
         "this expressions",
         lambda t: E.Lambda(tuple(p.name for p in t.expressions), _read_part(t.this)),
     ),
-    exp.Transform: (
-        "this expression",
-        lambda t: _call_of("transform", t.this, t.expression),
-    ),
+    exp.Transform: ("this expression", lambda t: _call_of("transform", t.this, t.expression)),
     exp.Trim: ("this expression position", _trim),
     exp.StrPosition: (
         "this substr position",

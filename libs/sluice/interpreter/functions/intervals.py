@@ -207,12 +207,7 @@ def _make_day_time(days: int, hours: int = 0, minutes: int = 0, micros: int = 0)
     return _micros(days * DAY + _clock(hours, minutes, micros))
 
 
-_OPERATORS: Mapping[str, Function] = {
-    "+": _plus,
-    "-": _minus,
-    "*": _times,
-    "negative": _negative,
-}
+_OPERATORS: Mapping[str, Function] = {"+": _plus, "-": _minus, "*": _times, "negative": _negative}
 
 
 def _operate(name: str, arguments: list[Value]) -> Value:

@@ -15,13 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.signatures import (
-    Signature,
-    name_each,
-    of_ascii,
-    of_column,
-    text,
-)
+from sluice.interpreter.functions.signatures import Signature, name_each, of_ascii, of_column, text
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Function, Value, constant, kernel, whole

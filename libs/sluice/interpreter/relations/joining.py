@@ -7,6 +7,7 @@ from functools import reduce
 import numpy as np
 from pyspark.sql.connect import proto
 
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.compiling import (
     Bindings,
     RelationColumn,
@@ -14,7 +15,6 @@ from sluice.interpreter.expressions.compiling import (
     every,
     find,
 )
-from sluice.interpreter.expressions.expression_tree import ColumnName, ExpressionNode, FunctionCall
 from sluice.interpreter.functions.comparing import alike
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.relation import Relation
@@ -76,7 +76,9 @@ class PairedRows(ColumnBatch):
         return super().column(key)
 
 
-def join(left: Relation, right: Relation, kind: int, condition: ExpressionNode | None) -> Relation:
+def join(
+    left: Relation, right: Relation, kind: int, condition: E.ExpressionNode | None
+) -> Relation:
     """Return the rows of a join of that kind."""
     columns = (*left.columns, *right.columns)
     equalities, rest = _split_condition(condition, left.columns, right.columns)
@@ -121,9 +123,10 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
     if kind not in (INNER, LEFT, SEMI, ANTI):
         raise UnsupportedLocally("a right or full join with USING")
     pairs = [
-        FunctionCall("==", (ColumnName(("_left", n)), ColumnName(("_right", n)))) for n in names
+        E.FunctionCall("==", (E.ColumnName(("_left", n)), E.ColumnName(("_right", n))))
+        for n in names
     ]
-    condition = reduce(lambda a, b: FunctionCall("and", (a, b)), pairs)
+    condition = reduce(lambda a, b: E.FunctionCall("and", (a, b)), pairs)
     joined = join(left.under("_left"), right.under("_right"), kind, condition)
     places = [find((n,), left.columns)[0] for n in names]
     again = {len(left.columns) + find((n,), right.columns)[0] for n in names}
@@ -133,17 +136,17 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
 
 
 def _split_condition(
-    condition: ExpressionNode | None,
+    condition: E.ExpressionNode | None,
     left: Sequence[RelationColumn],
     right: Sequence[RelationColumn],
-) -> tuple[list[Equality], list[ExpressionNode]]:
+) -> tuple[list[Equality], list[E.ExpressionNode]]:
     """Return the equalities between the sides, and the other conditions."""
     parts = [(part, _equality(part, left, right)) for part in _conjuncts(condition)]
     return [found for _, found in parts if found], [part for part, found in parts if not found]
 
 
-def _conjuncts(node: ExpressionNode | None) -> Iterator[ExpressionNode]:
-    if isinstance(node, FunctionCall) and node.name == "and":
+def _conjuncts(node: E.ExpressionNode | None) -> Iterator[E.ExpressionNode]:
+    if isinstance(node, E.FunctionCall) and node.name == "and":
         for argument in node.arguments:
             yield from _conjuncts(argument)
     elif node is not None:
@@ -151,9 +154,9 @@ def _conjuncts(node: ExpressionNode | None) -> Iterator[ExpressionNode]:
 
 
 def _equality(
-    node: ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
+    node: E.ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
 ) -> Equality | None:
-    if not isinstance(node, FunctionCall) or node.name not in ("==", "=", "<=>"):
+    if not isinstance(node, E.FunctionCall) or node.name not in ("==", "=", "<=>"):
         return None
     sides = [_side(argument, left, right) for argument in node.arguments]
     if sorted(sides) != [0, 1]:
@@ -165,20 +168,22 @@ def _equality(
     return Equality(*pair, with_nulls=node.name == "<=>", places=places)
 
 
-def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
+def _place(node: E.ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
     """Return the number of a column that is the whole expression."""
-    if not isinstance(node, ColumnName):
+    if not isinstance(node, E.ColumnName):
         return None
     at, rest = find(node.parts, columns)
     return None if rest else at
 
 
 def _side(
-    node: ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
+    node: E.ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
 ) -> int:
     """Return 0 or 1 if all columns are of that side; -1 if they are of both, or none."""
     both = (*left, *right)
-    sides = {find(p.parts, both)[0] >= len(left) for p in every(node) if isinstance(p, ColumnName)}
+    sides = {
+        find(p.parts, both)[0] >= len(left) for p in every(node) if isinstance(p, E.ColumnName)
+    }
     return int(sides.pop()) if len(sides) == 1 else -1
 
 

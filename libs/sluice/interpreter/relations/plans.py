@@ -10,15 +10,9 @@ from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions import from_protocol as protocol
-from sluice.interpreter.expressions.compiling import (
-    Bindings,
-    RelationColumn,
-    column,
-    compile_node,
-    find,
-)
-from sluice.interpreter.expressions.expression_tree import Alias, ExpressionNode, Star, split_name
+from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
@@ -37,6 +31,7 @@ from sluice.interpreter.values.casts import boolean, cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
     Rows,
+    column,
     column_of,
     concatenate,
     null_mask,
@@ -127,7 +122,7 @@ def _project(plans: Plans, plan: Any) -> Relation:
     return project(relation, nodes)
 
 
-def _where(relation: Relation, node: ExpressionNode) -> Relation:
+def _where(relation: Relation, node: E.ExpressionNode) -> Relation:
     holds = boolean(compile_node(node, Bindings(relation.columns)))
 
     def rows(batch: ColumnBatch) -> Rows:
@@ -235,7 +230,7 @@ def _with_columns(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
     made = {a.name[0].lower(): protocol.read_expression(a.expr) for a in plan.aliases}
     names = {a.name[0].lower(): a.name[0] for a in plan.aliases}
-    found = project(relation, [Star(), *(Alias(n, (names[k],)) for k, n in made.items())])
+    found = project(relation, [E.Star(), *(E.Alias(n, (names[k],)) for k, n in made.items())])
     width = len(relation.columns)
     places = {name: width + i for i, name in enumerate(made)}
     order = [places.pop(c.name.lower(), i) for i, c in enumerate(relation.columns)]
@@ -248,7 +243,7 @@ def _drop(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
     gone = {name.lower() for name in plan.column_names}
     for expression in plan.columns:
-        name = split_name(expression.unresolved_attribute.unparsed_identifier)
+        name = E.split_name(expression.unresolved_attribute.unparsed_identifier)
         gone |= {relation.columns[find(name, relation.columns)[0]].name.lower()}
     kept = [i for i, c in enumerate(relation.columns) if c.name.lower() not in gone]
     return relation.choose(kept)

@@ -235,11 +235,13 @@ def constant(value: Any, type_: T.DataType) -> Value:
     return Value(type_, lambda batch: Same(value, batch.count), value)
 
 
+def column(key: Hashable, type_: T.DataType) -> Value:
+    """Return the values of a column or a variable."""
+    return Value(type_, lambda batch: batch.column(key))
+
+
 def each(
-    type_: T.DataType,
-    function: Callable[..., Any],
-    *arguments: Value,
-    kernel: Kernel | None = None,
+    type_: T.DataType, function: Callable[..., Any], *arguments: Value, kernel: Kernel | None = None
 ) -> Value:
     """Return a function of each row's values; null if one of them is null.
 

@@ -26,7 +26,7 @@ BINARY, DATE, TIMESTAMP, NTZ, NULL = (
     T.TimestampNTZType(),
     T.NullType(),
 )
-SIMPLE = (
+SIMPLE: tuple[T.DataType, ...] = (
     *(BOOLEAN, T.ByteType(), T.ShortType(), INT, LONG, T.FloatType(), DOUBLE),
     *(STRING, BINARY, DATE, TIMESTAMP, NTZ),
 )
