@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.functions.signatures import Signature, name_each, same
 from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
+from sluice.interpreter.values.arrow_conversion import arrow_type, to_arrow
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import of_numbers, whole_numbers
@@ -39,7 +41,7 @@ from sluice.interpreter.values.value_types import (
 )
 from sluice.language.typed.types import Decimal
 
-MOST_DIGITS = 38
+MOST_DIGITS, MOST_DIGITS_OF_256_BITS = 38, 76
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible
 MOST_TURNED = 10**34  # unscaled; Scala rounds longer decimals where it only changes their sign
 
@@ -172,7 +174,8 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
                 _refuse_zero("Division", "try_divide")
             return fits(half_up(x * up if y > 0 else -x * up, abs(y) * down))
 
-        return each(found, quotient, a, b)
+        a, b = cast(a, of_decimal(one)), cast(b, of_decimal(other))
+        return each(found, quotient, a, b, kernel=partial(_divide_decimals, found, a.type, b.type))
     compute = WHOLE[name]
 
     def result(x: int, y: int) -> int:
@@ -182,6 +185,19 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
         return fits(rescale(compute(x, y), most, found.scale))
 
     return each(found, result, a, b)
+
+
+def _divide_decimals(
+    found: T.DecimalType, of: T.DecimalType, by: T.DecimalType, x: Any, y: Any
+) -> pa.Array | None:
+    """Return quotients in 256 bits, cut after more digits than are wanted, then rounded."""
+    more = max(found.scale + by.scale - by.precision - of.scale, 0)
+    if of.precision + more > MOST_DIGITS_OF_256_BITS:
+        return None
+    x, y = (c if isinstance(c, pa.Array) else to_arrow([c], t)[0] for c, t in ((x, of), (y, by)))
+    x = x.cast(pa.decimal256(of.precision + more, of.scale + more))
+    exact = pc.divide(x, y.cast(pa.decimal256(by.precision, by.scale)))
+    return pc.round(exact, found.scale, "half_towards_infinity").cast(arrow_type(found))
 
 
 def _decimal(value: Value) -> Decimal:

@@ -225,7 +225,10 @@ STRINGS: Mapping[str, Function] = name_each(
         "locate position": _locate,
         "find_in_set": Signature("text text", INT, _find_in_set),
         "replace": Signature(
-            "text text text?", STRING, lambda v, a, b="": v.replace(a, b) if a else v
+            "text text text?",
+            STRING,
+            lambda v, a, b="": v.replace(a, b) if a else v,
+            of_column(lambda c, a, b="": pc.replace_substring(c, a, b) if a else c),
         ),
         "trim": _trim(str.strip, pc.utf8_trim),
         "ltrim": _trim(str.lstrip, pc.utf8_ltrim),
