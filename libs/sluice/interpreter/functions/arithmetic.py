@@ -325,29 +325,31 @@ ARITHMETIC: Mapping[str, Function] = name_each(
         "try_add": partial(_try_to_compute, "+"),
         "try_subtract": partial(_try_to_compute, "-"),
         "try_multiply": partial(_try_to_compute, "*"),
-        "degrees": Signature("number", DOUBLE, lambda x: x * (180 / math.pi)),
-        "radians": Signature("number", DOUBLE, lambda x: x * (math.pi / 180)),
+        "degrees": ("number", DOUBLE, lambda x: x * (180 / math.pi)),
+        "radians": ("number", DOUBLE, lambda x: x * (math.pi / 180)),
         "negative": partial(_change_sign, pc.negate_checked),
-        "positive": Signature("numeric", same, same_value, same_value),
+        "positive": ("numeric", same, same_value, same_value),
         "abs": partial(_change_sign, pc.abs_checked),
-        "signum sign": Signature(
-            "number", DOUBLE, lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x)
+        "signum sign": (
+            "number",
+            DOUBLE,
+            lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x),
         ),
         "floor": partial(_round_to, up=False),
         "ceil ceiling": partial(_round_to, up=True),
         "round": _round,
-        "sqrt": Signature("number", DOUBLE, lambda x: math.sqrt(x) if x >= 0 else math.nan),
+        "sqrt": ("number", DOUBLE, lambda x: math.sqrt(x) if x >= 0 else math.nan),
         "isnan": lambda given: kernel(
             BOOLEAN, lambda x: x.is_nan().fill_null(False), number(given[0])
         ),
-        "&": Signature("integer integer", wider, operator.and_),
-        "|": Signature("integer integer", wider, operator.or_),
-        "^": Signature("integer integer", wider, operator.xor),
-        "~": Signature("integer", same, operator.invert),
+        "&": ("integer integer", wider, operator.and_),
+        "|": ("integer integer", wider, operator.or_),
+        "^": ("integer integer", wider, operator.xor),
+        "~": ("integer", same, operator.invert),
         "shiftleft": partial(_shift, lambda v, n, _: v << n),
         "shiftright": partial(_shift, lambda v, n, _: v >> n),
         "shiftrightunsigned": partial(_shift, lambda v, n, size: (v % (1 << size)) >> n),
-        "bit_count": Signature("integer", INT, lambda v: (v % (1 << 64)).bit_count()),
-        "bin": Signature("integer", STRING, lambda v: f"{v % (1 << 64):b}"),
+        "bit_count": ("integer", INT, lambda v: (v % (1 << 64)).bit_count()),
+        "bin": ("integer", STRING, lambda v: f"{v % (1 << 64):b}"),
     }
 )

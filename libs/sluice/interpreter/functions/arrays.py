@@ -341,18 +341,18 @@ def _length(column: pa.Array) -> pa.Array | None:
 ARRAYS: Mapping[str, Function] = name_each(
     {
         "array": _array,
-        "get": Signature("array int", inner, lambda v, i: v[i] if 0 <= i < len(v) else None),
+        "get": ("array int", inner, lambda v, i: v[i] if 0 <= i < len(v) else None),
         "element_at": partial(_element_at, is_try=False),
         "try_element_at": partial(_element_at, is_try=True),
-        "size cardinality": Signature("array_or_map", INT, len, _length),
-        "array_size": Signature("array", INT, len, _length),
-        "slice": Signature("array int int", same, _slice),
+        "size cardinality": ("array_or_map", INT, len, _length),
+        "array_size": ("array", INT, len, _length),
+        "slice": ("array int int", same, _slice),
         "flatten": _flatten,
-        "reverse": Signature("array_or_text", same, lambda v: v[::-1]),
+        "reverse": ("array_or_text", same, lambda v: v[::-1]),
         "sequence": _sequence,
         "concat": _concat,
         "sort_array": _sort_array,
-        "array_compact": Signature("array", same, lambda v: tuple(x for x in v if x is not None)),
+        "array_compact": ("array", same, lambda v: tuple(x for x in v if x is not None)),
         "array_max": partial(_extreme, max),
         "array_min": partial(_extreme, min),
         "array_repeat": _repeat,
@@ -377,14 +377,10 @@ ARRAYS: Mapping[str, Function] = name_each(
         "arrays_overlap": partial(_as_sets, BOOLEAN, _overlap),
         "map": _map,
         "map_contains_key": _contains_key,
-        "map_entries": Signature("map", _entries, lambda v: v),
+        "map_entries": ("map", _entries, lambda v: v),
         "map_from_arrays": _from_arrays,
         "map_from_entries": _from_entries,
-        "map_keys": Signature(
-            "map", lambda m: T.ArrayType(m.keyType), lambda v: tuple(k for k, _ in v)
-        ),
-        "map_values": Signature(
-            "map", lambda m: T.ArrayType(m.valueType), lambda v: tuple(x for _, x in v)
-        ),
+        "map_keys": ("map", lambda m: T.ArrayType(m.keyType), lambda v: tuple(k for k, _ in v)),
+        "map_values": ("map", lambda m: T.ArrayType(m.valueType), lambda v: tuple(x for _, x in v)),
     }
 )

@@ -122,9 +122,16 @@ class Signature:
         return each(type_, self.function, *given, kernel=self.kernel)
 
 
-def name_each(functions: Mapping[str, Function]) -> dict[str, Function]:
-    """Return functions by name, from those by their names with blanks between."""
-    return {name: found for names, found in functions.items() for name in names.split()}
+def name_each(functions: Mapping[str, Function | tuple[Any, ...]]) -> dict[str, Function]:
+    """Return functions by name, from those by their names with blanks between.
+
+    A tuple is a signature: parameters, type, function, and perhaps a kernel.
+    """
+    return {
+        name: Signature(*found) if isinstance(found, tuple) else found
+        for names, found in functions.items()
+        for name in names.split()
+    }
 
 
 def same(first: T.DataType, *_: T.DataType) -> T.DataType:

@@ -200,31 +200,29 @@ def _size(value: str | bytes) -> int:
 
 STRINGS: Mapping[str, Function] = name_each(
     {
-        "upper ucase": Signature("text", STRING, upper, of_ascii(pc.ascii_upper)),
-        "lower lcase": Signature("text", STRING, lower, of_ascii(pc.ascii_lower)),
-        "initcap": Signature("text", STRING, capitals),
-        "length len char_length character_length": Signature(
+        "upper ucase": ("text", STRING, upper, of_ascii(pc.ascii_upper)),
+        "lower lcase": ("text", STRING, lower, of_ascii(pc.ascii_lower)),
+        "initcap": ("text", STRING, capitals),
+        "length len char_length character_length": (
             "text_or_bytes",
             INT,
             len,
             lambda c: (pc.binary_length if c.type == pa.binary() else pc.utf8_length)(c),
         ),
-        "octet_length": Signature("text_or_bytes", INT, _size, pc.binary_length),
-        "bit_length": Signature("text_or_bytes", INT, lambda v: 8 * _size(v)),
-        "startswith": Signature("text text", BOOLEAN, str.startswith, of_column(pc.starts_with)),
-        "endswith": Signature("text text", BOOLEAN, str.endswith, of_column(pc.ends_with)),
-        "contains": Signature(
-            "text text", BOOLEAN, str.__contains__, of_column(pc.match_substring)
-        ),
-        "instr": Signature(
+        "octet_length": ("text_or_bytes", INT, _size, pc.binary_length),
+        "bit_length": ("text_or_bytes", INT, lambda v: 8 * _size(v)),
+        "startswith": ("text text", BOOLEAN, str.startswith, of_column(pc.starts_with)),
+        "endswith": ("text text", BOOLEAN, str.endswith, of_column(pc.ends_with)),
+        "contains": ("text text", BOOLEAN, str.__contains__, of_column(pc.match_substring)),
+        "instr": (
             "text text",
             INT,
             lambda v, part: v.find(part) + 1,
             of_ascii(lambda c, part: pc.add(pc.find_substring(c, part), pa.scalar(1, pa.int32()))),
         ),
         "locate position": _locate,
-        "find_in_set": Signature("text text", INT, _find_in_set),
-        "replace": Signature(
+        "find_in_set": ("text text", INT, _find_in_set),
+        "replace": (
             "text text text?",
             STRING,
             lambda v, a, b="": v.replace(a, b) if a else v,
@@ -233,47 +231,41 @@ STRINGS: Mapping[str, Function] = name_each(
         "trim": _trim(str.strip, pc.utf8_trim),
         "ltrim": _trim(str.lstrip, pc.utf8_ltrim),
         "rtrim": _trim(str.rstrip, pc.utf8_rtrim),
-        "btrim": Signature("text text?", STRING, lambda v, c=" ": v.strip(c) if c else v),
-        "substring substr": Signature("text int int?", STRING, _cut, of_column(_cut_column)),
-        "left": Signature(
+        "btrim": ("text text?", STRING, lambda v, c=" ": v.strip(c) if c else v),
+        "substring substr": ("text int int?", STRING, _cut, of_column(_cut_column)),
+        "left": (
             "text int",
             STRING,
             lambda v, n: v[: max(n, 0)],
             of_column(lambda c, n: _cut_column(c, 1, n)),
         ),
-        "right": Signature(
+        "right": (
             "text int",
             STRING,
             lambda v, n: v[-n:] if n > 0 else "",
             of_column(lambda c, n: _cut_column(c, -n) if n > 0 else None),
         ),
-        "substring_index": Signature("text text int", STRING, _until),
-        "split_part": Signature("text text int", STRING, _split_part),
-        "translate": Signature("text text text", STRING, _translate),
-        "repeat": Signature("text length", STRING, lambda v, n: v * n),
-        "space": Signature("length", STRING, lambda n: " " * n),
-        "lpad": Signature(
-            "text length text?", STRING, lambda v, n, by=" ": (_fill(v, n, by) + v)[:n]
-        ),
-        "rpad": Signature(
-            "text length text?", STRING, lambda v, n, by=" ": (v + _fill(v, n, by))[:n]
-        ),
+        "substring_index": ("text text int", STRING, _until),
+        "split_part": ("text text int", STRING, _split_part),
+        "translate": ("text text text", STRING, _translate),
+        "repeat": ("text length", STRING, lambda v, n: v * n),
+        "space": ("length", STRING, lambda n: " " * n),
+        "lpad": ("text length text?", STRING, lambda v, n, by=" ": (_fill(v, n, by) + v)[:n]),
+        "rpad": ("text length text?", STRING, lambda v, n, by=" ": (v + _fill(v, n, by))[:n]),
         "concat_ws": _concat_ws,
-        "hex": Signature("integer_or_bytes", STRING, _hex),
-        "md5": Signature("bytes", STRING, lambda v: hashlib.md5(v).hexdigest()),
-        "sha sha1": Signature("bytes", STRING, lambda v: hashlib.sha1(v).hexdigest()),
-        "sha2": Signature("bytes int", STRING, _hash),
-        "crc32": Signature("bytes", LONG, binascii.crc32),
-        "base64": Signature(
-            "bytes", STRING, lambda v: binascii.b2a_base64(v, newline=False).decode()
-        ),
-        "unbase64": Signature("text", BINARY, _decode),
+        "hex": ("integer_or_bytes", STRING, _hex),
+        "md5": ("bytes", STRING, lambda v: hashlib.md5(v).hexdigest()),
+        "sha sha1": ("bytes", STRING, lambda v: hashlib.sha1(v).hexdigest()),
+        "sha2": ("bytes int", STRING, _hash),
+        "crc32": ("bytes", LONG, binascii.crc32),
+        "base64": ("bytes", STRING, lambda v: binascii.b2a_base64(v, newline=False).decode()),
+        "unbase64": ("text", BINARY, _decode),
         # The character of a code's last byte.
-        "char chr": Signature("integer", STRING, lambda n: chr(n & 255) if n >= 0 else ""),
-        "ascii": Signature("text", INT, lambda v: ord(v[0]) if v else 0),
+        "char chr": ("integer", STRING, lambda n: chr(n & 255) if n >= 0 else ""),
+        "ascii": ("text", INT, lambda v: ord(v[0]) if v else 0),
         # All texts here are UTF-8.
-        "is_valid_utf8": Signature("text", BOOLEAN, lambda _: True),
-        "make_valid_utf8": Signature("text", STRING, str),
+        "is_valid_utf8": ("text", BOOLEAN, lambda _: True),
+        "make_valid_utf8": ("text", STRING, str),
         "like": _like,
         "ilike": _ilike,
     }

@@ -324,8 +324,10 @@ TIMES: Mapping[str, Function] = name_each(
         "unix_micros": _numbers("timestamp", LONG, lambda v: v),
         "unix_millis": _numbers("timestamp", LONG, lambda v: v // 1_000),
         "unix_seconds": _numbers("timestamp", LONG, lambda v: v // 1_000_000),
-        "unix_timestamp to_unix_timestamp": Signature(
-            "date_or_timestamp", LONG, lambda v: v // 1_000_000 if v >= 0 else -(-v // 1_000_000)
+        "unix_timestamp to_unix_timestamp": (
+            "date_or_timestamp",
+            LONG,
+            lambda v: v // 1_000_000 if v >= 0 else -(-v // 1_000_000),
         ),
         "timestamp_micros": _of_number(1),
         "timestamp_millis": _of_number(1_000),
@@ -336,22 +338,26 @@ TIMES: Mapping[str, Function] = name_each(
         "date_add": _numbers("date int", DATE, np.add),
         "date_sub": _numbers("date int", DATE, np.subtract),
         "datediff date_diff": _numbers("date date", INT, np.subtract),
-        "add_months": Signature("date int", DATE, months_later),
-        "last_day": Signature("date", DATE, _last_day),
+        "add_months": ("date int", DATE, months_later),
+        "last_day": ("date", DATE, _last_day),
         "next_day": _next_day,
         "trunc": _trunc,
         "date_trunc": _date_trunc,
-        "from_utc_timestamp": Signature(
-            "moment only_text", TIMESTAMP, lambda v, z: v + offset_in(v, region(z))
+        "from_utc_timestamp": (
+            "moment only_text",
+            TIMESTAMP,
+            lambda v, z: v + offset_in(v, region(z)),
         ),
-        "to_utc_timestamp": Signature(
-            "moment only_text", TIMESTAMP, lambda v, z: v - offset_at(v, region(z))
+        "to_utc_timestamp": (
+            "moment only_text",
+            TIMESTAMP,
+            lambda v, z: v - offset_at(v, region(z)),
         ),
         "date_format": _date_format,
-        "make_date": Signature("int int int", DATE, _make_date),
+        "make_date": ("int int int", DATE, _make_date),
         "date_part datepart": _date_part,
-        "dayname": Signature("date", STRING, lambda v: _DAYS[date_of(v).weekday()][:3].title()),
-        "monthname": Signature("date", STRING, lambda v: _MONTH_NAMES[date_of(v).month - 1]),
+        "dayname": ("date", STRING, lambda v: _DAYS[date_of(v).weekday()][:3].title()),
+        "monthname": ("date", STRING, lambda v: _MONTH_NAMES[date_of(v).month - 1]),
         "timestampdiff": _timestamp_diff,
         "timestampadd dateadd": _timestamp_add,
     }
