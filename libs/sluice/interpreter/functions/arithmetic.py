@@ -285,12 +285,11 @@ def _round(arguments: list[Value]) -> Value:
         return each(found, lambda x: fits(rescale(x, old, scale)), a)
     if not isinstance(a.type, T.DoubleType):
         raise UnsupportedLocally(f"rounding of a value of type {a.type.simpleString()}")
-    return each(DOUBLE, lambda x: _real_rounded(x, places), a)
 
+    def rounded(x: float) -> float:  # the number nearest to the rounded digits, as written by Java
+        return decimal_of_double(x, places) / 10**places if math.isfinite(x) else x
 
-def _real_rounded(x: float, places: int) -> float:
-    """Return the number nearest to the rounded digits, as written by Java."""
-    return x if x != x or math.isinf(x) else decimal_of_double(x, places) / 10**places  # noqa: PLR0124
+    return each(DOUBLE, rounded, a)
 
 
 def _sum(name: str, arguments: list[Value]) -> Value:

@@ -81,7 +81,9 @@ def join(
 ) -> Relation:
     """Return the rows of a join of that kind."""
     columns = (*left.columns, *right.columns)
-    equalities, rest = _split_condition(condition, left.columns, right.columns)
+    parts = [(part, _equality(part, left.columns, right.columns)) for part in _conjuncts(condition)]
+    equalities = [found for _, found in parts if found]
+    rest = [part for part, found in parts if not found]
     others = [boolean(compile_node(node, Bindings(columns))) for node in rest]
 
     def compute() -> ColumnBatch:
@@ -133,16 +135,6 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
     order = [*places, *(i for i in range(len(joined.columns)) if i not in {*places, *again})]
     columns = (*left.columns, *right.columns)
     return joined.choose(order, [columns[i] for i in order])
-
-
-def _split_condition(
-    condition: E.ExpressionNode | None,
-    left: Sequence[RelationColumn],
-    right: Sequence[RelationColumn],
-) -> tuple[list[Equality], list[E.ExpressionNode]]:
-    """Return the equalities between the sides, and the other conditions."""
-    parts = [(part, _equality(part, left, right)) for part in _conjuncts(condition)]
-    return [found for _, found in parts if found], [part for part, found in parts if not found]
 
 
 def _conjuncts(node: E.ExpressionNode | None) -> Iterator[E.ExpressionNode]:

@@ -34,6 +34,7 @@ from sluice.interpreter.values.column_batch import (
     column,
     column_of,
     concatenate,
+    map_values,
     null_mask,
     settle,
     true_mask,
@@ -266,14 +267,14 @@ def _without_signs(relation: Relation, places: Sequence[int]) -> Relation:
 
     def compute() -> ColumnBatch:
         batch = relation.rows()
-        return batch.beside({i: partial(_show, batch, i, relation.columns[i].type) for i in signed})
+
+        def show(at: int) -> Values:
+            return map_values(normal(relation.columns[at].type), batch.column(at))
+
+        return batch.beside({i: partial(show, i) for i in signed})
 
     signed = [i for i in places if has_floats(relation.columns[i].type)]
     return Relation(relation.columns, compute) if signed else relation
-
-
-def _show(batch: ColumnBatch, at: int, type_: T.DataType) -> Values:
-    return list(map(normal(type_), batch.column(at)))
 
 
 def _to_df(plans: Plans, plan: Any) -> Relation:

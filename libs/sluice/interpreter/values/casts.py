@@ -168,7 +168,7 @@ _RULES: tuple[tuple[Types, Types, Callable[[Any, Any], Caster]], ...] = (
     (T.DateType, T.StringType, lambda *_: texts.date_text),
     (MOMENTS, T.StringType, lambda *_: texts.moment_text),
     (T.BinaryType, T.StringType, lambda *_: _decode),
-    (T.DateType, MOMENTS, lambda *_: lambda v: v * DAY),
+    (T.DateType, MOMENTS, lambda *_: lambda v: _check_micros(v * DAY)),
     (MOMENTS, T.DateType, lambda *_: lambda v: v // DAY),
     (MOMENTS, MOMENTS, lambda *_: same_value),
     (T.DayTimeIntervalType, T.DayTimeIntervalType, lambda *_: same_value),
@@ -291,20 +291,20 @@ def _of_decimal(unit: int, b: T.IntegralType) -> Caster:
     return cut
 
 
+def _check_micros(micros: int) -> int:
+    if not -_MOST_MICROS <= micros < _MOST_MICROS:
+        raise UnsupportedLocally("a timestamp beyond the supported years")
+    return micros
+
+
 def _to_moment(a: T.DataType) -> Caster:
     """Return the cast of a number of seconds since 1970."""
-
-    def known(micros: int) -> int:
-        if not -_MOST_MICROS <= micros < _MOST_MICROS:
-            raise UnsupportedLocally("a timestamp beyond the supported years")
-        return micros
-
     if is_integer(a):
-        return lambda v: known(v * 1_000_000)
+        return lambda v: _check_micros(v * 1_000_000)
     if isinstance(a, T.DecimalType):
         unit = 10**a.scale
-        return lambda v: known(_cut(v * 1_000_000, unit))
-    return lambda v: known(truncate(v * 1_000_000))
+        return lambda v: _check_micros(_cut(v * 1_000_000, unit))
+    return lambda v: _check_micros(truncate(v * 1_000_000))
 
 
 def _cut(value: int, unit: int) -> int:
