@@ -174,8 +174,9 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
                 _refuse_zero("Division", "try_divide")
             return fits(half_up(x * up if y > 0 else -x * up, abs(y) * down))
 
-        a, b = cast(a, of_decimal(one)), cast(b, of_decimal(other))
-        return each(found, quotient, a, b, kernel=partial(_divide_decimals, found, a.type, b.type))
+        types = of_decimal(one), of_decimal(other)
+        of_all = partial(_divide_decimals, found, *types)
+        return each(found, quotient, cast(a, types[0]), cast(b, types[1]), kernel=of_all)
     compute = WHOLE[name]
 
     def result(x: int, y: int) -> int:

@@ -15,14 +15,17 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
-from sluice.interpreter.functions.signatures import Signature
+from sluice.interpreter.functions.signatures import Signature, of_column
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.texts import date_of
+from sluice.interpreter.values.value_order import same_value
 from sluice.interpreter.values.value_types import (
     DATE,
     INT,
@@ -112,45 +115,46 @@ def _move(sign: int, start: Value, interval: Value) -> Value:
         raise UnsupportedLocally(
             f"{interval.type.simpleString()} added to {start.type.simpleString()}"
         )
-    if start.type == DATE:
-        move = _of_days(interval.type, sign)
-        if move is not None:
-            return each(DATE, move, start, interval)
+    type_ = interval.type
+    if start.type == DATE and isinstance(type_, T.DayTimeIntervalType) and type_ != DAYS:
         start = cast(start, TIMESTAMP)
-    return each(start.type, _of_times(interval.type, sign), start, interval)
+    if isinstance(type_, T.DayTimeIntervalType) and start.type != DATE:
+        of_all = of_column(lambda c, n: _shift_times(c, sign * n)) if interval.is_literal else None
+        return each(
+            start.type, lambda v, n: _check_moment(v + sign * n), start, interval, kernel=of_all
+        )
+    parts, move = _parts_of(type_), _move_day if start.type == DATE else _move_moment
+    return each(start.type, lambda v, n: move(v, *(sign * p for p in parts(n))), start, interval)
 
 
-def _of_days(type_: T.DataType, sign: int) -> Callable[[int, Any], int] | None:
-    """Return the function that moves a DATE; None if the result is a time."""
-    match type_:
-        case T.YearMonthIntervalType():
-            return lambda v, n: months_later(v, sign * n)
-        case T.CalendarIntervalType():
-            return partial(_later_day, sign)
-    return (lambda v, n: _days(v + sign * (n // DAY))) if type_ == DAYS else None
-
-
-def _later_day(sign: int, day: int, by: tuple[int, int, int]) -> int:
-    months, days, micros = by
-    if micros:
-        raise UnsupportedLocally("an interval with hours, minutes or seconds added to a DATE")
-    return _days(months_later(day, sign * months) + sign * days)
-
-
-def _of_times(type_: T.DataType, sign: int) -> Callable[[int, Any], int]:
-    match type_:
-        case T.YearMonthIntervalType():
-            return lambda v, n: months_on(v, sign * n)
-        case T.CalendarIntervalType():
-            return lambda v, n: _check_moment(
-                months_on(v, sign * n[0]) + sign * (n[1] * DAY + n[2])
-            )
-    return lambda v, n: _check_moment(v + sign * n)
+def _shift_times(column: pa.Array, micros: int) -> pa.Array:
+    found = pc.add_checked(column.view(pa.int64()), micros)
+    for moment in pc.min_max(found).as_py().values():
+        _check_moment(moment or 0)
+    return found.view(column.type)
 
 
 def _check_moment(moment: int) -> int:
     date_of(moment // DAY)  # readers support no other years
     return moment
+
+
+def _parts_of(type_: T.DataType) -> Callable[[Any], tuple[int, int, int]]:
+    """Return the function to an interval's months, days and microseconds."""
+    if isinstance(type_, T.CalendarIntervalType):
+        return same_value
+    is_of_months = isinstance(type_, T.YearMonthIntervalType)
+    return (lambda n: (n, 0, 0)) if is_of_months else (lambda n: (0, n // DAY, 0))
+
+
+def _move_day(day: int, months: int, days: int, micros: int) -> int:
+    if micros:
+        raise UnsupportedLocally("an interval with hours, minutes or seconds added to a DATE")
+    return _days((months_later(day, months) if months else day) + days)
+
+
+def _move_moment(moment: int, months: int, days: int, micros: int) -> int:
+    return _check_moment(months_on(moment, months) + days * DAY + micros)
 
 
 def _between(start: Value, end: Value) -> Value:
