@@ -22,8 +22,8 @@ from sluice.interpreter.values.value_types import (
     TIMESTAMP,
     is_integer,
     is_moment,
+    is_number,
 )
-from sluice.interpreter.values.value_types import is_number as is_of_numbers
 
 Parameter = Callable[[Value], Value]  # from an argument to what the function takes
 Returns = T.DataType | Callable[..., T.DataType]  # of the types of what it takes
@@ -32,7 +32,7 @@ Returns = T.DataType | Callable[..., T.DataType]  # of the types of what it take
 def text(value: Value) -> Value:
     """Return a value as text, where Spark casts implicitly; other types are left to Spark."""
     type_ = value.type
-    if is_of_numbers(type_) or is_moment(type_) or isinstance(type_, T.BooleanType):
+    if is_number(type_) or is_moment(type_) or isinstance(type_, T.BooleanType):
         return cast(value, STRING)
     return only_text(value)
 
@@ -67,7 +67,6 @@ def of_bytes(value: Value) -> Value:
 
 _of_time = _of(T.DateType, T.TimestampType, T.TimestampNTZType)
 PARAMETERS: Mapping[str, Parameter] = {
-    "any": lambda value: value,
     "text": text,
     "only_text": only_text,
     "text_or_bytes": lambda v: v if isinstance(v.type, T.BinaryType) else text(v),
