@@ -119,7 +119,11 @@ def land(folder: Path, count: int) -> None:
 def measure(folder: str, view: str, engine: str) -> tuple[str, str, str]:
     """Compute a view in a process of its own; return its seconds, CPU seconds and MB."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", f"import tests.benchmarks.engines as b; b.compute({view!r}, {engine!r})"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import tests.benchmarks.engines as b; b.compute({view!r}, {engine!r})",
+    ]
     with subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE) as process:
         with Gauge(partial(tree, psutil.Process(process.pid)), pause=0.05) as gauge:
             said, _ = process.communicate()

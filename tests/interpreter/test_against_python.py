@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -446,6 +447,10 @@ def test_parts_of_dates_times_and_texts(
         "unix_seconds(p)": lambda row: (row["p"] - EPOCH) // dt.timedelta(seconds=1),
         "date_add(u, y)": lambda row: row["u"] + dt.timedelta(row["y"]),
         "datediff(DATE'2024-03-01', u)": lambda row: (dt.date(2024, 3, 1) - row["u"]).days,
+        "p + INTERVAL '90' MINUTE": lambda row: row["p"] + dt.timedelta(minutes=90),
+        "p - INTERVAL '1 02' DAY TO HOUR": lambda row: row["p"] - dt.timedelta(hours=26),
+        "u + INTERVAL '2' DAY": lambda row: row["u"] + dt.timedelta(2),
+        "p + y * INTERVAL '1' SECOND": lambda row: row["p"] + dt.timedelta(seconds=row["y"]),
         "length(s)": lambda row: len(row["s"]),
         "length(x)": lambda row: len(row["x"]),
         "octet_length(s)": lambda row: len(row["s"].encode()),
@@ -492,3 +497,118 @@ def test_hashes(rows: list[Row], make: Callable[[list[Row]], pa.Table]) -> None:
             seed = _hash("x", pa.string(), _hash(row[name], flat[name], seed))
             wanted = _hash(row[other], flat[other], seed)
             assert got == wanted - (wanted >> 63 << 64), (name, other, row)
+
+
+@shapes
+def test_parts_and_tests_of_texts(rows: list[Row], make: Callable[[list[Row]], pa.Table]) -> None:
+    found: dict[str, Callable[[Row], Any]] = {
+        "upper(s)": lambda row: row["s"].upper(),
+        "lower(s)": lambda row: row["s"].lower(),
+        "upper(b)": lambda row: str(row["b"]).upper(),
+        "startswith(s, 'a')": lambda row: row["s"].startswith("a"),
+        "endswith(s, '')": lambda row: True,
+        "contains(s, 'zz')": lambda row: "zz" in row["s"],
+        "contains(s, s)": lambda row: True,
+        "instr(s, 'ab')": lambda row: row["s"].find("ab") + 1,
+        "s LIKE '%a%'": lambda row: "a" in row["s"],
+        "s LIKE '_'": lambda row: len(row["s"]) == 1,
+        "s ILIKE 'A%'": lambda row: row["s"].lower().startswith("a"),
+        "substring(concat('é\U0001f600', s), 2, 2)": lambda row: f"\U0001f600{row['s']}"[:2],
+        "substring(s, -2, 1)": lambda row: row["s"][-2:-1],
+        "substring(s, y)": lambda row: row["s"][max(row["y"] - 1, 0) if row["y"] >= 0 else 0 :],
+        "left(s, 1)": lambda row: row["s"][:1],
+        "right(s, 1)": lambda row: row["s"][-1:],
+        "right(s, 0)": lambda row: "",
+        "reverse(s)": lambda row: row["s"][::-1],
+        "size(r)": lambda row: len(row["r"]),
+    }
+    rows = [row | {"s": "É" if row["s"] == "\uffff" else row["s"]} for row in rows]
+    joined = "concat_ws('-', s, CAST(g AS STRING), s)"
+    told = _ask(make(rows), lambda t: t.selectExpr(*found, joined))
+    texts = [
+        "-".join(str(v) for v in (row["s"], row["g"], row["s"]) if v is not None) for row in rows
+    ]
+    assert told == [
+        (*(_shown(_unless_null(of, sql, row)) for sql, of in found.items()), text)
+        for row, text in zip(rows, texts, strict=True)
+    ]
+
+
+READ: dict[str, dict[str, Any]] = {
+    "BIGINT": {"12": 12, "-7": -7, "007": 7, " +5 ": 5, "-999999999999999999": -(10**18) + 1},
+    "TINYINT": {"127": 127, "-128": -128},
+    "DOUBLE": {"1.5": 1.5, "-0": -0.0, "12": 12.0, "1e3": 1000.0, "NaN": NAN, ".5": 0.5},
+    "DECIMAL(6, 2)": {"1.5": Decimal("1.50"), "-12": Decimal(-12), "1.005": Decimal("1.01")},
+    "DECIMAL(3, 0)": {"12": Decimal(12), "-1": Decimal(-1), "1.5": Decimal(2)},
+    "DATE": {"2024-02-29": dt.date(2024, 2, 29), "2024-2-3": dt.date(2024, 2, 3)},
+    "TIMESTAMP": {
+        "2024-02-29 01:02:03": dt.datetime(2024, 2, 29, 1, 2, 3, 0, dt.UTC),
+        "2024-02-29T01:02:03.25Z": dt.datetime(2024, 2, 29, 1, 2, 3, 250_000, dt.UTC),
+        "2024-02-29T01:02:03+01:00": dt.datetime(2024, 2, 29, 0, 2, 3, 0, dt.UTC),
+        "2024-02-29": dt.datetime(2024, 2, 29, tzinfo=dt.UTC),
+    },
+    "TIMESTAMP_NTZ": {
+        "2024-02-29 01:02:03.000001": dt.datetime.fromisoformat("2024-02-29T01:02:03.000001")
+    },
+}
+
+
+@pytest.mark.parametrize("type_", READ)
+def test_texts_in_other_types(type_: str) -> None:
+    """Each spelling by itself and with the others; the whole column, sliced and in chunks."""
+    known = list(READ[type_].items())
+    for some in [known, *([one] for one in known)]:
+        texts, values = [*(text for text, _ in some), None], [*(_shown(v) for _, v in some), None]
+        chunks = pa.chunked_array([texts, [], texts])
+        for column, of in ((chunks, values * 2), (pa.array(["x", *texts]).slice(1), values)):
+            for sql in (f"CAST(s AS {type_})", f"TRY_CAST(s AS {type_})"):
+                told = _ask(pa.table({"s": column}), lambda t, sql=sql: t.selectExpr(sql))
+                assert told == [(v,) for v in of]
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("128", "TINYINT"),
+        ("0x1F", "BIGINT"),
+        ("1_0", "DOUBLE"),
+        ("99999.99", "DECIMAL(6, 2)"),
+        ("2023-02-29", "DATE"),
+        ("2024-02-29 24:00:00", "TIMESTAMP"),
+        ("2024-02-29 01:02:03Z", "TIMESTAMP_NTZ"),
+    ],
+)
+def test_texts_that_another_type_can_not_hold(text: str, type_: str) -> None:
+    with pytest.raises(UnsupportedLocally):
+        _ask(pa.table({"s": [text, text]}), lambda t: t.selectExpr(f"CAST(s AS {type_})"))
+
+
+@pytest.mark.parametrize(("x", "y"), [("m", "y"), ("m", "m"), ("n", "y"), ("y", "m"), ("i", "m")])
+def test_quotients_of_decimals(x: str, y: str) -> None:
+    rows = [row for row in _rows(6, 60) if row[y]]
+    told = _ask(_whole(rows), lambda t: t.selectExpr(f"CAST({x} / {y} AS STRING) AS q"))
+    for row, (q,) in zip(rows, told, strict=True):
+        if row[x] is None:
+            assert q is None
+            continue
+        exact = Fraction(row[x]) / Fraction(row[y])
+        unit = Fraction(1, 10 ** len(str(q).partition(".")[2]))
+        near = math.floor(abs(exact) / unit + Fraction(1, 2)) * unit
+        assert Fraction(str(q)) == (near if exact >= 0 else -near)
+
+
+@shapes
+@pytest.mark.parametrize("name", ["explode", "explode_outer", "posexplode", "posexplode_outer"])
+def test_arrays_spread_into_rows(
+    rows: list[Row], make: Callable[[list[Row]], pa.Table], name: str
+) -> None:
+    told = _ask(make(rows), lambda t: t.selectExpr("id", f"{name}(r)", "s"))
+    expected = []
+    for row in rows:
+        items = list(enumerate(row["r"] or []))
+        if not items and name.endswith("outer"):
+            items = [(None, None)]
+        for place, item in items:
+            parts = (place, item) if name.startswith("pos") else (item,)
+            expected.append((row["id"], *parts, row["s"]))
+    assert told == expected

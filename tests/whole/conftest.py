@@ -10,7 +10,7 @@ from tests.support.stores import Store, running
 
 @pytest.fixture(scope="module")
 def whole_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Spark for one module: beside it, commands of other tests would need processes of their own."""
+    """Spark for one module: beside it, commands of other tests need processes of their own."""
     with running_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session
 

@@ -104,13 +104,12 @@ class Service:
         """Return settings, or keep them."""
         answer = proto.ConfigResponse(session_id=request.session_id, server_side_session_id="here")
         operation = request.operation
-        match operation.WhichOneof("op_type"):
+        kind = operation.WhichOneof("op_type")
+        match kind:
             case "set":
                 self._conf.update({p.key: p.value for p in operation.set.pairs})
-            case "get":
-                self._add(answer, {k: self._conf.get(k) for k in operation.get.keys})
-            case "get_option":
-                self._add(answer, {k: self._conf.get(k) for k in operation.get_option.keys})
+            case "get" | "get_option":
+                self._add(answer, {k: self._conf.get(k) for k in getattr(operation, kind).keys})
             case "get_with_default":
                 pairs = operation.get_with_default.pairs
                 self._add(answer, {p.key: self._conf.get(p.key, p.value) for p in pairs})

@@ -3,37 +3,25 @@
 Nothing is computed yet, so unknown parts are reported before any result.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from operator import itemgetter
 
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions.expression_tree import (
-    Alias,
-    ColumnName,
-    ColumnNumber,
-    Convert,
-    ExpressionNode,
-    Extract,
-    FunctionCall,
-    Lambda,
-    Literal,
-    SortItem,
-    Variable,
-    WindowFunction,
-    name_of,
-)
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.functions.arrays import element
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
-from sluice.interpreter.functions.lambdas import HIGHER_ORDER, OTHERS
+from sluice.interpreter.functions.lambdas import HIGHER_ORDER, OTHERS, Deferred
 from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
     Value,
+    column,
     constant,
     each,
     has_arrow,
@@ -43,25 +31,25 @@ from sluice.interpreter.values.column_batch import (
 from sluice.interpreter.values.value_types import LONG, plain
 
 
-def children(node: ExpressionNode) -> tuple[ExpressionNode, ...]:
+def children(node: E.ExpressionNode) -> tuple[E.ExpressionNode, ...]:
     """Return the direct parts of a node; those of a window function belong to itself."""
     match node:
-        case Alias() | Convert() | SortItem():
+        case E.Alias() | E.Convert() | E.SortItem():
             return (node.child,)
-        case Extract():
+        case E.Extract():
             return (node.child, node.key)
-        case FunctionCall():
+        case E.FunctionCall():
             return (*node.arguments, *((node.where,) if node.where else ()))
-        case Lambda():
+        case E.Lambda():
             return (node.body,)
-        case WindowFunction():
+        case E.WindowFunction():
             return (*node.partition, *node.order, *getattr(node.function, "arguments", ()))
     return ()
 
 
 def outermost(
-    node: ExpressionNode, wanted: Callable[[ExpressionNode], bool]
-) -> Iterator[ExpressionNode]:
+    node: E.ExpressionNode, wanted: Callable[[E.ExpressionNode], bool]
+) -> Iterator[E.ExpressionNode]:
     """Yield the parts, or the whole, that are wanted and not within another one."""
     if wanted(node):
         yield node
@@ -70,7 +58,7 @@ def outermost(
         yield from outermost(child, wanted)
 
 
-def every(node: ExpressionNode) -> Iterator[ExpressionNode]:
+def every(node: E.ExpressionNode) -> Iterator[E.ExpressionNode]:
     """Yield the node and all its parts."""
     yield node
     for child in children(node):
@@ -98,32 +86,32 @@ class Bindings:
         return replace(self, variables={**self.variables, **more})
 
 
-def compile_node(node: ExpressionNode, bindings: Bindings) -> Value:  # noqa: PLR0911 - one per kind of node
+def compile_node(node: E.ExpressionNode, bindings: Bindings) -> Value:  # noqa: PLR0911 - one per kind of node
     """Return the expression, ready to be computed. Raises UnsupportedLocally for unknown parts."""
     if id(node) in bindings.computed:
         return bindings.computed[id(node)]
     match node:
-        case ColumnNumber():
+        case E.ColumnNumber():
             return column(node.number, bindings.columns[node.number].type)
-        case Literal():
+        case E.Literal():
             return constant(node.value, node.type)
-        case ColumnName():
+        case E.ColumnName():
             return _resolve(node.parts, bindings)
-        case Variable():
-            return _fields(bindings.variables[node.parts[0]], node.parts[1:])
-        case Alias():
+        case E.Variable():
+            return reduce(field_of, node.parts[1:], bindings.variables[node.parts[0]])
+        case E.Alias():
             return compile_node(node.child, bindings)
-        case Convert():
+        case E.Convert():
             child = compile_node(node.child, bindings)
             return cast(child, plain(node.type), is_try=node.is_try)
-        case Extract():
+        case E.Extract():
             return _extract(compile_node(node.child, bindings), node.key, bindings)
-        case FunctionCall():
+        case E.FunctionCall():
             return _call(node, bindings)
     raise UnsupportedLocally(f"{type(node).__name__} within an expression")
 
 
-def _call(node: FunctionCall, bindings: Bindings) -> Value:
+def _call(node: E.FunctionCall, bindings: Bindings) -> Value:
     if node.is_distinct or node.where is not None:
         raise UnsupportedLocally(f"the aggregate {node.name} within an expression")
     if node.name in HIGHER_ORDER:
@@ -131,7 +119,7 @@ def _call(node: FunctionCall, bindings: Bindings) -> Value:
         if len(others) not in OTHERS.get(node.name, (1,)):
             raise UnsupportedLocally(f"{node.name} with {len(others)} lambdas")
         compiled = compile_node(first, bindings)
-        return HIGHER_ORDER[node.name](compiled, [DeferredNode(o, bindings) for o in others])
+        return HIGHER_ORDER[node.name](compiled, [_defer(o, bindings) for o in others])
     if node.name in ("struct", "named_struct"):
         return _struct(node, bindings)
     if node.name == "monotonically_increasing_id":
@@ -156,53 +144,39 @@ def _name_place(value: Value, text: str) -> Value:
     return replace(value, run=run)
 
 
-def _struct(node: FunctionCall, bindings: Bindings) -> Value:
+def _struct(node: E.FunctionCall, bindings: Bindings) -> Value:
     if node.name == "named_struct":
         keys = [compile_node(a, bindings).literal for a in node.arguments[::2]]
         values = [compile_node(a, bindings) for a in node.arguments[1::2]]
         if not all(isinstance(key, str) for key in keys):
             raise UnsupportedLocally("a struct whose field names are not constants")
     else:
-        keys = [_field_name(a, i) for i, a in enumerate(node.arguments)]
+        given = enumerate(node.arguments, 1)
+        keys = [E.name_of(a) if E.is_named(a) else f"col{nth}" for nth, a in given]
         values = [compile_node(a, bindings) for a in node.arguments]
     fields = [T.StructField(str(k), v.type) for k, v in zip(keys, values, strict=True)]
     return rows_of(T.StructType(fields), values)
 
 
-def _field_name(node: ExpressionNode, index: int) -> str:
-    match node:
-        case Alias() | ColumnName() | Variable() | Extract(key=Literal(value=str())):
-            return name_of(node)
-    return f"col{index + 1}"
+def _defer(node: E.ExpressionNode, bindings: Bindings) -> Deferred:
+    """Return an argument of a function over collections: a lambda or a plain expression."""
+    if not isinstance(node, E.Lambda):
+        return Deferred(0, lambda: compile_node(node, bindings))
 
+    def compiled(*variables: Value) -> Value:
+        bound = dict(zip(node.parameters, variables, strict=True))
+        return compile_node(node.body, bindings.with_variables(bound))
 
-@dataclass(frozen=True)
-class DeferredNode:
-    """An argument of a function over collections: a lambda or a plain expression."""
-
-    node: ExpressionNode
-    bindings: Bindings
-
-    @property
-    def count(self) -> int:
-        """Number of the lambda's parameters; 0 for a plain expression."""
-        return len(self.node.parameters) if isinstance(self.node, Lambda) else 0
-
-    def compiled(self, *variables: Value) -> Value:
-        """Return the expression, its parameters bound."""
-        if not isinstance(self.node, Lambda):
-            return compile_node(self.node, self.bindings)
-        bound = dict(zip(self.node.parameters, variables, strict=True))
-        return compile_node(self.node.body, self.bindings.with_variables(bound))
+    return Deferred(len(node.parameters), compiled)
 
 
 def _resolve(parts: Sequence[str], bindings: Bindings) -> Value:
     first = parts[0].lower()
     for name, value in bindings.variables.items():
         if name.lower() == first:
-            return _fields(value, parts[1:])
+            return reduce(field_of, parts[1:], value)
     found, rest = find(parts, bindings.columns)
-    return _fields(column(found, bindings.columns[found].type), rest)
+    return reduce(field_of, rest, column(found, bindings.columns[found].type))
 
 
 def find(parts: Sequence[str], columns: Sequence[RelationColumn]) -> tuple[int, Sequence[str]]:
@@ -222,21 +196,6 @@ def find(parts: Sequence[str], columns: Sequence[RelationColumn]) -> tuple[int, 
         shown = ", ".join(c.name for c in columns)
         raise UnsupportedLocally(f"{len(plain_)} columns named {'.'.join(parts)} among {shown}")
     return plain_[0], parts[1:]
-
-
-def column(key: Hashable, type_: T.DataType) -> Value:
-    """Return the values of a column or a variable."""
-
-    def run(batch: ColumnBatch) -> Values:
-        return batch.column(key)
-
-    return Value(type_, run)
-
-
-def _fields(value: Value, names: Sequence[str]) -> Value:
-    for name in names:
-        value = field_of(value, name)
-    return value
 
 
 def field_of(value: Value, name: str) -> Value:
@@ -268,8 +227,8 @@ def _fields_of_items(value: Value, type_: T.ArrayType, name: str) -> Value:
     )
 
 
-def _extract(child: Value, key: ExpressionNode, bindings: Bindings) -> Value:
+def _extract(child: Value, key: E.ExpressionNode, bindings: Bindings) -> Value:
     is_key = isinstance(child.type, T.MapType)
-    if isinstance(key, Literal) and isinstance(key.value, str) and not is_key:
+    if isinstance(key, E.Literal) and isinstance(key.value, str) and not is_key:
         return field_of(child, key.value)
     return element(child, compile_node(key, bindings))

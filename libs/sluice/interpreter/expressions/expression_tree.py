@@ -153,6 +153,14 @@ def name_of(node: ExpressionNode) -> str:  # noqa: PLR0911 - one per kind of nod
     return "_"
 
 
+def is_named(node: ExpressionNode) -> bool:
+    """Return whether an expression has a name of its own, also within a struct."""
+    match node:
+        case Alias() | ColumnName() | Variable() | Extract(key=Literal(value=str())):
+            return True
+    return False
+
+
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 

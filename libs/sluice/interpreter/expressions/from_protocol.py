@@ -9,33 +9,21 @@ from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
-from sluice.interpreter.expressions import expression_tree
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_sql import read_sql, read_type
 from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.values.value_types import SIMPLE
 from sluice.language.typed.types import read_columns
 
 _DESCENDING = proto.Expression.SortOrder.SORT_DIRECTION_DESCENDING
 _NULLS_FIRST = proto.Expression.SortOrder.SORT_NULLS_FIRST
 _TRY = proto.Expression.Cast.EVAL_MODE_TRY
 _ROWS = proto.Expression.Window.WindowFrame.FRAME_TYPE_ROW
-_NUMBERS: dict[str, T.DataType] = {
-    "boolean": T.BooleanType(),
-    "byte": T.ByteType(),
-    "short": T.ShortType(),
-    "integer": T.IntegerType(),
-    "long": T.LongType(),
-    "float": T.FloatType(),
-    "double": T.DoubleType(),
-    "string": T.StringType(),
-    "binary": T.BinaryType(),
-    "date": T.DateType(),
-    "timestamp": T.TimestampType(),
-    "timestamp_ntz": T.TimestampNTZType(),
-}
+_TYPES = {type_.typeName(): type_ for type_ in SIMPLE}
 
 
-def read_expression(expression: proto.Expression) -> expression_tree.ExpressionNode:
+def read_expression(expression: proto.Expression) -> E.ExpressionNode:
     """Return the tree of an expression. Raises UnsupportedLocally for an unknown kind."""
     kind = expression.WhichOneof("expr_type")
     if kind is None or kind not in _READERS:
@@ -43,35 +31,33 @@ def read_expression(expression: proto.Expression) -> expression_tree.ExpressionN
     return _READERS[kind](getattr(expression, kind))
 
 
-def _all(expressions: Any) -> tuple[expression_tree.ExpressionNode, ...]:
+def _all(expressions: Any) -> tuple[E.ExpressionNode, ...]:
     return tuple(map(read_expression, expressions))
 
 
-def _cast(cast: proto.Expression.Cast) -> expression_tree.ExpressionNode:
+def _cast(cast: proto.Expression.Cast) -> E.ExpressionNode:
     if cast.WhichOneof("cast_to_type") == "type_str":
         type_ = read_type(cast.type_str)
     else:
         type_ = proto_schema_to_pyspark_data_type(cast.type)
-    return expression_tree.Convert(read_expression(cast.expr), type_, cast.eval_mode == _TRY)
+    return E.Convert(read_expression(cast.expr), type_, cast.eval_mode == _TRY)
 
 
-def order_of(order: proto.Expression.SortOrder) -> expression_tree.SortItem:
+def order_of(order: proto.Expression.SortOrder) -> E.SortItem:
     """Return one item of an order."""
-    return expression_tree.SortItem(
+    return E.SortItem(
         read_expression(order.child),
         order.direction == _DESCENDING,
         order.null_ordering == _NULLS_FIRST,
     )
 
 
-def _window(window: proto.Expression.Window) -> expression_tree.WindowFunction:
+def _window(window: proto.Expression.Window) -> E.WindowFunction:
     frame = None
     if window.HasField("frame_spec"):
         by_rows = window.frame_spec.frame_type == _ROWS
-        frame = expression_tree.Frame(
-            by_rows, _bound(window.frame_spec.lower), _bound(window.frame_spec.upper)
-        )
-    return expression_tree.WindowFunction(
+        frame = E.Frame(by_rows, _bound(window.frame_spec.lower), _bound(window.frame_spec.upper))
+    return E.WindowFunction(
         read_expression(window.window_function),
         _all(window.partition_spec),
         tuple(map(order_of, window.order_spec)),
@@ -86,52 +72,48 @@ def _bound(bound: Any) -> int | None:
         case "unbounded":
             return None
     found = read_expression(bound.value)
-    if isinstance(found, expression_tree.Literal) and isinstance(found.value, int):
+    if isinstance(found, E.Literal) and isinstance(found.value, int):
         return found.value
     raise UnsupportedLocally("a frame bound that is not a number")
 
 
-def _literal(literal: proto.Expression.Literal) -> expression_tree.Literal:
+def _literal(literal: proto.Expression.Literal) -> E.Literal:
     kind = literal.WhichOneof("literal_type")
-    if kind in _NUMBERS:
-        return expression_tree.Literal(getattr(literal, kind), _NUMBERS[kind])
+    if kind in _TYPES:
+        return E.Literal(getattr(literal, kind), _TYPES[kind])
     if kind == "null":
-        return expression_tree.Literal(None, proto_schema_to_pyspark_data_type(literal.null))
+        return E.Literal(None, proto_schema_to_pyspark_data_type(literal.null))
     if kind == "decimal":
         found = literal.decimal
         _, _, digits = found.value.partition(".")
         scale = found.scale if found.HasField("scale") else len(digits)
         unscaled = int(found.value.replace(".", "")) * 10 ** (scale - len(digits))
         precision = found.precision if found.HasField("precision") else 38
-        return expression_tree.Literal(unscaled, T.DecimalType(precision, scale))
+        return E.Literal(unscaled, T.DecimalType(precision, scale))
     raise UnsupportedLocally(f"a literal of kind {kind}")
 
 
-def _function(found: proto.Expression.UnresolvedFunction) -> expression_tree.FunctionCall:
+def _function(found: proto.Expression.UnresolvedFunction) -> E.FunctionCall:
     if found.is_user_defined_function:
         raise UnsupportedLocally(f"the user-defined function {found.function_name}")
-    return expression_tree.FunctionCall(
-        found.function_name.lower(), _all(found.arguments), found.is_distinct
-    )
+    return E.FunctionCall(found.function_name.lower(), _all(found.arguments), found.is_distinct)
 
 
-_READERS: dict[str, Callable[[Any], expression_tree.ExpressionNode]] = {
+_READERS: dict[str, Callable[[Any], E.ExpressionNode]] = {
     "literal": _literal,
-    "unresolved_attribute": lambda e: expression_tree.ColumnName(split_name(e.unparsed_identifier)),
-    "unresolved_star": lambda e: expression_tree.Star(e.unparsed_target.removesuffix(".*") or None),
+    "unresolved_attribute": lambda e: E.ColumnName(split_name(e.unparsed_identifier)),
+    "unresolved_star": lambda e: E.Star(e.unparsed_target.removesuffix(".*") or None),
     "expression_string": lambda e: read_sql(e.expression),
     "unresolved_function": _function,
-    "call_function": lambda e: expression_tree.FunctionCall(
-        e.function_name.lower(), _all(e.arguments)
-    ),
-    "alias": lambda e: expression_tree.Alias(read_expression(e.expr), tuple(e.name)),
+    "call_function": lambda e: E.FunctionCall(e.function_name.lower(), _all(e.arguments)),
+    "alias": lambda e: E.Alias(read_expression(e.expr), tuple(e.name)),
     "cast": _cast,
     "sort_order": order_of,
-    "lambda_function": lambda e: expression_tree.Lambda(
+    "lambda_function": lambda e: E.Lambda(
         tuple(a.name_parts[0] for a in e.arguments), read_expression(e.function)
     ),
-    "unresolved_named_lambda_variable": lambda e: expression_tree.Variable(tuple(e.name_parts)),
-    "unresolved_extract_value": lambda e: expression_tree.Extract(
+    "unresolved_named_lambda_variable": lambda e: E.Variable(tuple(e.name_parts)),
+    "unresolved_extract_value": lambda e: E.Extract(
         read_expression(e.child), read_expression(e.extraction)
     ),
     "window": _window,

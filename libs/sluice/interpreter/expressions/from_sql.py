@@ -10,15 +10,15 @@ from pyspark.sql import types as T
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sluice.interpreter.expressions import expression_tree
-from sluice.interpreter.expressions.expression_tree import Literal
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.values.value_types import BOOLEAN, NULL, SIMPLE, STRING
 from sluice.interpreter.values.zones import DAY, UNITS
 from sluice.language.syntax import Tree, Verbatim
 from sluice.language.typed import inference
 
-_NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d{1,9}))?", re.ASCII)
-_PART = re.compile(r"([+-]?)\s*(\d{1,8})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?:\s+|$)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d{1,9})?", re.ASCII)
+_PART = re.compile(r"([+-]?)\s*(\d{1,18})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?:\s+|$)", re.ASCII)
 _MONTHS = {"year": 12, "month": 1}
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
 _UNITS = {*_MONTHS, *_MICROS}
@@ -27,7 +27,7 @@ _FIELD_OF = {"week": "day", "millisecond": "second", "microsecond": "second"}
 _MOST = {"hour": 24, "minute": 60, "second": 60}  # of units that are not the largest
 
 
-def interval_of(tree: exp.Interval) -> Literal:
+def interval_of(tree: exp.Interval) -> E.Literal:
     """Return the constant that an interval is. Raises UnsupportedLocally for another form."""
     unit, written = tree.args.get("unit"), tree.this
     if not isinstance(written, exp.Literal):
@@ -36,17 +36,12 @@ def interval_of(tree: exp.Interval) -> Literal:
         return _span(written.name, unit.this.name.lower(), unit.expression.name.lower())
     if unit is None:
         return _parts(written.name.lower().strip().removeprefix("interval "))
-    name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
-    found = _NUMBER.fullmatch(written.name)
-    if not found or not (name in _MONTHS or name in _MICROS) or (found[3] and name != "second"):
+    if not isinstance(unit, exp.Var) or not _NUMBER.fullmatch(written.name):
         raise UnsupportedLocally("an interval with an unsupported unit or number")
-    if name in _MONTHS:
-        return _months(int(found[1] + found[2]) * _MONTHS[name], name, name)
-    field = _FIELD_OF.get(name, name)
-    return _micros(int(found[2]) * _MICROS[name], found[3], found[1], field, field)
+    return _parts(f"{written.name} {unit.name.lower()}")
 
 
-def _parts(text: str) -> Literal:
+def _parts(text: str) -> E.Literal:
     parts = _PART.findall(text)
     units = [unit for *_, unit in parts]
     if not parts or _PART.sub("", text).strip() or not {*units} <= _UNITS:
@@ -63,10 +58,10 @@ def _parts(text: str) -> Literal:
         s * (n * _MICROS[unit] + int(part[:6].ljust(6, "0"))) for s, n, part, unit in signed
     )
     fields = sorted(_FIELDS.index(_FIELD_OF.get(unit, unit)) for unit in units)
-    return Literal(micros, T.DayTimeIntervalType(fields[0], fields[-1]))
+    return _micros(micros, fields[0], fields[-1])
 
 
-def _span(text: str, first: str, last: str) -> Literal:
+def _span(text: str, first: str, last: str) -> E.Literal:
     if (first, last) == ("year", "month"):
         found = re.fullmatch(r"([+-]?)(\d+)-(\d{1,2})", text, re.ASCII)
         if not found or int(found[3]) >= 12:
@@ -83,41 +78,30 @@ def _span(text: str, first: str, last: str) -> Literal:
     if not found or any(int(found[name]) >= _MOST[name] for name in names[1:]):
         raise UnsupportedLocally("an interval of an unsupported form")
     micros = sum(int(found[name]) * _MICROS[name] for name in names)
-    return _micros(micros, found.groupdict().get("fraction"), found["sign"], first, last)
+    micros += int((found.groupdict().get("fraction") or "")[:6].ljust(6, "0"))
+    micros = -micros if found["sign"] == "-" else micros
+    return _micros(micros, _FIELDS.index(first), _FIELDS.index(last))
 
 
-def _months(months: int, first: str, last: str) -> Literal:
+def _months(months: int, first: str, last: str) -> E.Literal:
     fields = [[*_MONTHS].index(name) for name in (first, last)]
     if not -(2**31) <= months < 2**31:
         raise UnsupportedLocally("an interval of too many months")
-    return Literal(months, T.YearMonthIntervalType(*fields))
+    return E.Literal(months, T.YearMonthIntervalType(*fields))
 
 
-def _micros(micros: int, fraction: str | None, sign: str, first: str, last: str) -> Literal:
-    """Return an interval with a fraction of a second, cut to microseconds."""
-    micros += int((fraction or "")[:6].ljust(6, "0"))
-    if micros >= 2**63:
+def _micros(micros: int, first: int, last: int) -> E.Literal:
+    """Return an interval whose fraction of a second is cut to microseconds."""
+    if abs(micros) >= 2**63:
         raise UnsupportedLocally("an interval of too many microseconds")
-    fields = (_FIELDS.index(first), _FIELDS.index(last))
-    return Literal(-micros if sign == "-" else micros, T.DayTimeIntervalType(*fields))
+    return E.Literal(micros, T.DayTimeIntervalType(first, last))
 
 
 _KIND = exp.DataType.Type
+_NAMES = {"string": "text", "timestamp": "timestamptz", "timestamp_ntz": "timestampntz"}
 _TYPES: dict[Any, T.DataType] = {
-    _KIND.TINYINT: T.ByteType(),
-    _KIND.SMALLINT: T.ShortType(),
-    _KIND.INT: T.IntegerType(),
-    _KIND.BIGINT: T.LongType(),
-    _KIND.FLOAT: T.FloatType(),
-    _KIND.DOUBLE: T.DoubleType(),
-    _KIND.TEXT: T.StringType(),
-    _KIND.BINARY: T.BinaryType(),
-    _KIND.BOOLEAN: T.BooleanType(),
-    _KIND.DATE: T.DateType(),
-    _KIND.TIMESTAMPTZ: T.TimestampType(),
-    _KIND.TIMESTAMPLTZ: T.TimestampType(),
-    _KIND.TIMESTAMPNTZ: T.TimestampNTZType(),
-}
+    _KIND[_NAMES.get(t.simpleString(), t.simpleString()).upper()]: t for t in SIMPLE
+} | {_KIND.TIMESTAMPLTZ: T.TimestampType()}
 _OPERATORS: dict[type[Tree], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -150,7 +134,7 @@ _DIGITS = {"l": T.LongType(), "s": T.ShortType(), "y": T.ByteType(), "d": T.Doub
 
 
 @lru_cache(maxsize=4096)
-def read_sql(text: str) -> expression_tree.ExpressionNode:
+def read_sql(text: str) -> E.ExpressionNode:
     """Return the tree of one expression, perhaps with an alias."""
     try:
         trees = Verbatim().parse(text)
@@ -192,7 +176,7 @@ def _type(tree: exp.DataType) -> T.DataType:
     return _TYPES[tree.this]
 
 
-def _read_part(tree: Tree) -> expression_tree.ExpressionNode:
+def _read_part(tree: Tree) -> E.ExpressionNode:
     """Return the tree of a part. Raises UnsupportedLocally if it has an unknown part."""
     parts, read = _READERS.get(type(tree), ("this expression", _operator))
     known = parts.split()
@@ -209,6 +193,11 @@ _BITS: dict[type[Tree], int] = {
 }
 
 
+def _call_of(name: str, *trees: Tree | None) -> E.FunctionCall:
+    """Return a call with the parts that are given."""
+    return E.FunctionCall(name, tuple(_read_part(tree) for tree in trees if tree))
+
+
 def _binds_otherwise(tree: Tree) -> bool:
     """Return whether Spark applies the operators in a different order."""
     if isinstance(tree, _COMPARISONS):
@@ -218,141 +207,111 @@ def _binds_otherwise(tree: Tree) -> bool:
     return _BITS.get(type(tree), 0) > _BITS.get(type(tree.this), len(_BITS))
 
 
-def _operator(tree: Tree) -> expression_tree.ExpressionNode:
+def _operator(tree: Tree) -> E.FunctionCall:
     if type(tree) not in _OPERATORS or _binds_otherwise(tree):
         raise UnsupportedLocally(f"the SQL {tree.sql(dialect=Verbatim)!r}")
-    operands = [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
+    other = tree.expression if isinstance(tree, exp.Binary) else None
     text = tree.sql(dialect=Verbatim) if isinstance(tree, exp.Div | exp.IntDiv | exp.Mod) else ""
-    return expression_tree.FunctionCall(
-        _OPERATORS[type(tree)], tuple(map(_read_part, operands)), text=text
-    )
+    return replace(_call_of(_OPERATORS[type(tree)], tree.this, other), text=text)
 
 
-def _like(tree: Tree) -> expression_tree.ExpressionNode:
+def _like(tree: Tree) -> E.ExpressionNode:
     found = _operator(tree)
-    return expression_tree.FunctionCall("not", (found,)) if tree.args.get("negate") else found
+    return E.FunctionCall("not", (found,)) if tree.args.get("negate") else found
 
 
-def _negative(tree: exp.Neg) -> expression_tree.ExpressionNode:
+def _negative(tree: exp.Neg) -> E.ExpressionNode:
     is_number = isinstance(tree.this, exp.Literal) and not tree.this.is_string
     return _literal(tree.this, sign=-1) if is_number else _operator(tree)
 
 
-def _column(tree: exp.Column) -> expression_tree.ExpressionNode:
+def _column(tree: exp.Column) -> E.ExpressionNode:
     if isinstance(tree.this, exp.Star):
-        return expression_tree.Star(tree.table or None)
-    return expression_tree.ColumnName(tuple(part.name for part in tree.parts))
+        return E.Star(tree.table or None)
+    return E.ColumnName(tuple(part.name for part in tree.parts))
 
 
-def _alias(tree: exp.Alias) -> expression_tree.ExpressionNode:
+def _alias(tree: exp.Alias) -> E.ExpressionNode:
     if isinstance(tree.this, exp.Interval) and tree.alias.lower().removesuffix("s") in _UNITS:
         raise UnsupportedLocally(
             f"the interval {tree.sql(dialect=Verbatim)!r}"
         )  # its name may be a unit
-    return expression_tree.Alias(_read_part(tree.this), (tree.alias,))
+    return E.Alias(_read_part(tree.this), (tree.alias,))
 
 
-def _is(tree: exp.Is) -> expression_tree.ExpressionNode:
-    if not isinstance(tree.expression, exp.Null):
-        return _operator(tree)
-    return expression_tree.FunctionCall("isnull", (_read_part(tree.this),))
+def _is(tree: exp.Is) -> E.ExpressionNode:
+    is_null = isinstance(tree.expression, exp.Null)
+    return _call_of("isnull", tree.this) if is_null else _operator(tree)
 
 
-def _cast(tree: exp.Cast) -> expression_tree.ExpressionNode:
+def _cast(tree: exp.Cast) -> E.ExpressionNode:
     if tree.args["to"].find(exp.NotNullColumnConstraint):
         raise UnsupportedLocally("a cast to a field that is NOT NULL")
-    return expression_tree.Convert(
-        _read_part(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe"))
-    )
+    return E.Convert(_read_part(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe")))
 
 
-def _if(tree: exp.If) -> expression_tree.ExpressionNode:
-    ends = (tree.args["true"], tree.args.get("false"))
-    return expression_tree.FunctionCall(
-        "when", (_read_part(tree.this), *(_read_part(e) for e in ends if e))
-    )
-
-
-def _between(tree: exp.Between) -> expression_tree.ExpressionNode:
+def _between(tree: exp.Between) -> E.ExpressionNode:
     value, low, high = (_read_part(tree.args[part]) for part in ("this", "low", "high"))
-    return expression_tree.FunctionCall(
-        "and",
-        (
-            expression_tree.FunctionCall(">=", (value, low)),
-            expression_tree.FunctionCall("<=", (value, high)),
-        ),
-    )
+    ends = (E.FunctionCall(">=", (value, low)), E.FunctionCall("<=", (value, high)))
+    return E.FunctionCall("and", ends)
 
 
-def _filter(tree: exp.Filter) -> expression_tree.ExpressionNode:
+def _filter(tree: exp.Filter) -> E.ExpressionNode:
     call = _read_part(tree.this)
-    assert isinstance(call, expression_tree.FunctionCall)
+    assert isinstance(call, E.FunctionCall)
     return replace(call, where=_read_part(tree.expression.this))
 
 
-def _ignoring_nulls(tree: exp.IgnoreNulls) -> expression_tree.ExpressionNode:
+def _ignoring_nulls(tree: exp.IgnoreNulls) -> E.ExpressionNode:
     """Return `first(x) IGNORE NULLS` as `first(x, true)`, the form that plans have."""
     call = _read_part(tree.this)
-    assert isinstance(call, expression_tree.FunctionCall)
-    yes = expression_tree.Literal(True, T.BooleanType())
+    assert isinstance(call, E.FunctionCall)
+    yes = E.Literal(True, BOOLEAN)
     return replace(call, arguments=(*call.arguments, yes))
 
 
-def _call(tree: exp.Anonymous) -> expression_tree.ExpressionNode:
+def _call(tree: exp.Anonymous) -> E.ExpressionNode:
     arguments, name = tree.expressions, tree.name.lower()
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-        return expression_tree.FunctionCall(
-            name, tuple(map(_read_part, arguments[0].expressions)), is_distinct=True
-        )
+        return replace(_call_of(name, *arguments[0].expressions), is_distinct=True)
     if name in _BY_UNIT and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
-        unit = expression_tree.Literal(arguments[0].name, T.StringType())
-        return expression_tree.FunctionCall(name, (unit, *map(_read_part, arguments[1:])))
-    return expression_tree.FunctionCall(name, tuple(map(_read_part, arguments)))
+        arguments = [exp.Literal.string(arguments[0].name), *arguments[1:]]
+    return _call_of(name, *arguments)
 
 
-def _trim(tree: exp.Trim) -> expression_tree.ExpressionNode:
+def _trim(tree: exp.Trim) -> E.ExpressionNode:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(tree.args.get("position") or "", "trim")
-    characters = [_read_part(tree.expression)] if tree.expression else []
-    return expression_tree.FunctionCall(name, (*characters, _read_part(tree.this)))
+    return _call_of(name, tree.expression, tree.this)
 
 
-def _position(tree: exp.StrPosition) -> expression_tree.ExpressionNode:
-    given = (tree.args["substr"], tree.this, tree.args.get("position"))
-    return expression_tree.FunctionCall("locate", tuple(_read_part(part) for part in given if part))
-
-
-def _case(tree: exp.Case) -> expression_tree.ExpressionNode:
-    parts: list[expression_tree.ExpressionNode] = []
+def _case(tree: exp.Case) -> E.ExpressionNode:
+    parts: list[E.ExpressionNode] = []
     for branch in tree.args["ifs"]:
-        condition = _read_part(branch.this)
-        if tree.this:
-            condition = expression_tree.FunctionCall("==", (_read_part(tree.this), condition))
-        parts += [condition, _read_part(branch.args["true"])]
+        is_met = _call_of("==", tree.this, branch.this) if tree.this else _read_part(branch.this)
+        parts += [is_met, _read_part(branch.args["true"])]
     if tree.args.get("default"):
         parts.append(_read_part(tree.args["default"]))
-    return expression_tree.FunctionCall("when", tuple(parts))
+    return E.FunctionCall("when", tuple(parts))
 
 
-def _literal(tree: exp.Literal, sign: int = 1) -> expression_tree.Literal:
+def _literal(tree: exp.Literal, sign: int = 1) -> E.Literal:
     text = tree.name
     if tree.is_string:
-        return expression_tree.Literal(text, T.StringType())
+        return E.Literal(text, STRING)
     if text[-1].lower() in _DIGITS and text[:-1].isdigit():
-        return expression_tree.Literal(sign * int(text[:-1]), _DIGITS[text[-1].lower()])
+        return E.Literal(sign * int(text[:-1]), _DIGITS[text[-1].lower()])
     if sign < 0 and text == str(2**31):
-        return expression_tree.Literal(-(2**31), T.IntegerType())
+        return E.Literal(-(2**31), T.IntegerType())
     type_ = read_type(inference.literal(tree))
     if isinstance(type_, T.DecimalType):
-        return expression_tree.Literal(sign * int(text.replace(".", "")), type_)
-    return expression_tree.Literal(
-        sign * (float(text) if isinstance(type_, T.DoubleType) else int(text)), type_
-    )
+        return E.Literal(sign * int(text.replace(".", "")), type_)
+    return E.Literal(sign * (float(text) if isinstance(type_, T.DoubleType) else int(text)), type_)
 
 
-def _window(tree: exp.Window) -> expression_tree.WindowFunction:
+def _window(tree: exp.Window) -> E.WindowFunction:
     function, order = tree.this, tree.args.get("order")
     is_told = isinstance(function, exp.IgnoreNulls | exp.RespectNulls)
-    return expression_tree.WindowFunction(
+    return E.WindowFunction(
         _read_part(function.this if is_told else function),
         tuple(map(_read_part, tree.args.get("partition_by") or ())),
         tuple(order_of(item) for item in (order.expressions if order else ())),
@@ -361,26 +320,26 @@ def _window(tree: exp.Window) -> expression_tree.WindowFunction:
     )
 
 
-def order_of(tree: Tree) -> expression_tree.SortItem:
+def order_of(tree: Tree) -> E.SortItem:
     """Return one item of ORDER BY."""
     if not isinstance(tree, exp.Ordered):
-        return expression_tree.SortItem(_read_part(tree), descending=False, nulls_first=True)
-    return expression_tree.SortItem(
+        return E.SortItem(_read_part(tree), descending=False, nulls_first=True)
+    return E.SortItem(
         _read_part(tree.this), bool(tree.args.get("desc")), bool(tree.args.get("nulls_first"))
     )
 
 
-def _frame(spec: exp.WindowSpec | None) -> expression_tree.Frame | None:
+def _frame(spec: exp.WindowSpec | None) -> E.Frame | None:
     if spec is None:
         return None
     if spec.args.get("kind") not in ("ROWS", "RANGE"):
         raise UnsupportedLocally("a window frame other than ROWS or RANGE")
     lower = _bound(spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
     upper = _bound(spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
-    return expression_tree.Frame(spec.args["kind"] == "ROWS", lower, upper)
+    return E.Frame(spec.args["kind"] == "ROWS", lower, upper)
 
 
-def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression_tree.FrameBound:
+def _bound(end: Tree | str | None, side: str | None, outward: str) -> E.FrameBound:
     if end == "UNBOUNDED" and side == outward:
         return None
     if end in ("CURRENT ROW", None):
@@ -393,46 +352,42 @@ def _bound(end: Tree | str | None, side: str | None, outward: str) -> expression
     raise UnsupportedLocally("a frame bound that is not a constant number or interval")
 
 
-def _time_offset(tree: exp.Interval, sign: int) -> expression_tree.TimeOffset:
+def _time_offset(tree: exp.Interval, sign: int) -> E.TimeOffset:
     """Return an interval as a distance in time; months are none."""
     found = interval_of(tree)
     if not isinstance(found.type, T.DayTimeIntervalType) or found.value < 0:
         raise UnsupportedLocally("a frame bound in months, or a negative one")
-    return expression_tree.TimeOffset(sign * found.value, found.type.simpleString())
+    return E.TimeOffset(sign * found.value, found.type.simpleString())
 
 
 # The reader of each part of SQL, and its supported arguments; any other argument would change the
 # meaning.
-_READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.ExpressionNode]]] = {
+_READERS: dict[type[Tree], tuple[str, Callable[[Any], E.ExpressionNode]]] = {
     exp.Paren: ("this", lambda t: _read_part(t.this)),
     exp.Alias: ("this alias", _alias),
     exp.Column: ("this table db catalog", _column),
-    exp.Identifier: ("this quoted", lambda t: expression_tree.ColumnName((t.name,))),
+    exp.Identifier: ("this quoted", lambda t: E.ColumnName((t.name,))),
     exp.Dot: (
         "this expression",
-        lambda t: expression_tree.Extract(
-            _read_part(t.this), expression_tree.Literal(t.expression.name, T.StringType())
-        ),
+        lambda t: E.Extract(_read_part(t.this), E.Literal(t.expression.name, STRING)),
     ),
     exp.Bracket: (
         "this expressions",
-        lambda t: expression_tree.Extract(_read_part(t.this), _read_part(t.expressions[0])),
+        lambda t: E.Extract(_read_part(t.this), _read_part(t.expressions[0])),
     ),
-    exp.Star: ("", lambda _: expression_tree.Star()),
+    exp.Star: ("", lambda _: E.Star()),
     exp.Literal: ("this is_string", _literal),
     exp.Interval: ("this unit fraction_in_string", interval_of),
-    exp.Boolean: ("this", lambda t: expression_tree.Literal(bool(t.this), T.BooleanType())),
-    exp.Null: ("", lambda _: expression_tree.Literal(None, T.NullType())),
+    exp.Boolean: ("this", lambda t: E.Literal(bool(t.this), BOOLEAN)),
+    exp.Null: ("", lambda _: E.Literal(None, NULL)),
     exp.Cast: ("this to safe", _cast),
     exp.TryCast: ("this to safe", _cast),
     exp.Case: ("this ifs default", _case),
-    exp.If: ("this true false", _if),
-    exp.In: (
-        "this expressions",
-        lambda t: expression_tree.FunctionCall(
-            "in", (_read_part(t.this), *map(_read_part, t.expressions))
-        ),
+    exp.If: (
+        "this true false",
+        lambda t: _call_of("when", t.this, t.args["true"], t.args.get("false")),
     ),
+    exp.In: ("this expressions", lambda t: _call_of("in", t.this, *t.expressions)),
     exp.Between: ("this low high", _between),
     exp.Is: ("this expression", _is),
     exp.Window: ("this partition_by order spec over", _window),
@@ -440,16 +395,14 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], expression_tree.Expression
     exp.IgnoreNulls: ("this", _ignoring_nulls),
     exp.Lambda: (
         "this expressions",
-        lambda t: expression_tree.Lambda(tuple(p.name for p in t.expressions), _read_part(t.this)),
+        lambda t: E.Lambda(tuple(p.name for p in t.expressions), _read_part(t.this)),
     ),
-    exp.Transform: (
-        "this expression",
-        lambda t: expression_tree.FunctionCall(
-            "transform", (_read_part(t.this), _read_part(t.expression))
-        ),
-    ),
+    exp.Transform: ("this expression", lambda t: _call_of("transform", t.this, t.expression)),
     exp.Trim: ("this expression position", _trim),
-    exp.StrPosition: ("this substr position", _position),
+    exp.StrPosition: (
+        "this substr position",
+        lambda t: _call_of("locate", t.args["substr"], t.this, t.args.get("position")),
+    ),
     exp.Anonymous: ("this expressions", _call),
     exp.Div: ("this expression typed safe", _operator),
     exp.DPipe: ("this expression safe", _operator),

@@ -5,16 +5,20 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter.functions.signatures import Signature, name_each, same
 from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
+from sluice.interpreter.values.arrow_conversion import arrow_type, to_arrow
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
-from sluice.interpreter.values.numbering import whole_numbers
+from sluice.interpreter.values.numbering import of_numbers, whole_numbers
+from sluice.interpreter.values.value_order import same_value
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
     BOOLEAN,
@@ -23,7 +27,6 @@ from sluice.interpreter.values.value_types import (
     INT,
     LONG,
     STRING,
-    OutOfRange,
     bounds_check,
     decimal_of,
     decimal_of_double,
@@ -38,36 +41,32 @@ from sluice.interpreter.values.value_types import (
 )
 from sluice.language.typed.types import Decimal
 
-INSTEAD = "by zero. Use `{}` to tolerate divisor being 0 and return NULL instead."  # Spark's words
-MOST_DIGITS = 38
+MOST_DIGITS, MOST_DIGITS_OF_256_BITS = 38, 76
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible
 MOST_TURNED = 10**34  # unscaled; Scala rounds longer decimals where it only changes their sign
 
 
-def _zero() -> None:
-    raise DividedByZero(f"Division {INSTEAD.format('try_divide')}")
-
-
-def _quotient(a: int, b: int) -> int:
-    """Return a / b without its fraction, as Java does."""
-    if not b:
-        _zero()
-    found = abs(a) // abs(b)
-    return found if (a < 0) == (b < 0) else -found
+def _refuse_zero(operation: str, instead: str) -> None:
+    """Refuse a division by zero in Spark's words."""
+    raise DividedByZero(
+        f"{operation} by zero. Use `{instead}` to tolerate divisor being 0 and return NULL instead."
+    )
 
 
 def _remainder(a: int, b: int) -> int:
+    """Return the rest of a division, with the sign of the dividend."""
     if not b:
-        raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
-    return a - b * _quotient(a, b)
+        _refuse_zero("Remainder", "try_mod")
+    found = abs(a) % abs(b)
+    return -found if a < 0 else found
 
 
-_long = bounds_check(LONG)
-
-
-def _modulus(a: int, b: int) -> int:
-    found = _remainder(a, b)
-    return _remainder(_long(found + b), b) if found < 0 else found
+def _rest(a: float, b: float) -> float:
+    if not b:
+        _refuse_zero("Remainder", "try_mod")
+    if a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
+        raise UnsupportedLocally("a remainder with NaN or infinity")
+    return math.fmod(a, b)
 
 
 WHOLE: Mapping[str, Callable[[int, int], int]] = {
@@ -75,16 +74,7 @@ WHOLE: Mapping[str, Callable[[int, int], int]] = {
     "-": operator.sub,
     "*": operator.mul,
     "%": _remainder,
-    "pmod": _modulus,
 }
-
-
-def _rest(a: float, b: float) -> float:
-    if not b:
-        raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
-    if a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
-        raise UnsupportedLocally("a remainder with NaN or infinity")
-    return math.fmod(a, b)
 
 
 DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
@@ -112,40 +102,42 @@ def binary(name: str, arguments: list[Value]) -> Value:
     if name == "/":
         return _of_reals(name, a, b)
     type_ = wider(a.type, b.type)
-    if name in KERNELS:
-        return kernel(type_, KERNELS[name], cast(a, type_), cast(b, type_))
-    if name == "%":
-        return kernel(type_, _modulo, cast(a, type_), cast(b, type_))
-    fits = bounds_check(type_)
-    return each(type_, lambda x, y: fits(WHOLE[name](x, y)), a, b)
+    return kernel(type_, KERNELS[name], cast(a, type_), cast(b, type_))
 
 
 def _divide(x: pa.Array, y: pa.Array) -> pa.Array:
     """Return a quotient; of integers, without its fraction, as Java does."""
     if _has_zero(x, y):
-        _zero()
+        _refuse_zero("Division", "try_divide")
     return pc.divide(x, y) if pa.types.is_floating(x.type) else pc.divide_checked(x, y)
 
 
 def _modulo(x: pa.Array, y: pa.Array) -> pa.Array:
     """Return the remainder of integers, with the sign of the dividend."""
     if _has_zero(x, y):
-        _remainder(1, 0)
+        _refuse_zero("Remainder", "try_mod")
     by = whole_numbers(y)
     found = np.fmod(whole_numbers(x), np.where((by == 0) | (by == -1), 1, by))
     nulls = np.asarray(pc.or_(x.is_null(), y.is_null()))
     return pa.array(found, mask=nulls).cast(x.type)
 
 
+def _modulus(x: pa.Array, y: pa.Array) -> pa.Array:
+    """Return the remainder of integers, moved by the divisor if it is negative."""
+    rest, by = (c.cast(pa.int64()) for c in (_modulo(x, y), y))
+    return _modulo(pc.add_checked(rest, pc.if_else(pc.less(rest, 0), by, 0)), by).cast(x.type)
+
+
 def _has_zero(x: pa.Array, y: pa.Array) -> bool:
     return bool(pc.any(pc.and_(x.is_valid(), pc.equal(y, 0))).as_py())
 
 
-# Those of fractions never raise.
 KERNELS: Mapping[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
     "*": pc.multiply_checked,
+    "%": _modulo,
+    "pmod": _modulus,
 }
 
 
@@ -153,8 +145,8 @@ def _of_reals(name: str, a: Value, b: Value) -> Value:
     a, b = cast(a, DOUBLE), cast(b, DOUBLE)
     if name == "%":
         return each(DOUBLE, _rest, a, b)
-    if name != "/" and name not in KERNELS:
-        raise UnsupportedLocally(f"{name} of DOUBLE")
+    if name == "pmod":
+        raise UnsupportedLocally("pmod of DOUBLE")
     return kernel(DOUBLE, KERNELS.get(name, _divide), a, b)
 
 
@@ -165,7 +157,7 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     found = of_decimal(DECIMAL[name](one, other))
     fits, s, t = fits_in(found), one.scale, other.scale
     most = max(s, t)
-    if name in KERNELS and found.scale == (s + t if name == "*" else most):
+    if name in "+-*" and found.scale == (s + t if name == "*" else most):
         whole_digits = max(one.precision - s, other.precision - t)
         exact = one.precision + other.precision if name == "*" else whole_digits + most
         if exact < found.precision <= MOST_DIGITS:  # as wide as Arrow's result, so none is too long
@@ -175,16 +167,16 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     if name == "*":
         return each(found, lambda x, y: fits(rescale(x * y, s + t, found.scale)), a, b)
     if name == "/":
-        up = 10 ** (found.scale + t - s + 40)
-        down = 10**40
+        up, down = (10 ** max(sign * (found.scale + t - s), 0) for sign in (1, -1))
 
         def quotient(x: int, y: int) -> int:
             if not y:
-                _zero()
-            exact = abs(x) * up // abs(y)  # 40 digits more than wanted, cut
-            return fits(half_up(exact if (x < 0) == (y < 0) else -exact, down))
+                _refuse_zero("Division", "try_divide")
+            return fits(half_up(x * up if y > 0 else -x * up, abs(y) * down))
 
-        return each(found, quotient, a, b)
+        types = of_decimal(one), of_decimal(other)
+        of_all = partial(_divide_decimals, found, *types)
+        return each(found, quotient, cast(a, types[0]), cast(b, types[1]), kernel=of_all)
     compute = WHOLE[name]
 
     def result(x: int, y: int) -> int:
@@ -194,6 +186,19 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
         return fits(rescale(compute(x, y), most, found.scale))
 
     return each(found, result, a, b)
+
+
+def _divide_decimals(
+    found: T.DecimalType, of: T.DecimalType, by: T.DecimalType, x: Any, y: Any
+) -> pa.Array | None:
+    """Return quotients in 256 bits, cut after more digits than are wanted, then rounded."""
+    more = max(found.scale + by.scale - by.precision - of.scale, 0)
+    if of.precision + more > MOST_DIGITS_OF_256_BITS:
+        return None
+    x, y = (c if isinstance(c, pa.Array) else to_arrow([c], t)[0] for c, t in ((x, of), (y, by)))
+    x = x.cast(pa.decimal256(of.precision + more, of.scale + more))
+    exact = pc.divide(x, y.cast(pa.decimal256(by.precision, by.scale)))
+    return pc.round(exact, found.scale, "half_towards_infinity").cast(arrow_type(found))
 
 
 def _decimal(value: Value) -> Decimal:
@@ -214,59 +219,32 @@ def _unless_zero(name: str, arguments: list[Value]) -> Value:
 
 def _try_to_compute(name: str, arguments: list[Value]) -> Value:
     """Return a sum, difference or product of whole numbers, null where it is out of range."""
-    a, b = arguments
-    if not (is_integer(a.type) and is_integer(b.type)):
-        raise UnsupportedLocally(
-            f"{a.type.simpleString()} and {b.type.simpleString()} in try_add and its like"
-        )
-    type_ = wider(a.type, b.type)
-    fits, compute = bounds_check(type_), WHOLE[name]
+    most = 1 << (max(SIZES.get(type(a.type), 1) for a in arguments) - 1)
 
     def within(x: int, y: int) -> int | None:
-        try:
-            return fits(compute(x, y))
-        except OutOfRange:
-            return None
+        found = WHOLE[name](x, y)
+        return found if -most <= found < most else None
 
-    return each(type_, within, a, b)
+    return Signature("integer integer", wider, within)(arguments)
 
 
 def _div(arguments: list[Value]) -> Value:
-    a, b = arguments
-    if not (is_integer(a.type) and is_integer(b.type)):
+    if not all(is_integer(a.type) for a in arguments):
         raise UnsupportedLocally("div of values that are not integers")
-    return kernel(LONG, _divide, cast(a, LONG), cast(b, LONG))
+    return kernel(LONG, _divide, *(cast(a, LONG) for a in arguments))
 
 
 def _change_sign(compute: Callable[[pa.Array], pa.Array], arguments: list[Value]) -> Value:
     (a,) = arguments
-    if is_integer(a.type):
-        return kernel(a.type, compute, a)
-    return kernel(_numeric(a), compute, _exact(a))
+    if not is_number(a.type):
+        raise UnsupportedLocally(f"a numeric function of a value of type {a.type.simpleString()}")
 
-
-def _exact(a: Value) -> Value:
-    """Return a number whose sign Spark changes without rounding it."""
-    if not isinstance(a.type, T.DecimalType):
-        return a
-
-    def short(x: int) -> int:
-        if abs(x) >= MOST_TURNED:
+    def run(x: pa.Array) -> pa.Array:
+        if pa.types.is_decimal(x.type) and (abs(whole_numbers(x)) >= MOST_TURNED).any():
             raise UnsupportedLocally("the sign of a DECIMAL with too many digits")
-        return x
+        return compute(x)
 
-    return each(a.type, short, a)
-
-
-def _numeric(a: Value) -> T.DataType:
-    if isinstance(a.type, T.DoubleType | T.FloatType | T.DecimalType) or is_integer(a.type):
-        return a.type
-    raise UnsupportedLocally(f"a numeric function of a value of type {a.type.simpleString()}")
-
-
-def _signum(arguments: list[Value]) -> Value:
-    value = number(arguments[0])
-    return each(DOUBLE, lambda x: math.copysign(1.0, x) if x and x == x else x, value)  # noqa: PLR0124
+    return kernel(a.type, run, a)
 
 
 def _round_to(arguments: list[Value], *, up: bool) -> Value:
@@ -308,122 +286,70 @@ def _round(arguments: list[Value]) -> Value:
         return each(found, lambda x: fits(rescale(x, old, scale)), a)
     if not isinstance(a.type, T.DoubleType):
         raise UnsupportedLocally(f"rounding of a value of type {a.type.simpleString()}")
-    return each(DOUBLE, lambda x: _real_rounded(x, places), a)
 
+    def rounded(x: float) -> float:  # the number nearest to the rounded digits, as written by Java
+        return decimal_of_double(x, places) / 10**places if math.isfinite(x) else x
 
-def _real_rounded(x: float, places: int) -> float:
-    """Return the number nearest to the rounded digits, as written by Java."""
-    return x if x != x or math.isinf(x) else decimal_of_double(x, places) / 10**places  # noqa: PLR0124
-
-
-def _turn(factor: float, arguments: list[Value]) -> Value:
-    return each(DOUBLE, lambda x: x * factor, number(arguments[0]))
-
-
-def _sqrt(arguments: list[Value]) -> Value:
-    value = number(arguments[0])
-    return each(DOUBLE, lambda x: math.sqrt(x) if x >= 0 else float("nan"), value)
-
-
-def _isnan(arguments: list[Value]) -> Value:
-    return kernel(BOOLEAN, lambda x: x.is_nan().fill_null(False), number(arguments[0]))
+    return each(DOUBLE, rounded, a)
 
 
 def _sum(name: str, arguments: list[Value]) -> Value:
     """Return a sum or a difference, of numbers or of a date and a number of days."""
     a, b = arguments
     if isinstance(a.type, T.DateType) and is_integer(b.type):
-        fits, compute = bounds_check(T.IntegerType()), WHOLE[name]
-        return each(DATE, lambda x, y: fits(compute(x, y)), a, whole(b))
+        return of_numbers(DATE, np.add if name == "+" else np.subtract, a, whole(b))
     return binary(name, arguments)
 
 
-def _positive(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_number(value.type):
-        raise UnsupportedLocally(f"{value.type.simpleString()} as a number")
-    return value
-
-
-ARITHMETIC: Mapping[str, Function] = {
-    **{name: partial(binary, name) for name in ("*", "/", "%", "pmod")},
-    **{name: partial(_sum, name) for name in ("+", "-")},
-    "mod": partial(binary, "%"),
-    "div": _div,
-    "try_divide": partial(_unless_zero, "/"),
-    "try_mod": partial(_unless_zero, "%"),
-    "try_add": partial(_try_to_compute, "+"),
-    "try_subtract": partial(_try_to_compute, "-"),
-    "try_multiply": partial(_try_to_compute, "*"),
-    "degrees": partial(_turn, 180 / math.pi),
-    "radians": partial(_turn, math.pi / 180),
-    "negative": partial(_change_sign, pc.negate_checked),
-    "positive": _positive,
-    "abs": partial(_change_sign, pc.abs_checked),
-    "signum": _signum,
-    "sign": _signum,
-    "floor": partial(_round_to, up=False),
-    "ceil": partial(_round_to, up=True),
-    "ceiling": partial(_round_to, up=True),
-    "round": _round,
-    "sqrt": _sqrt,
-    "isnan": _isnan,
-}
-
-
-def _combine(of: Callable[[int, int], int], arguments: list[Value]) -> Value:
-    a, b = arguments
-    if not (is_integer(a.type) and is_integer(b.type)):
-        raise UnsupportedLocally("bitwise functions of values that are not integers")
-    return each(wider(a.type, b.type), of, a, b)
-
-
-def _invert(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_integer(value.type):
-        raise UnsupportedLocally("bitwise functions of values that are not integers")
-    return each(value.type, operator.invert, value)
-
-
 def _shift(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
-    value, by = arguments
-    if not isinstance(value.type, T.IntegerType | T.LongType):
-        raise UnsupportedLocally("a shift of a value that is not INT or BIGINT")
-    size = SIZES[type(value.type)]
-    half = 1 << (size - 1)
+    size = SIZES.get(type(arguments[0].type), 0)
+    half = 1 << (size - 1) if size else 0
 
     def shifted(v: int, n: int) -> int:
         return (of(v, n % size, size) + half) % (2 * half) - half
 
-    return each(value.type, shifted, value, whole(by))
+    return Signature("long_or_int int", same, shifted)(arguments)
 
 
-def _shift_unsigned(v: int, n: int, size: int) -> int:
-    return (v % (1 << size)) >> n
-
-
-def _count(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_integer(value.type):
-        raise UnsupportedLocally("bitwise functions of values that are not integers")
-    return each(INT, lambda v: (v % (1 << 64)).bit_count(), value)
-
-
-def _binary(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_integer(value.type):
-        raise UnsupportedLocally("bitwise functions of values that are not integers")
-    return each(STRING, lambda v: f"{v % (1 << 64):b}", value)
-
-
-BITS: Mapping[str, Function] = {
-    "&": partial(_combine, operator.and_),
-    "|": partial(_combine, operator.or_),
-    "^": partial(_combine, operator.xor),
-    "~": _invert,
-    "shiftleft": partial(_shift, lambda v, n, _: v << n),
-    "shiftright": partial(_shift, lambda v, n, _: v >> n),
-    "shiftrightunsigned": partial(_shift, _shift_unsigned),
-    "bit_count": _count,
-    "bin": _binary,
-}
+ARITHMETIC: Mapping[str, Function] = name_each(
+    {
+        "+": partial(_sum, "+"),
+        "-": partial(_sum, "-"),
+        "*": partial(binary, "*"),
+        "/": partial(binary, "/"),
+        "% mod": partial(binary, "%"),
+        "pmod": partial(binary, "pmod"),
+        "div": _div,
+        "try_divide": partial(_unless_zero, "/"),
+        "try_mod": partial(_unless_zero, "%"),
+        "try_add": partial(_try_to_compute, "+"),
+        "try_subtract": partial(_try_to_compute, "-"),
+        "try_multiply": partial(_try_to_compute, "*"),
+        "degrees": ("number", DOUBLE, lambda x: x * (180 / math.pi)),
+        "radians": ("number", DOUBLE, lambda x: x * (math.pi / 180)),
+        "negative": partial(_change_sign, pc.negate_checked),
+        "positive": ("numeric", same, same_value, same_value),
+        "abs": partial(_change_sign, pc.abs_checked),
+        "signum sign": (
+            "number",
+            DOUBLE,
+            lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x),
+        ),
+        "floor": partial(_round_to, up=False),
+        "ceil ceiling": partial(_round_to, up=True),
+        "round": _round,
+        "sqrt": ("number", DOUBLE, lambda x: math.sqrt(x) if x >= 0 else math.nan),
+        "isnan": lambda given: kernel(
+            BOOLEAN, lambda x: x.is_nan().fill_null(False), number(given[0])
+        ),
+        "&": ("integer integer", wider, operator.and_),
+        "|": ("integer integer", wider, operator.or_),
+        "^": ("integer integer", wider, operator.xor),
+        "~": ("integer", same, operator.invert),
+        "shiftleft": partial(_shift, lambda v, n, _: v << n),
+        "shiftright": partial(_shift, lambda v, n, _: v >> n),
+        "shiftrightunsigned": partial(_shift, lambda v, n, size: (v % (1 << size)) >> n),
+        "bit_count": ("integer", INT, lambda v: (v % (1 << 64)).bit_count()),
+        "bin": ("integer", STRING, lambda v: f"{v % (1 << 64):b}"),
+    }
+)

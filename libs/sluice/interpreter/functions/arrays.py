@@ -1,4 +1,4 @@
-"""Functions over arrays, except those that take a lambda."""
+"""Functions over arrays and maps, except those that take a lambda."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -6,14 +6,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.comparing import alike, equality
-from sluice.interpreter.functions.maps import MAPS, SETS, comparable, of_map
+from sluice.interpreter.functions.signatures import Signature, inner, name_each, same
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast, length
-from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.column_batch import (
     Function,
     Value,
@@ -23,7 +23,14 @@ from sluice.interpreter.values.column_batch import (
     kernel,
     whole,
 )
-from sluice.interpreter.values.value_order import has_floats, nulls_first, order_of
+from sluice.interpreter.values.value_order import (
+    has_floats,
+    key_function,
+    key_of,
+    normal,
+    nulls_first,
+    order_of,
+)
 from sluice.interpreter.values.value_types import (
     BINARY,
     BOOLEAN,
@@ -32,94 +39,75 @@ from sluice.interpreter.values.value_types import (
     STRING,
     common,
     is_integer,
+    wider,
 )
+
+Elements = tuple[Any, ...]
+SMALLEST = -(2**31)
 
 
 def element(child: Value, key: Value) -> Value:
     """Return `child[key]`: an array's element from 0, or a map's value; else an error."""
     if isinstance(child.type, T.MapType):
-        return of_map(child, key)
-    inner = element_type(child)
+        return _of_map(child, key)
 
-    def at(items: tuple[Any, ...], index: int) -> Any:
+    def at(items: Elements, index: int) -> Any:
         if not 0 <= index < len(items):
             raise UnsupportedLocally("an array index out of bounds")
         return items[index]
 
-    return each(inner, at, child, whole_number(key))
-
-
-def _get(arguments: list[Value]) -> Value:
-    items, index = arguments
-    inner = element_type(items)
-    return each(inner, lambda v, i: v[i] if 0 <= i < len(v) else None, items, whole_number(index))
+    return Signature("array int", inner, at)([child, key])
 
 
 def _element_at(arguments: list[Value], *, is_try: bool) -> Value:
-    items, index = arguments
-    if isinstance(items.type, T.MapType):
-        return of_map(items, index)
-    inner = element_type(items)
+    if isinstance(arguments[0].type, T.MapType):
+        return _of_map(*arguments)
 
-    def at(v: tuple[Any, ...], i: int) -> Any:
-        if i in (0, -(2**31)) or (
-            not is_try and abs(i) > len(v)
-        ):  # Spark crashes at the smallest INT
+    def at(v: Elements, i: int) -> Any:
+        if i in (0, SMALLEST) or (not is_try and abs(i) > len(v)):  # Spark crashes at the smallest
             raise UnsupportedLocally("an array index out of bounds")
         if abs(i) > len(v):
             return None
         return v[i - 1] if i > 0 else v[i]
 
-    return each(inner, at, items, whole_number(index))
+    return Signature("array int", inner, at)(arguments)
+
+
+def _of_map(child: Value, key: Value) -> Value:
+    """Return the map's value of that key, or null."""
+    assert isinstance(child.type, T.MapType)
+    wanted = _comparable(child.type.keyType, key.type)
+    if wanted != child.type.keyType:
+        raise UnsupportedLocally("a key whose type differs from the map's")
+    equal = equality(wanted)
+
+    def find(items: Elements, name: Any) -> Any:
+        return next((value for k, value in items if equal(k, name)), None)
+
+    return each(child.type.valueType, find, child, cast(key, wanted))
 
 
 def _array(arguments: list[Value]) -> Value:
     type_ = common(a.type for a in arguments)
-    values = [cast(a, type_) for a in arguments]
-    if not values:
+    if not arguments:
         return constant((), T.ArrayType(type_))
-    return whole(T.ArrayType(type_), lambda *row: row, *values)
+    return whole(T.ArrayType(type_), lambda *row: row, *(cast(a, type_) for a in arguments))
 
 
-def _size(arguments: list[Value]) -> Value:
-    (items,) = arguments
-    if not isinstance(items.type, T.ArrayType | T.MapType):
-        raise UnsupportedLocally("the size of a value that is not an array or a map")
-    return each(INT, len, items)
-
-
-def _size_of_array(arguments: list[Value]) -> Value:
-    element_type(arguments[0])
-    return _size(arguments)
-
-
-def _slice(arguments: list[Value]) -> Value:
-    items, start, length = arguments
-    element_type(items)
-
-    def part(v: tuple[Any, ...], at: int, count: int) -> tuple[Any, ...]:
-        if at == 0 or count < 0:
-            raise UnsupportedLocally("slice from position 0, or with a negative length")
-        first = at - 1 if at > 0 else len(v) + at
-        if first + count >= 2**31:  # where Java's sum turns negative
-            return ()
-        return v[first : first + count] if 0 <= first < len(v) else ()
-
-    return each(items.type, part, items, whole_number(start), whole_number(length))
+def _slice(v: Elements, at: int, count: int) -> Elements:
+    if at == 0 or count < 0:
+        raise UnsupportedLocally("slice from position 0, or with a negative length")
+    first = at - 1 if at > 0 else len(v) + at
+    if first + count >= 2**31:  # where Java's sum turns negative
+        return ()
+    return v[first : first + count] if 0 <= first < len(v) else ()
 
 
 def _flatten(arguments: list[Value]) -> Value:
-    (items,) = arguments
-    inner = element_type(items)
-    if not isinstance(inner, T.ArrayType):
-        raise UnsupportedLocally("flatten of an array that has no arrays")
-    return each(inner, lambda v: None if None in v else tuple(x for part in v for x in part), items)
-
-
-def _compact(arguments: list[Value]) -> Value:
-    (items,) = arguments
-    element_type(items)
-    return each(items.type, lambda v: tuple(x for x in v if x is not None), items)
+    element_type(Value(element_type(arguments[0]), arguments[0].run))
+    return Signature(
+        "array", inner, lambda v: None if None in v else tuple(x for part in v for x in part)
+    )(arguments)
 
 
 def _sort_array(arguments: list[Value]) -> Value:
@@ -133,52 +121,31 @@ def _sort_array(arguments: list[Value]) -> Value:
 
 def natural_sort(items: Value) -> Value:
     """Return the array in ascending order, nulls last."""
-    inner = element_type(items)
-    order, is_plain = order_of(inner), not has_floats(inner)
+    of = element_type(items)
+    order, is_plain = order_of(of), not has_floats(of)
 
-    def key(x: Any) -> Any:
-        return (1,) if x is None else (0, order(x))
-
-    def in_order(v: tuple[Any, ...]) -> tuple[Any, ...]:
+    def in_order(v: Elements) -> Elements:
         if is_plain:
             with suppress(TypeError):  # Python compares no null with a value
                 return tuple(sorted(v))
-        return tuple(sorted(v, key=key))
+        return tuple(sorted(v, key=lambda x: (1,) if x is None else (0, order(x))))
 
     return each(items.type, in_order, items)
 
 
 def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Value:
-    (items,) = arguments
-    inner = element_type(items)
-    order = order_of(inner)
+    order = order_of(element_type(arguments[0]))
 
-    def chosen(v: tuple[Any, ...]) -> Any:
-        given = [x for x in v if x is not None]
-        return choose(given, key=order) if given else None
+    def find(v: Elements) -> Any:
+        return choose((x for x in v if x is not None), key=order, default=None)
 
-    return each(inner, chosen, items)
-
-
-def _contains(arguments: list[Value]) -> Value:
-    items, value = arguments
-    inner = comparable(element_type(items), value.type)
-    same = equality(inner)
-
-    def among(v: tuple[Any, ...], x: Any) -> bool | None:
-        if x in v if same is operator.eq else any(y is not None and same(x, y) for y in v):
-            return True
-        return None if None in v else False
-
-    return each(BOOLEAN, among, cast(items, T.ArrayType(inner)), cast(value, inner))
+    return Signature("array", inner, find)(arguments)
 
 
 def _repeat(arguments: list[Value]) -> Value:
     value, count = arguments
-    if not isinstance(count.type, T.IntegerType):
-        raise UnsupportedLocally("array_repeat with a count that is not an INT")
-    if isinstance(value.type, T.NullType):
-        raise UnsupportedLocally("an array of untyped NULLs")
+    if not isinstance(count.type, T.IntegerType) or isinstance(value.type, T.NullType):
+        raise UnsupportedLocally("array_repeat of an untyped NULL, or with a count that is no INT")
     type_ = T.ArrayType(value.type)
     return whole(type_, lambda v, n: None if n is None else (v,) * n, value, length(count))
 
@@ -186,10 +153,8 @@ def _repeat(arguments: list[Value]) -> Value:
 def _sequence(arguments: list[Value]) -> Value:
     first, last, *step = arguments
     a, b = alike(first, last)
-    if any(s.type != a.type for s in step):
-        raise UnsupportedLocally("a sequence with a step of a different type")
-    if not is_integer(a.type):
-        raise UnsupportedLocally(f"a sequence of values of type {a.type.simpleString()}")
+    if not is_integer(a.type) or any(s.type != a.type for s in step):
+        raise UnsupportedLocally("a sequence of values or steps that are not integers of one type")
 
     def values(x: int, y: int, by: int | None = None) -> tuple[int, ...]:
         by = by if by is not None else (1 if y >= x else -1)
@@ -199,7 +164,7 @@ def _sequence(arguments: list[Value]) -> Value:
             raise UnsupportedLocally("a sequence of more than a million steps")
         return tuple(range(x, y + (1 if by > 0 else -1), by))
 
-    return each(T.ArrayType(a.type), values, a, b, *(cast(s, a.type) for s in step))
+    return each(T.ArrayType(a.type), values, a, b, *step)
 
 
 def _concat(arguments: list[Value]) -> Value:
@@ -217,72 +182,205 @@ def _concat(arguments: list[Value]) -> Value:
 
 def _join(arguments: list[Value]) -> Value:
     items, *others = arguments
-    if not all(isinstance(t, T.StringType) for t in (element_type(items), *map(_type, others))):
+    if any(
+        not isinstance(t, T.StringType) for t in (element_type(items), *(o.type for o in others))
+    ):
         raise UnsupportedLocally("array_join of values that are not strings")
-    if len(others) == 1:
-        return each(STRING, lambda v, s: s.join(x for x in v if x is not None), items, *others)
-    return each(STRING, lambda v, s, i: s.join(i if x is None else x for x in v), items, *others)
 
+    def join(v: Elements, by: str, instead: str | None = None) -> str:
+        parts = [instead if x is None else x for x in v]
+        return by.join(x for x in parts if x is not None)
 
-def _type(value: Value) -> T.DataType:
-    return value.type
-
-
-def _position(arguments: list[Value]) -> Value:
-    items, value = arguments
-    inner = comparable(element_type(items), value.type)
-    same = equality(inner)
-
-    def place(v: tuple[Any, ...], x: Any) -> int:
-        return next((i for i, y in enumerate(v, 1) if y is not None and same(x, y)), 0)
-
-    return each(LONG, place, cast(items, T.ArrayType(inner)), cast(value, inner))
+    return each(STRING, join, items, *others)
 
 
 def _append_or_prepend(arguments: list[Value], *, is_first: bool) -> Value:
     items, value = arguments
-    inner = element_type(items)
-    if value.type != inner:
+    if value.type != element_type(items):
         raise UnsupportedLocally("a value whose type differs from the array's elements")
 
-    def grown(v: tuple[Any, ...] | None, x: Any) -> tuple[Any, ...] | None:
+    def grow(v: Elements | None, x: Any) -> Elements | None:
         if v is None:
             return None
         return (x, *v) if is_first else (*v, x)
 
-    return whole(items.type, grown, items, value)
+    return whole(items.type, grow, items, value)
 
 
-def _reverse(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not isinstance(value.type, T.ArrayType | T.StringType):
-        raise UnsupportedLocally("reverse of a value that is not a string or an array")
-    return each(value.type, lambda v: v[::-1], value)
+def _comparable(a: T.DataType, b: T.DataType) -> T.DataType:
+    """Return the type in which an element is compared with a value."""
+    if isinstance(a, T.NullType) or (a != b and not (is_integer(a) and is_integer(b))):
+        raise UnsupportedLocally("an array's element compared with a value of a different type")
+    return wider(a, b)
 
 
-ARRAYS: Mapping[str, Function] = {
-    **MAPS,
-    **SETS,
-    "get": _get,
-    "element_at": partial(_element_at, is_try=False),
-    "try_element_at": partial(_element_at, is_try=True),
-    "array": _array,
-    "size": _size,
-    "cardinality": _size,
-    "array_size": _size_of_array,
-    "slice": _slice,
-    "flatten": _flatten,
-    "array_compact": _compact,
-    "sort_array": _sort_array,
-    "array_max": partial(_extreme, max),
-    "array_min": partial(_extreme, min),
-    "array_contains": _contains,
-    "array_repeat": _repeat,
-    "sequence": _sequence,
-    "concat": _concat,
-    "array_join": _join,
-    "reverse": _reverse,
-    "array_append": partial(_append_or_prepend, is_first=False),
-    "array_prepend": partial(_append_or_prepend, is_first=True),
-    "array_position": _position,
-}
+def _with_value(
+    type_: T.DataType | None, function: Callable[..., Any], arguments: list[Value]
+) -> Value:
+    """Return a function of an equality, an array and a value in one type; by default, an array."""
+    items, value = arguments
+    of = _comparable(element_type(items), value.type)
+    array = T.ArrayType(of)
+    call = partial(function, equality(of))
+    return each(type_ or array, call, cast(items, array), cast(value, of))
+
+
+def _contains(equal: Callable[[Any, Any], bool], v: Elements, x: Any) -> bool | None:
+    if x in v if equal is operator.eq else any(y is not None and equal(x, y) for y in v):
+        return True
+    return None if None in v else False
+
+
+def _position(equal: Callable[[Any, Any], bool], v: Elements, x: Any) -> int:
+    return next((i for i, y in enumerate(v, 1) if y is not None and equal(x, y)), 0)
+
+
+def _remove(equal: Callable[[Any, Any], bool], v: Elements, x: Any) -> Elements:
+    return tuple(y for y in v if y is None or not equal(y, x))
+
+
+Firsts = dict[Any, Any]  # the first one of equal elements, by what makes them equal
+
+
+def _as_sets(type_: T.DataType | None, choose: Callable[..., Any], arguments: list[Value]) -> Value:
+    """Return a function of the distinct elements of arrays; by default, an array of some."""
+    of = element_type(arguments[0])
+    for other in arguments[1:]:
+        of = _comparable(of, element_type(other))
+    key, show, array = key_function(of), normal(of), T.ArrayType(of)
+
+    def firsts(items: Elements) -> Firsts:
+        found: Firsts = {}
+        for x in items:
+            found.setdefault(None if x is None else key(x), x)
+        return found
+
+    def run(*arrays: Elements) -> Any:
+        found = choose(*map(firsts, arrays))
+        return found if type_ else tuple(map(show, found))
+
+    return each(type_ or array, run, *(cast(a, array) for a in arguments))
+
+
+def _overlap(a: Firsts, b: Firsts) -> bool | None:
+    if (a.keys() & b.keys()) - {None}:
+        return True
+    return None if a and b and None in a.keys() | b.keys() else False
+
+
+def _is_of_keys(keys: list[Any]) -> bool:
+    return None not in keys and len(set(keys)) == len(keys)
+
+
+def _from_entries(arguments: list[Value]) -> Value:
+    (items,) = arguments
+    of = element_type(items)
+    if not isinstance(of, T.StructType) or len(of) != 2:
+        raise UnsupportedLocally("map_from_entries of an array that has no entries")
+    of_keys, of_values = (f.dataType for f in of.fields)
+    key, show = key_function(of_keys), normal(of_keys)
+
+    def make(v: Elements) -> Elements | None:
+        if None in v:
+            return None
+        if not _is_of_keys([key(k) for k, _ in v]):
+            raise UnsupportedLocally("a map with a duplicate or null key")
+        return tuple((show(k), x) for k, x in v)
+
+    return each(T.MapType(of_keys, of_values), make, items)
+
+
+def _map(arguments: list[Value]) -> Value:
+    of_keys, of_values = (common(a.type for a in arguments[nth::2]) for nth in (0, 1))
+    if len(arguments) % 2 or not arguments or key_of(of_keys):
+        raise UnsupportedLocally("a map with keys of this type, or without a value for each key")
+    parts = [cast(a, of_values if nth % 2 else of_keys) for nth, a in enumerate(arguments)]
+
+    def make(*row: Any) -> Elements:
+        if not _is_of_keys([*row[::2]]):
+            raise UnsupportedLocally("a map with a duplicate or null key")
+        return tuple(zip(row[::2], row[1::2], strict=True))
+
+    type_ = T.MapType(of_keys, of_values)
+    if all(a.is_literal for a in parts):
+        return constant(make(*(a.literal for a in parts)), type_)
+    return whole(type_, make, *parts)
+
+
+def _from_arrays(arguments: list[Value]) -> Value:
+    keys, values = arguments
+    type_ = T.MapType(element_type(keys), element_type(values))
+    key = key_function(type_.keyType)
+
+    def make(k: Elements, v: Elements) -> Elements:
+        if len(k) != len(v) or not _is_of_keys([*map(key, k)]):
+            raise UnsupportedLocally(
+                "a map with a duplicate or null key, or without a value for each key"
+            )
+        return tuple(zip(k, v, strict=True))
+
+    return each(type_, make, keys, values)
+
+
+def _contains_key(arguments: list[Value]) -> Value:
+    items, key = arguments
+    if not isinstance(items.type, T.MapType) or items.type.keyType != key.type:
+        raise UnsupportedLocally("a key whose type differs from the map's")
+    equal = equality(key.type)
+    return each(BOOLEAN, lambda v, x: any(equal(k, x) for k, _ in v), items, key)
+
+
+def _entries(items: T.MapType) -> T.DataType:
+    return T.ArrayType(T.StructType().add("key", items.keyType).add("value", items.valueType))
+
+
+def _length(column: pa.Array) -> pa.Array | None:
+    return None if pa.types.is_map(column.type) else pc.list_value_length(column)
+
+
+ARRAYS: Mapping[str, Function] = name_each(
+    {
+        "array": _array,
+        "get": ("array int", inner, lambda v, i: v[i] if 0 <= i < len(v) else None),
+        "element_at": partial(_element_at, is_try=False),
+        "try_element_at": partial(_element_at, is_try=True),
+        "size cardinality": ("array_or_map", INT, len, _length),
+        "array_size": ("array", INT, len, _length),
+        "slice": ("array int int", same, _slice),
+        "flatten": _flatten,
+        "reverse": ("array_or_text", same, lambda v: v[::-1]),
+        "sequence": _sequence,
+        "concat": _concat,
+        "sort_array": _sort_array,
+        "array_compact": ("array", same, lambda v: tuple(x for x in v if x is not None)),
+        "array_max": partial(_extreme, max),
+        "array_min": partial(_extreme, min),
+        "array_repeat": _repeat,
+        "array_join": _join,
+        "array_append": partial(_append_or_prepend, is_first=False),
+        "array_prepend": partial(_append_or_prepend, is_first=True),
+        "array_contains": partial(_with_value, BOOLEAN, _contains),
+        "array_position": partial(_with_value, LONG, _position),
+        "array_remove": partial(_with_value, None, _remove),
+        "array_distinct": partial(_as_sets, None, dict.values),
+        "array_except": partial(
+            _as_sets, None, lambda a, b: [x for key, x in a.items() if key not in b]
+        ),
+        "array_intersect": partial(
+            _as_sets, None, lambda a, b: [x for key, x in a.items() if key in b]
+        ),
+        "array_union": partial(
+            _as_sets,
+            None,
+            lambda a, b: ({**a, **{k: x for k, x in b.items() if k not in a}}).values(),
+        ),
+        "arrays_overlap": partial(_as_sets, BOOLEAN, _overlap),
+        "map": _map,
+        "map_contains_key": _contains_key,
+        "map_entries": ("map", _entries, lambda v: v),
+        "map_from_arrays": _from_arrays,
+        "map_from_entries": _from_entries,
+        "map_keys": ("map", lambda m: T.ArrayType(m.keyType), lambda v: tuple(k for k, _ in v)),
+        "map_values": ("map", lambda m: T.ArrayType(m.valueType), lambda v: tuple(x for _, x in v)),
+    }
+)

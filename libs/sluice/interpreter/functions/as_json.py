@@ -1,6 +1,7 @@
 """Values as JSON, in the form of Spark's `to_json`."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,12 +9,18 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.casts import caster_of
-from sluice.interpreter.values.column_batch import Value, each
-from sluice.interpreter.values.texts import decimal_text, double_text, moment_text, single_text
-from sluice.interpreter.values.value_types import STRING, is_integer
+from sluice.interpreter.values.column_batch import Function, Value, each
+from sluice.interpreter.values.texts import (
+    date_text,
+    decimal_text,
+    double_text,
+    moment_text,
+    single_text,
+)
+from sluice.interpreter.values.value_types import STRING
 
 Writer = Callable[[Any], str]
+_ESCAPED = re.compile(r"\\(?:u(00..)|.)")
 _TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -23,20 +30,7 @@ _TIMES = {
 def _text(value: str) -> str:
     """Return a text between quotes; Jackson writes control characters with capital digits."""
     escaped = json.dumps(value, ensure_ascii=False)
-    if "\\u00" not in escaped:
-        return escaped
-    return (
-        '"'
-        + "".join(
-            _control(c) if c < " " else json.dumps(c, ensure_ascii=False)[1:-1] for c in value
-        )
-        + '"'
-    )
-
-
-def _control(character: str) -> str:
-    short = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return short.get(character, f"\\u{ord(character):04X}")
+    return _ESCAPED.sub(lambda m: f"\\u{m[1].upper()}" if m[1] else m[0], escaped)
 
 
 def _decimal(value: int, scale: int) -> str:
@@ -53,44 +47,36 @@ def _fraction(text: str) -> str:
     return f'"{text}"' if text[-1] in "Ny" else text
 
 
-def _moment(value: int) -> str:
-    return f'"{_local(value)}Z"'
-
-
 def _local(value: int) -> str:
     day, clock = moment_text(value - value % 1_000_000).split(" ")
     return f"{day}T{clock}.{value % 1_000_000:06}"
 
 
-def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  # noqa: C901, PLR0911, PLR0912 - one per type
+_FLAT: Mapping[type[T.DataType], Writer] = {
+    **dict.fromkeys((T.ByteType, T.ShortType, T.IntegerType, T.LongType), str),
+    T.BooleanType: lambda v: "true" if v else "false",
+    T.StringType: _text,
+    T.DoubleType: lambda v: _fraction(double_text(v)),
+    T.FloatType: lambda v: _fraction(single_text(v)),
+    T.BinaryType: lambda v: f'"{b64encode(v).decode()}"',
+    T.DateType: lambda v: f'"{date_text(v)}"',
+}
+_MOMENTS: Mapping[type[T.DataType], Writer] = {
+    T.TimestampType: lambda v: f'"{_local(v)}Z"',
+    T.TimestampNTZType: lambda v: f'"{_local(v)}"',
+}
+
+
+def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:
     """Return the function that writes a value that is not null."""
 
     def of(inner: T.DataType) -> Writer:
         found = writer(inner, with_nulls=with_nulls, has_times=has_times)
         return lambda v: "null" if v is None else found(v)
 
-    if is_integer(type_):
-        return str
     match type_:
-        case T.BooleanType():
-            return caster_of(type_, STRING)
-        case T.StringType():
-            return _text
-        case T.DoubleType():
-            return lambda v: _fraction(double_text(v))
-        case T.FloatType():
-            return lambda v: _fraction(single_text(v))
-        case T.BinaryType():
-            return lambda v: f'"{b64encode(v).decode()}"'
         case T.DecimalType():
             return lambda v: _decimal(v, type_.scale)
-        case T.DateType():
-            written = caster_of(type_, STRING)
-            return lambda v: f'"{written(v)}"'
-        case T.TimestampType() if has_times:
-            return _moment
-        case T.TimestampNTZType() if has_times:
-            return lambda v: f'"{_local(v)}"'
         case T.ArrayType():
             item = of(type_.elementType)
             return lambda v: f"[{','.join(map(item, v))}]"
@@ -106,7 +92,10 @@ def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  
                 return f"{{{','.join(given)}}}"
 
             return row
-    raise UnsupportedLocally(f"{type_.simpleString()} as JSON")
+    known = {**_FLAT, **(_MOMENTS if has_times else {})}
+    if type(type_) not in known:
+        raise UnsupportedLocally(f"{type_.simpleString()} as JSON")
+    return known[type(type_)]
 
 
 def _to_json(arguments: list[Value]) -> Value:
@@ -125,4 +114,4 @@ def _to_json(arguments: list[Value]) -> Value:
     return each(STRING, write, value)
 
 
-JSON: Mapping[str, Callable[[list[Value]], Value]] = {"to_json": _to_json}
+JSON: Mapping[str, Function] = {"to_json": _to_json}

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter.functions.signatures import name_each
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values, to_arrow
+from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -21,7 +22,6 @@ from sluice.interpreter.values.column_batch import (
     column_of,
     concatenate,
     constant,
-    each,
     is_null,
     kernel,
     negate,
@@ -31,18 +31,12 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
     whole,
 )
-from sluice.interpreter.values.numbering import FLAT, is_of_flat, order_numbers
+from sluice.interpreter.values.numbering import FLAT, comparable
 from sluice.interpreter.values.value_order import key_of, order_of
 from sluice.interpreter.values.value_types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
 NESTED = (T.ArrayType, T.StructType)
 TRUE = constant(value=True, type_=BOOLEAN)
-_OF_OBJECTS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
 
 
 def alike(a: Value, b: Value) -> tuple[Value, Value]:
@@ -55,70 +49,24 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     return cast(a, type_), cast(b, type_)
 
 
-def _compare_order(name: str, arguments: list[Value]) -> Value:
+def _compare(name: str, arguments: list[Value]) -> Value:
+    """Return a comparison; `<=>` is true where both are null."""
     a, b = alike(*arguments)
     if isinstance(a.type, T.NullType):
-        return constant(None, BOOLEAN)
-    if isinstance(a.type, FLAT):
-        return kernel(BOOLEAN, partial(_compare, name), a, b)
-    if is_of_flat(a.type):
-        return kernel(BOOLEAN, partial(_compare_structs, name), a, b)
-    order, compare = order_of(a.type), _OF_OBJECTS[name]
-    return each(BOOLEAN, lambda x, y: compare(order(x), order(y)), a, b)
+        return constant(True if name == "<=>" else None, BOOLEAN)
+    if name == "<=>":
+        return _comparison(_compare_with_nulls, a, b)
+    is_of_order = name not in ("equal", "not_equal")
+    return _comparison(getattr(pc, name), a, b, is_of_order=is_of_order)
 
 
-def _compare(name: str, x: pa.Array, y: pa.Array) -> pa.Array:
-    return getattr(pc, name)(_comparable(x), _comparable(y))
-
-
-def _compare_structs(name: str, x: pa.Array, y: pa.Array) -> pa.Array:
-    less, same = _order_of(x, y)
-    found = less if name in ("less", "greater_equal") else pc.or_(less, same)
-    found = found if name.startswith("less") else pc.invert(found)
-    return pc.if_else(pc.and_(x.is_valid(), y.is_valid()), found, None)
-
-
-def _order_of(x: pa.Array, y: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return where one column is less, and where both are the same; null is less than values."""
-    same = _compare_with_nulls(x, y)
-    if pa.types.is_struct(x.type):
-        parts = [_order_of(*fields) for fields in zip(x.flatten(), y.flatten(), strict=True)]
-        less, _ = reduce(_order_by_first, parts)
-    else:
-        less = _compare("less", x, y).fill_null(False)
-    return pc.or_(less, pc.and_(x.is_null(), y.is_valid())), same
-
-
-def _order_by_first(
-    first: tuple[pa.Array, pa.Array], second: tuple[pa.Array, pa.Array]
-) -> tuple[pa.Array, pa.Array]:
-    (less, same), (then, alike_then) = first, second
-    return pc.or_(less, pc.and_(same, then)), pc.and_(same, alike_then)
-
-
-def _comparable(x: pa.Array) -> pa.Array:
-    """Return fractions as whole numbers of the same order: NaN is the greatest, 0.0 is -0.0."""
-    if not pa.types.is_floating(x.type):
-        return x
-    return pa.array(order_numbers(x), mask=np.asarray(x.is_null()))
-
-
-def _equal(arguments: list[Value], *, negated: bool = False) -> Value:
-    a, b = alike(*arguments)
-    if isinstance(a.type, T.NullType):
-        return constant(None, BOOLEAN)
-    if isinstance(a.type, FLAT):
-        return kernel(BOOLEAN, partial(_compare, "not_equal" if negated else "equal"), a, b)
-    if is_of_flat(a.type):
-        return kernel(BOOLEAN, partial(_equal_structs, negated), a, b)
-    same = equality(a.type)
-    return each(BOOLEAN, lambda x, y: same(x, y) is not negated, a, b)
-
-
-def _equal_structs(negated: bool, x: pa.Array, y: pa.Array) -> pa.Array:
-    same = _compare_with_nulls(x, y)
-    known = pc.and_(x.is_valid(), y.is_valid())
-    return pc.if_else(known, pc.invert(same) if negated else same, None)
+def _comparison(
+    compute: Callable[..., pa.Array], *values: Value, is_of_order: bool = False
+) -> Value:
+    type_ = values[0].type
+    (order_of if is_of_order else key_of)(type_)  # refuses what has none
+    of = partial(comparable, type_=type_, is_of_order=is_of_order)
+    return kernel(BOOLEAN, compute, *values, convert=of)
 
 
 def equality(type_: T.DataType) -> Callable[[Any, Any], bool]:
@@ -130,35 +78,8 @@ def equality(type_: T.DataType) -> Callable[[Any, Any], bool]:
     return lambda x, y: (key(x),) == (key(y),)
 
 
-def _null_safe(arguments: list[Value]) -> Value:
-    a, b = alike(*arguments)
-    if isinstance(a.type, T.NullType):
-        return constant(value=True, type_=BOOLEAN)
-    if is_of_flat(a.type):
-        return kernel(BOOLEAN, _compare_with_nulls, a, b)
-    equal = equality(a.type)
-
-    def same(x: Any, y: Any) -> bool:
-        return x is y if x is None or y is None else equal(x, y)
-
-    return whole(BOOLEAN, same, a, b)
-
-
 def _compare_with_nulls(x: pa.Array, y: pa.Array) -> pa.Array:
-    if pa.types.is_struct(x.type):
-        parts = map(_compare_with_nulls, x.flatten(), y.flatten())
-        equal = reduce(pc.and_, parts, pc.and_(x.is_valid(), y.is_valid()))
-    else:
-        equal = _compare("equal", x, y).fill_null(False)
-    return pc.or_(equal, pc.and_(x.is_null(), y.is_null()))
-
-
-def _and(arguments: list[Value]) -> Value:
-    return _logic(arguments, decides=False)
-
-
-def _or(arguments: list[Value]) -> Value:
-    return _logic(arguments, decides=True)
+    return pc.or_(pc.equal(x, y).fill_null(False), pc.and_(x.is_null(), y.is_null()))
 
 
 def _logic(arguments: list[Value], *, decides: bool) -> Value:
@@ -204,29 +125,20 @@ def _in(arguments: list[Value]) -> Value:
     value, *others = (cast(a, type_) for a in arguments)
     if isinstance(type_, T.NullType):
         return constant(None, BOOLEAN)
-    if isinstance(type_, FLAT) and all(o.is_literal and o.literal is not None for o in others):
-        wanted = _comparable(to_arrow([o.literal for o in others], type_))
-        return kernel(BOOLEAN, lambda x: _is_among(_comparable(x), wanted), value)
-    if isinstance(type_, FLAT):
-        return kernel(BOOLEAN, _is_equal_to_any, value, *others)
-    same = equality(type_)
-
-    def among(x: Any, *rest: Any) -> bool | None:
-        if x is None:
-            return None
-        if any(y is not None and same(x, y) for y in rest):
-            return True
-        return None if None in rest else False
-
-    return whole(BOOLEAN, among, value, *others)
-
-
-def _is_among(x: pa.Array, wanted: pa.Array) -> pa.Array:
-    return pc.if_else(x.is_valid(), pc.is_in(x, wanted), None)
+    if any(not o.is_literal or o.literal is None for o in others):
+        return _comparison(_is_equal_to_any, value, *others)
+    key_of(type_)
+    wanted = [o.literal for o in others]
+    return kernel(
+        BOOLEAN,
+        lambda x, among: pc.if_else(x.is_valid(), pc.is_in(x, among), None),
+        value,
+        convert=lambda columns: comparable([*columns, wanted], type_),
+    )
 
 
 def _is_equal_to_any(x: pa.Array, *others: pa.Array) -> pa.Array:
-    return reduce(pc.or_kleene, [_compare("equal", x, y) for y in others])
+    return reduce(pc.or_kleene, [pc.equal(x, y) for y in others])
 
 
 def _when(arguments: list[Value]) -> Value:
@@ -287,7 +199,9 @@ def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Value:
     order = order_of(type_)
     values = [cast(a, type_) for a in arguments]
     if isinstance(type_, FLAT):
-        return kernel(type_, partial(_choose, "less" if choose is max else "greater"), *values)
+        return kernel(
+            type_, partial(_choose, pc.less if choose is max else pc.greater, type_), *values
+        )
 
     def chosen(*row: Any) -> Any:
         given = [v for v in row if v is not None]
@@ -296,16 +210,19 @@ def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Value:
     return whole(type_, chosen, *values)
 
 
-def _choose(worse: str, best: pa.Array, *others: pa.Array) -> pa.Array:
+def _choose(
+    is_worse: Callable[..., pa.Array], type_: T.DataType, best: pa.Array, *others: pa.Array
+) -> pa.Array:
     for other in others:
-        is_better = pc.fill_null(_compare(worse, best, other), other.is_valid())
-        best = pc.if_else(is_better, other, best)
+        columns = [ArrowColumn(best, type_), ArrowColumn(other, type_)]
+        is_better = is_worse(*comparable(columns, type_, is_of_order=True))
+        best = pc.if_else(pc.fill_null(is_better, other.is_valid()), other, best)
     return best
 
 
 def _nullif(arguments: list[Value]) -> Value:
     a, _ = arguments
-    same = _equal(arguments)
+    same = _compare("equal", arguments)
 
     def run(batch: ColumnBatch) -> Values:
         rows = np.arange(batch.count)
@@ -315,28 +232,11 @@ def _nullif(arguments: list[Value]) -> Value:
     return Value(a.type, run)
 
 
-def _zero_for_null(arguments: list[Value]) -> Value:
-    return _coalesce([arguments[0], constant(0, INT)])
-
-
-def _null_for_zero(arguments: list[Value]) -> Value:
-    return _nullif([arguments[0], constant(0, INT)])
-
-
 def _for_nan(arguments: list[Value]) -> Value:
     if all(isinstance(a.type, T.FloatType) for a in arguments):
         raise UnsupportedLocally("nanvl of two FLOAT values")
     a, b = map(number, arguments)
     return whole(DOUBLE, lambda x, y: x if x is None or x == x else y, a, b)  # noqa: PLR0124
-
-
-def _type_of(arguments: list[Value]) -> Value:
-    return constant(arguments[0].type.simpleString(), STRING)
-
-
-def _nvl2(arguments: list[Value]) -> Value:
-    given, value, other = arguments
-    return _when([_isnotnull([given]), value, other])
 
 
 def _raise_error(arguments: list[Value]) -> Value:
@@ -350,36 +250,31 @@ def _raise_error(arguments: list[Value]) -> Value:
     return Value(T.NullType(), raised)
 
 
-COMPARING: Mapping[str, Function] = {
-    "<": partial(_compare_order, "less"),
-    "<=": partial(_compare_order, "less_equal"),
-    ">": partial(_compare_order, "greater"),
-    ">=": partial(_compare_order, "greater_equal"),
-    "==": _equal,
-    "=": _equal,
-    "!=": partial(_equal, negated=True),
-    "<>": partial(_equal, negated=True),
-    "<=>": _null_safe,
-    "equal_null": _null_safe,
-    "and": _and,
-    "or": _or,
-    "not": _not,
-    "!": _not,
-    "isnull": _isnull,
-    "isnotnull": _isnotnull,
-    "in": _in,
-    "when": _when,
-    "if": _when,
-    "coalesce": _coalesce,
-    "ifnull": _coalesce,
-    "nvl": _coalesce,
-    "nvl2": _nvl2,
-    "nullif": _nullif,
-    "greatest": partial(_extreme, max),
-    "least": partial(_extreme, min),
-    "zeroifnull": _zero_for_null,
-    "nullifzero": _null_for_zero,
-    "nanvl": _for_nan,
-    "typeof": _type_of,
-    "raise_error": _raise_error,
-}
+COMPARING: Mapping[str, Function] = name_each(
+    {
+        "<": partial(_compare, "less"),
+        "<=": partial(_compare, "less_equal"),
+        ">": partial(_compare, "greater"),
+        ">=": partial(_compare, "greater_equal"),
+        "== =": partial(_compare, "equal"),
+        "!= <>": partial(_compare, "not_equal"),
+        "<=> equal_null": partial(_compare, "<=>"),
+        "and": partial(_logic, decides=False),
+        "or": partial(_logic, decides=True),
+        "not !": _not,
+        "isnull": _isnull,
+        "isnotnull": _isnotnull,
+        "in": _in,
+        "when if": _when,
+        "coalesce ifnull nvl": _coalesce,
+        "nvl2": lambda given: _when([_isnotnull(given[:1]), *given[1:]]),
+        "nullif": _nullif,
+        "greatest": partial(_extreme, max),
+        "least": partial(_extreme, min),
+        "zeroifnull": lambda given: _coalesce([*given, constant(0, INT)]),
+        "nullifzero": lambda given: _nullif([*given, constant(0, INT)]),
+        "nanvl": _for_nan,
+        "typeof": lambda given: constant(given[0].type.simpleString(), STRING),
+        "raise_error": _raise_error,
+    }
+)

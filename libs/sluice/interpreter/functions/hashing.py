@@ -4,6 +4,7 @@ Numbers of a column are hashed together; the algorithm for four and eight bytes 
 https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
 """
 
+import math
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import from_arrow
-from sluice.interpreter.values.column_batch import Value, kernel
+from sluice.interpreter.values.column_batch import Function, Value, kernel
 from sluice.interpreter.values.numbering import unify_floats, whole_numbers
 from sluice.interpreter.values.value_types import LONG, is_fraction
 
@@ -30,62 +31,44 @@ PRIMES = np.array(
 Hash = Callable[[Any, int], int]
 
 
-_PACK_INT, _PACK_LONG = struct.Struct("<i").pack, struct.Struct("<q").pack
+def _of_bytes(pack: Callable[[Any], bytes]) -> Hash:
+    return lambda value, seed: xxhash.xxh64_intdigest(pack(value), seed)
 
 
-def _int(value: int, seed: int) -> int:
-    return xxhash.xxh64_intdigest(_PACK_INT(value), seed)
+def _pack_decimal(value: int) -> bytes:
+    length = (value if value >= 0 else ~value).bit_length() // 8 + 1
+    return value.to_bytes(length, "big", signed=True)
 
 
-def _long(value: int, seed: int) -> int:
-    return xxhash.xxh64_intdigest(_PACK_LONG(value), seed)
+def _one_zero(value: float) -> float:
+    """Return a fraction with Java's one form of NaN, and 0.0 for -0.0."""
+    return math.nan if math.isnan(value) else value + 0.0
 
 
-def _double(value: float, seed: int) -> int:
-    if value != value:  # noqa: PLR0124 - NaN, in Java's one form
-        return _long(0x7FF8000000000000, seed)
-    return xxhash.xxh64_intdigest(struct.pack("<d", value + 0.0), seed)
+_INT, _LONG = _of_bytes(struct.Struct("<i").pack), _of_bytes(struct.Struct("<q").pack)
+_FLAT: Mapping[type[T.DataType], Hash] = {
+    **dict.fromkeys((T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.DateType), _INT),
+    **dict.fromkeys((T.LongType, T.TimestampType, T.TimestampNTZType), _LONG),
+    T.DoubleType: _of_bytes(lambda v: struct.pack("<d", _one_zero(v))),
+    T.FloatType: _of_bytes(lambda v: struct.pack("<f", _one_zero(v))),
+    T.StringType: _of_bytes(str.encode),
+    T.BinaryType: xxhash.xxh64_intdigest,
+    T.NullType: lambda _, seed: seed,
+}
 
 
-def _float(value: float, seed: int) -> int:
-    if value != value:  # noqa: PLR0124 - NaN, in Java's one form
-        return _int(0x7FC00000, seed)
-    return xxhash.xxh64_intdigest(struct.pack("<f", value + 0.0), seed)
-
-
-def _text(value: str, seed: int) -> int:
-    return xxhash.xxh64_intdigest(value.encode(), seed)
-
-
-def _decimal(value: int, seed: int) -> int:
-    length = max(value, ~value).bit_length() // 8 + 1
-    return xxhash.xxh64_intdigest(value.to_bytes(length, "big", signed=True), seed)
-
-
-def hash_of(type_: T.DataType) -> Hash:  # noqa: C901, PLR0911 - one per type
+def hash_of(type_: T.DataType) -> Hash:
     """Return the hash of a value that is not null, by a seed."""
     match type_:
-        case T.BooleanType() | T.ByteType() | T.ShortType() | T.IntegerType() | T.DateType():
-            return _int
-        case T.LongType() | T.TimestampType() | T.TimestampNTZType():
-            return _long
-        case T.DoubleType():
-            return _double
-        case T.FloatType():
-            return _float
-        case T.StringType():
-            return _text
-        case T.BinaryType():
-            return xxhash.xxh64_intdigest
         case T.DecimalType():
-            return _long if type_.precision <= 18 else _decimal
-        case T.NullType():
-            return lambda _, seed: seed
+            return _LONG if type_.precision <= 18 else _of_bytes(_pack_decimal)
         case T.ArrayType():
             return _of_parts([hash_of(type_.elementType)])
         case T.StructType():
             return _of_parts([hash_of(f.dataType) for f in type_.fields])
-    raise UnsupportedLocally(f"xxhash64 of a value of type {type_.simpleString()}")
+    if type(type_) not in _FLAT:
+        raise UnsupportedLocally(f"xxhash64 of a value of type {type_.simpleString()}")
+    return _FLAT[type(type_)]
 
 
 def _of_parts(parts: list[Hash]) -> Hash:
@@ -114,8 +97,8 @@ def _xxhash64(arguments: list[Value]) -> Value:
 
 def _hash(column: pa.Array, type_: T.DataType, part: Hash, seeds: np.ndarray) -> np.ndarray:
     """Return the hashes of values by a seed each; anything for null."""
-    if part in (_int, _long):
-        return _hash_numbers(whole_numbers(column), seeds, is_short=part is _int)
+    if part in (_INT, _LONG):
+        return _hash_numbers(whole_numbers(column), seeds, is_short=part is _INT)
     if is_fraction(type_):
         bits = np.asarray(unify_floats(column).fill_null(0.0))
         is_short = bits.itemsize == 4
@@ -145,4 +128,4 @@ def _rotate(numbers: np.ndarray, bits: int) -> np.ndarray:
     return turned
 
 
-HASHING: Mapping[str, Callable[[list[Value]], Value]] = {"xxhash64": _xxhash64}
+HASHING: Mapping[str, Function] = {"xxhash64": _xxhash64}

@@ -15,14 +15,17 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
+from sluice.interpreter.functions.signatures import Signature, of_column
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.column_batch import Function, Value, constant, each
+from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.texts import date_of
+from sluice.interpreter.values.value_order import same_value
 from sluice.interpreter.values.value_types import (
     DATE,
     INT,
@@ -86,7 +89,6 @@ def first_day(unit: str, days: int) -> int:
 
 
 DAYS = T.DayTimeIntervalType(T.DayTimeIntervalType.DAY)
-SECONDS = T.DecimalType(18, 6)  # whose unscaled values are microseconds
 _days, _months, _micros = bounds_check(INT), bounds_check(INT), bounds_check(LONG)
 _MOST: Mapping[type[T.DataType], Callable[[int], int]] = {
     T.YearMonthIntervalType: _months,
@@ -113,45 +115,46 @@ def _move(sign: int, start: Value, interval: Value) -> Value:
         raise UnsupportedLocally(
             f"{interval.type.simpleString()} added to {start.type.simpleString()}"
         )
-    if start.type == DATE:
-        move = _of_days(interval.type, sign)
-        if move is not None:
-            return each(DATE, move, start, interval)
+    type_ = interval.type
+    if start.type == DATE and isinstance(type_, T.DayTimeIntervalType) and type_ != DAYS:
         start = cast(start, TIMESTAMP)
-    return each(start.type, _of_times(interval.type, sign), start, interval)
+    if isinstance(type_, T.DayTimeIntervalType) and start.type != DATE:
+        of_all = of_column(lambda c, n: _shift_times(c, sign * n)) if interval.is_literal else None
+        return each(
+            start.type, lambda v, n: _check_moment(v + sign * n), start, interval, kernel=of_all
+        )
+    parts, move = _parts_of(type_), _move_day if start.type == DATE else _move_moment
+    return each(start.type, lambda v, n: move(v, *(sign * p for p in parts(n))), start, interval)
 
 
-def _of_days(type_: T.DataType, sign: int) -> Callable[[int, Any], int] | None:
-    """Return the function that moves a DATE; None if the result is a time."""
-    match type_:
-        case T.YearMonthIntervalType():
-            return lambda v, n: months_later(v, sign * n)
-        case T.CalendarIntervalType():
-            return partial(_later_day, sign)
-    return (lambda v, n: _days(v + sign * (n // DAY))) if type_ == DAYS else None
-
-
-def _later_day(sign: int, day: int, by: tuple[int, int, int]) -> int:
-    months, days, micros = by
-    if micros:
-        raise UnsupportedLocally("an interval with hours, minutes or seconds added to a DATE")
-    return _days(months_later(day, sign * months) + sign * days)
-
-
-def _of_times(type_: T.DataType, sign: int) -> Callable[[int, Any], int]:
-    match type_:
-        case T.YearMonthIntervalType():
-            return lambda v, n: months_on(v, sign * n)
-        case T.CalendarIntervalType():
-            return lambda v, n: _check_moment(
-                months_on(v, sign * n[0]) + sign * (n[1] * DAY + n[2])
-            )
-    return lambda v, n: _check_moment(v + sign * n)
+def _shift_times(column: pa.Array, micros: int) -> pa.Array:
+    found = pc.add_checked(column.view(pa.int64()), micros)
+    for moment in pc.min_max(found).as_py().values():
+        _check_moment(moment or 0)
+    return found.view(column.type)
 
 
 def _check_moment(moment: int) -> int:
     date_of(moment // DAY)  # readers support no other years
     return moment
+
+
+def _parts_of(type_: T.DataType) -> Callable[[Any], tuple[int, int, int]]:
+    """Return the function to an interval's months, days and microseconds."""
+    if isinstance(type_, T.CalendarIntervalType):
+        return same_value
+    is_of_months = isinstance(type_, T.YearMonthIntervalType)
+    return (lambda n: (n, 0, 0)) if is_of_months else (lambda n: (0, n // DAY, 0))
+
+
+def _move_day(day: int, months: int, days: int, micros: int) -> int:
+    if micros:
+        raise UnsupportedLocally("an interval with hours, minutes or seconds added to a DATE")
+    return _days((months_later(day, months) if months else day) + days)
+
+
+def _move_moment(moment: int, months: int, days: int, micros: int) -> int:
+    return _check_moment(months_on(moment, months) + days * DAY + micros)
 
 
 def _between(start: Value, end: Value) -> Value:
@@ -187,43 +190,28 @@ def _fits(type_: T.DataType) -> Callable[[int], int]:
     return _MOST[type(type_)]
 
 
-def _make_interval(arguments: list[Value]) -> Value:
-    def made(years: int, months: int, weeks: int, days: int, *clock: int) -> tuple[int, int, int]:
-        return _months(years * 12 + months), _days(weeks * 7 + days), _clock(*clock)
-
-    return each(T.CalendarIntervalType(), made, *_parts(arguments, 7))
-
-
-def _make_day_time(arguments: list[Value]) -> Value:
-    def made(days: int, *clock: int) -> int:
-        return _micros(days * DAY + _clock(*clock))
-
-    return each(T.DayTimeIntervalType(), made, *_parts(arguments, 4))
-
-
-def _make_year_month(arguments: list[Value]) -> Value:
-    parts = [whole_number(a) for a in (*arguments, *[constant(0, INT)] * (2 - len(arguments)))]
-    return each(T.YearMonthIntervalType(), lambda y, m: _months(y * 12 + m), *parts)
-
-
-def _parts(arguments: list[Value], count: int) -> list[Value]:
-    """Return so many whole numbers, zero where none is given, and seconds last."""
-    *numbers, seconds = (*arguments, *[constant(0, INT)] * (count - len(arguments)))
-    if not (is_integer(seconds.type) or isinstance(seconds.type, T.DecimalType)):
-        raise UnsupportedLocally(f"{seconds.type.simpleString()} as seconds")
-    return [*map(whole_number, numbers), cast(seconds, SECONDS)]
-
-
 def _clock(hours: int, minutes: int, micros: int) -> int:
     return _micros(hours * UNITS["hour"] + minutes * UNITS["minute"] + micros)
 
 
-_OPERATORS: Mapping[str, Function] = {
-    "+": _plus,
-    "-": _minus,
-    "*": _times,
-    "negative": _negative,
-}
+def _make_interval(
+    years: int,
+    months: int = 0,
+    weeks: int = 0,
+    days: int = 0,
+    hours: int = 0,
+    minutes: int = 0,
+    micros: int = 0,
+) -> tuple[int, int, int]:
+    clock = _clock(hours, minutes, micros)
+    return _months(years * 12 + months), _days(weeks * 7 + days), clock
+
+
+def _make_day_time(days: int, hours: int = 0, minutes: int = 0, micros: int = 0) -> int:
+    return _micros(days * DAY + _clock(hours, minutes, micros))
+
+
+_OPERATORS: Mapping[str, Function] = {"+": _plus, "-": _minus, "*": _times, "negative": _negative}
 
 
 def _operate(name: str, arguments: list[Value]) -> Value:
@@ -235,7 +223,13 @@ def _operate(name: str, arguments: list[Value]) -> Value:
 
 INTERVALS: Mapping[str, Function] = {
     **{name: partial(_operate, name) for name in _OPERATORS},
-    "make_interval": _make_interval,
-    "make_dt_interval": _make_day_time,
-    "make_ym_interval": _make_year_month,
+    "make_interval": Signature(
+        "int int? int? int? int? int? seconds?", T.CalendarIntervalType(), _make_interval
+    ),
+    "make_dt_interval": Signature(
+        "int int? int? seconds?", T.DayTimeIntervalType(), _make_day_time
+    ),
+    "make_ym_interval": Signature(
+        "int int?", T.YearMonthIntervalType(), lambda y, m=0: _months(y * 12 + m)
+    ),
 }

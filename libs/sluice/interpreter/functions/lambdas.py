@@ -4,24 +4,27 @@ A lambda is computed once over the elements of all rows together, with each elem
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cmp_to_key, partial
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import types as T
 
 from sluice.interpreter.functions.arrays import natural_sort
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.column_batch import ColumnBatch, Value, element_type
+from sluice.interpreter.values.column_batch import ColumnBatch, Value, column, element_type
 from sluice.interpreter.values.value_types import BOOLEAN, INT
 
 
-class Deferred(Protocol):
-    """An argument that is compiled once its parameters' types are known."""
+@dataclass(frozen=True)
+class Deferred:
+    """An argument that is compiled once its parameters' types are known.
 
-    @property
-    def count(self) -> int: ...
+    `count`: the number of a lambda's parameters; 0 for a plain expression.
+    """
 
-    def compiled(self, *variables: Value) -> Value: ...
+    count: int
+    compiled: Callable[..., Value]
 
 
 CollectionFunction = Callable[[Value, list[Deferred]], Value]
@@ -30,7 +33,7 @@ CollectionFunction = Callable[[Value, list[Deferred]], Value]
 def variable(type_: T.DataType) -> tuple[object, Value]:
     """Return a new variable's key in a batch, and its value."""
     key = object()
-    return key, Value(type_, lambda batch: batch.column(key))
+    return key, column(key, type_)
 
 
 def _over_elements(items: Value, body: Deferred) -> tuple[T.DataType, Callable[[ColumnBatch], Any]]:

@@ -8,13 +8,14 @@ more line ends. Other patterns are left to Spark.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.strings import text
+from sluice.interpreter.functions.signatures import name_each, text
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import whole
-from sluice.interpreter.values.column_batch import Value, constant, each
+from sluice.interpreter.values.column_batch import Function, Value, constant, each
 from sluice.interpreter.values.value_types import BOOLEAN, INT, STRING
 
 _DIFFERS = re.compile(
@@ -53,56 +54,45 @@ def _differs(pattern: str) -> bool:
     return bool(_DIFFERS.search(pattern) or _BRACE.search(bare))
 
 
-def _matches(arguments: list[Value]) -> Value:
-    value, pattern = arguments
-    found = portable(pattern.literal)
-    return each(BOOLEAN, lambda v: found.search(v) is not None, text(value))
-
-
-def _extract(arguments: list[Value]) -> Value:
-    value, pattern, *group = arguments
-    found, number = portable(pattern.literal), group[0].literal if group else 1
-    if not isinstance(number, int) or number > found.groups:
+def _divider(pattern: object) -> re.Pattern[str]:
+    found = portable(pattern)
+    if found.search(""):
         raise UnsupportedLocally(
-            "a group of a regular expression that is not a constant or does not exist"
+            f"the regular expression {pattern!r}, which matches an empty string"
         )
-
-    def part(v: str) -> str:
-        match = found.search(v)
-        return (match[number] or "") if match else ""
-
-    return each(STRING, part, text(value))
+    return found
 
 
-def _count(arguments: list[Value]) -> Value:
-    value, pattern = arguments
-    found = _divider(pattern.literal)
-    return each(INT, lambda v: sum(1 for _ in found.finditer(v)), text(value))
-
-
-def _first(arguments: list[Value]) -> Value:
-    value, pattern = arguments
-    found = portable(pattern.literal)
-
-    def part(v: str) -> str | None:
-        match = found.search(v)
-        return (match[0] or None) if match else None
-
-    return each(STRING, part, text(value))
-
-
-def _all(arguments: list[Value]) -> Value:
+def _by_pattern(
+    type_: T.DataType,
+    read: Callable[[object], re.Pattern[str]],
+    function: Callable[..., Any],
+    arguments: list[Value],
+) -> Value:
+    """Return a function of a pattern and a text, and perhaps of the number of a group."""
     value, pattern, *group = arguments
-    found, number = _divider(pattern.literal), group[0].literal if group else 1
-    if not isinstance(number, int) or not 0 <= number <= found.groups:
-        raise UnsupportedLocally(
-            "a group of a regular expression that is not a constant or does not exist"
-        )
+    found, number = read(pattern.literal), group[0].literal if group else 1
+    if function in (_extract, _extract_all):
+        if not isinstance(number, int) or not 0 <= number <= found.groups:
+            raise UnsupportedLocally(
+                "a group of a regular expression that is not a constant or does not exist"
+            )
+        return each(type_, partial(function, found, number), text(value))
+    return each(type_, partial(function, found), text(value))
 
-    def parts(v: str) -> tuple[str, ...]:
-        return tuple(match[number] or "" for match in found.finditer(v))
 
-    return each(T.ArrayType(STRING), parts, text(value))
+def _extract(pattern: re.Pattern[str], number: int, value: str) -> str:
+    found = pattern.search(value)
+    return (found[number] or "") if found else ""
+
+
+def _extract_all(pattern: re.Pattern[str], number: int, value: str) -> tuple[str, ...]:
+    return tuple(found[number] or "" for found in pattern.finditer(value))
+
+
+def _first(pattern: re.Pattern[str], value: str) -> str | None:
+    found = pattern.search(value)
+    return (found[0] or None) if found else None
 
 
 def _replace(arguments: list[Value]) -> Value:
@@ -124,15 +114,6 @@ def _split_by_pattern(arguments: list[Value]) -> Value:
     return each(T.ArrayType(STRING), parts, text(value), most)
 
 
-def _divider(pattern: object) -> re.Pattern[str]:
-    found = portable(pattern)
-    if found.search(""):
-        raise UnsupportedLocally(
-            f"the regular expression {pattern!r}, which matches an empty string"
-        )
-    return found
-
-
 def _characters(value: str, most: int) -> tuple[str, ...]:
     """Return at most so many characters, the last one with the rest; all if `most` is 0."""
     last = (min(most, len(value)) if most > 0 else len(value)) - 1
@@ -150,14 +131,16 @@ def _between(divider: re.Pattern[str], value: str, most: int) -> tuple[str, ...]
     return (*parts, value[at:])
 
 
-PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {
-    "rlike": _matches,
-    "regexp": _matches,
-    "regexp_like": _matches,
-    "regexp_extract": _extract,
-    "regexp_extract_all": _all,
-    "regexp_count": _count,
-    "regexp_substr": _first,
-    "regexp_replace": _replace,
-    "split": _split_by_pattern,
-}
+PATTERNS: Mapping[str, Function] = name_each(
+    {
+        "rlike regexp regexp_like": partial(
+            _by_pattern, BOOLEAN, portable, lambda p, v: p.search(v) is not None
+        ),
+        "regexp_extract": partial(_by_pattern, STRING, portable, _extract),
+        "regexp_extract_all": partial(_by_pattern, T.ArrayType(STRING), _divider, _extract_all),
+        "regexp_count": partial(_by_pattern, INT, _divider, lambda p, v: len([*p.finditer(v)])),
+        "regexp_substr": partial(_by_pattern, STRING, portable, _first),
+        "regexp_replace": _replace,
+        "split": _split_by_pattern,
+    }
+)

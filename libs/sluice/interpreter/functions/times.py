@@ -9,7 +9,7 @@ Spark.
 
 import calendar
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from functools import lru_cache, partial
 
@@ -24,23 +24,20 @@ from sluice.interpreter.functions.intervals import (
     months_later,
     months_on,
 )
-from sluice.interpreter.functions.strings import only_text
+from sluice.interpreter.functions.signatures import (
+    PARAMETERS,
+    Signature,
+    day,
+    name_each,
+    only_text,
+    same,
+)
 from sluice.interpreter.refusals import BadValue, UnsupportedLocally
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import of_numbers
 from sluice.interpreter.values.texts import date_of
-from sluice.interpreter.values.value_types import (
-    DATE,
-    INT,
-    LONG,
-    NTZ,
-    STRING,
-    TIMESTAMP,
-    is_integer,
-    is_moment,
-)
+from sluice.interpreter.values.value_types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP
 from sluice.interpreter.values.zones import DAY, FIRST_DAY, UNITS, offset_at, offset_in, region
 from sluice.language.wall_clock import EPOCH
 
@@ -152,7 +149,7 @@ def _read_moment(layout: re.Pattern[str], written: str) -> int | None:
     return moment
 
 
-TIME_PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {
+TIME_PATTERNS: Mapping[str, Function] = {
     "from_csv": _from_csv,
     "to_date": partial(_read_by_pattern, DATE),
     "to_timestamp": partial(_read_by_pattern, TIMESTAMP),
@@ -163,10 +160,8 @@ TIME_PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {
 
 _MOST = 2**63
 YEAR_0 = range(1 - 366 - FIRST_DAY, 1 - FIRST_DAY)  # days without a date in Python
-_MOMENTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _PARTS = {
     **{name: name for name in ("year", "quarter", "month", "day", "hour", "minute")},
@@ -175,160 +170,91 @@ _PARTS = {
     "dow": "dayofweek",
 }
 _SPANS = {**UNITS, "day": DAY, "week": 7 * DAY}
+_FORMATS = {
+    "yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S",
+    "yyyy-MM-dd": "%Y-%m-%d",
+    "yyyy-MM": "%Y-%m",
+    "yyyy": "%Y",
+    "yyyyMMdd": "%Y%m%d",
+    "HH:mm": "%H:%M",
+}
 
 
-def _moment(value: Value) -> Value:
-    if not isinstance(value.type, T.TimestampType | T.TimestampNTZType):
-        raise UnsupportedLocally(
-            f"a timestamp function of a value of type {value.type.simpleString()}"
-        )
-    return value
+def _numbers(takes: str, type_: T.DataType, compute: Callable[..., np.ndarray]) -> Function:
+    """Return a function of the whole numbers that values are, all at once."""
+    of = Signature(takes, type_, compute)
+    return lambda arguments: of_numbers(type_, compute, *of.given(arguments))
 
 
-def _date(value: Value) -> Value:
-    if isinstance(value.type, T.StringType):
-        raise UnsupportedLocally("a date function of a string")
-    return cast(value, DATE)
-
-
-def _part(compute: Callable[[pa.Array], pa.Array], arguments: list[Value]) -> Value:
+def _part(compute: Callable[[pa.Array], pa.Array]) -> Function:
     def run(days: pa.Array) -> pa.Array:
         known = days.view(pa.int32()).drop_null().to_numpy()
-        for day in (known.min(), known.max()) if len(known) else ():
-            if compute is not pc.year or day not in YEAR_0:
-                date_of(int(day))
+        for number in (known.min(), known.max()) if len(known) else ():
+            if compute is not pc.year or number not in YEAR_0:
+                date_of(int(number))
         return compute(days).cast(pa.int32())
 
-    return kernel(INT, run, _date(arguments[0]))
+    return lambda arguments: kernel(INT, run, day(arguments[0]))
 
 
-def _clock(unit: int, size: int, arguments: list[Value]) -> Value:
-    return of_numbers(INT, lambda v: v // unit % size, _moment(arguments[0]))
-
-
-def _whole(unit: int, arguments: list[Value]) -> Value:
-    """Return the number of whole units since 1970."""
-    (value,) = arguments
-    if not isinstance(value.type, T.TimestampType):
-        raise UnsupportedLocally(f"a Unix time of a value of type {value.type.simpleString()}")
-    return of_numbers(LONG, lambda v: v // unit, value)
-
-
-def _of_number(unit: int, arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not is_integer(value.type):
-        raise UnsupportedLocally("a timestamp from a number that is not an integer")
-
-    def made(v: int) -> int:
+def _of_number(unit: int) -> Signature:
+    def make(v: int) -> int:
         if not -_MOST <= v * unit < _MOST:
             raise UnsupportedLocally("a timestamp beyond the supported years")
         return v * unit
 
-    return each(TIMESTAMP, made, value)
-
-
-def _unix_date(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    if not isinstance(value.type, T.DateType):
-        raise UnsupportedLocally("unix_date of a value that is not a DATE")
-    return Value(INT, value.run)
-
-
-def _from_unix_date(arguments: list[Value]) -> Value:
-    (value,) = arguments
-    return Value(DATE, whole_number(value).run)
-
-
-def _shift(sign: int, arguments: list[Value]) -> Value:
-    start, days = arguments
-    if not is_integer(days.type):
-        raise UnsupportedLocally("adding days that are not an integer")
-    return of_numbers(DATE, lambda v, n: v + sign * n, _date(start), whole_number(days))
-
-
-def _date_diff(arguments: list[Value]) -> Value:
-    if len(arguments) != 2:
-        raise UnsupportedLocally("datediff with a unit")
-    end, start = map(_date, arguments)
-    return of_numbers(INT, np.subtract, end, start)
+    return Signature("integer", TIMESTAMP, make)
 
 
 def _timestamp_diff(arguments: list[Value]) -> Value:
     """Return the whole units from one time to another, truncated toward zero."""
-    unit, start, end = arguments
-    if not all(
-        isinstance(v.type, T.DateType | T.TimestampType | T.TimestampNTZType) for v in (start, end)
-    ):
-        raise UnsupportedLocally("timestampdiff of values that are not dates or timestamps")
-    name = str(unit.literal).lower()
-    if name in _MONTHS:
-        between, size = months_between, _MONTHS[name]
-    elif name in _SPANS:
-        between, size = _micros_between, _SPANS[name]
-    else:
+    name = str(arguments[0].literal).lower()
+    if name not in _MONTHS and name not in _SPANS:
         raise UnsupportedLocally(f"the time unit {name!r}")
 
     def units(a: int, b: int) -> int:
-        count = abs(between(a, b)) // size
+        count = months_between(a, b) if name in _MONTHS else b - a
+        count = abs(count) // (_MONTHS.get(name) or _SPANS[name])
         return count if b >= a else -count
 
-    return each(LONG, units, cast(start, TIMESTAMP), cast(end, TIMESTAMP))
+    return Signature("as_timestamp as_timestamp", LONG, units)(arguments[1:])
 
 
 def _timestamp_add(arguments: list[Value]) -> Value:
-    unit, number, start = arguments
-    if not isinstance(start.type, _MOMENTS) or not is_integer(number.type):
-        raise UnsupportedLocally("timestampadd with arguments of these types")
-    moment = cast(start, TIMESTAMP) if isinstance(start.type, T.DateType) else start
-    name = str(unit.literal).lower()
-    if name in _MONTHS:
-        size = _MONTHS[name]
-        return each(moment.type, lambda n, v: months_on(v, n * size), number, moment)
-    if name not in _SPANS:
+    name = str(arguments[0].literal).lower()
+    if name not in _MONTHS and name not in _SPANS:
         raise UnsupportedLocally(f"the time unit {name!r}")
-    span = _SPANS[name]
 
-    def added(n: int, v: int) -> int:
-        date_of((v + n * span) // DAY)  # readers support no other years
-        return v + n * span
+    def add(v: int, n: int) -> int:
+        if name in _MONTHS:
+            return months_on(v, n * _MONTHS[name])
+        date_of((v + n * _SPANS[name]) // DAY)  # readers support no other years
+        return v + n * _SPANS[name]
 
-    return each(moment.type, added, number, moment)
-
-
-def _micros_between(start: int, end: int) -> int:
-    return end - start
+    return Signature("as_moment integer", same, add)(arguments[:0:-1])
 
 
-def _add_months(arguments: list[Value]) -> Value:
-    start, months = arguments
-    return each(DATE, months_later, _date(start), whole_number(months))
-
-
-def _last_day(arguments: list[Value]) -> Value:
-    def last(v: int) -> int:
-        found = date_of(v)
-        return v - found.day + calendar.monthrange(found.year, found.month)[1]
-
-    return each(DATE, last, _date(arguments[0]))
+def _last_day(v: int) -> int:
+    found = date_of(v)
+    return v - found.day + calendar.monthrange(found.year, found.month)[1]
 
 
 def _trunc(arguments: list[Value]) -> Value:
-    value, unit = _date(arguments[0]), arguments[1].literal
+    unit = arguments[1].literal
     if not isinstance(unit, str):
         raise UnsupportedLocally("trunc with a unit that is not a constant")
-    return each(DATE, partial(first_day, unit.lower()), value)
+    return Signature("date", DATE, partial(first_day, unit.lower()))(arguments[:1])
 
 
 def _date_trunc(arguments: list[Value]) -> Value:
     unit = arguments[0].literal
-    if not isinstance(unit, str) or not is_moment(arguments[1].type):
-        raise UnsupportedLocally(
-            "date_trunc of no date or time, or with a unit that is not a constant"
-        )
-    unit, value = unit.lower(), cast(arguments[1], TIMESTAMP)
+    if not isinstance(unit, str):
+        raise UnsupportedLocally("date_trunc with a unit that is not a constant")
+    unit = unit.lower()
     if size := {**UNITS, "day": DAY, "dd": DAY}.get(unit):
-        return of_numbers(TIMESTAMP, partial(_truncate, size), value)
-    return each(TIMESTAMP, lambda v: first_day(unit, v // DAY) * DAY, value)
+        return _numbers("as_timestamp", TIMESTAMP, partial(_truncate, size))(arguments[1:])
+    found = Signature("as_timestamp", TIMESTAMP, lambda v: first_day(unit, v // DAY) * DAY)
+    return found(arguments[1:])
 
 
 def _truncate(size: int, moments: np.ndarray) -> np.ndarray:
@@ -338,131 +264,101 @@ def _truncate(size: int, moments: np.ndarray) -> np.ndarray:
     return found
 
 
-def _from_utc(arguments: list[Value]) -> Value:
-    value, zone = arguments
-    return each(
-        TIMESTAMP, lambda v, z: v + offset_in(v, region(z)), _moment(value), only_text(zone)
-    )
-
-
-def _to_utc(arguments: list[Value]) -> Value:
-    value, zone = arguments
-    return each(
-        TIMESTAMP, lambda v, z: v - offset_at(v, region(z)), _moment(value), only_text(zone)
-    )
-
-
 def _date_format(arguments: list[Value]) -> Value:
-    value, pattern = arguments
-    written = {"yyyy-MM-dd": "%Y-%m-%d", "yyyy-MM": "%Y-%m", "yyyy": "%Y", "HH:mm": "%H:%M"}
-    written |= {"yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S", "yyyyMMdd": "%Y%m%d"}
-    if pattern.literal not in written or not is_moment(value.type):
-        raise UnsupportedLocally("date_format of no date or time, or with an unsupported pattern")
-    form = written[pattern.literal]
-    moments = cast(value, TIMESTAMP)
+    form = _FORMATS.get(arguments[1].literal)
+    if form is None:
+        raise UnsupportedLocally("date_format with an unsupported pattern")
 
-    def text(v: int) -> str:
+    def write(v: int) -> str:
         found = EPOCH + timedelta(microseconds=v)
         if found.year < 1000:
             raise UnsupportedLocally("date_format of a year before 1000")
         return found.strftime(form)
 
-    return each(STRING, text, moments)
-
-
-def _make_date(arguments: list[Value]) -> Value:
-    def made(y: int, m: int, d: int) -> int:
-        try:
-            return date(y, m, d).toordinal() - FIRST_DAY
-        except ValueError:
-            raise UnsupportedLocally("make_date of a date that does not exist") from None
-
-    return each(DATE, made, *(whole_number(a) for a in arguments))
-
-
-def _seconds(arguments: list[Value]) -> Value:
-    """Return the whole seconds since 1970 of a time or a day, truncated toward zero."""
-    (value,) = arguments
-    if not isinstance(value.type, T.TimestampType | T.DateType):
-        raise UnsupportedLocally(f"a Unix time of a value of type {value.type.simpleString()}")
-
-    def cut(v: int) -> int:
-        return v // 1_000_000 if v >= 0 else -(-v // 1_000_000)
-
-    return each(LONG, cut, cast(value, TIMESTAMP))
+    return Signature("as_timestamp", STRING, write)(arguments[:1])
 
 
 def _from_seconds(arguments: list[Value]) -> Value:
     number, *pattern = arguments
-    moments = _of_number(1_000_000, [number])
+    moments = _of_number(1_000_000)([number])
     return _date_format([moments, *(pattern or [constant("yyyy-MM-dd HH:mm:ss", STRING)])])
 
 
-def _name(names: Sequence[str], of: Callable[[date], int], arguments: list[Value]) -> Value:
-    return each(STRING, lambda v: names[of(date_of(v))], _date(arguments[0]))
+def _make_date(y: int, m: int, d: int) -> int:
+    try:
+        return date(y, m, d).toordinal() - FIRST_DAY
+    except ValueError:
+        raise UnsupportedLocally("make_date of a date that does not exist") from None
 
 
 def _next_day(arguments: list[Value]) -> Value:
-    start, name = arguments
-    short = str(name.literal).lower()
-    number = next((i for i, day in enumerate(_DAYS) if short in (day, day[:3], day[:2])), None)
+    short = str(arguments[1].literal).lower()
+    number = next((i for i, name in enumerate(_DAYS) if short in (name, name[:3], name[:2])), None)
     if number is None:
         raise UnsupportedLocally("next_day with an unknown day of the week")
-    return each(DATE, lambda v: v + 1 + (number - date_of(v).weekday() - 1) % 7, _date(start))
+    return Signature("date", DATE, lambda v: v + 1 + (number - date_of(v).weekday() - 1) % 7)(
+        arguments[:1]
+    )
 
 
 def _date_part(arguments: list[Value]) -> Value:
-    part, value = arguments
-    name = _PARTS.get(str(part.literal).lower())
-    if name is None or not isinstance(value.type, _MOMENTS):
-        raise UnsupportedLocally("date_part with an unsupported part or type")
-    if name in ("hour", "minute") and isinstance(value.type, T.DateType):
-        value = cast(value, TIMESTAMP)
-    return TIMES[name]([value])
+    name = _PARTS.get(str(arguments[0].literal).lower())
+    if name is None:
+        raise UnsupportedLocally("date_part with an unsupported part")
+    return TIMES[name]([PARAMETERS["as_moment"](arguments[1])])
 
 
-TIMES: Mapping[str, Function] = {
-    "year": partial(_part, pc.year),
-    "quarter": partial(_part, pc.quarter),
-    "month": partial(_part, pc.month),
-    "day": partial(_part, pc.day),
-    "dayofmonth": partial(_part, pc.day),
-    "dayofweek": partial(_part, partial(pc.day_of_week, count_from_zero=False, week_start=7)),
-    "weekday": partial(_part, pc.day_of_week),
-    "dayofyear": partial(_part, pc.day_of_year),
-    "weekofyear": partial(_part, pc.iso_week),
-    "hour": partial(_clock, 3_600_000_000, 24),
-    "minute": partial(_clock, 60_000_000, 60),
-    "second": partial(_clock, 1_000_000, 60),
-    "unix_micros": partial(_whole, 1),
-    "unix_millis": partial(_whole, 1_000),
-    "unix_seconds": partial(_whole, 1_000_000),
-    "timestamp_micros": partial(_of_number, 1),
-    "timestamp_millis": partial(_of_number, 1_000),
-    "unix_date": _unix_date,
-    "date_from_unix_date": _from_unix_date,
-    "date_add": partial(_shift, 1),
-    "date_sub": partial(_shift, -1),
-    "datediff": _date_diff,
-    "date_diff": _date_diff,
-    "add_months": _add_months,
-    "last_day": _last_day,
-    "trunc": _trunc,
-    "date_trunc": _date_trunc,
-    "from_utc_timestamp": _from_utc,
-    "to_utc_timestamp": _to_utc,
-    "date_format": _date_format,
-    "make_date": _make_date,
-    "date_part": _date_part,
-    "datepart": _date_part,
-    "dayname": partial(_name, _DAY_NAMES, lambda d: d.weekday()),
-    "monthname": partial(_name, _MONTH_NAMES, lambda d: d.month - 1),
-    "next_day": _next_day,
-    "unix_timestamp": _seconds,
-    "to_unix_timestamp": _seconds,
-    "timestamp_seconds": partial(_of_number, 1_000_000),
-    "from_unixtime": _from_seconds,
-    "timestampdiff": _timestamp_diff,
-    "timestampadd": _timestamp_add,
-    "dateadd": _timestamp_add,
-}
+TIMES: Mapping[str, Function] = name_each(
+    {
+        "year": _part(pc.year),
+        "quarter": _part(pc.quarter),
+        "month": _part(pc.month),
+        "day dayofmonth": _part(pc.day),
+        "dayofweek": _part(partial(pc.day_of_week, count_from_zero=False, week_start=7)),
+        "weekday": _part(pc.day_of_week),
+        "dayofyear": _part(pc.day_of_year),
+        "weekofyear": _part(pc.iso_week),
+        "hour": _numbers("moment", INT, lambda v: v // UNITS["hour"] % 24),
+        "minute": _numbers("moment", INT, lambda v: v // UNITS["minute"] % 60),
+        "second": _numbers("moment", INT, lambda v: v // UNITS["second"] % 60),
+        "unix_micros": _numbers("timestamp", LONG, lambda v: v),
+        "unix_millis": _numbers("timestamp", LONG, lambda v: v // 1_000),
+        "unix_seconds": _numbers("timestamp", LONG, lambda v: v // 1_000_000),
+        "unix_timestamp to_unix_timestamp": (
+            "date_or_timestamp",
+            LONG,
+            lambda v: v // 1_000_000 if v >= 0 else -(-v // 1_000_000),
+        ),
+        "timestamp_micros": _of_number(1),
+        "timestamp_millis": _of_number(1_000),
+        "timestamp_seconds": _of_number(1_000_000),
+        "from_unixtime": _from_seconds,
+        "unix_date": _numbers("only_date", INT, lambda v: v),
+        "date_from_unix_date": _numbers("int", DATE, lambda v: v),
+        "date_add": _numbers("date int", DATE, np.add),
+        "date_sub": _numbers("date int", DATE, np.subtract),
+        "datediff date_diff": _numbers("date date", INT, np.subtract),
+        "add_months": ("date int", DATE, months_later),
+        "last_day": ("date", DATE, _last_day),
+        "next_day": _next_day,
+        "trunc": _trunc,
+        "date_trunc": _date_trunc,
+        "from_utc_timestamp": (
+            "moment only_text",
+            TIMESTAMP,
+            lambda v, z: v + offset_in(v, region(z)),
+        ),
+        "to_utc_timestamp": (
+            "moment only_text",
+            TIMESTAMP,
+            lambda v, z: v - offset_at(v, region(z)),
+        ),
+        "date_format": _date_format,
+        "make_date": ("int int int", DATE, _make_date),
+        "date_part datepart": _date_part,
+        "dayname": ("date", STRING, lambda v: _DAYS[date_of(v).weekday()][:3].title()),
+        "monthname": ("date", STRING, lambda v: _MONTH_NAMES[date_of(v).month - 1]),
+        "timestampdiff": _timestamp_diff,
+        "timestampadd dateadd": _timestamp_add,
+    }
+)

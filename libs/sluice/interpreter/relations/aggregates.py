@@ -16,12 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions.expression_tree import (
-    ExpressionNode,
-    FunctionCall,
-    Literal,
-    Star,
-)
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.casts import boolean, number
@@ -34,12 +29,7 @@ from sluice.interpreter.values.column_batch import (
     take_rows,
     true_mask,
 )
-from sluice.interpreter.values.numbering import (
-    combine,
-    number_values,
-    rank_values,
-    whole_numbers,
-)
+from sluice.interpreter.values.numbering import combine, number_values, rank_values, whole_numbers
 from sluice.interpreter.values.value_order import has_floats, key_function, normal, order_of
 from sluice.interpreter.values.value_types import (
     BOOLEAN,
@@ -261,29 +251,22 @@ def _least(numbers: np.ndarray, frames: Frames) -> np.ndarray:
 
 
 def _extreme(arguments: list[Value], *, greatest: bool) -> FoldedAggregate:
-    (value,) = arguments
-    if isinstance(value.type, T.NullType):
+    if isinstance(arguments[0].type, T.NullType):
         return NULL, lambda _, frames: [None] * len(frames.firsts), arguments
-    order_of(value.type)
-
-    def chosen(columns: Sequence[Values], frames: Frames) -> Values:
-        rows = _choose(columns[0], value.type, frames, greatest=greatest)
-        return take_rows(columns[0], rows)
-
-    return value.type, chosen, arguments
+    return _extreme_by([arguments[0], arguments[0]], greatest=greatest, last=False)
 
 
-def _extreme_by(arguments: list[Value], *, greatest: bool) -> FoldedAggregate:
+def _extreme_by(arguments: list[Value], *, greatest: bool, last: bool = True) -> FoldedAggregate:
     if len(arguments) == 3:
         return _first_by(greatest, arguments)
     value, by = arguments
     order_of(by.type)
 
-    def chosen(columns: Sequence[Values], frames: Frames) -> Values:
-        rows = _choose(columns[1], by.type, frames, greatest=greatest, last=True)
+    def choose(columns: Sequence[Values], frames: Frames) -> Values:
+        rows = _choose(columns[1], by.type, frames, greatest=greatest, last=last)
         return take_rows(columns[0], rows)
 
-    return value.type, chosen, arguments
+    return value.type, choose, arguments
 
 
 def _first_by(descending: bool, arguments: list[Value]) -> FoldedAggregate:
@@ -423,17 +406,17 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], FoldedAggregate]] = {
 OF_DISTINCT = ("count", "sum", "avg", "mean", "min", "max")
 
 
-def arguments_of(call: FunctionCall) -> list[ExpressionNode]:
+def arguments_of(call: E.FunctionCall) -> list[E.ExpressionNode]:
     """Return an aggregate's arguments.
 
     Raises UnsupportedLocally for a star in other than `count(*)`.
     """
-    stars = [a for a in call.arguments if isinstance(a, Star)]
+    stars = [a for a in call.arguments if isinstance(a, E.Star)]
     if not stars:
         return list(call.arguments)
     if call.name != "count" or call.is_distinct or len(call.arguments) > 1 or stars[0].of:
         raise UnsupportedLocally(f"* in {call.name}")
-    return [Literal(1, INT)]
+    return [E.Literal(1, INT)]
 
 
 def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> FoldedAggregate:

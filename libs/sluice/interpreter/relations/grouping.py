@@ -6,31 +6,21 @@ from functools import partial
 import numpy as np
 from pyspark.sql import types as T
 
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.compiling import (
     Bindings,
     RelationColumn,
-    column,
     compile_node,
     outermost,
 )
-from sluice.interpreter.expressions.expression_tree import (
-    ExpressionNode,
-    FunctionCall,
-    WindowFunction,
-    name_of,
-)
-from sluice.interpreter.relations.aggregates import (
-    AGGREGATES,
-    Frames,
-    aggregate_of,
-    arguments_of,
-)
+from sluice.interpreter.relations.aggregates import AGGREGATES, Frames, aggregate_of, arguments_of
 from sluice.interpreter.relations.relation import Relation, number_rows, refuse_place
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
     Value,
+    column,
     map_values,
     take_rows,
     true_mask,
@@ -47,18 +37,18 @@ SPARKS = frozenset(
 )
 
 
-def _is_call(node: ExpressionNode) -> bool:
-    return isinstance(node, FunctionCall) and (node.name in AGGREGATES or node.name in SPARKS)
+def _is_call(node: E.ExpressionNode) -> bool:
+    return isinstance(node, E.FunctionCall) and (node.name in AGGREGATES or node.name in SPARKS)
 
 
-def is_aggregated(node: ExpressionNode) -> bool:
+def is_aggregated(node: E.ExpressionNode) -> bool:
     """Return whether an expression has an aggregate, other than one over a window."""
-    parts = outermost(node, lambda n: isinstance(n, WindowFunction) or _is_call(n))
-    return any(isinstance(part, FunctionCall) for part in parts)
+    parts = outermost(node, lambda n: isinstance(n, E.WindowFunction) or _is_call(n))
+    return any(isinstance(part, E.FunctionCall) for part in parts)
 
 
 def aggregate(
-    relation: Relation, by: Sequence[ExpressionNode], nodes: Sequence[ExpressionNode]
+    relation: Relation, by: Sequence[E.ExpressionNode], nodes: Sequence[E.ExpressionNode]
 ) -> Relation:
     """Return a row for each group: its keys, and the expressions of aggregates."""
     bindings = Bindings(relation.columns)
@@ -68,14 +58,14 @@ def aggregate(
     folds = {
         key: _compile_fold(call, bindings)
         for key, call in calls.items()
-        if isinstance(call, FunctionCall)
+        if isinstance(call, E.FunctionCall)
     }
-    named = [RelationColumn(name_of(n), k.type) for n, k in zip(by, keys, strict=True)]
+    named = [RelationColumn(E.name_of(n), k.type) for n, k in zip(by, keys, strict=True)]
     outer = Bindings(named, computed={key: column(key, type_) for key, (type_, _) in folds.items()})
     values = [compile_node(node, outer) for node in nodes]
     columns = [
         *named,
-        *(RelationColumn(name_of(n), v.type) for n, v in zip(nodes, values, strict=True)),
+        *(RelationColumn(E.name_of(n), v.type) for n, v in zip(nodes, values, strict=True)),
     ]
 
     def compute() -> ColumnBatch:
@@ -106,13 +96,13 @@ def _groups(batch: ColumnBatch, keys: Sequence[Value]) -> Frames:
 
 def _show_key(batch: ColumnBatch, key: Value, rows: np.ndarray) -> Values:
     found = take_rows(key.run(batch), rows)
-    if has_maps(key.type) and (ordered := group_key(key.type)):
-        found = map_values(ordered, found)
-    return map_values(normal(key.type), found) if has_floats(key.type) else found
+    show = group_key(key.type) if has_maps(key.type) else None
+    show = normal(key.type) if has_floats(key.type) else show  # no key has both
+    return map_values(show, found) if show else found
 
 
 def _compile_fold(
-    call: FunctionCall, bindings: Bindings
+    call: E.FunctionCall, bindings: Bindings
 ) -> tuple[T.DataType, Callable[[ColumnBatch, Frames], Values]]:
     arguments = [compile_node(a, bindings) for a in arguments_of(call)]
     where = boolean(compile_node(call.where, bindings)) if call.where else None

@@ -2,12 +2,12 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import reduce
 
 import numpy as np
 from pyspark.sql.connect import proto
 
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.compiling import (
     Bindings,
     RelationColumn,
@@ -15,7 +15,6 @@ from sluice.interpreter.expressions.compiling import (
     every,
     find,
 )
-from sluice.interpreter.expressions.expression_tree import ColumnName, ExpressionNode, FunctionCall
 from sluice.interpreter.functions.comparing import alike
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.relation import Relation
@@ -77,10 +76,14 @@ class PairedRows(ColumnBatch):
         return super().column(key)
 
 
-def join(left: Relation, right: Relation, kind: int, condition: ExpressionNode | None) -> Relation:
+def join(
+    left: Relation, right: Relation, kind: int, condition: E.ExpressionNode | None
+) -> Relation:
     """Return the rows of a join of that kind."""
     columns = (*left.columns, *right.columns)
-    equalities, rest = _split_condition(condition, left.columns, right.columns)
+    parts = [(part, _equality(part, left.columns, right.columns)) for part in _conjuncts(condition)]
+    equalities = [found for _, found in parts if found]
+    rest = [part for part, found in parts if not found]
     others = [boolean(compile_node(node, Bindings(columns))) for node in rest]
 
     def compute() -> ColumnBatch:
@@ -112,62 +115,30 @@ def _narrow(relation: Relation, other: ColumnBatch, by: Sequence[tuple[int, Valu
     """Return at least the rows that match the other side's in all columns that are compared."""
     for place, value in by:
         if relation.narrow:
-            relation = relation.narrow(place, _distinct(other, value)) or relation
+            distinct = list(dict.fromkeys(value.run(other)))
+            relation = relation.narrow(place, distinct) or relation
     return relation
-
-
-def _distinct(batch: ColumnBatch, value: Value) -> list[Any]:
-    return list(dict.fromkeys(value.run(batch)))
 
 
 def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str]) -> Relation:
     """Return a join by columns of the same names, which the result has once."""
     if kind not in (INNER, LEFT, SEMI, ANTI):
         raise UnsupportedLocally("a right or full join with USING")
-    one, other = _give_alias(left, "_left"), _give_alias(right, "_right")
     pairs = [
-        FunctionCall("==", (ColumnName(("_left", n)), ColumnName(("_right", n)))) for n in names
+        E.FunctionCall("==", (E.ColumnName(("_left", n)), E.ColumnName(("_right", n))))
+        for n in names
     ]
-    condition: ExpressionNode = pairs[0]
-    for pair in pairs[1:]:
-        condition = FunctionCall("and", (condition, pair))
-    joined = join(one, other, kind, condition)
+    condition = reduce(lambda a, b: E.FunctionCall("and", (a, b)), pairs)
+    joined = join(left.under("_left"), right.under("_right"), kind, condition)
     places = [find((n,), left.columns)[0] for n in names]
     again = {len(left.columns) + find((n,), right.columns)[0] for n in names}
     order = [*places, *(i for i in range(len(joined.columns)) if i not in {*places, *again})]
-    all_ = (*left.columns, *right.columns)
-
-    def compute() -> ColumnBatch:
-        batch = joined.rows()
-        return ColumnBatch(
-            batch.count, {}, {to: partial(batch.column, at) for to, at in enumerate(order)}
-        )
-
-    return Relation(tuple(all_[i] for i in order), compute)
+    columns = (*left.columns, *right.columns)
+    return joined.choose(order, [columns[i] for i in order])
 
 
-def _give_alias(relation: Relation, alias: str) -> Relation:
-    return relation.renamed([RelationColumn(c.name, c.type, alias) for c in relation.columns])
-
-
-def _split_condition(
-    condition: ExpressionNode | None,
-    left: Sequence[RelationColumn],
-    right: Sequence[RelationColumn],
-) -> tuple[list[Equality], list[ExpressionNode]]:
-    """Return the equalities between the sides, and the other conditions."""
-    equalities, rest = [], []
-    for part in _conjuncts(condition):
-        found = _equality(part, left, right)
-        if found:
-            equalities.append(found)
-        else:
-            rest.append(part)
-    return equalities, rest
-
-
-def _conjuncts(node: ExpressionNode | None) -> Iterator[ExpressionNode]:
-    if isinstance(node, FunctionCall) and node.name == "and":
+def _conjuncts(node: E.ExpressionNode | None) -> Iterator[E.ExpressionNode]:
+    if isinstance(node, E.FunctionCall) and node.name == "and":
         for argument in node.arguments:
             yield from _conjuncts(argument)
     elif node is not None:
@@ -175,9 +146,9 @@ def _conjuncts(node: ExpressionNode | None) -> Iterator[ExpressionNode]:
 
 
 def _equality(
-    node: ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
+    node: E.ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
 ) -> Equality | None:
-    if not isinstance(node, FunctionCall) or node.name not in ("==", "=", "<=>"):
+    if not isinstance(node, E.FunctionCall) or node.name not in ("==", "=", "<=>"):
         return None
     sides = [_side(argument, left, right) for argument in node.arguments]
     if sorted(sides) != [0, 1]:
@@ -189,20 +160,22 @@ def _equality(
     return Equality(*pair, with_nulls=node.name == "<=>", places=places)
 
 
-def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
+def _place(node: E.ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
     """Return the number of a column that is the whole expression."""
-    if not isinstance(node, ColumnName):
+    if not isinstance(node, E.ColumnName):
         return None
     at, rest = find(node.parts, columns)
     return None if rest else at
 
 
 def _side(
-    node: ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
+    node: E.ExpressionNode, left: Sequence[RelationColumn], right: Sequence[RelationColumn]
 ) -> int:
     """Return 0 or 1 if all columns are of that side; -1 if they are of both, or none."""
     both = (*left, *right)
-    sides = {find(p.parts, both)[0] >= len(left) for p in every(node) if isinstance(p, ColumnName)}
+    sides = {
+        find(p.parts, both)[0] >= len(left) for p in every(node) if isinstance(p, E.ColumnName)
+    }
     return int(sides.pop()) if len(sides) == 1 else -1
 
 

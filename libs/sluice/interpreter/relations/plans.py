@@ -1,6 +1,6 @@
 """Supported relations of Spark Connect's protocol."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,15 +10,9 @@ from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions import from_protocol as protocol
-from sluice.interpreter.expressions.compiling import (
-    Bindings,
-    RelationColumn,
-    column,
-    compile_node,
-    find,
-)
-from sluice.interpreter.expressions.expression_tree import Alias, ExpressionNode, Star, split_name
+from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
@@ -37,9 +31,10 @@ from sluice.interpreter.values.casts import boolean, cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
     Rows,
-    Same,
+    column,
     column_of,
     concatenate,
+    map_values,
     null_mask,
     settle,
     true_mask,
@@ -100,16 +95,6 @@ def _rows(
     return Relation(relation.columns, compute, narrow)
 
 
-def _columns(relation: Relation, places: Sequence[int]) -> Relation:
-    def compute() -> ColumnBatch:
-        batch = relation.rows()
-        return ColumnBatch(
-            batch.count, {}, {to: partial(batch.column, at) for to, at in enumerate(places)}
-        )
-
-    return Relation(tuple(relation.columns[i] for i in places), compute)
-
-
 def _local(plans: Plans, plan: Any) -> Relation:
     schema = protocol.schema_of(plan.schema) if plan.schema else None
     if not plan.HasField("data"):
@@ -130,10 +115,6 @@ def _range(plans: Plans, plan: Any) -> Relation:
     return Relation((column_,), lambda: ColumnBatch(len(numbers), {0: list(numbers)}))
 
 
-def _passed_rows(plans: Plans, plan: Any) -> Relation:
-    return plans.table(plan.dataHashes[0])
-
-
 def _project(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input) if plan.HasField("input") else ONE_ROW
     nodes = [protocol.read_expression(e) for e in plan.expressions]
@@ -142,13 +123,8 @@ def _project(plans: Plans, plan: Any) -> Relation:
     return project(relation, nodes)
 
 
-def _filter(plans: Plans, plan: Any) -> Relation:
-    return _where(plans.relation(plan.input), protocol.read_expression(plan.condition))
-
-
-def _where(relation: Relation, node: ExpressionNode) -> Relation:
-    condition = compile_node(node, Bindings(relation.columns))
-    holds = boolean(condition)
+def _where(relation: Relation, node: E.ExpressionNode) -> Relation:
+    holds = boolean(compile_node(node, Bindings(relation.columns)))
 
     def rows(batch: ColumnBatch) -> Rows:
         found = holds.run(batch)
@@ -157,11 +133,6 @@ def _where(relation: Relation, node: ExpressionNode) -> Relation:
         return np.flatnonzero(true_mask(found))
 
     return _rows(relation, rows, relation.through(lambda less: _where(less, node)))
-
-
-def _alias(plans: Plans, plan: Any) -> Relation:
-    relation = plans.relation(plan.input)
-    return relation.renamed([RelationColumn(c.name, c.type, plan.alias) for c in relation.columns])
 
 
 def _join(plans: Plans, plan: Any) -> Relation:
@@ -210,20 +181,11 @@ def _by_name(left: Relation, right: Relation, *, missing: bool) -> tuple[Relatio
 def _only(relation: Relation, wanted: Sequence[RelationColumn]) -> Relation:
     lower = [c.name.lower() for c in relation.columns]
     places = [lower.index(c.name.lower()) if c.name.lower() in lower else None for c in wanted]
-
-    def compute() -> ColumnBatch:
-        batch = relation.rows()
-
-        def shown(place: int | None) -> Values:
-            return Same(None, batch.count) if place is None else batch.column(place)
-
-        return ColumnBatch(batch.count, {}, {i: partial(shown, p) for i, p in enumerate(places)})
-
     columns = [
         RelationColumn(c.name, c.type if p is None else relation.columns[p].type)
         for c, p in zip(wanted, places, strict=True)
     ]
-    return Relation(tuple(columns), compute)
+    return relation.choose(places, columns)
 
 
 def _drop_nulls(plans: Plans, plan: Any) -> Relation:
@@ -257,10 +219,6 @@ def _sort(plans: Plans, plan: Any) -> Relation:
     )
 
 
-def _limit(plans: Plans, plan: Any) -> Relation:
-    return _rows(plans.relation(plan.input), lambda batch: range(min(plan.limit, batch.count)))
-
-
 def _aggregate(plans: Plans, plan: Any) -> Relation:
     if plan.group_type != GROUPBY:
         raise UnsupportedLocally("a grouping other than GROUP BY")
@@ -273,23 +231,23 @@ def _with_columns(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
     made = {a.name[0].lower(): protocol.read_expression(a.expr) for a in plan.aliases}
     names = {a.name[0].lower(): a.name[0] for a in plan.aliases}
-    found = project(relation, [Star(), *(Alias(n, (names[k],)) for k, n in made.items())])
+    found = project(relation, [E.Star(), *(E.Alias(n, (names[k],)) for k, n in made.items())])
     width = len(relation.columns)
     places = {name: width + i for i, name in enumerate(made)}
     order = [places.pop(c.name.lower(), i) for i, c in enumerate(relation.columns)]
     order += places.values()
 
-    return _columns(found, order)
+    return found.choose(order)
 
 
 def _drop(plans: Plans, plan: Any) -> Relation:
     relation = plans.relation(plan.input)
     gone = {name.lower() for name in plan.column_names}
     for expression in plan.columns:
-        name = split_name(expression.unresolved_attribute.unparsed_identifier)
+        name = E.split_name(expression.unresolved_attribute.unparsed_identifier)
         gone |= {relation.columns[find(name, relation.columns)[0]].name.lower()}
     kept = [i for i, c in enumerate(relation.columns) if c.name.lower() not in gone]
-    return _columns(relation, kept)
+    return relation.choose(kept)
 
 
 def _deduplicate(plans: Plans, plan: Any) -> Relation:
@@ -306,24 +264,17 @@ def _deduplicate(plans: Plans, plan: Any) -> Relation:
 
 def _without_signs(relation: Relation, places: Sequence[int]) -> Relation:
     """Return the rows with 0.0 for -0.0 in these columns, as Spark shows grouping keys."""
-    signed = [i for i in places if has_floats(relation.columns[i].type)]
-    if not signed:
-        return relation
 
     def compute() -> ColumnBatch:
         batch = relation.rows()
-        later: dict[Hashable, Callable[[], Values]] = {
-            i: partial(batch.column, i) for i in range(len(relation.columns))
-        }
-        for i in signed:
-            later[i] = partial(_show_column, batch, i, normal(relation.columns[i].type))
-        return ColumnBatch(batch.count, {}, later)
 
-    return Relation(relation.columns, compute)
+        def show(at: int) -> Values:
+            return map_values(normal(relation.columns[at].type), batch.column(at))
 
+        return batch.beside({i: partial(show, i) for i in signed})
 
-def _show_column(batch: ColumnBatch, at: int, shown: Callable[[Any], Any]) -> Values:
-    return list(map(shown, batch.column(at)))
+    signed = [i for i in places if has_floats(relation.columns[i].type)]
+    return Relation(relation.columns, compute) if signed else relation
 
 
 def _to_df(plans: Plans, plan: Any) -> Relation:
@@ -344,23 +295,22 @@ def _rename_columns(plans: Plans, plan: Any) -> Relation:
     )
 
 
-def _same(plans: Plans, plan: Any) -> Relation:
-    """Return the input of a relation that only affects how Spark computes."""
-    return plans.relation(plan.input)
-
-
 ONE_ROW = Relation((), lambda: ColumnBatch(1, {}))
 _READERS: Mapping[str, Callable[[Plans, Any], Relation]] = {
     "local_relation": _local,
     "range": _range,
-    "chunked_cached_local_relation": _passed_rows,
+    "chunked_cached_local_relation": lambda plans, plan: plans.table(plan.dataHashes[0]),
     "project": _project,
-    "filter": _filter,
-    "subquery_alias": _alias,
+    "filter": lambda plans, plan: _where(
+        plans.relation(plan.input), protocol.read_expression(plan.condition)
+    ),
+    "subquery_alias": lambda plans, plan: plans.relation(plan.input).under(plan.alias),
     "join": _join,
     "set_op": _set_operation,
     "sort": _sort,
-    "limit": _limit,
+    "limit": lambda plans, plan: _rows(
+        plans.relation(plan.input), lambda batch: range(min(plan.limit, batch.count))
+    ),
     "aggregate": _aggregate,
     "with_columns": _with_columns,
     "drop": _drop,
@@ -368,7 +318,9 @@ _READERS: Mapping[str, Callable[[Plans, Any], Relation]] = {
     "deduplicate": _deduplicate,
     "to_df": _to_df,
     "with_columns_renamed": _rename_columns,
-    "hint": _same,
-    "repartition": _same,
-    "repartition_by_expression": _same,
+    # These only affect how Spark computes.
+    **dict.fromkeys(
+        ("hint", "repartition", "repartition_by_expression"),
+        lambda plans, plan: plans.relation(plan.input),
+    ),
 }

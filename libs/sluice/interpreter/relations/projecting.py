@@ -3,50 +3,50 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.compiling import (
     Bindings,
     RelationColumn,
-    column,
     compile_node,
     find,
     outermost,
-)
-from sluice.interpreter.expressions.expression_tree import (
-    Alias,
-    ColumnName,
-    ColumnNumber,
-    Convert,
-    ExpressionNode,
-    FunctionCall,
-    Star,
-    WindowFunction,
-    name_of,
 )
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.window_functions import compile_over
 from sluice.interpreter.values.arrow_conversion import Values
-from sluice.interpreter.values.column_batch import ColumnBatch, Value
+from sluice.interpreter.values.column_batch import (
+    ArrowColumn,
+    ColumnBatch,
+    Value,
+    column,
+    column_of,
+    take_rows,
+)
 from sluice.interpreter.values.value_types import INT
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
 
 
-def project(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
+def project(relation: Relation, nodes: Sequence[E.ExpressionNode]) -> Relation:
     """Return the expressions' columns of each row."""
     nodes = [part for node in nodes for part in _expand(node, relation.columns)]
     if any(_generator(node) for node in nodes):
         return _explode(relation, nodes)
     windows = {
-        id(w): w for node in nodes for w in outermost(node, lambda n: isinstance(n, WindowFunction))
+        id(w): w
+        for node in nodes
+        for w in outermost(node, lambda n: isinstance(n, E.WindowFunction))
     }
     plain = Bindings(relation.columns)
     over = {
-        key: compile_over(w, plain) for key, w in windows.items() if isinstance(w, WindowFunction)
+        key: compile_over(w, plain) for key, w in windows.items() if isinstance(w, E.WindowFunction)
     }
     bindings = replace(plain, computed={key: column(key, v.type) for key, v in over.items()})
     values = [compile_node(node, bindings) for node in nodes]
@@ -65,70 +65,71 @@ def project(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     return Relation(tuple(columns), compute, narrow)
 
 
-def _place(node: ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
+def _place(node: E.ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
     """Return the number of the column if an expression is only that."""
     match node:
-        case Alias():
+        case E.Alias():
             return _place(node.child, columns)
-        case ColumnNumber():
+        case E.ColumnNumber():
             return node.number
-        case ColumnName():
+        case E.ColumnName():
             at, rest = find(node.parts, columns)
             return None if rest else at
-        case Convert():
+        case E.Convert():
             child = _place(node.child, columns)
             return child if child is not None and columns[child].type == node.type else None
     return None
 
 
 def _column(
-    node: ExpressionNode, value: Value, columns: Sequence[RelationColumn]
+    node: E.ExpressionNode, value: Value, columns: Sequence[RelationColumn]
 ) -> RelationColumn:
     """Return a projected column; a plain one keeps its relation's alias."""
-    if isinstance(node, ColumnNumber):
+    if isinstance(node, E.ColumnNumber):
         return columns[node.number]
-    if isinstance(node, ColumnName):
+    if isinstance(node, E.ColumnName):
         at, rest = find(node.parts, columns)
         if not rest:
-            return replace(columns[at], name=name_of(node))
-    return RelationColumn(name_of(node), value.type)
+            return replace(columns[at], name=E.name_of(node))
+    return RelationColumn(E.name_of(node), value.type)
 
 
-def _expand(node: ExpressionNode, columns: Sequence[RelationColumn]) -> list[ExpressionNode]:
-    if not isinstance(node, Star):
+def _expand(node: E.ExpressionNode, columns: Sequence[RelationColumn]) -> list[E.ExpressionNode]:
+    if not isinstance(node, E.Star):
         return [node]
     if node.of is None:
-        return [ColumnNumber(i) for i, c in enumerate(columns)]
+        return [E.ColumnNumber(i) for i, c in enumerate(columns)]
     of = node.of.strip("`").lower()
-    aliased = [ColumnNumber(i) for i, c in enumerate(columns) if (c.alias or "").lower() == of]
+    aliased = [E.ColumnNumber(i) for i, c in enumerate(columns) if (c.alias or "").lower() == of]
     if aliased:
         return list(aliased)
     at, rest = find([node.of.strip("`")], columns)
     type_ = columns[at].type
     if rest or not isinstance(type_, T.StructType):
         raise UnsupportedLocally(f"{node.of}.*")
-    return [ColumnName((columns[at].name, name)) for name in type_.names]
+    return [E.ColumnName((columns[at].name, name)) for name in type_.names]
 
 
-def _generator(node: ExpressionNode) -> FunctionCall | None:
-    inner = node.child if isinstance(node, Alias) else node
-    return inner if isinstance(inner, FunctionCall) and inner.name in GENERATORS else None
+def _generator(node: E.ExpressionNode) -> E.FunctionCall | None:
+    inner = node.child if isinstance(node, E.Alias) else node
+    return inner if isinstance(inner, E.FunctionCall) and inner.name in GENERATORS else None
 
 
-def _explode(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
+def _explode(relation: Relation, nodes: Sequence[E.ExpressionNode]) -> Relation:
     """Return a row for each element of an array, beside the other columns."""
     found = [(i, call) for i, node in enumerate(nodes) if (call := _generator(node))]
-    if len(found) != 1 or isinstance(nodes[found[0][0]], WindowFunction):
+    if len(found) != 1 or isinstance(nodes[found[0][0]], E.WindowFunction):
         raise UnsupportedLocally("explode of several arrays, or within a window function")
     at, call = found[0]
-    bindings = Bindings(relation.columns)
-    items = compile_node(call.arguments[0], bindings)
+    items = compile_node(call.arguments[0], Bindings(relation.columns))
     if not isinstance(items.type, T.ArrayType):
         raise UnsupportedLocally("explode of a value that is not an array")
     is_outer, with_place = call.name.endswith("_outer"), call.name.startswith("pos")
     node = nodes[at]
     names = (
-        list(node.names) if isinstance(node, Alias) else (["pos", "col"] if with_place else ["col"])
+        list(node.names)
+        if isinstance(node, E.Alias)
+        else (["pos", "col"] if with_place else ["col"])
     )
     made = [RelationColumn(names[-1], items.type.elementType)]
     if with_place:
@@ -136,23 +137,21 @@ def _explode(relation: Relation, nodes: Sequence[ExpressionNode]) -> Relation:
     before, after = project(relation, nodes[:at]), project(relation, nodes[at + 1 :])
 
     def compute() -> ColumnBatch:
-        arrays = items.run(relation.rows())
-        rows: list[int] = []
-        elements: list[Any] = []
-        places: list[Any] = []
-        for row, v in enumerate(arrays):
-            found = v or (((None,)) if is_outer else ())
-            rows += [row] * len(found)
-            elements += found
-            places += range(len(found)) if v else [None] * len(found)
-        parts: list[Values] = [[c[r] for r in rows] for c in _all(before)]
-        parts += [places, elements] if with_place else [elements]
-        parts += [[c[r] for r in rows] for c in _all(after)]
-        return ColumnBatch(len(rows), dict(enumerate(parts)))
+        lists = column_of(items.run(relation.rows()), items.type)
+        lengths = np.asarray(pc.list_value_length(lists).fill_null(0), np.int64)
+        counts = np.maximum(lengths, 1) if is_outer else lengths
+        rows = np.repeat(np.arange(len(lengths)), counts)
+        nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.repeat(np.cumsum(lengths) - lengths, counts) + nth
+        places[lengths[rows] == 0] = -1
+        spread = take_rows(ArrowColumn(lists.flatten(), made[-1].type), places)
+        numbers = pa.array(nth, pa.int32(), mask=places < 0)
+        parts = [*_read(before, rows), *([ArrowColumn(numbers, INT)] if with_place else ())]
+        return ColumnBatch(len(rows), dict(enumerate([*parts, spread, *_read(after, rows)])))
 
     return Relation((*before.columns, *made, *after.columns), compute)
 
 
-def _all(relation: Relation) -> list[Values]:
+def _read(relation: Relation, rows: np.ndarray) -> list[Values]:
     batch = relation.rows()
-    return [batch.column(i) for i in range(len(relation.columns))]
+    return [take_rows(batch.column(i), rows) for i in range(len(relation.columns))]

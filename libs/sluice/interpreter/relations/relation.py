@@ -15,7 +15,7 @@ from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, c
 from sluice.interpreter.expressions.expression_tree import SortItem
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values, to_arrow
-from sluice.interpreter.values.column_batch import ColumnBatch, Value, hold
+from sluice.interpreter.values.column_batch import ColumnBatch, Same, Value, hold
 from sluice.interpreter.values.numbering import KeyOf, combine, number_values, rank_values
 from sluice.interpreter.values.value_order import key_of
 from sluice.interpreter.values.value_types import plain
@@ -62,6 +62,26 @@ class Relation:
         """Return the same rows under other names."""
         named = tuple(columns)
         return Relation(named, self.rows, self.through(lambda less: less.renamed(named)))
+
+    def under(self, alias: str) -> "Relation":
+        """Return the same rows under an alias."""
+        return self.renamed([RelationColumn(c.name, c.type, alias) for c in self.columns])
+
+    def choose(
+        self, places: Sequence[int | None], columns: Sequence[RelationColumn] | None = None
+    ) -> "Relation":
+        """Return columns by number, in this order; None is one of nulls. `columns`: their names."""
+
+        def compute() -> ColumnBatch:
+            batch = self.rows()
+
+            def read(place: int | None) -> Values:
+                return Same(None, batch.count) if place is None else batch.column(place)
+
+            return ColumnBatch(batch.count, {}, {i: partial(read, p) for i, p in enumerate(places)})
+
+        chosen = columns or [self.columns[p] for p in places if p is not None]
+        return Relation(tuple(chosen), compute)
 
     def through(
         self, again: Callable[["Relation"], "Relation"], places: Sequence[int | None] | None = None

@@ -10,16 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.sql.types import DecimalType
 
+from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.compiling import Bindings, compile_node
-from sluice.interpreter.expressions.expression_tree import (
-    Frame,
-    FrameBound,
-    FunctionCall,
-    TimeOffset,
-    WindowFunction,
-)
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.aggregates import (
     AGGREGATES,
@@ -94,37 +87,34 @@ def _find_spans(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 Framing = Callable[[ColumnBatch, PartitionOrder], tuple[np.ndarray, np.ndarray]]
 
 
-def framing(frame: Frame, keys: Sequence[CompiledSortItem]) -> Framing:
+def framing(frame: E.Frame, keys: Sequence[CompiledSortItem]) -> Framing:
     """Return the frames of a batch's rows."""
     ends = (frame.lower, frame.upper)
-    if None not in ends and _least(frame.lower) > _least(frame.upper):
+    least, most = (b.micros if isinstance(b, E.TimeOffset) else b or 0 for b in ends)
+    if None not in ends and least > most:
         raise UnsupportedLocally("a window frame that ends before it begins")
     if not frame.by_rows and not keys:
         raise UnsupportedLocally("a RANGE frame without ORDER BY")
-    if frame.by_rows and any(isinstance(bound, TimeOffset) for bound in ends):
+    if frame.by_rows and any(isinstance(bound, E.TimeOffset) for bound in ends):
         raise UnsupportedLocally("a ROWS frame with an interval")
     if frame.by_rows or all(bound in (None, 0) for bound in ends):
         return lambda _batch, order: _by_place(frame, order)
     (key,) = keys
-    units = {b.unit if isinstance(b, TimeOffset) else "" for b in ends if b}
+    units = {b.unit if isinstance(b, E.TimeOffset) else "" for b in ends if b}
     if len(units) > 1:
         raise UnsupportedLocally("a window frame whose bounds have different types")
     lower, upper = (_distance(bound, key.value.type) for bound in ends)
     return lambda batch, order: _near(key, batch, order, lower, upper)
 
 
-def _least(bound: FrameBound) -> int:
-    return bound.micros if isinstance(bound, TimeOffset) else bound or 0
-
-
-def _distance(bound: FrameBound, type_: T.DataType) -> int | None:
+def _distance(bound: E.FrameBound, type_: T.DataType) -> int | None:
     """Return a bound in the units of the order's values."""
     match bound:
         case None | 0:
             return bound
-        case TimeOffset(micros=micros) if isinstance(type_, MOMENTS):
+        case E.TimeOffset(micros=micros) if isinstance(type_, MOMENTS):
             return micros
-        case TimeOffset(micros=micros) if isinstance(type_, T.DateType) and micros % DAY == 0:
+        case E.TimeOffset(micros=micros) if isinstance(type_, T.DateType) and micros % DAY == 0:
             return micros // DAY
         case int() if isinstance(type_, WHOLE_NUMBERS):
             return bound
@@ -160,7 +150,7 @@ def _near(
     return starts, np.maximum(starts, ends)
 
 
-def _by_place(frame: Frame, order: PartitionOrder) -> tuple[np.ndarray, np.ndarray]:
+def _by_place(frame: E.Frame, order: PartitionOrder) -> tuple[np.ndarray, np.ndarray]:
     first, last = frame.lower, frame.upper
     if not frame.by_rows:
         starts = order.firsts if first is None else order.peers
@@ -173,8 +163,8 @@ def _by_place(frame: Frame, order: PartitionOrder) -> tuple[np.ndarray, np.ndarr
     return starts, np.maximum(starts, ends)
 
 
-WHOLE = Frame(by_rows=True, lower=None, upper=None)
-SO_FAR = Frame(by_rows=False, lower=None, upper=0)
+WHOLE = E.Frame(by_rows=True, lower=None, upper=None)
+SO_FAR = E.Frame(by_rows=False, lower=None, upper=0)
 
 # From rows in order to a value for each place there.
 Ranker = Callable[[PartitionOrder], np.ndarray]
@@ -206,9 +196,9 @@ RANKERS: Mapping[str, tuple[Any, Ranker]] = {
 OverRows = Callable[[ColumnBatch, PartitionOrder, np.ndarray], Values]
 
 
-def compile_over(node: WindowFunction, bindings: Bindings) -> Value:
+def compile_over(node: E.WindowFunction, bindings: Bindings) -> Value:
     """Return a window function over all rows of a batch."""
-    if not isinstance(node.function, FunctionCall):
+    if not isinstance(node.function, E.FunctionCall):
         raise UnsupportedLocally("a window function that is not a function call")
     partition = [compile_node(p, bindings) for p in node.partition]
     keys = [CompiledSortItem.of(o, bindings) for o in node.order]
@@ -223,7 +213,7 @@ def compile_over(node: WindowFunction, bindings: Bindings) -> Value:
     return Value(type_, run)
 
 
-def _check(node: WindowFunction, call: FunctionCall) -> None:
+def _check(node: E.WindowFunction, call: E.FunctionCall) -> None:
     """Raise UnsupportedLocally for what Spark refuses in a window."""
     if call.is_distinct or call.where or (node.ignores_nulls and call.name not in OF_KNOWN):
         raise UnsupportedLocally(
@@ -236,7 +226,10 @@ def _check(node: WindowFunction, call: FunctionCall) -> None:
 
 
 def _function(
-    node: WindowFunction, call: FunctionCall, keys: Sequence[CompiledSortItem], bindings: Bindings
+    node: E.WindowFunction,
+    call: E.FunctionCall,
+    keys: Sequence[CompiledSortItem],
+    bindings: Bindings,
 ) -> tuple[Any, OverRows]:
     _check(node, call)
     if call.name in RANKERS:
@@ -265,7 +258,7 @@ def _function(
 
 
 def _compile_shift(
-    call: FunctionCall, bindings: Bindings, *, ignores_nulls: bool
+    call: E.FunctionCall, bindings: Bindings, *, ignores_nulls: bool
 ) -> tuple[Any, OverRows]:
     value, *more = (compile_node(a, bindings) for a in call.arguments)
     by = more[0] if more else constant(1, INT)
@@ -274,7 +267,13 @@ def _compile_shift(
     step = -by.literal if call.name == "lag" else by.literal
     default = more[1] if len(more) > 1 and more[1].literal is not None else None
     type_ = value.type
-    if default and common([type_, default.type]) != type_ and not _is_few_digits(default, type_):
+    if (
+        default
+        and not (
+            isinstance(type_, T.DecimalType) and default.is_literal and is_integer(default.type)
+        )
+        and common([type_, default.type]) != type_
+    ):
         raise UnsupportedLocally(f"{call.name} with a default of a different type")
     if ignores_nulls and not step:
         raise UnsupportedLocally(f"{call.name} with offset 0 and IGNORE NULLS")
@@ -299,8 +298,3 @@ def _compile_shift(
         return take_rows(values, rows[place])
 
     return type_, compute
-
-
-def _is_few_digits(value: Value, type_: Any) -> bool:
-    """Return whether it is an integer constant to be converted to a decimal."""
-    return isinstance(type_, DecimalType) and value.is_literal and is_integer(value.type)

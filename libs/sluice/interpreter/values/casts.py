@@ -12,18 +12,11 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values import texts
-from sluice.interpreter.values.arrow_conversion import arrow_type
-from sluice.interpreter.values.column_batch import Value, constant, each, kernel
+from sluice.interpreter.values.arrow_conversion import MOMENTS, arrow_type
+from sluice.interpreter.values.column_batch import Kernel, Value, constant, each
 from sluice.interpreter.values.numbering import map_numbers
-from sluice.interpreter.values.texts import (
-    date_text,
-    decimal_text,
-    double_text,
-    moment_text,
-    single_text,
-)
+from sluice.interpreter.values.value_order import same_value
 from sluice.interpreter.values.value_types import (
-    BITS,
     DOUBLE,
     INT,
     OutOfRange,
@@ -39,8 +32,13 @@ from sluice.interpreter.values.value_types import (
 from sluice.interpreter.values.zones import DAY
 
 Caster = Callable[[Any], Any]
+Types = type[T.DataType] | tuple[type[T.DataType], ...]
+FRACTIONS = (T.DoubleType, T.FloatType)
 MOST = 100_000  # characters or elements that one value is made of
+MOST_DIGITS = 38
 _MOST_MICROS = 2**63
+_DATE = "[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
+_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
 
 
 def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
@@ -52,12 +50,10 @@ def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
         caster = _try_cast(value.type, type_, caster)
     if value.is_literal:
         return constant(None if value.literal is None else caster(value.literal), type_)
-    if not is_try and (convert := _kernel_of(value.type, type_)):
-        return kernel(type_, convert, value)
-    return each(type_, caster, value)
+    return each(type_, caster, value, kernel=_kernel_of(value.type, type_))
 
 
-def _kernel_of(a: T.DataType, b: T.DataType) -> Callable[[pa.Array], pa.Array] | None:  # noqa: PLR0911 - one per pair
+def _kernel_of(a: T.DataType, b: T.DataType) -> Kernel | None:  # noqa: PLR0911 - one per pair
     """Return Arrow's cast, if it is exactly Spark's."""
     match a, b:
         case T.IntegralType() | T.BooleanType(), T.IntegralType() | T.StringType():
@@ -78,7 +74,37 @@ def _kernel_of(a: T.DataType, b: T.DataType) -> Callable[[pa.Array], pa.Array] |
             return partial(map_numbers, b, lambda v: v // DAY)
         case T.StringType(), T.BinaryType():
             return lambda c: c.cast(pa.binary())
+        case T.StringType(), _ if spelling := _spelling(b):
+            return partial(_read_texts, b, spelling)
     return None
+
+
+def _spelling(type_: T.DataType) -> str:  # noqa: PLR0911 - one per type
+    """Return the usual spelling of a type's values, in which Arrow reads them as Spark does."""
+    match type_:
+        case T.IntegralType():
+            return r"-?[0-9]{1,18}"
+        case T.DoubleType():
+            return r"-?[0-9]{1,30}(\.[0-9]{1,30})?"
+        case T.DecimalType() if type_.scale:
+            return rf"-?[0-9]{{1,{MOST_DIGITS}}}(\.[0-9]{{1,{type_.scale}}})?"
+        case T.DecimalType():
+            return rf"-?[0-9]{{1,{MOST_DIGITS}}}"
+        case T.DateType():
+            return _DATE
+        case T.TimestampType():
+            return rf"{_DATE}[ T]{_CLOCK}Z?"
+        case T.TimestampNTZType():
+            return rf"{_DATE}[ T]{_CLOCK}"
+    return ""
+
+
+def _read_texts(type_: T.DataType, spelling: str, column: pa.Array) -> pa.Array | None:
+    if pc.all(pc.match_substring_regex(column, f"^(?:{spelling})$")).as_py() is False:
+        return None
+    if isinstance(type_, T.TimestampType):
+        return pc.utf8_rtrim(column, "Z").cast(pa.timestamp("us")).cast(arrow_type(type_))
+    return column.cast(arrow_type(type_))
 
 
 def boolean(value: Value) -> Value:
@@ -113,67 +139,101 @@ def length(value: Value) -> Value:
     return each(INT, few, whole(value))
 
 
-def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, PLR0912 - one per pair
+_RULES: tuple[tuple[Types, Types, Callable[[Any, Any], Caster]], ...] = (
+    # From, to, and the function from these types to the cast of a value that is not null.
+    (T.IntegralType, T.IntegralType, lambda _, b: bounds_check(b)),
+    (T.BooleanType, T.IntegralType, lambda *_: int),
+    (T.DecimalType, T.IntegralType, lambda a, b: _of_decimal(10**a.scale, b)),
+    (T.StringType, T.IntegralType, lambda _, b: _then(texts.whole_number, bounds_check(b))),
+    (FRACTIONS, T.IntegralType, lambda _, b: _then(truncate, bounds_check(b))),
+    (T.TimestampType, T.LongType, lambda *_: lambda v: v // 1_000_000),
+    (T.IntegralType, T.DecimalType, lambda _, b: _rescaling(0, b)),
+    (T.DecimalType, T.DecimalType, lambda a, b: _rescaling(a.scale, b)),
+    (FRACTIONS, T.DecimalType, lambda _, b: _reading(decimal_of_double, b)),
+    (T.StringType, T.DecimalType, lambda _, b: _reading(texts.decimal, b)),
+    ((T.IntegralType, T.BooleanType), T.DoubleType, lambda *_: float),
+    (T.FloatType, T.DoubleType, lambda *_: same_value),
+    (T.DecimalType, T.DoubleType, lambda a, _: partial(_divide, by=10**a.scale)),
+    (T.StringType, T.DoubleType, lambda *_: texts.double),
+    (T.TimestampType, T.DoubleType, lambda *_: partial(_divide, by=1_000_000)),
+    (T.StringType, T.FloatType, lambda *_: texts.single),
+    (T.DoubleType, T.FloatType, lambda *_: _single),
+    (T.IntegralType, T.FloatType, lambda *_: _exact_single),
+    (T.DecimalType, T.FloatType, lambda a, _: _round_once(a)),
+    (T.IntegralType, T.StringType, lambda *_: str),
+    (T.BooleanType, T.StringType, lambda *_: lambda v: "true" if v else "false"),
+    (T.DecimalType, T.StringType, lambda a, _: partial(texts.decimal_text, scale=a.scale)),
+    (T.DoubleType, T.StringType, lambda *_: texts.double_text),
+    (T.FloatType, T.StringType, lambda *_: texts.single_text),
+    (T.DateType, T.StringType, lambda *_: texts.date_text),
+    (MOMENTS, T.StringType, lambda *_: texts.moment_text),
+    (T.BinaryType, T.StringType, lambda *_: _decode),
+    (T.DateType, MOMENTS, lambda *_: lambda v: _check_micros(v * DAY)),
+    (MOMENTS, T.DateType, lambda *_: lambda v: v // DAY),
+    (MOMENTS, MOMENTS, lambda *_: same_value),
+    (T.DayTimeIntervalType, T.DayTimeIntervalType, lambda *_: same_value),
+    (T.YearMonthIntervalType, T.YearMonthIntervalType, lambda *_: same_value),
+    (T.NumericType, T.TimestampType, lambda a, _: _to_moment(a)),
+    (T.StringType, T.DateType, lambda *_: texts.day),
+    (T.StringType, T.TimestampType, lambda *_: partial(texts.moment, with_zone=True)),
+    (T.StringType, T.TimestampNTZType, lambda *_: partial(texts.moment, with_zone=False)),
+    (T.StringType, T.BinaryType, lambda *_: str.encode),
+    (T.NumericType, T.BooleanType, lambda *_: bool),
+)
+
+
+def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: PLR0911 - one per pair
     """Return the function that casts a value that is not null."""
     if a == b or isinstance(a, T.NullType):
-        return _same
-    if is_integer(b):
-        return _to_integer(a, b)
-    if isinstance(b, T.DecimalType):
-        return _to_decimal(a, b)
-    if isinstance(b, T.DoubleType):
-        return _to_double(a)
-    if isinstance(b, T.StringType):
-        return _to_string(a)
+        return same_value
+    for of, to, make in _RULES:
+        if isinstance(a, of) and isinstance(b, to):
+            return make(a, b)
     match a, b:
-        case T.FloatType(), T.FloatType():
-            return _same
-        case T.StringType(), T.FloatType():
-            return texts.single
-        case T.DoubleType(), T.FloatType():
-            return _single
-        case _, T.FloatType() if is_integer(a):
-            return _exact_single
-        case T.DecimalType(), T.FloatType():
-            return _rounded_once(_to_double(a), _to_string(a))
-        case T.DateType(), T.TimestampType() | T.TimestampNTZType():
-            return lambda v: v * DAY
-        case T.TimestampType() | T.TimestampNTZType(), T.DateType():
-            return lambda v: v // DAY
-        case T.TimestampType(), T.TimestampNTZType():
-            return _same
-        case T.TimestampNTZType(), T.TimestampType():
-            return _same
-        case T.DayTimeIntervalType(), T.DayTimeIntervalType():
-            return _same
-        case T.YearMonthIntervalType(), T.YearMonthIntervalType():
-            return _same
-        case _, T.TimestampType() if is_number(a):
-            return _to_moment(a)
-        case T.StringType(), T.DateType():
-            return texts.day
-        case T.StringType(), T.TimestampType() | T.TimestampNTZType():
-            return partial(texts.moment, with_zone=isinstance(b, T.TimestampType))
-        case T.StringType(), T.BinaryType():
-            return lambda v: v.encode()
-        case _, T.BooleanType() if is_number(a):
-            return bool
         case T.ArrayType(), T.ArrayType():
-            inner = _nullable(caster_of(a.elementType, b.elementType))
-            return lambda v: tuple(map(inner, v))
+            item = _nullable(a.elementType, b.elementType)
+            return lambda v: tuple(map(item, v))
         case T.MapType(), T.MapType():
-            key, item = caster_of(a.keyType, b.keyType), caster_of(a.valueType, b.valueType)
-            item = _nullable(item)
+            key, item = caster_of(a.keyType, b.keyType), _nullable(a.valueType, b.valueType)
             return lambda v: tuple((key(k), item(x)) for k, x in v)
         case T.StructType(), T.StructType() if len(a) == len(b):
             pairs = zip(a.fields, b.fields, strict=True)
-            parts = [_nullable(caster_of(f.dataType, g.dataType)) for f, g in pairs]
+            parts = [_nullable(f.dataType, g.dataType) for f, g in pairs]
             return lambda v: tuple(part(x) for part, x in zip(parts, v, strict=True))
+        case T.ArrayType(), T.StringType():
+            item = _nullable(a.elementType, b, "null")
+            return lambda v: f"[{', '.join(map(item, v))}]"
+        case T.MapType(), T.StringType():
+            key, item = caster_of(a.keyType, b), _nullable(a.valueType, b, "null")
+            return lambda v: f"{{{', '.join(f'{key(k)} -> {item(x)}' for k, x in v)}}}"
+        case T.StructType(), T.StringType():
+            parts = [_nullable(f.dataType, b, "null") for f in a.fields]
+            return lambda v: f"{{{', '.join(p(x) for p, x in zip(parts, v, strict=True))}}}"
     raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
 
 
-def _same(value: Any) -> Any:
-    return value
+def _nullable(a: T.DataType, b: T.DataType, null: str | None = None) -> Caster:
+    """Return the cast of a part of a value, which may be null."""
+    caster = caster_of(a, b)
+    return lambda v: null if v is None else caster(v)
+
+
+def _then(first: Caster, second: Caster) -> Caster:
+    return lambda v: second(first(v))
+
+
+def _rescaling(scale: int, b: T.DecimalType) -> Caster:
+    fits = fits_in(b)
+    return lambda v: fits(rescale(v, scale, b.scale))
+
+
+def _reading(read: Callable[[Any, int], int], b: T.DecimalType) -> Caster:
+    fits = fits_in(b)
+    return lambda v: fits(read(v, b.scale))
+
+
+def _divide(value: int, by: int) -> float:
+    return value / by
 
 
 def _single(value: float) -> float:
@@ -188,23 +248,20 @@ def _exact_single(value: int) -> float:
     return float(value)
 
 
-def _rounded_once(to_double: Caster, to_text: Caster) -> Caster:
-    """Return the cast of a number to the nearest FLOAT; its DOUBLE may lie between two of them."""
+def _round_once(a: T.DecimalType) -> Caster:
+    """Return the cast of a decimal to the nearest FLOAT; its DOUBLE may lie between two of them."""
 
-    def rounded(v: Any) -> float:
-        near = to_double(v)
+    def rounded(v: int) -> float:
+        near = v / 10**a.scale
         single = _single(near)
         if single == near or not math.isfinite(single):
             return single
         end = math.copysign(math.inf, near - single)
         other = float(np.nextafter(np.float32(single), np.float32(end)))
-        return texts.single(to_text(v)) if near - single == other - near else single
+        is_between = near - single == other - near
+        return texts.single(texts.decimal_text(v, a.scale)) if is_between else single
 
     return rounded
-
-
-def _nullable(caster: Caster) -> Caster:
-    return lambda v: None if v is None else caster(v)
 
 
 def _try_cast(a: T.DataType, b: T.DataType, caster: Caster) -> Caster:
@@ -221,26 +278,9 @@ def _try_cast(a: T.DataType, b: T.DataType, caster: Caster) -> Caster:
     return caster
 
 
-def _to_integer(a: T.DataType, b: T.DataType) -> Caster:
-    fits = bounds_check(b)
-    if is_integer(a):
-        return fits if BITS[type(a)] > BITS[type(b)] else _same
-    match a:
-        case T.BooleanType():
-            return int
-        case T.DecimalType():
-            return _of_decimal(10**a.scale, fits, is_long=isinstance(b, T.LongType))
-        case T.StringType():
-            return lambda v: fits(texts.whole_number(v))
-        case T.DoubleType() | T.FloatType():
-            return lambda v: fits(truncate(v))
-        case T.TimestampType() if isinstance(b, T.LongType):
-            return lambda v: v // 1_000_000
-    raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
-
-
-def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Caster:
+def _of_decimal(unit: int, b: T.IntegralType) -> Caster:
     """Return the cast of an unscaled decimal; all but BIGINT go through a DOUBLE in Spark."""
+    fits, is_long = bounds_check(b), isinstance(b, T.LongType)
 
     def cut(v: int) -> int:
         whole = _cut(v, unit)
@@ -251,91 +291,25 @@ def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Cast
     return cut
 
 
+def _check_micros(micros: int) -> int:
+    if not -_MOST_MICROS <= micros < _MOST_MICROS:
+        raise UnsupportedLocally("a timestamp beyond the supported years")
+    return micros
+
+
 def _to_moment(a: T.DataType) -> Caster:
     """Return the cast of a number of seconds since 1970."""
-
-    def known(micros: int) -> int:
-        if not -_MOST_MICROS <= micros < _MOST_MICROS:
-            raise UnsupportedLocally("a timestamp beyond the supported years")
-        return micros
-
     if is_integer(a):
-        return lambda v: known(v * 1_000_000)
+        return lambda v: _check_micros(v * 1_000_000)
     if isinstance(a, T.DecimalType):
         unit = 10**a.scale
-        return lambda v: known(_cut(v * 1_000_000, unit))
-    return lambda v: known(truncate(v * 1_000_000))
+        return lambda v: _check_micros(_cut(v * 1_000_000, unit))
+    return lambda v: _check_micros(truncate(v * 1_000_000))
 
 
 def _cut(value: int, unit: int) -> int:
     """Return value / unit without its fraction, as Java does."""
     return value // unit if value >= 0 else -(-value // unit)
-
-
-def _to_decimal(a: T.DataType, b: T.DecimalType) -> Caster:
-    fits, scale = fits_in(b), b.scale
-    if is_integer(a):
-        unit = 10**scale
-        return lambda v: fits(v * unit)
-    match a:
-        case T.DecimalType():
-            return lambda v: fits(rescale(v, a.scale, scale))
-        case T.DoubleType() | T.FloatType():
-            return lambda v: fits(decimal_of_double(v, scale))
-        case T.StringType():
-            return lambda v: fits(texts.decimal(v, scale))
-    raise UnsupportedLocally(f"a cast from {a.simpleString()} to {b.simpleString()}")
-
-
-def _to_double(a: T.DataType) -> Caster:
-    if is_integer(a) or isinstance(a, T.BooleanType):
-        return float
-    match a:
-        case T.FloatType():
-            return _same
-        case T.DecimalType():
-            unit = 10**a.scale
-            return lambda v: v / unit
-        case T.StringType():
-            return texts.double
-        case T.TimestampType():
-            return lambda v: v / 1_000_000
-    raise UnsupportedLocally(f"a cast from {a.simpleString()} to double")
-
-
-def _to_string(a: T.DataType) -> Caster:  # noqa: C901, PLR0911 - one per type
-    if is_integer(a):
-        return str
-    match a:
-        case T.BooleanType():
-            return lambda v: "true" if v else "false"
-        case T.DecimalType():
-            return lambda v: decimal_text(v, a.scale)
-        case T.DoubleType():
-            return double_text
-        case T.FloatType():
-            return single_text
-        case T.DateType():
-            return date_text
-        case T.TimestampType() | T.TimestampNTZType():
-            return moment_text
-        case T.BinaryType():
-            return _decode
-        case T.ArrayType():
-            item = _show_part(a.elementType)
-            return lambda v: f"[{', '.join(map(item, v))}]"
-        case T.MapType():
-            key, item = _show_part(a.keyType), _show_part(a.valueType)
-            return lambda v: f"{{{', '.join(f'{key(k)} -> {item(x)}' for k, x in v)}}}"
-        case T.StructType():
-            parts = [_show_part(f.dataType) for f in a.fields]
-            return lambda v: f"{{{', '.join(p(x) for p, x in zip(parts, v, strict=True))}}}"
-    raise UnsupportedLocally(f"a cast from {a.simpleString()} to string")
-
-
-def _show_part(a: T.DataType) -> Caster:
-    shown = caster_of(a, T.StringType())
-    return lambda v: "null" if v is None else shown(v)
 
 
 def _decode(value: bytes) -> str:

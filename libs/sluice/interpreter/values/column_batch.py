@@ -211,6 +211,7 @@ class ColumnBatch:
 
 
 Evaluation = Callable[[ColumnBatch], Values]
+Kernel = Callable[..., pa.Array | None]  # of Arrow's; None where it is not certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,16 +235,28 @@ def constant(value: Any, type_: T.DataType) -> Value:
     return Value(type_, lambda batch: Same(value, batch.count), value)
 
 
-def each(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> Value:
-    """Return a function of each row's values; null if one of them is null."""
+def column(key: Hashable, type_: T.DataType) -> Value:
+    """Return the values of a column or a variable."""
+    return Value(type_, lambda batch: batch.column(key))
+
+
+def each(
+    type_: T.DataType, function: Callable[..., Any], *arguments: Value, kernel: Kernel | None = None
+) -> Value:
+    """Return a function of each row's values; null if one of them is null.
+
+    The kernel is tried first. It takes columns in Arrow, and constants as values.
+    """
     runs = [argument.run for argument in arguments]
 
     def run(batch: ColumnBatch) -> Values:
         columns = [run(batch) for run in runs]
-        if len(columns) == 1:
-            return map_values(function, columns[0])
         if one := _only_row(columns):
             return Same(None if None in one else function(*one), batch.count)
+        if kernel and (found := _try(kernel, columns, arguments)) is not None:
+            return ArrowColumn(found, type_)
+        if len(columns) == 1:
+            return [None if v is None else function(v) for v in columns[0]]
         if len(columns) == 2:
             pairs = zip(*columns, strict=True)
             return [None if v is None or w is None else function(v, w) for v, w in pairs]
@@ -252,14 +265,32 @@ def each(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> 
     return Value(type_, run)
 
 
-def kernel(type_: T.DataType, compute: Callable[..., pa.Array], *arguments: Value) -> Value:
-    """Return a function of whole columns in Arrow. Raises OutOfRange where Arrow raises."""
+def _try(kernel: Kernel, columns: Sequence[Values], arguments: Sequence[Value]) -> pa.Array | None:
+    pairs = zip(columns, arguments, strict=True)
+    given = [c.value if isinstance(c, Same) else column_of(c, a.type) for c, a in pairs]
+    try:
+        return kernel(*given)
+    except pa.ArrowInvalid:  # the function finds the value, and says what is wrong with it
+        return None
+
+
+def kernel(
+    type_: T.DataType,
+    compute: Callable[..., pa.Array],
+    *arguments: Value,
+    convert: Callable[[Sequence[Values]], Sequence[pa.Array]] | None = None,
+) -> Value:
+    """Return a function of whole columns in Arrow. Raises OutOfRange where Arrow raises.
+
+    `convert`: from the arguments' columns to those in Arrow, other than the same.
+    """
 
     def run(batch: ColumnBatch) -> Values:
         columns = [argument.run(batch) for argument in arguments]
         one = _only_row(columns)
         columns = [Same(value, 1) for value in one] or columns
-        given = [column_of(c, a.type) for c, a in zip(columns, arguments, strict=True)]
+        pairs = zip(columns, arguments, strict=True)
+        given = convert(columns) if convert else [column_of(c, a.type) for c, a in pairs]
         try:
             found = ArrowColumn(compute(*given), type_)
         except pa.ArrowInvalid as fault:

@@ -18,6 +18,7 @@ from sluice.interpreter.values.column_batch import (
     Same,
     Value,
     column_of,
+    concatenate,
     kernel,
     null_mask,
 )
@@ -76,10 +77,31 @@ def unify_floats(column: pa.Array) -> pa.Array:
     return pa.array(numbers, mask=np.asarray(column.is_null()))
 
 
+def comparable(
+    columns: Sequence[Values], type_: T.DataType, *, is_of_order: bool = False
+) -> list[pa.Array]:
+    """Return columns that Arrow compares as Spark compares the values: these, or their numbers.
+
+    NaN equals itself and is the greatest; 0.0 equals -0.0. Numbers are ordered only if asked for.
+    """
+    if is_fraction(type_):
+        arrays = [column_of(c, type_) for c in columns]
+        return [pa.array(order_numbers(a), mask=np.asarray(a.is_null())) for a in arrays]
+    if isinstance(type_, FLAT):
+        return [column_of(c, type_) for c in columns]
+    together = concatenate(columns, type_)
+    numbers = rank_values(together, type_)[0] if is_of_order else number_values(together, type_)
+    found, ends = pa.array(numbers, mask=null_mask(together)), np.cumsum([*map(len, columns)])
+    return [found[end - len(c) : end] for c, end in zip(columns, ends.tolist(), strict=True)]
+
+
 def rank_values(values: Values, type_: T.DataType) -> tuple[np.ndarray, np.ndarray]:
     """Return a number for each value, ordered as the values; and which are null, numbered alike."""
     if isinstance(values, Same):
         return np.zeros(len(values), np.int64), np.full(len(values), values.value is None)
+    if isinstance(type_, T.StructType) and is_of_flat(type_):
+        column = column_of(values, type_)
+        return _rank_structs(column, type_), np.asarray(column.is_null())
     if not isinstance(type_, FLAT):
         order = order_of(type_)
         keys = [None if v is None else order(v) for v in values]
@@ -87,6 +109,20 @@ def rank_values(values: Values, type_: T.DataType) -> tuple[np.ndarray, np.ndarr
         found = np.fromiter((places.get(k, 0) for k in keys), np.int64, len(keys))
         return found, null_mask(values)
     return order_numbers(column_of(values, type_)), null_mask(values)
+
+
+def _rank_structs(column: pa.Array, type_: T.StructType) -> np.ndarray:
+    keys: list[np.ndarray] = []
+    for part, field in zip(column.flatten(), type_.fields, strict=True):
+        numbers, nulls = rank_values(ArrowColumn(part, field.dataType), field.dataType)
+        keys += [~nulls, np.where(nulls, 0, numbers)]
+    order = np.lexsort(keys[::-1])
+    is_new = np.zeros(len(order), bool)
+    for key in keys:
+        is_new[1:] |= np.diff(key[order]) != 0
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(is_new)
+    return ranks
 
 
 def order_numbers(column: pa.Array) -> np.ndarray:

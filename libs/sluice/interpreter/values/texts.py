@@ -74,12 +74,10 @@ def single(text: str) -> float:
     exact = Decimal(text.strip(SPACE))
     around = [near, *(np.nextafter(near, np.float32(end)) for end in ("-inf", "inf"))]
     finite = [c for c in around if np.isfinite(c)]
-    best = min(finite, key=lambda c: (abs(Fraction(float(c)) - Fraction(exact)), _is_odd(c)))
+    best = min(  # of two at the same distance, the even one
+        finite, key=lambda c: (abs(Fraction(float(c)) - Fraction(exact)), c.view(np.uint32) & 1)
+    )
     return math.copysign(float(best), -1.0 if text.strip(SPACE)[0] == "-" else 1.0)
-
-
-def _is_odd(value: "np.float32") -> bool:
-    return bool(int(value.view(np.uint32)) & 1)
 
 
 def day(text: str) -> int:

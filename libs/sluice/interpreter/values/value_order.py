@@ -10,31 +10,48 @@ from sluice.interpreter.refusals import UnsupportedLocally
 NAN = float("nan")  # the one NaN of keys: tuples compare it by identity
 
 
-def has_floats(type_: T.DataType) -> bool:
-    """True if values of the type are floating point numbers, or hold some."""
+def _holds(type_: T.DataType, kinds: tuple[type[T.DataType], ...]) -> bool:
     match type_:
         case T.ArrayType():
-            return has_floats(type_.elementType)
+            parts = [type_.elementType]
         case T.MapType():
-            return has_floats(type_.keyType) or has_floats(type_.valueType)
+            parts = [type_.keyType, type_.valueType]
         case T.StructType():
-            return any(has_floats(f.dataType) for f in type_.fields)
-    return isinstance(type_, T.FloatType | T.DoubleType)
+            parts = [f.dataType for f in type_.fields]
+        case _:
+            parts = []
+    return isinstance(type_, kinds) or any(_holds(part, kinds) for part in parts)
+
+
+def has_floats(type_: T.DataType) -> bool:
+    """True if values of the type are floating point numbers, or hold some."""
+    return _holds(type_, (T.FloatType, T.DoubleType))
+
+
+def has_maps(type_: T.DataType) -> bool:
+    """True if values of the type are maps, or hold some."""
+    return _holds(type_, (T.MapType,))
+
+
+def _of_parts(
+    type_: T.DataType, of: Callable[[T.DataType], Callable[[Any], Any]]
+) -> Callable[[Any], Any] | None:
+    """Return the function to arrays and structs of what `of` makes of their parts."""
+    match type_:
+        case T.ArrayType():
+            inner = of(type_.elementType)
+            return lambda v: None if v is None else tuple(map(inner, v))
+        case T.StructType():
+            parts = [of(f.dataType) for f in type_.fields]
+            return lambda v: (
+                None if v is None else tuple(p(x) for p, x in zip(parts, v, strict=True))
+            )
+    return None
 
 
 def key_function(type_: T.DataType) -> Callable[[Any], Any]:
     """Return the function that maps equal values of a type to one key."""
     return key_of(type_) or same_value
-
-
-def has_maps(type_: T.DataType) -> bool:
-    """True if values of the type are maps, or hold some."""
-    match type_:
-        case T.ArrayType():
-            return has_maps(type_.elementType)
-        case T.StructType():
-            return any(has_maps(f.dataType) for f in type_.fields)
-    return isinstance(type_, T.MapType)
 
 
 def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
@@ -44,19 +61,7 @@ def key_of(type_: T.DataType) -> Callable[[Any], Any] | None:
     """
     if has_maps(type_):
         raise UnsupportedLocally("maps as keys")
-    if not has_floats(type_):
-        return None
-    match type_:
-        case T.ArrayType():
-            inner = key_of(type_.elementType)
-            assert inner
-            return lambda v: None if v is None else tuple(map(inner, v))
-        case T.StructType():
-            parts = [key_function(f.dataType) for f in type_.fields]
-            return lambda v: (
-                None if v is None else tuple(p(x) for p, x in zip(parts, v, strict=True))
-            )
-    return _float_key
+    return (_of_parts(type_, key_function) or _float_key) if has_floats(type_) else None
 
 
 def group_key(type_: T.DataType) -> Callable[[Any], Any] | None:
@@ -69,16 +74,8 @@ def group_key(type_: T.DataType) -> Callable[[Any], Any] | None:
         return key_of(type_)
     if has_floats(type_):
         raise UnsupportedLocally("maps as keys")
-    match type_:
-        case T.ArrayType():
-            inner = group_key(type_.elementType) or same_value
-            return lambda v: None if v is None else tuple(map(inner, v))
-        case T.StructType():
-            parts = [group_key(f.dataType) or same_value for f in type_.fields]
-            return lambda v: (
-                None if v is None else tuple(p(x) for p, x in zip(parts, v, strict=True))
-            )
-    assert isinstance(type_, T.MapType)
+    if not isinstance(type_, T.MapType):
+        return _of_parts(type_, lambda part: group_key(part) or same_value)
     if not is_plain(type_.keyType):
         raise UnsupportedLocally("maps as keys")
     of = group_key(type_.valueType) or same_value
@@ -94,14 +91,7 @@ def normal(type_: T.DataType) -> Callable[[Any], Any]:
     """Return the function to the value that Spark shows of equal ones: 0.0 for -0.0."""
     if not has_floats(type_):
         return same_value
-    match type_:
-        case T.ArrayType():
-            inner = normal(type_.elementType)
-            return lambda v: None if v is None else tuple(map(inner, v))
-        case T.StructType():
-            parts = [normal(f.dataType) for f in type_.fields]
-            return lambda v: v and tuple(p(x) for p, x in zip(parts, v, strict=True))
-    return lambda v: None if v is None else v + 0.0
+    return _of_parts(type_, normal) or (lambda v: None if v is None else v + 0.0)
 
 
 def _float_key(value: float | None) -> float | None:
@@ -115,18 +105,11 @@ def same_value(value: Any) -> Any:
 
 def order_of(type_: T.DataType) -> Callable[[Any], Any]:
     """Return a function from values, not null, to what Python sorts as Spark does."""
-    match type_:
-        case T.FloatType() | T.DoubleType():
-            return lambda v: (1, 0.0) if v != v else (0, v)  # noqa: PLR0124 - NaN
-        case T.ArrayType():
-            inner = nulls_first(order_of(type_.elementType))
-            return lambda v: tuple(map(inner, v))
-        case T.StructType():
-            parts = [nulls_first(order_of(f.dataType)) for f in type_.fields]
-            return lambda v: tuple(p(x) for p, x in zip(parts, v, strict=True))
-        case T.MapType() | T.NullType():
-            raise UnsupportedLocally(f"an order by values of type {type_.simpleString()}")
-    return same_value
+    if isinstance(type_, T.MapType | T.NullType):
+        raise UnsupportedLocally(f"an order by values of type {type_.simpleString()}")
+    if isinstance(type_, T.FloatType | T.DoubleType):
+        return lambda v: (1, 0.0) if v != v else (0, v)  # noqa: PLR0124 - NaN
+    return _of_parts(type_, lambda part: nulls_first(order_of(part))) or same_value
 
 
 def nulls_first(order: Callable[[Any], Any]) -> Callable[[Any], Any]:

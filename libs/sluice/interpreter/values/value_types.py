@@ -26,6 +26,10 @@ BINARY, DATE, TIMESTAMP, NTZ, NULL = (
     T.TimestampNTZType(),
     T.NullType(),
 )
+SIMPLE: tuple[T.DataType, ...] = (
+    *(BOOLEAN, T.ByteType(), T.ShortType(), INT, LONG, T.FloatType(), DOUBLE),
+    *(STRING, BINARY, DATE, TIMESTAMP, NTZ),
+)
 BITS: dict[type[T.DataType], int] = {
     T.ByteType: 8,
     T.ShortType: 16,

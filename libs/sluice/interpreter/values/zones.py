@@ -16,35 +16,21 @@ UNITS = {  # those of a time of day, in microseconds
     "hour": 3_600_000_000,
 }
 FIRST_DAY = date(1970, 1, 1).toordinal()
-CHANGED = frozenset(  # since Java 17, so versions of Java differ in their rules, or lack the zone
-    {
-        *("Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "America/Asuncion"),
-        *("America/Bahia_Banderas", "America/Cambridge_Bay", "America/Chihuahua"),
-        *("America/Ciudad_Juarez", "America/Coyhaique", "America/Ensenada", "America/Godthab"),
-        *("America/Hermosillo", "America/Inuvik", "America/Iqaluit", "America/Matamoros"),
-        *("America/Mazatlan", "America/Merida", "America/Mexico_City", "America/Monterrey"),
-        *("America/Nuuk", "America/Ojinaga", "America/Pangnirtung", "America/Punta_Arenas"),
-        *(
-            "America/Rankin_Inlet",
-            "America/Resolute",
-            "America/Santa_Isabel",
-            "America/Santiago",
-        ),
-        *("America/Scoresbysund", "America/Thule", "America/Tijuana", "America/Yellowknife"),
-        *("Antarctica/Casey", "Antarctica/Palmer", "Antarctica/Vostok", "Asia/Almaty"),
-        *("Asia/Amman", "Asia/Beirut", "Asia/Choibalsan", "Asia/Damascus", "Asia/Gaza"),
-        *("Asia/Hebron", "Asia/Hovd", "Asia/Manila", "Asia/Qostanay", "Asia/Qyzylorda"),
-        *("Asia/Tehran", "Asia/Ulaanbaatar", "Asia/Ulan_Bator", "Chile/Continental"),
-        *(
-            "Europe/Kyiv",
-            "Mexico/BajaNorte",
-            "Mexico/BajaSur",
-            "Mexico/General",
-            "Pacific/Apia",
-        ),
-        *("Pacific/Fiji", "Pacific/Tongatapu"),
-    }
-)
+# Changed since Java 17, so versions of Java differ in their rules, or lack the zone.
+_CHANGED = """
+Africa/Cairo Africa/Casablanca Africa/El_Aaiun America/Asuncion America/Bahia_Banderas
+America/Cambridge_Bay America/Chihuahua America/Ciudad_Juarez America/Coyhaique
+America/Ensenada America/Godthab America/Hermosillo America/Inuvik America/Iqaluit
+America/Matamoros America/Mazatlan America/Merida America/Mexico_City America/Monterrey
+America/Nuuk America/Ojinaga America/Pangnirtung America/Punta_Arenas America/Rankin_Inlet
+America/Resolute America/Santa_Isabel America/Santiago America/Scoresbysund America/Thule
+America/Tijuana America/Yellowknife Antarctica/Casey Antarctica/Palmer Antarctica/Vostok
+Asia/Almaty Asia/Amman Asia/Beirut Asia/Choibalsan Asia/Damascus Asia/Gaza Asia/Hebron
+Asia/Hovd Asia/Manila Asia/Qostanay Asia/Qyzylorda Asia/Tehran Asia/Ulaanbaatar
+Asia/Ulan_Bator Chile/Continental Europe/Kyiv Mexico/BajaNorte Mexico/BajaSur Mexico/General
+Pacific/Apia Pacific/Fiji Pacific/Tongatapu
+"""
+CHANGED = frozenset(_CHANGED.split())
 _MICRO = timedelta(microseconds=1)
 
 
