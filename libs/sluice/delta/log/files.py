@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Lock
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,12 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from cachetools import LRUCache
 from deltalake import DeltaTable
 from pyroaring import BitMap64
 
 from sluice.delta.log.actions import Action, Log, count_records, feed_files
-from sluice.delta.log.opened import CommitKey, commit_of, open_version
+from sluice.delta.log.opened import CommitCache, commit_of, open_version
 from sluice.delta.places.delta_rs import files_below
 
 
@@ -61,8 +59,7 @@ def as_table(stream: object) -> pa.Table:
 Added = dict[str, Action]  # by path as in the log
 RowMask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-_known: LRUCache[CommitKey, Added] = LRUCache(8)
-_keeping_added = Lock()
+_known: CommitCache[Added] = CommitCache(8)
 
 
 def added_files(uri: str, version: int) -> Added | None:
@@ -73,10 +70,7 @@ def added_files(uri: str, version: int) -> Added | None:
     """
     log, later = Log(uri), list[list[Action]]()
     for number in range(version, -1, -1):
-        commit = commit_of(uri, number)
-        with _keeping_added:
-            found = _known.get(commit) if commit else None
-        found = found or _of_checkpoint(uri, number)
+        found = _known.find(commit_of(uri, number)) or _of_checkpoint(uri, number)
         if found is not None:
             break
         try:
@@ -89,9 +83,7 @@ def added_files(uri: str, version: int) -> Added | None:
         removed = {a["remove"]["path"] for a in actions if "remove" in a}
         added = {a["add"]["path"]: a["add"] for a in actions if "add" in a}
         found = {path: add for path, add in found.items() if path not in removed} | added
-    if commit := commit_of(uri, version):
-        with _keeping_added:
-            _known[commit] = found
+    _known.keep(commit_of(uri, version), found)
     return found
 
 
@@ -150,8 +142,7 @@ def _size(kept: Mapping[str, pa.BooleanArray]) -> int:
     return sum((int(mask.nbytes) for mask in kept.values()), start=1)
 
 
-_masks: LRUCache[CommitKey, Mapping[str, pa.BooleanArray]] = LRUCache(_KEPT_BYTES, getsizeof=_size)
-_keeping_vectors = Lock()
+_masks: CommitCache[Mapping[str, pa.BooleanArray]] = CommitCache(_KEPT_BYTES, _size)
 
 
 def has_vectors(table: DeltaTable) -> bool:
@@ -167,16 +158,13 @@ def kept_rows(table: DeltaTable) -> Mapping[str, pa.BooleanArray]:
     if not has_vectors(table):
         return {}
     commit = commit_of(table.table_uri, table.version())
-    with _keeping_vectors:
-        if commit and commit in _masks:
-            return _masks[commit]
+    if (masks := _masks.find(commit)) is not None:
+        return masks
     found: dict[str, pa.BooleanArray] = {}
     for batch in as_table(table.deletion_vectors()).to_batches():
         for path, mask in zip(batch["filepath"], batch["selection_vector"], strict=True):
             found[file_name(path.as_py())] = mask.values
-    if commit and _size(found) <= _KEPT_BYTES:
-        with _keeping_vectors:
-            _masks[commit] = found
+    _masks.keep(commit, found)
     return found
 
 

@@ -9,11 +9,12 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 from cachetools import LRUCache
 from deltalake import DeltaTable
@@ -37,8 +38,37 @@ FAR = 50  # commits to request one by one; a log that is further ahead is opened
 CommitStamp = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
 CommitKey = tuple[str, int, CommitStamp]  # table, version
 
-_tables: LRUCache[CommitKey, DeltaTable] = LRUCache(MOST)
-_opening = Lock()
+Value = TypeVar("Value")
+
+
+class CommitCache(LRUCache[CommitKey, Value]):
+    """Values that belong to commits, kept in this process for all its threads.
+
+    Nothing is kept for a commit that is not known, nor a value that is too large.
+    """
+
+    def __init__(self, most: float, getsizeof: Callable[[Value], float] | None = None) -> None:
+        super().__init__(most, getsizeof)
+        self._lock = Lock()
+
+    def find(self, commit: CommitKey | None) -> Value | None:
+        """Return the commit's value; None if there is none."""
+        with self._lock:
+            return self.get(commit) if commit else None
+
+    def take(self, commit: CommitKey | None) -> Value | None:
+        """Return the commit's value, and forget it."""
+        with self._lock:
+            return self.pop(commit, None) if commit else None
+
+    def keep(self, commit: CommitKey | None, value: Value) -> None:
+        """Keep the commit's value."""
+        if commit and self.getsizeof(value) <= self.maxsize:
+            with self._lock:
+                self[commit] = value
+
+
+_tables: CommitCache[DeltaTable] = CommitCache(MOST)
 _newest: dict[str, int] = {}  # tables, with the newest version found
 
 
@@ -48,13 +78,12 @@ def open_version(uri: str, version: int | None = None) -> DeltaTable:
     Raises TableNotFoundError, or DeltaError for a version that is gone.
     """
     commit = commit_of(uri, version)
-    with _opening:
-        if commit and commit in _tables:
-            return _tables[commit]
+    if (known := _tables.find(commit)) is not None:
+        return known
     table = open_table(uri, version=commit[1] if commit else version)
     if version is None:
         _newest[uri] = table.version()
-    _keep(table, commit or commit_of(uri, table.version()))
+    _tables.keep(commit or commit_of(uri, table.version()), table)
     return table
 
 
@@ -73,22 +102,13 @@ def open_for_writer(uri: str, version: int | None = None) -> DeltaTable:
 
     Nobody else gets this object afterwards.
     """
-    commit = commit_of(uri, version)
-    with _opening:
-        known = _tables.pop(commit, None) if commit else None
-    return known or open_table(uri, version=version)
+    return _tables.take(commit_of(uri, version)) or open_table(uri, version=version)
 
 
 def keep(uri: str, table: DeltaTable) -> None:
     """Keep a table that has just committed, open at its new version. Nobody writes it again."""
     _newest[uri] = table.version()
-    _keep(table, commit_of(uri, table.version()))
-
-
-def _keep(table: DeltaTable, commit: CommitKey | None) -> None:
-    if commit:
-        with _opening:
-            _tables[commit] = table
+    _tables.keep(commit_of(uri, table.version()), table)
 
 
 def commit_of(uri: str, version: int | None = None) -> CommitKey | None:

@@ -13,15 +13,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from threading import Lock
 from typing import Any
 
-from cachetools import LRUCache
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
-from sluice.delta.log.opened import CommitKey, commit_of, exists, open_version
+from sluice.delta.log.opened import CommitCache, commit_of, exists, open_version
 from sluice.delta.places.lake_layout import moved_away, table_at
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
 from sluice.language.names import rename_id
@@ -239,8 +237,7 @@ class Head:
         return max(self.last_txn, self.position.batch if self.position else 0) + 1
 
 
-_heads: LRUCache[CommitKey, Head] = LRUCache(MOST_KEPT)
-_keeping = Lock()
+_heads: CommitCache[Head] = CommitCache(MOST_KEPT)
 
 
 def head(uri: str) -> Head | None:
@@ -250,15 +247,13 @@ def head(uri: str) -> Head | None:
     skipped; others raise HistoryLost. A commit is read once in a process.
     """
     commit = commit_of(uri)
-    with _keeping:
-        if commit and commit in _heads:
-            return _heads[commit]
+    if known := _heads.find(commit):
+        return known
     if commit is None and not exists(uri):
         return None
     found = head_of(open_version(uri), uri)
     if commit and commit[1] == found.version:
-        with _keeping:
-            _heads[commit] = found
+        _heads.keep(commit, found)
     return found
 
 

@@ -7,13 +7,11 @@ search.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from cachetools import LRUCache
 
-from sluice.delta.log.opened import CommitKey, commit_of
+from sluice.delta.log.opened import CommitCache, commit_of
 from sluice.limits import Limits
 
 WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
@@ -49,19 +47,13 @@ class FoundRows:
         )
 
 
-_found: LRUCache[CommitKey, FoundRows] = LRUCache(
-    Limits.found_bytes, getsizeof=lambda found: found.bytes
-)
-_keeping = Lock()
+_found: CommitCache[FoundRows] = CommitCache(Limits.found_bytes, lambda found: found.bytes)
 
 
 def keep(uri: str, version: int, found: FoundRows, limits: Limits) -> None:
     """Keep the rows found in a version of a table, unless there are many or none."""
-    most = min(limits.found_bytes, _found.maxsize)
-    commit = commit_of(uri, version)
-    if commit and found.bytes <= most and not found.is_empty:
-        with _keeping:
-            _found[commit] = found
+    if found.bytes <= limits.found_bytes and not found.is_empty:
+        _found.keep(commit_of(uri, version), found)
 
 
 def take(uri: str, version: int, values: WantedValues) -> Pages | None:
@@ -69,7 +61,5 @@ def take(uri: str, version: int, values: WantedValues) -> Pages | None:
 
     The pages are then forgotten.
     """
-    commit = commit_of(uri, version)
-    with _keeping:
-        found = _found.pop(commit, None) if commit else None
+    found = _found.take(commit_of(uri, version))
     return found.pages.items() if found and found.covers(values) else None
