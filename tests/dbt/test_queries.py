@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.dbt.warehouse import MANIFEST
+from tests.support.wording import cells
 
 from sluice.dbt.artifacts import DbtNode, read_artifacts
 from sluice.dbt.names import Relations, free_names, type_in_spark
@@ -112,33 +113,20 @@ def test_an_expression_means_the_same(dialect: str, expression: str, spark: str)
 @pytest.mark.parametrize(
     ("dialect", "sql", "says"),
     [
-        ("postgres", "select a::numeric from raw.orders", "a DECIMAL without places"),
-        (
-            "snowflake",
-            "select datediff(week, a, b) from raw.orders",
-            "weeks start on a different day",
-        ),
-        (
-            "snowflake",
-            "select dateadd(day, n, a) from raw.orders",
-            "only a constant number of units",
-        ),
-        (
-            "bigquery",
-            "select extract(week from a) from raw.orders",
-            "weeks start on a different day",
-        ),
-        ("postgres", "select regexp_replace(a, 'x', 'y') from raw.orders", "add 'g'"),
-        (
-            "postgres",
-            "select percentile_disc(0.5) within group (order by a) from raw.orders",
-            "Spark's exact percentile interpolates",
-        ),
-        ("duckdb", "select 1; select 2", "not a single SELECT"),
-        ("duckdb", "create table t (a int)", "not a single SELECT"),
-        ("duckdb", "select * from read_csv('a.csv')", "which is not a table"),
-        ("duckdb", "select * from nowhere", "'nowhere', which dbt doesn't know"),
-        ("duckdb", "select (", "can't be read as duckdb: line 1"),
+        *cells("""
+            postgres | select a::numeric from raw.orders | a DECIMAL without places
+            snowflake | select datediff(week, a, b) from raw.orders | weeks start on a different day
+            snowflake | select dateadd(day, n, a) from raw.orders | only a constant number of units
+            bigquery | select extract(week from a) from raw.orders | weeks start on a different day
+            postgres | select regexp_replace(a, 'x', 'y') from raw.orders | add 'g'
+            postgres | select percentile_disc(0.5) within group (order by a) from raw.orders
+                | Spark's exact percentile interpolates
+            duckdb | select 1; select 2 | not a single SELECT
+            duckdb | create table t (a int) | not a single SELECT
+            duckdb | select * from read_csv('a.csv') | which is not a table
+            duckdb | select * from nowhere | 'nowhere', which dbt doesn't know
+            duckdb | select ( | can't be read as duckdb: line 1
+        """),
         ("duckdb", "select * from main.orders", READS_ITSELF),
     ],
 )

@@ -1,12 +1,14 @@
 """Reports of `validate` on wrong expectations."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.gate.conftest import SALES
 from tests.gate.rows import expect
 
@@ -21,115 +23,79 @@ def _nothing_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "expectation",
-    [
-        expect("column_values_to_not_be_null", "quarantine", column="quantity", mostly=0.9),
-        expect("column_values_to_be_between", column="at", min_value="2017-01-01"),
-        expect("column_values_to_be_between", column="price", max_value=0.5),
-        expect("column_values_to_match_like_pattern", column="department", like_pattern="D%"),
-        expect("column_value_lengths_to_be_between", column="department", max_value=9),
-        expect("column_values_to_be_unique", column="at", row_condition="quantity > 3"),
-        expect("column_median_to_be_between", column="quantity", min_value=1),
-        expect("column_unique_value_count_to_be_between", column="department", min_value=1),
-        expect("column_max_to_be_between", column="at", min_value="now - 36 hours", over="table"),
-        expect("table_row_count_to_equal_other_table", other_table_name="sales", over="table"),
-        expect(
-            "column_sum_to_equal_other_table",
-            column="price",
-            other_table_name="sales",
-            tolerance=0.5,
-            over="table",
-        ),
-    ],
-    ids=lambda e: e.label,
-)
+RIGHT = """
+column_values_to_not_be_null {on_failure: quarantine, column: quantity, mostly: 0.9}
+column_values_to_be_between {column: at, min_value: "2017-01-01"}
+column_values_to_be_between {column: price, max_value: 0.5}
+column_values_to_match_like_pattern {column: department, like_pattern: "D%"}
+column_value_lengths_to_be_between {column: department, max_value: 9}
+column_values_to_be_unique {column: at, row_condition: quantity > 3}
+column_median_to_be_between {column: quantity, min_value: 1}
+column_unique_value_count_to_be_between {column: department, min_value: 1}
+column_max_to_be_between {column: at, min_value: now - 36 hours, over: table}
+table_row_count_to_equal_other_table {other_table_name: sales, over: table}
+column_sum_to_equal_other_table
+    {column: price, other_table_name: sales, tolerance: 0.5, over: table}
+"""
+WRONG = """
+column_values_to_be_not_null {column: at} | did you mean expect_column_values_
+column_values_to_not_be_null {column: at, mosty: 1} | did you mean mostly
+column_values_to_be_between {min_value: 3} | needs the argument 'column'
+column_values_to_not_be_null {column: at, mostly: 3} | mostly
+column_values_to_be_between {column: department, min_value: 3} | is STRING
+column_values_to_be_in_set {column: at, value_set: [1]} | which is TIMESTAMP
+column_values_to_be_in_set {column: price, value_set: [x]} | 'x' can't be
+column_values_to_be_between {column: price, min_value: 9, max_value: 3}
+    | min_value 9 is greater than max_value 3
+column_values_to_not_be_null {column: at, row_condition: quantty > 3}
+    | unknown column 'quantty'; did you mean 'quantity'
+column_values_to_not_be_null {column: at, row_condition: "reflect('a', 'b')"}
+    | 'reflect' is not allowed
+column_values_to_not_be_null {column: at, row_condition: quantity + 1}
+    | row_condition: 'quantity + 1' is INT; a condition is true or false
+column_values_to_not_be_null {column: at, row_condition: price > at}
+    | row_condition: 'price > at': DECIMAL(12,2) can't be compared with TIMESTAMP
+column_values_to_match_regex {column: department, regex: "[A-Z"}
+    | regex: '[A-Z' is not a regular expression: a character class [ is not closed
+column_values_to_match_regex_list {column: department, regex_list: [a, (]}
+    | regex_list: '(' is not a regular expression
+column_max_to_be_between {column: at, min_value: now - 3 lights, over: table} | '3 lights'
+column_max_to_be_between {column: at, min_value: now - 3 hours}
+    | min_value: only a rule with over: table may use now
+table_row_count_to_equal_other_table {other_table_name: sales} | write over: table
+column_sum_to_equal_other_table {column: price, over: table}
+    | needs the argument 'other_table_name'
+column_values_to_be_dateutil_parseable {column: department} | can't be evaluated on Spark
+column_values_to_be_unique {on_failure: quarantine, column: at} | single row
+column_values_not_null {on_failure: quarantine, column: at}
+    | unknown expectation 'expect_column_values_not_null'; did you mean
+column_values_to_be_between {column: price, min_value: abc}
+    | min_value: 'abc' can't be compared with price, which is DECIMAL(12,2)
+table_row_count_to_be_between {min_value: abc}
+    | min_value: a time or a whole number is expected, and 'abc' is none of these
+column_values_to_be_between {column: price, min_value: {$PARAMETER: x}} | no SQL literal
+"""
+HUGE = expect("column_values_to_be_between", column="price", min_value=10**400)
+
+
+def read(text: str) -> list[tuple[Expectation, str]]:
+    """Expectations, as a file declares them, and what is told of each."""
+    found = []
+    for line in re.sub(r"\n +", " ", text.strip()).splitlines():
+        rule, _, told = line.partition(" | ")
+        type_, _, arguments = rule.partition(" ")
+        found.append((expect(type_, **yaml.safe_load(arguments)), told))
+    return found
+
+
+@pytest.mark.parametrize("expectation", [e for e, _ in read(RIGHT)], ids=lambda e: e.label)
 def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
     assert review.mistakes(expectation, COLUMNS) == []
 
 
 @pytest.mark.parametrize(
     ("expectation", "told"),
-    [
-        (expect("column_values_to_be_not_null", column="at"), "did you mean expect_column_values_"),
-        (expect("column_values_to_not_be_null", column="at", mosty=1), "did you mean mostly"),
-        (expect("column_values_to_be_between", min_value=3), "needs the argument 'column'"),
-        (expect("column_values_to_not_be_null", column="at", mostly=3), "mostly"),
-        (expect("column_values_to_be_between", column="department", min_value=3), "is STRING"),
-        (expect("column_values_to_be_in_set", column="at", value_set=[1]), "which is TIMESTAMP"),
-        (expect("column_values_to_be_in_set", column="price", value_set=["x"]), "'x' can't be"),
-        (
-            expect("column_values_to_be_between", column="price", min_value=9, max_value=3),
-            "min_value 9 is greater than max_value 3",
-        ),
-        (
-            expect("column_values_to_not_be_null", column="at", row_condition="quantty > 3"),
-            "unknown column 'quantty'; did you mean 'quantity'",
-        ),
-        (
-            expect("column_values_to_not_be_null", column="at", row_condition="reflect('a', 'b')"),
-            "'reflect' is not allowed",
-        ),
-        (
-            expect("column_values_to_not_be_null", column="at", row_condition="quantity + 1"),
-            "row_condition: 'quantity + 1' is INT; a condition is true or false",
-        ),
-        (
-            expect("column_values_to_not_be_null", column="at", row_condition="price > at"),
-            "row_condition: 'price > at': DECIMAL(12,2) can't be compared with TIMESTAMP",
-        ),
-        (
-            expect("column_values_to_match_regex", column="department", regex="[A-Z"),
-            "regex: '[A-Z' is not a regular expression: a character class [ is not closed",
-        ),
-        (
-            expect("column_values_to_match_regex_list", column="department", regex_list=["a", "("]),
-            "regex_list: '(' is not a regular expression",
-        ),
-        (
-            expect(
-                "column_max_to_be_between", column="at", min_value="now - 3 lights", over="table"
-            ),
-            "'3 lights'",
-        ),
-        (
-            expect("column_max_to_be_between", column="at", min_value="now - 3 hours"),
-            "min_value: only a rule with over: table may use now",
-        ),
-        (
-            expect("table_row_count_to_equal_other_table", other_table_name="sales"),
-            "write over: table",
-        ),
-        (
-            expect("column_sum_to_equal_other_table", column="price", over="table"),
-            "needs the argument 'other_table_name'",
-        ),
-        (
-            expect("column_values_to_be_dateutil_parseable", column="department"),
-            "can't be evaluated on Spark",
-        ),
-        (expect("column_values_to_be_unique", "quarantine", column="at"), "single row"),
-        (
-            expect("column_values_not_null", "quarantine", column="at"),
-            "unknown expectation 'expect_column_values_not_null'; did you mean",
-        ),
-        (
-            expect("column_values_to_be_between", column="price", min_value="abc"),
-            "min_value: 'abc' can't be compared with price, which is DECIMAL(12,2)",
-        ),
-        (
-            expect("table_row_count_to_be_between", min_value="abc"),
-            "min_value: a time or a whole number is expected, and 'abc' is none of these",
-        ),
-        (
-            expect("column_values_to_be_between", column="price", min_value=10**400),
-            "too large to convert to float",
-        ),
-        (
-            expect("column_values_to_be_between", column="price", min_value={"$PARAMETER": "x"}),
-            "no SQL literal",
-        ),
-    ],
+    [*read(WRONG), (HUGE, "too large to convert to float")],
     ids=lambda value: value.label if isinstance(value, Expectation) else "",
 )
 def test_a_mistake_is_named(expectation: Expectation, told: str) -> None:

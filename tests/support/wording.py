@@ -4,9 +4,10 @@ The file has the test's name with `.txt`: the name of each case, and below it th
 `--update-messages` writes it. A case without an entry fails, and so does an entry without a case.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from textwrap import indent
+from textwrap import dedent, indent
 
 import pytest
 
@@ -26,6 +27,15 @@ def each(names: str, *cases: tuple[object, ...] | str) -> pytest.MarkDecorator:
         cases = tuple(zip(lines[::2], map(str.strip, lines[1::2]), strict=True))
     named = [pytest.param(*case, id=str(case[-2] or case[0])) for case in cases]
     return pytest.mark.parametrize(names, named)
+
+
+def cells(text: str) -> list[tuple[str, ...]]:
+    """Cases as the rows of a text, with bars between their cells.
+
+    A line that is indented further goes on with the row before.
+    """
+    rows = re.sub(r"\n +", " ", dedent(text).strip("\n"))
+    return [tuple(re.split(r"\s\|(?:\s|$)", row)) for row in rows.split("\n")]
 
 
 class Kept:

@@ -53,12 +53,6 @@ def test_a_report_hides_columns_like_rows_do_and_breaks_only_texts(capsys, monke
     assert max(map(len, lines)) <= 80
 
 
-def test_a_wide_terminal_shows_all_and_no_line_below(shown):
-    lines = shown(WIDE, NAMES, 200)
-    assert header(lines) == NAMES
-    assert lines[-1].startswith("└")
-
-
 @pytest.mark.parametrize(("room", "fits"), [(31, ["a", "b"]), (30, ["a"])])
 def test_a_column_is_hidden_only_if_it_has_no_room(shown, room, fits):
     lines = shown([{"a": 10**11, "b": 10**11}], ["a", "b"], room)
@@ -121,12 +115,6 @@ def test_what_a_page_has_no_room_for_stays_hidden_and_is_named_once(shown):
 
 def test_no_rows_still_show_their_columns(shown):
     assert header(shown([], NAMES, 80)) == NAMES[:6]
-
-
-@pytest.mark.parametrize("format_", [Format.JSON, Format.CSV])
-def test_programs_get_all_columns_in_declared_order(shown, format_):
-    text = "\n".join(shown(WIDE, NAMES, 80, lead=["amount_11"], format_=format_))
-    assert [text.index(name) for name in NAMES] == sorted(text.index(name) for name in NAMES)
 
 
 def test_a_pipe_hides_nothing(capsys):

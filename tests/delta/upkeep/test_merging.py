@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
-from tests.delta.tables import Small, a_position, by_delta_rs
-from tests.delta.worn import BY_ID, FILE, LIMITS, Table, added, bytes_read, data, paths
+from tests.delta.tables import a_position
+from tests.delta.worn import FILE, LIMITS, Table, added, bytes_read, data, paths
 from tests.support.forked import forked
 from tests.support.games import seeds
 
@@ -52,8 +52,29 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return made
 
 
+@pytest.fixture(scope="module")
+def sliced(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Two slices, each larger than a piece, of neighbours and three files that cover them."""
+    made = Table(tmp_path_factory.mktemp("sliced"), replace(LIMITS, piece_bytes=87_500), parts=2)
+    made.fill(6 * FILE)
+    for _ in range(3):
+        made.scatter(2_250, gone=125)
+    return made
+
+
 @pytest.fixture
 def table(made: Table, tmp_path: Path) -> Table:
+    return made.copied(tmp_path)
+
+
+@pytest.fixture
+def worn(sliced: Table, tmp_path: Path) -> Table:
+    return sliced.copied(tmp_path)
+
+
+@pytest.fixture(params=["made", "sliced"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    made: Table = request.getfixturevalue(request.param)
     return made.copied(tmp_path)
 
 
@@ -66,6 +87,14 @@ def test_a_worn_table_is_put_in_order_in_pieces_and_nobody_notices(table: Table)
     for version in commits:
         assert table.stored.feed(version) == []
         assert not Log(table.uri).changes_data(version)
+        files = added(table, version)
+        assert 0 < sum(data(table, file["path"]) for file in files) <= table.limits.piece_bytes
+        for file in files:
+            bounds = json.loads(file["stats"])
+            ids = pq.read_table(Path(table.uri, file["path"]))["id"].to_pylist()
+            assert (bounds["minValues"]["id"], bounds["maxValues"]["id"]) == (ids[0], ids[-1])
+            assert ids == sorted(ids)
+            assert len(ids) <= 1.5 * FILE
     after = table.stored.head
     assert after.position == replace(
         before.position,
@@ -79,20 +108,9 @@ def test_a_worn_table_is_put_in_order_in_pieces_and_nobody_notices(table: Table)
     assert sum(s.gone for s in Filing(after, table.limits).slices) == 0
     assert is_in_order(table.uri, sorted(paths(table)), "id")
     assert not list(position_faults(table.uri))
-
-
-def test_a_reader_needs_no_commit_of_upkeep(table: Table) -> None:
-    table.upkeep()
-    name = f"{table.stored.head.version:020d}.checkpoint.parquet"
-    assert Path(table.uri, "_delta_log", name).exists()
-
-
-def test_no_piece_writes_more_than_the_limit(table: Table) -> None:
-    before = table.stored.head.version
-    table.upkeep()
-    for version in table.versions_since(before):
-        written = sum(data(table, file["path"]) for file in added(table, version))
-        assert 0 < written <= table.limits.piece_bytes
+    checkpoint = Path(table.uri, "_delta_log", f"{after.version:020d}.checkpoint.parquet")
+    assert checkpoint.exists(), "a reader needs no commit of upkeep"
+    assert (table.upkeep(), table.stored.head.version) == (0, after.version), "it is in order"
 
 
 def test_no_piece_reads_more_than_the_limit(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,13 +160,6 @@ def test_files_that_are_not_worn_stay(tmp_path: Path) -> None:
     assert len(kept) == 6
     is_marked = [f for f in Filing(table.stored.head, LIMITS).slices if f.gone]
     assert not is_marked
-
-
-def test_a_table_that_is_in_order_is_left_alone(table: Table) -> None:
-    table.upkeep()
-    version = table.stored.head.version
-    assert table.upkeep() == 0
-    assert table.stored.head.version == version
 
 
 def test_few_changed_rows_are_no_reason_to_rewrite_files(tmp_path: Path) -> None:
@@ -222,7 +233,7 @@ def test_other_engines_read_a_table_between_two_pieces(
 @pytest.mark.usefixtures("real_spark")
 def test_spark_reads_a_table_between_two_pieces(table: Table, session: "SparkSession") -> None:
     name = Path(table.uri).name
-    process = forked(go, table.uri, f"committed:{name}#2")
+    process = forked(go, table, f"committed:{name}#2")
     process.join()
     assert sum(s.gone for s in Filing(table.stored.head, LIMITS).slices) > 0
     rows = session.read.format("delta").load(table.uri).toPandas()
@@ -231,27 +242,27 @@ def test_spark_reads_a_table_between_two_pieces(table: Table, session: "SparkSes
 
 @pytest.mark.parametrize("place", ["merging", "committing"])
 def test_a_batch_that_comes_in_between_costs_only_a_piece(
-    table: Table, monkeypatch: pytest.MonkeyPatch, place: str
+    either: Table, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     pieces, lost = list[int](), list[int]()
 
     def first(here: str, uri: str) -> None:
         if here == "committed":
-            pieces.append(table.stored.head.version)
+            pieces.append(either.stored.head.version)
         if here == place and len(pieces) == 1 and not lost:
-            table.change([0, 2 * FILE, 12 * FILE - 2, 7], gone=[2, 4])
-            lost.append(table.stored.head.version)
+            either.change([0, 2 * FILE, 12 * FILE - 2, 7], gone=[2, 4])
+            lost.append(either.stored.head.version)
 
     monkeypatch.setattr(rewriting, "passing", first)
-    table.upkeep()
-    table.check()
+    either.upkeep()
+    either.check()
     assert len(pieces) >= 3
-    assert [v for v in table.versions_since(0) if Log(table.uri).changes_data(v)][-1] == lost[0]
-    assert not list(feed_faults(table.uri))
+    assert [v for v in either.versions_since(0) if Log(either.uri).changes_data(v)][-1] == lost[0]
+    assert not list(feed_faults(either.uri))
     monkeypatch.undo()
-    assert table.upkeep() > 0
-    table.check()
-    assert sum(s.gone for s in Filing(table.stored.head, LIMITS).slices) <= 6
+    assert either.upkeep() > 0
+    either.check()
+    assert sum(s.gone for s in either.filing.slices) <= 6
 
 
 def test_a_batchs_position_holds_although_upkeep_goes_on(
@@ -273,38 +284,37 @@ def test_a_batchs_position_holds_although_upkeep_goes_on(
     assert table.stored.head.position.kind == "compact"
 
 
-def go(uri: str, place: str) -> None:
+def go(table: Table, place: str) -> None:
     os.environ[VARIABLE] = place
-    stored = Small(uri, ["id"], by_delta_rs(None))  # type: ignore[arg-type]
-    filing = Filing(stored.head, LIMITS, BY_ID)
-    merge(filing, filing.slices, "compact")
+    table.upkeep()
 
 
 @pytest.mark.parametrize("place", ["merging", "committing", "committed"])
 def test_a_kill_between_two_pieces_leaves_a_whole_table_and_the_next_upkeep_goes_on(
-    table: Table, place: str
+    either: Table, place: str
 ) -> None:
-    name, version = Path(table.uri).name, table.stored.head.version
-    process = forked(go, table.uri, f"{place}:{name}#3")
+    version = either.stored.head.version
+    process = forked(go, either, f"{place}:{Path(either.uri).name}#3")
     process.join()
     assert process.exitcode == -9
-    assert table.stored.head.version == version + (3 if place == "committed" else 2)
-    table.check()
-    done = {file["path"] for v in table.versions_since(version) for file in added(table, v)}
-    table.scatter(100)
-    table.upkeep()
-    table.check()
-    assert done & paths(table), "what was in order is not written again"
-    assert sum(s.gone for s in Filing(table.stored.head, LIMITS).slices) < 100
-    assert not list(feed_faults(table.uri))
+    assert either.stored.head.version == version + (3 if place == "committed" else 2)
+    either.check()
+    done = {file["path"] for v in either.versions_since(version) for file in added(either, v)}
+    either.scatter(100)
+    either.upkeep()
+    either.check()
+    if either.parts == 1:
+        assert done & paths(either), "what was in order is not written again"
+        assert sum(s.gone for s in either.filing.slices) < 100
+    assert not list(feed_faults(either.uri))
 
 
+@pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("seed", seeds(3, 40))
-def test_random_histories_with_upkeep_between(tmp_path: Path, seed: int) -> None:
+def test_random_histories_with_upkeep_between(tmp_path: Path, seed: int, parts: int) -> None:
     chance = Random(seed)
-    table = Table(
-        tmp_path, replace(LIMITS, piece_bytes=chance.choice([150_000, LIMITS.piece_bytes, 10**9]))
-    )
+    limits = replace(LIMITS, piece_bytes=chance.choice([75_000, 150_000, 250_000, 10**9]))
+    table = Table(tmp_path, limits, parts)
     table.drawn = np.random.default_rng(seed)
     table.fill(2 * FILE)
     for _ in range(12):
@@ -324,10 +334,36 @@ def test_random_histories_with_upkeep_between(tmp_path: Path, seed: int) -> None
                 assert all(table.stored.feed(v) == [] for v in table.versions_since(before))
         table.check()
     for version, rows in table.then.items():
-        then = read_rows(table.uri, version)
+        then = read_rows(table.uri, version, ["id", "v"])
         assert dict(zip(*then.to_pydict().values(), strict=True)) == rows
     assert not list(feed_faults(table.uri))
     assert not list(position_faults(table.uri))
+
+
+def test_a_slice_that_is_larger_than_a_piece_is_cut(worn: Table) -> None:
+    before, most = worn.stored.head.version, worn.limits.piece_bytes
+    assert all(each.bytes > 2 * most for each in worn.filing.slices)
+    worn.upkeep()
+    worn.check()
+    assert len(worn.versions_since(before)) > 5
+    for version in worn.versions_since(before):
+        files = added(worn, version)
+        assert 0 < sum(data(worn, file["path"]) for file in files) <= most
+        assert len({file["path"].partition("/")[0] for file in files}) == 1
+        assert worn.stored.feed(version) == []
+    assert sum(each.gone for each in worn.filing.slices) == 0
+    for each in worn.filing.slices:
+        assert is_in_order(worn.uri, each.paths, "id")
+    assert (worn.upkeep(), worn.upkeep()) == (0, 0)
+    assert not list(position_faults(worn.uri))
+
+
+def test_other_slices_stay_as_they_are(worn: Table) -> None:
+    one, other = worn.filing.slices
+    merge(worn.filing, [one], "compact")
+    worn.check()
+    assert worn.filing.slices[1] == other
+    assert worn.filing.slices[0].gone == 0
 
 
 def test_rows_from_before_a_column_was_added_get_a_null(tmp_path: Path) -> None:
@@ -338,18 +374,6 @@ def test_rows_from_before_a_column_was_added_get_a_null(tmp_path: Path) -> None:
     rows = read_rows(table.uri, table.stored.head.version)
     assert rows["more"].to_pylist() == [None] * 20 + [1]
     assert rows.schema.names == ["id", "v", "more"]
-
-
-def test_new_files_have_the_bounds_of_their_keys_in_the_log(table: Table) -> None:
-    before = table.stored.head.version
-    table.upkeep()
-    for version in table.versions_since(before):
-        for file in added(table, version):
-            bounds = json.loads(file["stats"])
-            ids = pq.read_table(Path(table.uri, file["path"]))["id"].to_pylist()
-            assert (bounds["minValues"]["id"], bounds["maxValues"]["id"]) == (ids[0], ids[-1])
-            assert ids == sorted(ids)
-            assert len(ids) <= 1.5 * FILE
 
 
 def test_a_table_gets_vectors_only_if_it_must_be_cut(tmp_path: Path) -> None:

@@ -48,26 +48,12 @@ def customers(new_lake: NewLake) -> Lake:
     return lake
 
 
-def test_the_published_example_in_one_batch(customers: Lake) -> None:
-    for stream, item in ITEMS:
-        customers.put(stream, item)
-    customers.advance()
-    assert counted(customers.rows("customers")) == counted([ONE, TWO])
-
-
-def test_the_published_example_item_by_item(customers: Lake) -> None:
-    for stream, item in ITEMS:
-        customers.put(stream, item)
-        customers.advance()
-    assert counted(customers.rows("customers")) == counted([ONE, TWO])
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_published_example_in_random_splits_and_orders(customers: Lake, seed: int) -> None:
-    random = Random(seed)
-    items = random.sample(ITEMS, len(ITEMS))
-    cuts = [0, *sorted(random.sample(range(1, len(items)), 3)), len(items)]
-    for start, end in pairwise(cuts):
+@pytest.mark.parametrize("batches", [1, 4, len(ITEMS)])
+def test_the_published_example_in_any_order_and_batches(customers: Lake, batches: int) -> None:
+    random = Random(batches)
+    items = random.sample(ITEMS, len(ITEMS)) if batches > 1 else ITEMS
+    cuts = sorted(random.sample(range(1, len(items)), batches - 1))
+    for start, end in pairwise([0, *cuts, len(items)]):
         for stream, item in items[start:end]:
             customers.put(stream, item)
         customers.advance()

@@ -30,7 +30,6 @@ def become(lake: Landed, *streams: str, unread: Sequence[str] = (), more: str = 
     lake.declare(HEAD + view(*streams, more=more))
     with without_files(lake, *unread):
         state = lake.rebuild("found")["found__state"]
-    assert [v for v in lake.verdicts("found") if not v.is_equal] == []
     return state.strategy
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 from tests.support.declaring import Mistakes, OfViews
-from tests.support.wording import Wording, each
+from tests.support.wording import Wording, cells, each
 
 COUNT = "aggregates: {n: count(*)}"
 DAILY = "{type: tumbling, time: at, size: 1 day}"
@@ -27,48 +27,26 @@ carts:
 
 @each(
     "old, new, told",
-    (
-        "sum(price)",
-        "sum(prise)",
-        "15: views.carts.streams.sold.aggregates.total: … prise … id, item, price",
-    ),
-    ("sum(price)", "first(price)", "15: views.carts.streams.sold.aggregates.total: … sequence"),
-    (
-        "sum(price)",
-        "sum(price) filter (where id)",
-        "15: views.carts.streams.sold.aggregates.total: … id … INT",
-    ),
-    (
-        "sum(price)",
-        "shop.mean:Mean(price)",
-        "15: views.carts.streams.sold.aggregates.total: … shop.mean … (none)",
-    ),
-    ("[item]", "[itm]", "13: views.carts.key: … itm … item … id, item, price, at, tags"),
-    ("[item]", "[item, item]", "13: views.carts.key: … item"),
-    ("from: sales", "from: sales, key: [item, id]", "15: views.carts.streams.sold.key: … 2 … 1"),
-    ("clicks: count", "total: count", "16: views.carts.streams.seen.aggregates.total: … total"),
-    ("clicks: count", "item: count", "16: views.carts.streams.seen.aggregates.item: … item"),
-    (
-        "from: sales",
-        "from: sales, initial: {totl: 0}",
-        "15: views.carts.streams.sold.initial.totl: … totl … total, n",
-    ),
-    (
-        "from: sales",
-        "from: sales, where: price",
-        "15: views.carts.streams.sold.where: … price … DECIMAL(12, 2)",
-    ),
-    ("from: sales", "from: sales, time: at", "11: views.carts: … time … sold … window"),
+    *cells("""
+        sum(price) | sum(prise) | 15: views.carts.streams.sold.aggregates.total: … prise … id, item, price
+        sum(price) | first(price) | 15: views.carts.streams.sold.aggregates.total: … sequence
+        sum(price) | sum(price) filter (where id) | 15: views.carts.streams.sold.aggregates.total: … id … INT
+        sum(price) | shop.mean:Mean(price) | 15: views.carts.streams.sold.aggregates.total: … shop.mean … (none)
+        [item] | [itm] | 13: views.carts.key: … itm … item … id, item, price, at, tags
+        [item] | [item, item] | 13: views.carts.key: … item
+        from: sales | from: sales, key: [item, id] | 15: views.carts.streams.sold.key: … 2 … 1
+        clicks: count | total: count | 16: views.carts.streams.seen.aggregates.total: … total
+        clicks: count | item: count | 16: views.carts.streams.seen.aggregates.item: … item
+        from: sales | from: sales, initial: {totl: 0} | 15: views.carts.streams.sold.initial.totl: … totl … total, n
+        from: sales | from: sales, where: price | 15: views.carts.streams.sold.where: … price … DECIMAL(12, 2)
+        from: sales | from: sales, time: at | 11: views.carts: … time … sold … window
+        from: sales, aggregates: {total: sum(price), n: count(*)} | from: sales | 15: views.carts.streams.sold: … aggregates
+    """),
     ("key: [item]", "key: [item]\n  retention: 1 day", "11: views.carts: … retention … window"),
     (
         "key: [item]",
         "key: [item]\n  select: {rate: totl / n}",
         "14: views.carts.select.rate: … totl … total … item, total, n, clicks",
-    ),
-    (
-        "from: sales, aggregates: {total: sum(price), n: count(*)}",
-        "from: sales",
-        "15: views.carts.streams.sold: … aggregates",
     ),
 )
 def test_a_cogroup(mistakes: Mistakes, wording: Wording, old: str, new: str, told: str) -> None:
@@ -220,26 +198,18 @@ def test_keys_of_one_width_or_another_are_one_column(table: OfViews, mine: str, 
 
 @each(
     "view, told",
-    (
-        "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: first(cast(id as variant) order by at)}}}}",
-        "views.v.streams.s.aggregates.n: … CAST(id AS VARIANT) … VARIANT … to_json",
-    ),
-    (
-        "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: sum(item)}}}}",
-        "views.v.streams.s.aggregates.n: … sum(item) … STRING",
-    ),
-    (
-        "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: avg(at)}}}}",
-        "views.v.streams.s.aggregates.n: … avg(at) … TIMESTAMP",
-    ),
-    (
-        "v: {kind: cogroup, key: [item], streams: {s: {from: sales, where: id, aggregates: {n: count(*)}}}}",
-        "views.v.streams.s.where: … id … INT",
-    ),
-    (
-        "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: count(*) filter (where item)}}}}",
-        "views.v.streams.s.aggregates.n: … item … STRING",
-    ),
+    *cells("""
+        v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: first(cast(id as variant) order by at)}}}}
+            | views.v.streams.s.aggregates.n: … CAST(id AS VARIANT) … VARIANT … to_json
+        v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: sum(item)}}}}
+            | views.v.streams.s.aggregates.n: … sum(item) … STRING
+        v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: avg(at)}}}}
+            | views.v.streams.s.aggregates.n: … avg(at) … TIMESTAMP
+        v: {kind: cogroup, key: [item], streams: {s: {from: sales, where: id, aggregates: {n: count(*)}}}}
+            | views.v.streams.s.where: … id … INT
+        v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: count(*) filter (where item)}}}}
+            | views.v.streams.s.aggregates.n: … item … STRING
+    """),
     (
         "v: {kind: cogroup, key: [item], streams: {a: {from: sales, aggregates: {n: count(*)}}, b: {from: clicks, key: [where_from], aggregates: {m: count(*)}}}}",
         "views.v.streams.b.key: … item … STRUCT<page: STRING> … STRING",

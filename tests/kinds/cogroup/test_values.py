@@ -18,12 +18,11 @@ DAYS = [date(2024, 1, 1), date(2024, 1, 3), date(2024, 2, 9)]
 
 
 def kept(lake: Lake, view: str) -> list[Row]:
-    """The view after three rows came and one of them changed, `verify` agreeing."""
+    """The view after three rows came and one of them changed."""
     lake.put("sales", *({"id": i, "g": "a", "v": i, "day": day} for i, day in enumerate(DAYS)))
     lake.advance()
     lake.put("sales", {"id": 2, "g": "a", "v": 5, "day": DAYS[2], "tags": [("b", "x"), ("a", "")]})
     lake.advance()
-    assert all(verdict.is_equal for verdict in lake.verdicts())
     return sorted(lake.rows(view), key=repr)
 
 

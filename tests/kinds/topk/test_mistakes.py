@@ -2,7 +2,7 @@
 """What a top-k can't be is refused before anything runs, and the field is named."""
 
 from tests.support.declaring import Mistakes
-from tests.support.wording import Wording, each
+from tests.support.wording import Wording, cells, each
 
 TOP = "top: {kind: topk, from: sales, partition_by: [item], order_by: [price desc], limit: 10}"
 SHOUTED = (
@@ -56,38 +56,28 @@ def test_a_topk(mistakes: Mistakes, wording: Wording, old: str, new: str, told: 
 
 @each(
     "more, told",
-    ("having: price", ".having: … price … DECIMAL(12, 2)"),
-    ("having: rnk = 1", ".having: … rnk … item, id, price"),
-    ("having: price > 1, rank: false", ": … having … rank: false"),
-    ("offset: -1", ".offset: … 1 … 0"),
-    ("headroom: -1", ".headroom: … 1 … 0"),
-    ("strategy: fast", ".strategy: … fast … append, update, retract"),
-    ("rank: price", ".rank: … price … rank"),
-    ("name: x", ".name: … name"),
-    ("ofset: 3", ".ofset: … 'ofset' … 'offset' … kind, description, expect"),
-    ("function: ntile", ".function: … ntile … row_number, rank, dense_rank"),
-    ("rank: item", ".rank: … item … rank"),
-    (
-        "select: {window_end: at}, window: {type: tumbling, time: at, size: 1 day}",
-        ".select.window_end: … window_end",
-    ),
-    ("retention: 90 days", ".retention: … retention … window"),
-    ("window: {type: session, time: at, gap: 1 hour}", ".window.type:"),
-    (
-        "window: {type: tumbling, time: item, size: 1 hour}",
-        ".window.time: … STRING … TIMESTAMP … DATE",
-    ),
-    ("window: {type: hopping, time: at, size: 1 hour}", ".window: … size … advance"),
-    (
-        "window: {type: tumbling, time: at, size: 1 dya}",
-        ".window.size: … 1 dya … 1 days … 30 minutes … 1 month",
-    ),
-    (
-        "expect: [{type: expect_column_to_exist, column: prise}]",
-        ".expect: … prise … price … item, id, price, at, tags, rank",
-    ),
-    ("expect: [{type: not_null, column: price}]", ".expect[0].type: … not_null … expect_"),
-    ("expect: [{type: expect_x, on_failure: quarantine}]", ".expect: … on_failure"),
+    *cells("""
+        having: price | .having: … price … DECIMAL(12, 2)
+        having: rnk = 1 | .having: … rnk … item, id, price
+        having: price > 1, rank: false | : … having … rank: false
+        offset: -1 | .offset: … 1 … 0
+        headroom: -1 | .headroom: … 1 … 0
+        strategy: fast | .strategy: … fast … append, update, retract
+        rank: price | .rank: … price … rank
+        name: x | .name: … name
+        ofset: 3 | .ofset: … 'ofset' … 'offset' … kind, description, expect
+        function: ntile | .function: … ntile … row_number, rank, dense_rank
+        rank: item | .rank: … item … rank
+        select: {window_end: at}, window: {type: tumbling, time: at, size: 1 day} | .select.window_end: … window_end
+        retention: 90 days | .retention: … retention … window
+        window: {type: session, time: at, gap: 1 hour} | .window.type:
+        window: {type: tumbling, time: item, size: 1 hour} | .window.time: … STRING … TIMESTAMP … DATE
+        window: {type: hopping, time: at, size: 1 hour} | .window: … size … advance
+        window: {type: tumbling, time: at, size: 1 dya} | .window.size: … 1 dya … 1 days … 30 minutes … 1 month
+        expect: [{type: expect_column_to_exist, column: prise}] | .expect: … prise … price … item, id, price, at, tags, rank
+        expect: [{type: not_null, column: price}] | .expect[0].type: … not_null … expect_
+        expect: [{type: expect_x, on_failure: quarantine}] | .expect: … on_failure
+    """),
 )
 def test_a_topk_with(mistakes: Mistakes, wording: Wording, more: str, told: str) -> None:
     wording(mistakes(TOP.replace("limit: 10", f"limit: 10, {more}")), f"11: views.top{told}")

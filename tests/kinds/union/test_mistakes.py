@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException
 from tests.support.declaring import Mistakes, OfViews
-from tests.support.wording import Wording, each
+from tests.support.wording import Wording, cells, each
 
 from sluice.language.typed.coercion import widened_type
 
@@ -17,26 +17,16 @@ if TYPE_CHECKING:
 
 @each(
     "parts, told",
-    ("[sales, clicks]", ".from: clicks … id, price, tags … where_from … sales … select"),
-    (
-        "[{table: sales, select: {i: at}}, {table: clicks, select: {i: item}}]",
-        ".from: i … STRING … TIMESTAMP … sales",
-    ),
-    ("[sales]", ": … select"),
-    (
-        "[{table: sales, select: {i: id}}, {table: clicks, select: {i: item}}]",
-        ".from: i … STRING … INT … sales",
-    ),
-    (
-        "[{table: sales, select: {i: item}}, {table: clicks, select: {i: item}}], tag: i",
-        ".tag: … 'i'",
-    ),
-    (
-        "[{table: sales, where: id, select: {i: item}}, {table: clicks, select: {i: item}}]",
-        ".from[0].where: … 'id' … INT",
-    ),
-    ("[sales, {table: sales, where: id > 1}], tag: t", ": … 'sales' … as: another_name"),
-    ("[sales, sales], retention: 7 days", ": … retention"),
+    *cells("""
+        [sales, clicks] | .from: clicks … id, price, tags … where_from … sales … select
+        [{table: sales, select: {i: at}}, {table: clicks, select: {i: item}}] | .from: i … STRING … TIMESTAMP … sales
+        [sales] | : … select
+        [{table: sales, select: {i: id}}, {table: clicks, select: {i: item}}] | .from: i … STRING … INT … sales
+        [{table: sales, select: {i: item}}, {table: clicks, select: {i: item}}], tag: i | .tag: … 'i'
+        [{table: sales, where: id, select: {i: item}}, {table: clicks, select: {i: item}}] | .from[0].where: … 'id' … INT
+        [sales, {table: sales, where: id > 1}], tag: t | : … 'sales' … as: another_name
+        [sales, sales], retention: 7 days | : … retention
+    """),
 )
 def test_a_union(mistakes: Mistakes, wording: Wording, parts: str, told: str) -> None:
     wording(mistakes(f"v: {{kind: union, from: {parts}}}"), f"11: views.v{told}")

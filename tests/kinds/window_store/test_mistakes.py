@@ -2,29 +2,20 @@
 """What people get wrong in window stores, and the line that each gets."""
 
 from tests.support.declaring import Mistakes
-from tests.support.wording import Wording, each
+from tests.support.wording import Wording, cells, each
 
 
 @each(
     "view, told",
-    (
-        "{kind: window_store, from: sales, key: [item], time: att}",
-        "views.s.time: … att … at … id, item, price, at, tags",
-    ),
-    ("{kind: window_store, from: sales, key: [at], time: at}", "views.s.key:"),
-    (
-        "{kind: window_store, from: sales, key: [window_start], time: at}",
-        "views.s.key: … window_start … window_end",
-    ),
-    ("{kind: window_store, from: sales, key: [tags], time: at}", "views.s.key: … MAP"),
-    (
-        "{kind: window_store, from: sales, key: [item], time: at, select: {item: id}}",
-        "views.s.select.item:",
-    ),
-    (
-        "{kind: window_store, from: sales, key: [item], time: at, duplicates: true, sequence: [id]}",
-        "views.s.sequence: … sequence … duplicates",
-    ),
+    *cells("""
+        {kind: window_store, from: sales, key: [item], time: att} | views.s.time: … att … at … id, item, price, at, tags
+        {kind: window_store, from: sales, key: [at], time: at} | views.s.key:
+        {kind: window_store, from: sales, key: [window_start], time: at} | views.s.key: … window_start … window_end
+        {kind: window_store, from: sales, key: [tags], time: at} | views.s.key: … MAP
+        {kind: window_store, from: sales, key: [item], time: at, select: {item: id}} | views.s.select.item:
+        {kind: window_store, from: sales, key: [item], time: at, duplicates: true, sequence: [id]}
+            | views.s.sequence: … sequence … duplicates
+    """),
 )
 def test_a_window_store(mistakes: Mistakes, wording: Wording, view: str, told: str) -> None:
     wording(mistakes(f"s: {view}"), f"11: {told}")
