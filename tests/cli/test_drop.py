@@ -117,13 +117,6 @@ def test_now_deletes_the_files_and_a_declared_table_is_built_again(project: Here
     assert rows(project, "worst", "query") == before
 
 
-def test_declared_tables_are_dropped_and_built_again(project: Here) -> None:
-    before = rows(project, *VIEWS)
-    assert [project.sluice("drop", view).code for view in ("worst", "both", "delays")] == [0, 0, 0]
-    project.complete("run", "trips")
-    assert rows(project, *VIEWS) == before
-
-
 def values(project: Here, table: str) -> set[frozenset[tuple[str, object]]]:
     """Rows as the values of their columns, in any order."""
     return {frozenset(row.items()) for row in project.sluice("read", table, "--json").records}

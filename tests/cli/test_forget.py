@@ -248,13 +248,6 @@ def test_what_names_no_subject_is_refused_and_changes_nothing(
     assert {p: p.stat().st_mtime_ns for p in (project.folder / "lake").rglob("*")} == before
 
 
-def test_half_a_key_is_no_wrong_value(project: Here) -> None:
-    for command in ("why", "why-not"):
-        ended = project.sluice(command, "visits", "471004711")
-        said = "the key of 'visits' is (id, shop): 1 value doesn't fit it"
-        assert (ended.code, said in ended.err) == (2, True), ended.err
-
-
 def test_the_origin_of_a_row_ends_with_the_past_and_points_to_the_row(project: Here) -> None:
     project.sluice("forget", "sales", "--where", f"person = '{ANNA}'")
     ended = project.sluice("why", "spent", BOB)

@@ -215,33 +215,29 @@ def test_errors_have_no_trace_unless_it_is_asked_for(sluice, monkeypatch):
     assert CliRunner().invoke(main, ["--debug", "read", "totals"]).exception is not None
 
 
-def test_help_and_reads_import_no_engine():
-    code = (
-        "import sys\n"
-        "from sluice.cli.main import main\n"
-        "import sluice.cli.reads\n"
-        "heavy = ('pyspark', 'airflow', 'great_expectations', 'pandas')\n"
-        "print([m for m in heavy if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+READ = "from sluice.cli.main import main; main({}, standalone_mode=False)"
 
 
 @pytest.mark.parametrize(
-    "asked",
-    [["status"], ["get", "totals", "D", "1"], ["read", "totals"], ["changes", "totals"]],
-    ids=lambda asked: asked[0],
+    ("code", "heavy"),
+    [
+        ("import sluice.cli.main, sluice.cli.reads", "pyspark airflow great_expectations pandas"),
+        ("import sluice.cli.main, sluice.operate.run, sluice.sources.origins", "pandas"),
+        *(
+            (READ.format(asked), "pyspark airflow great_expectations pandas")
+            for asked in (
+                ["status"],
+                ["get", "totals", "D", "1"],
+                ["read", "totals"],
+                ["changes", "totals"],
+            )
+        ),
+    ],
 )
-def test_a_command_that_reads_imports_no_more_than_reading_takes(tmp_path, asked):
+def test_reading_imports_no_engine(tmp_path, code, heavy):
     many = pa.table({"department": ["D"] * 3, "product_id": pa.array(range(3), pa.int32())})
     write_table(project_at(tmp_path), "totals", many)
-    code = (
-        "import sys\n"
-        "from sluice.cli.main import main\n"
-        f"main({asked}, standalone_mode=False)\n"
-        "heavy = ('pyspark', 'airflow', 'great_expectations', 'pandas')\n"
-        "print([m for m in heavy if m in sys.modules])"
-    )
+    code += f"\nimport sys\nprint([m for m in {heavy.split()} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
@@ -257,15 +253,6 @@ def test_pandas_is_there_for_whoever_converts_rows_to_it():
         "assert 'pandas' not in sys.modules\n"
         "frame = pa.table({'a': [1.5, None]}).to_pandas()\n"
         "assert pa.array(frame.a).null_count == 1"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_a_run_that_has_no_rows_imports_no_pandas():
-    code = (
-        "import sys\n"
-        "import sluice.cli.main, sluice.operate.run, sluice.sources.origins\n"
-        "sys.exit('pandas' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

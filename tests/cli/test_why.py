@@ -106,6 +106,7 @@ def test_it_names_the_deliveries_that_the_commit_was_the_first_to_reflect(projec
 
 
 def test_mistakes_are_named(project: Here) -> None:
+    named = "a row of 'worst' is named by its key, or by --partition name=VALUE --rank N"
     for arguments, code, told in (
         (("delays", "nobody"), 1, "delays never had a row with the key nobody"),
         (("flights", "x"), 2, "'x' is not a value of column 'flight' (INT)"),
@@ -115,18 +116,23 @@ def test_mistakes_are_named(project: Here) -> None:
         (("weather", "1"), 2, "`sluice changes weather` what each commit changed"),
         (("weather", "--time", "2024-01-01"), 2, "`sluice read weather --where ...` shows rows"),
         (("delays", "A 0", "--when", "nothing"), 2, "nothing"),
+        (("worst", "--rank", "1"), 2, named),
+        (("worst", "--partition", "name=A 0"), 2, named),
+        (("worst", "--partition", "name=A 0", "--rank", "99"), 1, "worst has no such row"),
+        (("worst", "--partition", "name", "--rank", "1"), 2, "write column=value"),
+        (("latest", "A"), 2, "1 value doesn't fit it"),
+        (("latest", "--key", "A"), 2, "--key 'A': write column=value"),
+        (("latest", "A", "--key", "carrier=A"), 2, "each by its column's name"),
+        (("worst", "--key", "flight=1"), 2, "the key of 'worst' is (name, flight)"),
+        (("worst", "--key", "fligth=1"), 2, "unknown key column 'fligth'; did you mean 'flight'?"),
+        (("late", "--key", "flight=4711"), 1, "had a row with the key flight=4711"),
+        (("latest", "--time", "2024-01-01"), 2, "is named by --key carrier=VALUE --time TIME"),
+        (("late", "--time", "2024-01-01"), 2, "a row of 'late' is named by its key"),
+        (("delays", "A 0", "--time", "2024-01-01"), 2, "is named by its key"),
+        (("late",), 2, "no row is given"),
     ):
         ended = project.sluice("why", *arguments)
         assert (ended.code, told in ended.err) == (code, True), (arguments, ended.err)
-
-
-def test_people_see_the_row_and_what_was_newly_read(project: Here) -> None:
-    lake = open_lake(project.folder / "config")
-    key = next(r["name"] for r in lake.table("delays").read() if r["name"])
-    shown = project.sluice("why", "delays", key)
-    assert shown.code == 0
-    assert "change" in shown.out
-    assert "newly read" in shown.out
 
 
 def test_it_names_the_rows_that_a_row_comes_from_and_their_deliveries(project: Here) -> None:
@@ -157,7 +163,9 @@ def test_without_rows_only_the_commit_is_named(project: Here) -> None:
     (row, *_) = lake.table("late").read()
     table, key = lake.project.graph.table("late"), (row["flight"],)
     assert asked(project, table, key, "--rows", "0")["from"] == []
-    shown = project.sluice("why", "late", str(row["flight"])).out
+    shown = project.complete("why", "late", str(row["flight"])).out
+    assert "change" in shown
+    assert "newly read" in shown
     assert "from trips.flights, version" in shown
     assert "delivered by" in shown
 
@@ -200,25 +208,3 @@ def test_a_row_is_named_by_its_rank_or_by_key_and_time(project: Here) -> None:
             assert told.records[0]["after"]["flight"] == row["flight"]
             assert told.records[0]["from"][0]["rows"][0]["flight"] == row["flight"]
     assert lake.why("late", 4711) is None
-
-
-def test_a_row_that_is_named_by_half_is_refused(project: Here) -> None:
-    named = "a row of 'worst' is named by its key, or by --partition name=VALUE --rank N"
-    for arguments, code, told in (
-        (("worst", "--rank", "1"), 2, named),
-        (("worst", "--partition", "name=A 0"), 2, named),
-        (("worst", "--partition", "name=A 0", "--rank", "99"), 1, "worst has no such row"),
-        (("worst", "--partition", "name", "--rank", "1"), 2, "write column=value"),
-        (("latest", "A"), 2, "1 value doesn't fit it"),
-        (("latest", "--key", "A"), 2, "--key 'A': write column=value"),
-        (("latest", "A", "--key", "carrier=A"), 2, "each by its column's name"),
-        (("worst", "--key", "flight=1"), 2, "the key of 'worst' is (name, flight)"),
-        (("worst", "--key", "fligth=1"), 2, "unknown key column 'fligth'; did you mean 'flight'?"),
-        (("late", "--key", "flight=4711"), 1, "had a row with the key flight=4711"),
-        (("latest", "--time", "2024-01-01"), 2, "is named by --key carrier=VALUE --time TIME"),
-        (("late", "--time", "2024-01-01"), 2, "a row of 'late' is named by its key"),
-        (("delays", "A 0", "--time", "2024-01-01"), 2, "is named by its key"),
-        (("late",), 2, "no row is given"),
-    ):
-        ended = project.sluice("why", *arguments)
-        assert (ended.code, told in ended.err) == (code, True), (arguments, ended.err)

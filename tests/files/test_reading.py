@@ -1,6 +1,5 @@
 """Files of text become rows of the declared columns, or rows with a reason: whatever is in them."""
 
-import gzip
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -198,13 +197,6 @@ def test_what_stands_beside_a_null_is_shown_as_it_was_written(files: Files) -> N
     ]
 
 
-def test_json_bytes_that_are_not_utf8_are_quarantined(files: Files) -> None:
-    files.put(a_json='{"id":1,"t":"é"}\n'.encode("latin-1") + b'{"id":2}\n')
-    rows, bad = files.rows("json")
-    assert [r[0] for r in rows] == [2]
-    assert len(bad) == 1
-
-
 def test_fields_of_json_that_are_not_declared_are_reported(files: Files) -> None:
     files.put(a_json='{"id":1,"more":2}\n')
     assert files.read("json").warnings == (
@@ -229,16 +221,6 @@ def test_years_beyond_four_digits_are_out_of_range_in_json(files: Files) -> None
 
 
 # What breaks off in the middle, and keys
-
-
-def test_compressed_files_are_read_or_quarantined(files: Files) -> None:
-    text = "id,t,d\n" + "".join(f"{i},a,1\n" for i in range(200))
-    files.put(a_csv_gz=text)
-    (files.folder / "b.csv.gz").write_bytes(gzip.compress(text.encode())[:-30])
-    (files.folder / "c.csv.gz").write_text(text)
-    rows, bad = files.rows("csv")
-    assert len(rows) == 200
-    assert len(bad) == 2
 
 
 @pytest.mark.usefixtures("real_spark")

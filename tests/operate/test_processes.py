@@ -104,23 +104,11 @@ def count(project: Project, tables: int = 3) -> int:
 
 
 def test_processes_run_on_other_cores(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    assert count(project) == 2
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    assert count(project) == 0
-
-
-def test_processes_are_three_at_most(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    assert [count(project, tables) for tables in (0, 1, 2)] == [0, 0, 1]
+    for cores, expected in ((1, [0, 0, 0, 0]), (3, [0, 0, 1, 2]), (64, [0, 0, 1, 2])):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert [count(project, tables) for tables in range(4)] == expected, f"{cores} cores"
     with forked(project, [*project.graph.tables.values()] * 9) as processes:
-        assert len(processes) == 3
-
-
-def test_none_runs_where_spark_computes_all_or_the_lake_was_looked_into(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+        assert len(processes) == 3, "at most"
     all_spark = SparkSettings(small_batches="spark")
     assert count(project.model_copy(update={"spark": all_spark})) == 0
     assert count(project.model_copy(update={"environment": "dev"})) == 0
@@ -139,9 +127,6 @@ def test_an_error_comes_back_as_it_is_with_its_trace(sales: Table, process: Proc
         process.do(stopped, sales)
     assert (raised.value.message, raised.value.hint) == ("too many", "count them")
     assert "in stopped" in raised.value.__notes__[0]
-
-
-def test_an_unforeseen_error_names_the_table(sales: Table, process: Process) -> None:
     with pytest.raises(Retryable, match=r"shop\.sales: ZeroDivisionError: by nothing"):
         process.do(surprised, sales)
 

@@ -46,43 +46,22 @@ def streams(**stream: Any) -> Config:
     return {"s": {"from": "sales", "aggregates": {"n": "count(*)"}, **stream}}
 
 
+COGROUP = {"kind": "cogroup", "key": ["item"], "streams": streams()}
+LOOKUP = {"kind": "lookup", "from": "sales", "join": JOIN}
+STORE = {"kind": "window_store", "from": "sales", "key": ["item"], "time": "at"}
 WHERE_EXPRESSIONS_STAND: dict[str, Callable[[str], Config]] = {
     "topk.select": lambda e: {**TOP, "select": {"x": e}},
     "topk.order_by": lambda e: {**TOP, "order_by": [e]},
     "topk.partition_by": lambda e: {**TOP, "partition_by": [{"x": e}]},
     "topk.limit": lambda e: {**TOP, "limit": e},
     "topk.sql": lambda e: {"kind": "topk", "from": "sales", "sql": e},
-    "cogroup.where": lambda e: {"kind": "cogroup", "key": ["item"], "streams": streams(where=e)},
-    "cogroup.key": lambda e: {"kind": "cogroup", "key": ["k"], "streams": streams(key=[e])},
-    "cogroup.aggregates": lambda e: {
-        "kind": "cogroup",
-        "key": ["item"],
-        "streams": streams(aggregates={"n": e}),
-    },
-    "cogroup.select": lambda e: {
-        "kind": "cogroup",
-        "key": ["item"],
-        "streams": streams(),
-        "select": {"x": e},
-    },
-    "lookup.select": lambda e: {
-        "kind": "lookup",
-        "from": "sales",
-        "join": JOIN,
-        "select": {"x": e},
-    },
-    "lookup.on": lambda e: {
-        "kind": "lookup",
-        "from": "sales",
-        "join": [{"dimension": "items", "on": e}],
-    },
-    "window_store.select": lambda e: {
-        "kind": "window_store",
-        "from": "sales",
-        "key": ["item"],
-        "time": "at",
-        "select": {"x": e},
-    },
+    "cogroup.where": lambda e: {**COGROUP, "streams": streams(where=e)},
+    "cogroup.key": lambda e: {**COGROUP, "key": ["k"], "streams": streams(key=[e])},
+    "cogroup.aggregates": lambda e: {**COGROUP, "streams": streams(aggregates={"n": e})},
+    "cogroup.select": lambda e: {**COGROUP, "select": {"x": e}},
+    "lookup.select": lambda e: {**LOOKUP, "select": {"x": e}},
+    "lookup.on": lambda e: {**LOOKUP, "join": [{"dimension": "items", "on": e}]},
+    "window_store.select": lambda e: {**STORE, "select": {"x": e}},
 }
 
 

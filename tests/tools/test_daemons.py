@@ -63,13 +63,10 @@ def test_stopping_kills_the_deaf(daemons: Daemons, monkeypatch: pytest.MonkeyPat
 
 
 def test_another_script_finds_what_runs(daemons: Daemons) -> None:
-    process = started(daemons, "import time; print('ready', flush=True); time.sleep(60)")
-    assert Daemons(daemons.folder).running() == {"one": process}
-
-
-def test_what_runs_is_not_started_again(daemons: Daemons) -> None:
     code = "import time; print('ready', flush=True); time.sleep(60)"
-    assert started(daemons, code) == started(daemons, code)
+    process = started(daemons, code)
+    assert started(daemons, code) == process, "it is not started again"
+    assert Daemons(daemons.folder).running() == {"one": process}
 
 
 def test_a_pid_used_again_is_not_taken_for_it(daemons: Daemons) -> None:

@@ -65,9 +65,6 @@ def test_a_file_holds_the_rows_of_its_day_alone(week: Path):
 def test_the_year_is_split_without_a_row_lost_but_new_years_night():
     rows = sum(transactions(day).num_rows for day in days(date(2017, 1, 1), date(2018, 1, 1)))
     assert rows + transactions(date(2018, 1, 1)).num_rows == read("transactions").num_rows
-
-
-def test_every_membership_is_delivered_once_also_of_campaigns_older_than_the_year():
     every_day = days(date(2017, 1, 1), date(2018, 1, 1))
     assert sum(len(memberships(day)) for day in every_day) == read("campaigns").num_rows
 
@@ -118,15 +115,15 @@ def test_a_day_without_redemptions_gets_a_header_and_christmas_no_transactions(t
     assert not (tmp_path / "transactions").exists()
 
 
-def test_a_second_split_touches_no_file(week: Path):
-    before = state(week)
-    split(week)
-    assert state(week) == before
-
-
 def test_a_correction_drops_a_basket_and_raises_three_lines_of_the_day(week: Path):
-    before = amounts(lines_of(week, CORRECTED_DAY))
+    untouched = state(week)
+    split(week)
+    assert state(week) == untouched, "a second split touches no file"
+    lines = lines_of(week, CORRECTED_DAY)
+    before = amounts(lines)
     told = correct(week)
+    corrected = state(week)
+    assert (correct(week), state(week)) == (told, corrected), "a second correction is the same"
     after = amounts(lines_of(week, CORRECTED_DAY))
     assert told.household_id == DEMO_HOUSEHOLD
     assert told.dropped == 3
@@ -134,13 +131,8 @@ def test_a_correction_drops_a_basket_and_raises_three_lines_of_the_day(week: Pat
     raised = {line for line in after if after[line] != before[line]}
     assert sorted(product for _, product in raised) == sorted(told.raised)
     assert all(after[line] == 10 * before[line] for line in raised)
-
-
-def test_a_second_correction_of_a_day_is_the_same_as_one(week: Path):
-    told = correct(week)
-    before = state(week)
-    assert correct(week) == told
-    assert state(week) == before
+    split(week)
+    assert lines_of(week, CORRECTED_DAY) == lines, "splitting again takes it back"
 
 
 def test_spoiled_days_have_three_bad_lines_until_mended(week: Path) -> None:
@@ -156,10 +148,3 @@ def test_spoiled_days_have_three_bad_lines_until_mended(week: Path) -> None:
     assert after[3].endswith(",2017-02-30")
     split(week, SPOILED_DAY, SPOILED_DAY + timedelta(days=1))
     assert file.read_text().splitlines() == before
-
-
-def test_splitting_again_takes_the_correction_back(week: Path):
-    before = lines_of(week, CORRECTED_DAY)
-    correct(week)
-    split(week)
-    assert lines_of(week, CORRECTED_DAY) == before

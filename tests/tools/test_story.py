@@ -30,16 +30,13 @@ def test_the_best_ranks_are_shown_first_and_an_update_stays_together() -> None:
         change("update_postimage", 2, "d"),
     ]
     assert [row["name"] for row in story.by_rank(rows)] == ["d", "d", "a", "b", "b", "c"]
+    unranked = [{CHANGE_TYPE: "insert", "name": name} for name in "cab"]
+    assert story.by_rank(unranked) == unranked
 
 
 def test_no_update_is_shown_without_its_new_row() -> None:
     rows = [change("insert", 1, "a"), change("update_preimage", 2, "b")]
     assert [story._whole(rows, most) for most in (0, 1, 2, 5)] == [0, 1, 1, 1]
-
-
-def test_changes_without_ranks_stay_as_they_come() -> None:
-    rows = [{CHANGE_TYPE: "insert", "name": name} for name in "cab"]
-    assert [row["name"] for row in story.by_rank(rows)] == ["c", "a", "b"]
 
 
 def test_what_takes_time_is_a_plain_line_where_there_is_no_terminal(
