@@ -447,6 +447,8 @@ def test_parts_of_dates_times_and_texts(
         "unix_seconds(p)": lambda row: (row["p"] - EPOCH) // dt.timedelta(seconds=1),
         "date_add(u, y)": lambda row: row["u"] + dt.timedelta(row["y"]),
         "datediff(DATE'2024-03-01', u)": lambda row: (dt.date(2024, 3, 1) - row["u"]).days,
+        "date_format(p, 'yyyy-MM-dd HH:mm:ss')": lambda row: f"{row['p']:%Y-%m-%d %H:%M:%S}",
+        "date_format(p, 'yyyy-MM')": lambda row: f"{row['p']:%Y-%m}",
         "p + INTERVAL '90' MINUTE": lambda row: row["p"] + dt.timedelta(minutes=90),
         "p - INTERVAL '1 02' DAY TO HOUR": lambda row: row["p"] - dt.timedelta(hours=26),
         "u + INTERVAL '2' DAY": lambda row: row["u"] + dt.timedelta(2),

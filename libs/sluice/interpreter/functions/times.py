@@ -275,7 +275,14 @@ def _date_format(arguments: list[Value]) -> Value:
             raise UnsupportedLocally("date_format of a year before 1000")
         return found.strftime(form)
 
-    return Signature("as_timestamp", STRING, write)(arguments[:1])
+    def write_all(moments: pa.Array) -> pa.Array | None:
+        ends = pc.min_max(pc.year(moments)).as_py()
+        if ends["min"] is None or ends["min"] < 1000 or ends["max"] > 9999:
+            return None
+        seconds = pc.floor_temporal(moments.cast(pa.timestamp("us")), unit="second")
+        return pc.strftime(seconds.cast(pa.timestamp("s")), format=form)
+
+    return Signature("as_timestamp", STRING, write, write_all)(arguments[:1])
 
 
 def _from_seconds(arguments: list[Value]) -> Value:
