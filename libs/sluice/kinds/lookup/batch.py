@@ -1,13 +1,13 @@
 """A batch of a lookup: facts that changed, and facts whose dimension rows changed.
 
-Few facts look up their dimension rows in this process, and few dimension rows their facts. Many are
-left to Spark, which skips files by literal bounds and broadcasts what fits.
+In large tables, few facts look up their dimension rows in this process, and few dimension rows
+their facts. Spark scans for many: it skips files by literal bounds, and broadcasts what fits.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from functools import partial, reduce
+from dataclasses import replace
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -16,20 +16,19 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import balance, diff, insertions
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
-from sluice.delta.log.files import feed_size, table_size
+from sluice.delta.log.files import table_size
 from sluice.delta.log.position import REBUILD, Pin, Position, positions
 from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import handed_over, plain, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch, Reread, same_names, touched_by_feeds
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, ChangelogRows
+from sluice.engine.computing.batch_plan import BatchPlan, BatchResult
 from sluice.engine.computing.rows import bounds_of, few_of
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, names, same, union, within
-from sluice.kinds.lookup.facts import ConcernedFacts, Facts, merge_facts
-from sluice.kinds.lookup.few import FewJoined
+from sluice.kinds.lookup.facts import ConcernedFacts, Facts, has_mostly_changed
 from sluice.kinds.lookup.operator import BUCKET, LookupJoin
 from sluice.kinds.lookup.references import Broadcast, broadcast_of, references_at
 from sluice.kinds.lookup.spec import Join, Lookup
@@ -72,17 +71,14 @@ class LookupBatch(Batch[LookupJoin]):
     def changed(self) -> BatchResult:
         """Compare the rows of the concerned facts before and after."""
         facts = ConcernedFacts(self, self.operator)
-        keys = facts.changed_keys()
-        if facts.are_most(keys):
-            return self._compared_whole(facts.searched)
-        own, concerned = facts.own(), facts.concerned(keys)
+        if facts.are_most:
+            changelog = diff(self.current(), self.stored(self.query()), self.operator.key)
+            whole = table_size(facts.searched.uri, facts.searched.version)
+            return BatchResult(changelog, rows=whole.rows)
+        own, concerned = facts.own(), facts.concerned()
         parts = [part for part in (own, concerned) if part]
-        are_few = all(part.are_few for part in parts)
-        if are_few and (found := self._here(facts, parts)) is not None:
-            return BatchResult(found)
         rows = sum(part.added.count() for part in parts) if concerned else None
-        many = ManyJoined(self, self.operator, facts.searched)
-        return BatchResult(many.changelog(parts), rows=rows)
+        return BatchResult(self._compare(parts), rows=rows)
 
     def expected(self, rows: DataFrame) -> DataFrame:
         if self.operator.follows_references:
@@ -98,130 +94,42 @@ class LookupBatch(Batch[LookupJoin]):
             return rows
         return rows.withColumn(BATCH, F.lit(self.number).cast("bigint"))
 
-    def _compared_whole(self, facts: SearchedVersion) -> BatchResult:
-        """Join all facts again, and compare them with all rows of the view."""
-        new = self.stored(self.query())
-        changelog = diff(self.current(), new, self.operator.key)
-        return BatchResult(changelog, rows=table_size(facts.uri, facts.version).rows)
-
-    def _here(self, facts: ConcernedFacts, few: list[Facts]) -> ChangelogRows | None:
-        """Compute the changelog in this process; return None if that is impossible."""
-        before, dimensions = self.plan.before, self._dimensions(facts)
-        assert before is not None
-        added, removed = merge_facts(few, self.operator.facts.key)
-        if dimensions is None or added.num_rows > self.context.settings.small_changelog:
-            return None
-        view = SearchedVersion(self.plan.uri, before.version, self.context.limits)
-        joined = FewJoined(self.session, self.operator, facts.searched, view, dimensions)
-        are_new = removed is None and not any(part.are_there for part in few)
-        return joined.changelog(added, removed, self.stored, are_new=are_new)
-
-    def _dimensions(
-        self, facts: ConcernedFacts
-    ) -> Mapping[Join, tuple[SearchedVersion, Mapping[str, str]]] | None:
-        """Return the table that each join searches, by plain fact columns; None if that fails."""
-        pins, limits, found = self.plan.looked_up, self.context.limits, {}
-        for join in self.operator.spec.join:
-            table, columns = self.operator.dimension(join), facts.columns(join)
-            if columns is None or not table.is_stored:
-                return None
-            used = self.operator.columns(table.id)
-            searched = SearchedVersion(
-                self.context.lake.uri(table.id), pins[table.id].version, limits, used
-            )
-            found[join] = searched, dict(zip((c for _, c in join.on), columns, strict=True))
-        return None if self.operator.spec.as_of == "event_time" else found
-
-
-def _rows_of_facts(operator: LookupJoin, join: Join) -> Reread:
-    """Return what a batch reads of a dimension for changed facts."""
-    dimension, columns = operator.dimension(join), {c: f"_{i}" for i, (_, c) in enumerate(join.on)}
-    is_unique = {*dimension.key} <= columns.keys() and not operator.has_history(join)
-    by = partial(_values_of_facts, join=join)
-    return Reread(dimension.id, [columns], by, is_unique=is_unique)
-
-
-def _values_of_facts(batch: LookupBatch, *, join: Join) -> DataFrame:
-    facts = batch.changes()[batch.operator.facts.id]
-    values = [F.expr(fact.sql).alias(f"_{i}") for i, (fact, _) in enumerate(join.on)]
-    return facts.select(*values).dropna().distinct()
-
-
-def _concerned_facts(context: Context, plan: BatchPlan, changed: Collection[str]) -> Reread:
-    """Return what a batch reads of the facts for changed dimension rows.
-
-    It is unknown if several joins are concerned, or if so much has changed that all may be read.
-    """
-    operator, lake = plan.node.operator, context.lake
-    assert isinstance(operator, LookupJoin)
-    unknown = Reread(operator.facts.id, (), touched_by_feeds)
-    stored = context.graph.stored
-    joins = [j for j in operator.spec.join if {*stored([operator.dimension(j).id])} & {*changed}]
-    join, dimension = joins[0], operator.dimension(joins[0])
-    columns = [fact.plain_column for fact, _ in join.on]
-    if len(joins) > 1 or not dimension.is_stored or not all(columns):
-        return unknown
-    few = feed_size(lake.uri(dimension.id), *plan.ranges[dimension.id]).rows
-    whole = table_size(lake.uri(dimension.id), plan.pins[dimension.id].version).rows
-    if few is None or whole is None or few > context.limits.joined_changed_share * whole:
-        return unknown
-    named = {column: f"_d{i}" for i, column in enumerate(columns) if column}
-    return replace(unknown, columns=[named], by=partial(_changed_keys, join=join))
-
-
-def _changed_keys(batch: LookupBatch, *, join: Join) -> DataFrame:
-    return batch.operator.changed_keys(batch.changes())[join]
-
-
-def _broadcasts(context: Context, plan: BatchPlan) -> dict[str, Broadcast]:
-    pins = plan.looked_up
-    return {i: broadcast_of(context, i, pins) for i in plan.node.operator.references}
-
-
-@dataclass(frozen=True)
-class ManyJoined:
-    """Join of many facts into a view. `facts`: their current table."""
-
-    batch: Batch[LookupJoin]
-    operator: LookupJoin
-    facts: SearchedVersion
-
-    def changelog(self, parts: list[Facts]) -> DataFrame:
+    def _compare(self, parts: list[Facts]) -> DataFrame:
         """Compute the view's changelog; old rows are not read if facts were only added."""
         operator, fact_id = self.operator, self.operator.facts.id
         added = union([operator.prepare(fact_id, part.added.rows) for part in parts])
         rows = added if len(parts) == 1 else added.dropDuplicates(list(operator.group))
-        held = [part.added.table for part in parts if part.are_few]
+        held = [part.added.table for part in parts if part.added.table is not None]
         few = pa.concat_tables(held, promote_options="default") if len(held) == len(parts) else None
-        new = self.batch.stored(operator.combine({fact_id: rows}, self._references(rows, few)))
+        new = self.stored(operator.combine({fact_id: rows}, self._match_dimensions(rows, few)))
         shown = [operator.prepare(fact_id, part.shown.rows) for part in parts if part.shown]
         if not shown:
             return insertions(new)
         touched = union([rows.select(*names(operator.group)) for rows in shown]).distinct()
-        return diff(self._old(touched, are_few=few is not None), new, operator.key)
+        return diff(self._old_rows(touched, are_few=few is not None), new, operator.key)
 
-    def _references(self, rows: DataFrame, few: pa.Table | None) -> Mapping[str, DataFrame]:
+    def _match_dimensions(self, rows: DataFrame, few: pa.Table | None) -> Mapping[str, DataFrame]:
         """Return the dimensions' rows; of large ones, only those that few facts may match."""
         found = {}
         large = self._large_dimensions() if few is not None else {}
-        wanted = self._looked_up(rows, few) if large and few is not None else {}
+        wanted = self._values_to_find(rows, few) if large and few is not None else {}
         for join, searched in large.items():
             some = searched.rows([wanted[join]])
             if some is not None:
-                matched = handed_over(self.batch.session, searched.uri, searched.version, some)
+                matched = handed_over(self.session, searched.uri, searched.version, some)
                 found[self.operator.dimension(join).id] = F.broadcast(matched)
         known = found.keys()
-        context, pins = self.batch.context, self.batch.plan.looked_up
-        others = references_at(self.batch.session, context, self.operator, pins, known)
+        context, pins = self.context, self.plan.looked_up
+        others = references_at(self.session, context, self.operator, pins, known)
         return {**others, **found}
 
     def _large_dimensions(self) -> dict[Join, SearchedVersion]:
-        lake, pins = self.batch.context.lake, self.batch.plan.looked_up
+        lake, pins = self.context.lake, self.plan.looked_up
         stored = {
             join: SearchedVersion(
                 lake.uri(table.id),
                 pins[table.id].version,
-                self.batch.context.limits,
+                self.context.limits,
                 self.operator.columns(table.id),
             )
             for join in self.operator.spec.join
@@ -229,7 +137,7 @@ class ManyJoined:
         }
         return {join: searched for join, searched in stored.items() if searched.is_large}
 
-    def _looked_up(self, rows: DataFrame, few: pa.Table) -> dict[Join, WantedValues]:
+    def _values_to_find(self, rows: DataFrame, few: pa.Table) -> dict[Join, WantedValues]:
         """Return the values that facts look up in each dimension.
 
         Values that are no plain columns take a small Spark job.
@@ -245,32 +153,73 @@ class ManyJoined:
             for join in self.operator.spec.join
         }
 
-    def _old(self, touched: DataFrame, *, are_few: bool) -> DataFrame:
+    def _old_rows(self, touched: DataFrame, *, are_few: bool) -> DataFrame:
         """Return the view's rows of the touched groups."""
-        before, group = self.batch.plan.before, self.operator.group
+        before, group = self.plan.before, self.operator.group
         assert before is not None
-        searched = SearchedVersion(self.batch.plan.uri, before.version, self.batch.context.limits)
+        searched = SearchedVersion(self.plan.uri, before.version, self.context.limits)
         if are_few and searched.is_large:
             held = plain(to_arrow(touched))
-            touched = self.batch.session.createDataFrame(held, touched.schema)
+            touched = self.session.createDataFrame(held, touched.schema)
             found = searched.rows([{name: held[name] for name in group}])
             if found is not None:
-                rows = handed_over(self.batch.session, searched.uri, searched.version, found)
+                rows = handed_over(self.session, searched.uri, searched.version, found)
                 return within(rows, touched, group)
-        rows = self.batch.current()
+        rows = self.current()
         if searched.is_large:
             rows = rows.where(self._lies_in(touched))
         return within(rows, touched, group)
 
     def _lies_in(self, touched: DataFrame) -> Column:
         """Return a condition that the view's rows of the touched groups meet."""
-        limits = self.batch.context.limits
+        limits = self.context.limits
         group = tuple(c for c in self.operator.group if c != BUCKET)
         bounds = [bounds_of(touched, group, limits)]
         if BUCKET in self.operator.group:
             bounds.append(few_of(touched, {BUCKET: F.col(BUCKET)}, limits.named_values))
         known = [condition for condition in bounds if condition is not None]
         return reduce(Column.__and__, known, F.expr("true"))
+
+
+def _rows_of_facts(operator: LookupJoin, join: Join) -> Reread:
+    """Return what a batch reads of a dimension for changed facts."""
+    dimension, columns = operator.dimension(join), {c: f"_{i}" for i, (_, c) in enumerate(join.on)}
+    is_unique = {*dimension.key} <= columns.keys() and not operator.has_history(join)
+
+    def values_of_facts(batch: LookupBatch) -> DataFrame:
+        facts = batch.changes()[operator.facts.id]
+        values = [F.expr(fact.sql).alias(f"_{i}") for i, (fact, _) in enumerate(join.on)]
+        return facts.select(*values).dropna().distinct()
+
+    return Reread(dimension.id, [columns], values_of_facts, is_unique=is_unique)
+
+
+def _concerned_facts(context: Context, plan: BatchPlan, changed: Collection[str]) -> Reread:
+    """Return what a batch reads of the facts for changed dimension rows.
+
+    It is unknown if several joins are concerned, or if so much has changed that all may be read.
+    """
+    operator = plan.node.operator
+    assert isinstance(operator, LookupJoin)
+    unknown = Reread(operator.facts.id, (), touched_by_feeds)
+    stored = context.graph.stored
+    joins = [j for j in operator.spec.join if {*stored([operator.dimension(j).id])} & {*changed}]
+    join, dimension = joins[0], operator.dimension(joins[0])
+    columns = [fact.plain_column for fact, _ in join.on]
+    is_known = len(joins) == 1 and dimension.is_stored and all(columns)
+    if not is_known or has_mostly_changed(context, plan, dimension.id):
+        return unknown
+    named = {column: f"_d{i}" for i, column in enumerate(columns) if column}
+
+    def changed_keys(batch: LookupBatch) -> DataFrame:
+        return batch.operator.changed_keys(batch.changes())[join]
+
+    return replace(unknown, columns=[named], by=changed_keys)
+
+
+def _broadcasts(context: Context, plan: BatchPlan) -> dict[str, Broadcast]:
+    pins = plan.looked_up
+    return {i: broadcast_of(context, i, pins) for i in plan.node.operator.references}
 
 
 def recompute_by_batch(

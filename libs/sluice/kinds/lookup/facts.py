@@ -3,24 +3,22 @@
 A fact is concerned if a changed dimension row is joined to it, or was.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import WEIGHT, arrivals, between, net, weigh
+from sluice.changes.diff import arrivals, between, departures, net, weigh
 from sluice.delta.log.files import feed_size, table_size
-from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arrow
+from sluice.delta.reading.local import to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.reading.spark_reads import feed
 from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.computing.rows import Held, Here, InSpark, few_of
-from sluice.kinds.lookup.few import arrow_net
+from sluice.engine.context import Context
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import dimension_at
 from sluice.kinds.lookup.spec import Join
@@ -38,24 +36,22 @@ class Facts:
     are_there: bool = False
 
     @property
-    def are_few(self) -> bool:
-        """True if they are in this process."""
-        return self.added.table is not None
-
-    @property
     def shown(self) -> Held | None:
         """Those whose rows may be in the view; None if surely none of them is."""
         return self.added if self.are_there else self.removed
 
 
-def merge_facts(parts: Sequence[Facts], key: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
-    """Return the added facts of all parts, few of them, each once; and the removed ones."""
-    added = pa.concat_tables([part.added.table for part in parts], promote_options="default")
-    if len(parts) > 1:
-        numbers = added.select(list(key)).append_column("_n", pa.array(np.arange(added.num_rows)))
-        added = added.take(numbers.group_by(list(key)).aggregate([("_n", "min")])["_n_min"])
-    gone = [part.removed.table for part in parts if part.removed is not None]
-    return added, pa.concat_tables(gone, promote_options="default") if gone else None
+def has_mostly_changed(context: Context, plan: BatchPlan, dimension: str) -> bool:
+    """True if so much of a stored dimension changed that joining all facts again is faster."""
+    if dimension not in plan.ranges:
+        return False
+    uri, limits = context.lake.uri(dimension), context.limits
+    changed = feed_size(uri, *plan.ranges[dimension])
+    whole = table_size(uri, plan.pins[dimension].version)
+    if changed.rows is not None and whole.rows is not None:
+        return changed.rows > limits.joined_changed_share * whole.rows
+    few = max(limits.joined_changed_share * whole.bytes, limits.joined_uncounted_bytes)
+    return changed.bytes > few
 
 
 @dataclass(frozen=True)
@@ -65,25 +61,14 @@ class ConcernedFacts:
     batch: Batch[LookupJoin]
     join: LookupJoin
 
-    def are_most(self, keys: Mapping[Join, pa.Table] | None) -> bool:
-        """True if so much of a dimension changed that joining all facts again is faster."""
+    @property
+    def are_most(self) -> bool:
+        """True if the table is large, and so much of a dimension changed, that all are joined."""
+        context, plan = self.batch.context, self.batch.plan
         return self.searched.is_large and any(
-            self._has_mostly_changed(table_id, None if keys is None else keys.get(join))
-            for join in self.join.spec.join
-            for table_id in self.batch.context.graph.stored([self.join.dimension(join).id])
+            has_mostly_changed(context, plan, table_id)
+            for table_id in context.graph.stored(self.join.references)
         )
-
-    def _has_mostly_changed(self, dimension: str, keys: pa.Table | None) -> bool:
-        if dimension not in self.batch.plan.ranges:
-            return False
-        uri = self.batch.context.lake.uri(dimension)
-        whole = table_size(uri, self.batch.plan.pins[dimension].version)
-        limits = self.batch.context.limits
-        if keys is not None and whole.rows is not None:
-            return int(keys.num_rows) > limits.joined_changed_share * whole.rows
-        changed = feed_size(uri, *self.batch.plan.ranges[dimension]).bytes
-        few = max(limits.joined_changed_share * whole.bytes, limits.joined_uncounted_bytes)
-        return changed > few
 
     @property
     def _id(self) -> str:
@@ -99,35 +84,16 @@ class ConcernedFacts:
         """Return the facts that were added and those that were removed; None if none were."""
         if self._id not in self.batch.plan.ranges:
             return None
-        range_ = self.batch.plan.ranges[self._id]
-        are_few, have_grown = self._are_few(self._id), self._id in self.batch.plan.growing
-        if are_few and has_local_feed(self.searched.uri, range_[1]):
-            rows = read_feed(self.searched.uri, *range_)
-            if have_grown:
-                return Facts(self._here(rows.select(self.searched.columns)))
-            if (changes := arrow_net(rows, self.searched.columns)) is not None:
-                return self._split(changes)
-        own = self._change(self._id)
-        if have_grown:
-            return Facts(InSpark(arrivals(own)))
-        if are_few:
-            return self._split(plain(to_arrow(own)))
-        own = self.batch.hold(own)
-        return Facts(InSpark(arrivals(own)), InSpark(own.where(F.col(WEIGHT) < 0).drop(WEIGHT)))
+        change = self._change(self._id)
+        hold = Here.of if self._are_few() else InSpark
+        if self._id in self.batch.plan.growing:
+            return Facts(hold(arrivals(change)))
+        change = self.batch.hold(change)
+        return Facts(hold(arrivals(change)), hold(departures(change)))
 
-    def _split(self, changes: pa.Table) -> Facts:
-        added, removed = (
-            self._here(changes.filter(sign).drop_columns([WEIGHT]))
-            for sign in (pc.field(WEIGHT) > 0, pc.field(WEIGHT) < 0)
-        )
-        return Facts(added, removed)
-
-    def _here(self, rows: pa.Table) -> Here:
-        return Here(rows, self.batch.session, self.searched.types)
-
-    def _are_few(self, table_id: str) -> bool:
-        size = feed_size(self.batch.context.lake.uri(table_id), *self.batch.plan.ranges[table_id])
-        limits = self.batch.context.limits
+    def _are_few(self) -> bool:
+        uri, limits = self.batch.context.lake.uri(self._id), self.batch.context.limits
+        size = feed_size(uri, *self.batch.plan.ranges[self._id])
         if size.rows is None:
             return size.bytes <= limits.joined_uncounted_bytes
         return size.rows <= limits.matched_rows
@@ -139,69 +105,35 @@ class ConcernedFacts:
         rows = feed(self.batch.session, uri, *self.batch.plan.ranges[table_id], limits)
         return (weigh if table_id in self.batch.plan.growing else net)(rows, columns)
 
-    def concerned(self, here: Mapping[Join, pa.Table] | None) -> Facts | None:
+    def concerned(self) -> Facts | None:
         """Return the current facts that a changed dimension row is joined to, or was."""
-        if here is not None and not here:
+        if not self.join.follows_references:
             return None
-        if here is not None and (found := self._found(here)):
-            return found
         keys = self.join.changed_keys(self._reference_changes())
         if not keys:
             return None
-        if here is None and self.searched.is_large:
-            most = self.batch.context.limits.joined_keys + 1
-            held = {join: to_arrow(rows.limit(most)) for join, rows in keys.items()}
-            if found := self._found(held):
-                return found
-        return self._scan(keys)
-
-    def changed_keys(self) -> Mapping[Join, pa.Table] | None:
-        """Read each join's changed dimension keys in this process; None if that is impossible."""
-        if not self.join.follows_references:
-            return {}
-        found = {}
-        for join in self.join.spec.join:
-            table = self.join.dimension(join)
-            stored = self.batch.context.graph.stored([table.id])
-            if not self.batch.plan.ranges.keys() & set(stored):
-                continue
-            uri = self.batch.context.lake.uri(table.id)
-            if not table.is_stored or not self._are_few(table.id):
-                return None
-            range_ = self.batch.plan.ranges[table.id]
-            if not has_local_feed(uri, range_[1]):
-                return None
-            rows = read_feed(uri, *range_)
-            columns = {f"_d{i}": rows[c] for i, (_, c) in enumerate(join.on)}
-            found[join] = (
-                pa.Table.from_pydict(columns).drop_null().group_by(list(columns)).aggregate([])
-            )
-        return found
-
-    def _found(self, keys: Mapping[Join, pa.Table]) -> Facts | None:
-        """Find facts in this process, by their plain columns; None if there are too many."""
-        columns = {join: self.columns(join) for join in keys}
-        if any(rows.num_rows > self.batch.context.limits.joined_keys for rows in keys.values()):
-            return None
-        wanted = [
-            dict(zip(names, keys[join].columns, strict=True))
-            for join, names in columns.items()
-            if names is not None
-        ]
-        found = self.searched.rows(wanted) if len(wanted) == len(keys) else None
-        return None if found is None else Facts(self._here(found), are_there=True)
-
-    def columns(self, join: Join) -> list[str] | None:
-        """Return the facts' columns that a join reads; None if it reads more than columns."""
-        plain_ones = [fact.plain_column for fact, _ in join.on]
-        found = [name for name in plain_ones if name in self.searched.columns]
-        return [str(name) for name in found] if len(found) == len(plain_ones) else None
-
-    def _scan(self, keys: Mapping[Join, DataFrame]) -> Facts:
+        if self.searched.is_large and (found := self._search(keys)):
+            return found
         rows = self.batch.snapshots()[self._id]
         bounds = self._bounds(keys) if self.searched.is_large else {}
-        found = self.batch.hold(self.join.concerned(rows, keys, bounds))
-        return Facts(InSpark(found), are_there=True)
+        facts = self.batch.hold(self.join.concerned(rows, keys, bounds))
+        return Facts(InSpark(facts), are_there=True)
+
+    def _search(self, keys: Mapping[Join, DataFrame]) -> Facts | None:
+        """Find facts in this process, by their plain columns; None if there are too many."""
+        most, wanted = self.batch.context.limits.joined_keys, []
+        for join, rows in keys.items():
+            columns = [fact.plain_column for fact, _ in join.on]
+            if not {*columns} <= {*self.searched.columns}:
+                return None
+            few = to_arrow(rows.limit(most + 1))
+            if few.num_rows > most:
+                return None
+            wanted.append(dict(zip(map(str, columns), few.columns, strict=True)))
+        found = self.searched.rows(wanted)
+        if found is None:
+            return None
+        return Facts(Here(found, self.batch.session, self.searched.types), are_there=True)
 
     def _bounds(self, keys: Mapping[Join, DataFrame]) -> dict[Join, Column]:
         """Return conditions that facts must meet to join on these keys, if the keys are few."""

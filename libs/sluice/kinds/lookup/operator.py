@@ -234,9 +234,6 @@ def find_unmatched(
             joined = operator.joined(facts, kept, references[dimension.id])
             keys = [F.expr(fact.sql).alias(column) for fact, column in join.on]
             missed = joined.where(F.col(join.row).isNull()).select(*keys)
-            yield Unmatched(dimension.id, _join_text(join), missed.distinct())
-
-
-def _join_text(join: Join) -> str:
-    pairs = (f"{fact.text} = {join.qualifier}.{column}" for fact, column in join.on)
-    return f"join {join.qualifier} on {' and '.join(pairs)}"
+            pairs = (f"{fact.text} = {join.qualifier}.{column}" for fact, column in join.on)
+            text = f"join {join.qualifier} on {' and '.join(pairs)}"
+            yield Unmatched(dimension.id, text, missed.distinct())
