@@ -30,7 +30,7 @@ from daemons import tree
 from gauge import Gauge
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project
-from sluice.delta.log.position import Position, head
+from sluice.delta.log.position import Position
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow
@@ -45,11 +45,16 @@ sources:
   sales: {{path: "sales/{{interval_start:%Y-%m-%d}}/", key: [id], schema: "{SALES}"}}
   products: {{path: "products/{{interval_start:%Y-%m-%d}}/", key: [p], schema: "p BIGINT, name STRING"}}
 views:
-  filter: {{kind: select, from: sales, where: v % 3 = 0, select: {{id: id, w: upper(w), x: d * v}}}}
+  filter:
+    kind: select
+    from: sales
+    where: v % 3 = 0
+    select: {{id: id, w: upper(w), x: d * v}}
   sums:
     kind: cogroup
     key: [g]
-    streams: {{s: {{from: sales, aggregates: {{n: count(*), s: sum(v), most: max(d), least: min(w)}}}}}}
+    streams:
+      s: {{from: sales, aggregates: {{n: count(*), s: sum(v), most: max(d), least: min(w)}}}}
   joined:
     kind: join
     left: sales
@@ -124,9 +129,9 @@ def measure(folder: str, view: str, engine: str) -> tuple[str, str, str]:
         "-c",
         f"import tests.benchmarks.engines as b; b.compute({view!r}, {engine!r})",
     ]
-    with subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE) as process:
-        with Gauge(partial(tree, psutil.Process(process.pid)), pause=0.05) as gauge:
-            said, _ = process.communicate()
+    process = subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE)
+    with Gauge(partial(tree, psutil.Process(process.pid)), pause=0.05) as gauge:
+        said, _ = process.communicate()
     if process.returncode:
         return "failed", "", ""
     seconds, cpu = json.loads(said.splitlines()[-1])
