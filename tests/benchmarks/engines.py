@@ -43,7 +43,10 @@ SALES = "id BIGINT, g BIGINT, p BIGINT, v BIGINT, d DOUBLE, w STRING"
 TABLES = f"""
 sources:
   sales: {{path: "sales/{{interval_start:%Y-%m-%d}}/", key: [id], schema: "{SALES}"}}
-  products: {{path: "products/{{interval_start:%Y-%m-%d}}/", key: [p], schema: "p BIGINT, name STRING"}}
+  products:
+    path: "products/{{interval_start:%Y-%m-%d}}/"
+    key: [p]
+    schema: p BIGINT, name STRING
 views:
   filter:
     kind: select

@@ -47,8 +47,8 @@ def number_values(values: Values, type_: T.DataType, how: KeyOf = key_of) -> np.
     if isinstance(type_, T.StructType) and how is key_of and is_of_flat(type_):
         column = column_of(values, type_)
         parts = zip(column.flatten(), type_.fields, strict=True)
-        numbers = [number_values(ArrowColumn(c, f.dataType), f.dataType) for c, f in parts]
-        return combine([_encode(column.is_null()), *numbers], len(values))
+        fields = [number_values(ArrowColumn(c, f.dataType), f.dataType) for c, f in parts]
+        return combine([_encode(column.is_null()), *fields], len(values))
     key = how(type_) or same_value
     known: dict[Any, int] = {}
     numbers = (known.setdefault(None if v is None else key(v), len(known)) for v in values)
