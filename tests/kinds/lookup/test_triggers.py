@@ -4,8 +4,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.kinds.lookup.cases import DECLARED, INVOICES, OF_HISTORY, price_of_slot
-from tests.support.lake import Lake, NewLake, Row
+from tests.kinds.lookup.cases import DECLARED, INVOICES, OF_HISTORY, REFRESHED, price_of_slot
+from tests.support.lake import Lake, NewLake, Row, counted
 from tests.support.rows import NOON
 
 
@@ -49,6 +49,15 @@ def invoiced(shop: Lake) -> list[Row]:
     return sorted(({k: r[k] for k in ("id", "total")} for r in shop.rows("invoices")), key=str)
 
 
+def test_a_changed_price_triggers_nothing_by_itself(shop: Lake) -> None:
+    shop.advance()
+    version = shop.head("invoices").version
+    shop.put("products", {"product": "p", "price": Decimal(9)})
+    assert [report.outcome for report in shop.advance()] == ["unchanged"]
+    assert shop.head("invoices").version == version
+    assert invoiced(shop) == [{"id": 1, "total": 6}]
+
+
 def test_facts_that_come_again_unchanged_keep_their_price(shop: Lake) -> None:
     shop.advance()
     shop.put("products", {"product": "p", "price": Decimal(9)})
@@ -69,6 +78,18 @@ def test_a_fact_that_changed_is_joined_again_though_its_row_looks_the_same(shop:
     assert [(r["id"], r["total"], r["_sluice_batch"]) for r in shop.stored("invoices")] == [
         (1, None, report.batch)
     ]
+
+
+def test_a_fact_without_a_match_stays_away_until_it_changes(shop: Lake) -> None:
+    shop.put("purchases", {"id": 5, "product": "q", "n": 2})
+    shop.advance()
+    shop.put("products", {"product": "q", "price": Decimal(1)})
+    shop.put("purchases", {"id": 1, "product": "p", "n": 4})
+    shop.advance()
+    assert invoiced(shop) == [{"id": 1, "total": 8}]
+    shop.put("purchases", {"id": 5, "product": "q", "n": 7})
+    shop.advance()
+    assert invoiced(shop) == [{"id": 1, "total": 8}, {"id": 5, "total": 7}]
 
 
 def test_no_fact_is_joined_before_its_dimensions_are_there(new_lake: NewLake) -> None:
@@ -94,6 +115,21 @@ def test_a_dimension_never_goes_back(shop: Lake) -> None:
     shop.put("purchases", {"id": 6, "product": "p", "n": 1})
     shop.advance(pins={"shop.products": old})
     assert invoiced(shop) == [{"id": 1, "total": 27}, {"id": 6, "total": 9}]
+
+
+def test_a_refresh_touches_only_the_facts_concerned(new_lake: NewLake) -> None:
+    lake = new_lake(DECLARED + INVOICES + REFRESHED)
+    lake.put("accounts")
+    prices = [{"product": p, "price": Decimal(2)} for p in "pq"]
+    lake.put("products", *prices)
+    lake.put("purchases", *({"id": i, "product": "pq"[i % 2], "n": 1} for i in range(6)))
+    lake.advance()
+    lake.put("products", {"product": "p", "price": Decimal(5)})
+    (report,) = lake.advance()
+    assert (report.inserted, report.updated, report.deleted) == (0, 3, 0)
+    assert counted(lake.rows("invoices")) == counted(
+        [{"id": i, "total": Decimal([5, 2][i % 2]), "region": None} for i in range(6)]
+    )
 
 
 def test_what_a_condition_leaves_out_is_not_computed(new_lake: NewLake) -> None:
