@@ -25,12 +25,12 @@ from sluice.spark.session import Spark
 HEAD = 'pipeline: bench\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 
 
-def declared(folder: Path, tables: str, memory: str, commit: str = "auto") -> Project:
+def declared(folder: Path, tables: str, memory: str) -> Project:
     """A project of these sources and views; `memory`: Spark's heap."""
     path = folder / "config" / "pipelines" / "bench.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(HEAD + tables, encoding="utf-8")
-    spark = f"{{commit: {commit}, conf: {{spark.driver.memory: {memory}}}}}"
+    spark = f"{{conf: {{spark.driver.memory: {memory}}}}}"
     (folder / "config" / "sluice.yaml").write_text(f"lake: lake\nspark: {spark}\n")
     return load(folder / "config")
 

@@ -1,10 +1,10 @@
 """A cogroup of several streams, against the usual ways: seconds, Spark jobs, megabytes.
 
 python -m tests.benchmarks.cogroup [--rows 500000 5000000] [--streams 3]
-    [--changes 10000 300000] [--near] [--bounds] [--json FILE]
+    [--changes 10000 300000] [--json FILE]
 
 For each number of rows (of a stream; five to a key) there are keyed inputs whose neighbouring rows
-have any keys, or with `--near` neighbouring keys. First every way builds its tables from nothing,
+have any keys. First every way builds its tables from nothing,
 then the inputs change (inserts, updates, a fifth deletes; `--repeat` times each) and every way
 follows, in a warm session:
 
@@ -13,9 +13,7 @@ follows, in a warm session:
 - `joined` aggregates each stream, joins all, and overwrites its table.
 
 All is done once with few rows before anything is measured: the first way would pay for the start.
-
-`--bounds` adds a `max` to each stream: keys that lose it are read again from that stream's input.
-`shuffles` are those of the whole query, `read` is the time to get a key's row without Spark.
+`shuffles` are those of the whole query.
 """
 
 import argparse
@@ -23,10 +21,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -40,11 +37,9 @@ from sluice.changes.diff import CHANGE
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.nodes import nodes_of
 from sluice.kinds.cogroup.operator import CogroupState
-from sluice.read.lake import Lake
 
 ROWS_OF_A_KEY = 5
 AGGREGATES = {"n_{}": "count(*)", "v_{}": "sum(v)", "mean_{}": "avg(v)"}
-BOUND = {"at_{}": "max(at)"}
 SOURCE = """
   {name}:
     path: "{name}/{{interval_start:%Y-%m-%d}}/"
@@ -56,10 +51,7 @@ FILES = 32
 
 @dataclass(frozen=True)
 class Measured:
-    """One way to follow one change; `changes` 0 is the build.
-
-    `phases`: seconds by table; `tables`: megabytes of each.
-    """
+    """One way to follow one change; `changes` 0 is the build."""
 
     rows: int
     keys: int
@@ -69,13 +61,7 @@ class Measured:
     jobs: int
     shuffles: int
     recomputed: int = 0
-    tables: dict[str, float] = field(default_factory=dict)
-    read_ms: float = 0.0
-    phases: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def megabytes(self) -> float:
-        return round(sum(self.tables.values()), 1)
+    megabytes: float = 0.0
 
 
 class Bench(BenchLake):
@@ -83,16 +69,15 @@ class Bench(BenchLake):
 
     def __init__(self, folder: Path, rows: int, given: argparse.Namespace):
         self.rows, self.keys = rows, rows // ROWS_OF_A_KEY
-        self.is_near, self.names = given.near, [f"s{i}" for i in range(given.streams)]
-        self.aggregates = {**AGGREGATES, **(BOUND if given.bounds else {})}
+        self.names = [f"s{i}" for i in range(given.streams)]
         streams = {name: self._stream(name) for name in self.names}
         tables = "sources:" + "".join(SOURCE.format(name=name) for name in self.names)
         tables += "\nviews:" + VIEW.format(name="cogroup", streams=", ".join(streams.values()))
         tables += "".join(VIEW.format(name=f"only_{n}", streams=s) for n, s in streams.items())
-        super().__init__(declared(folder, tables, given.memory, given.commit))
+        super().__init__(declared(folder, tables, given.memory))
 
     def _stream(self, name: str) -> str:
-        listed = (f'{column.format(name)}: "{a}"' for column, a in self.aggregates.items())
+        listed = (f'{column.format(name)}: "{a}"' for column, a in AGGREGATES.items())
         return f"{name}: {{from: {name}, aggregates: {{{', '.join(listed)}}}}}"
 
     def land(self) -> None:
@@ -107,10 +92,9 @@ class Bench(BenchLake):
             return F.pmod(F.xxhash64("id", F.lit(name), F.lit(seed)), F.lit(below))
 
         ids = self.session.range(start, end, numPartitions=8)
-        key = F.pmod(F.col("id") / ROWS_OF_A_KEY, F.lit(self.keys)).cast("bigint")
         return ids.select(
             "id",
-            (key if self.is_near else drawn(1, self.keys)).alias("k"),
+            drawn(1, self.keys).alias("k"),
             (drawn(2, 100_000) / 100).cast("decimal(12,2)").alias("v"),
             F.timestamp_seconds(1_700_000_000 + F.col("id")).alias("at"),
         )
@@ -139,9 +123,7 @@ class Bench(BenchLake):
             recomputed = sum(r.recomputed or 0 for r in reports)
             yield Measured(
                 *(self.rows, self.keys, changes, way, seconds, ran, self.shuffles(way), recomputed),
-                tables=self._megabytes_of(way),
-                read_ms=self._read_ms("cogroup" if way == "cogroup" else "only_s0"),
-                phases={r.table.partition(".")[2]: dict(r.seconds) for r in reports},
+                megabytes=round(sum(map(self.megabytes, self._tables(way))), 1),
             )
 
     def brought_up(self, way: str) -> tuple[BatchReport, ...]:
@@ -170,7 +152,7 @@ class Bench(BenchLake):
         """An aggregation of each stream, and joins of all."""
 
         def aggregated(name: str) -> DataFrame:
-            found = {column.format(name): a for column, a in self.aggregates.items()}
+            found = {column.format(name): a for column, a in AGGREGATES.items()}
             values = [F.expr(a).alias(column) for column, a in found.items()]
             return self.now(name).groupBy("k").agg(*values)
 
@@ -185,21 +167,10 @@ class Bench(BenchLake):
         assert mine.exceptAll(same).isEmpty(), "the view is not what its query gives"
         assert mine.count() == rows.count(), "the view lacks rows"
 
-    def _megabytes_of(self, way: str) -> dict[str, float]:
-        tables = {
-            "cogroup": ["cogroup", "cogroup__state"],
-            "apart": [f"only_{n}{s}" for n in self.names for s in ("", "__state")],
-        }.get(way, [])
-        return {table: self.megabytes(table) for table in tables}
-
-    def _read_ms(self, view: str) -> float:
-        """The median time to get the row of a key, the table being opened again each time."""
-        found = []
-        for i in range(1, 8):
-            began = time.perf_counter()
-            Lake(self.project).table(view).get(self.keys // 8 * i)
-            found.append((time.perf_counter() - began) * 1000)
-        return round(median(found), 1)
+    def _tables(self, way: str) -> list[str]:
+        if way == "joined":
+            return []
+        return [f"{view}{part}" for view in self._views(way) for part in ("", "__state")]
 
 
 def shuffles_of(rows: DataFrame) -> int:
@@ -229,13 +200,13 @@ def show(found: list[Measured]) -> None:
     """A table, and what a batch costs in builds."""
     built = {(m.rows, m.way): m.seconds for m in found if not m.changes}
     columns = "rows", "keys", "changes", "way", "s", "builds", "jobs", "shuffles", "recomputed"
-    printed = Printed(*columns, "MB", "read ms")
+    printed = Printed(*columns, "MB")
     for one in found:
         changes = f"{one.changes:,}" if one.changes else "build"
         share = f"1/{built[one.rows, one.way] / one.seconds:.1f}" if one.changes else ""
         printed.add_row(
             *(f"{one.rows:,}", f"{one.keys:,}", changes, one.way, f"{one.seconds:.2f}", share),
-            *map(str, (one.jobs, one.shuffles, one.recomputed, one.megabytes, one.read_ms)),
+            *map(str, (one.jobs, one.shuffles, one.recomputed, one.megabytes)),
         )
     Console(width=130).print(printed)
 
@@ -247,9 +218,6 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--streams", type=int, default=3)
     parser.add_argument("--changes", type=int, nargs="*", default=[10_000, 300_000])
     parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--near", action="store_true")
-    parser.add_argument("--bounds", action="store_true")
-    parser.add_argument("--commit", choices=("auto", "spark", "delta-rs"), default="auto")
     parser.add_argument("--memory", default="4g")
     parser.add_argument("--json", type=Path)
     measure(run, parser.parse_args(argv), show, lambda m: (m.rows, m.changes, m.way))

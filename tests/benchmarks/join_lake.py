@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,6 @@ class Measured:
     megabytes: float = 0.0
     changed: int | None = None
     plan: str = ""
-    phases: dict[str, float] = field(default_factory=dict)
 
 
 class JoinLake(BenchLake):
@@ -170,7 +169,6 @@ class JoinLake(BenchLake):
                     self.megabytes(view),
                     report.rows_out if report else None,
                     plan if way == "view" else "",
-                    dict(report.seconds) if report else {},
                 )
 
     def _plan(self, view: str) -> str:

@@ -140,29 +140,17 @@ def measure(folder: Path, rows: int, days: int, *, keyed: bool) -> Iterator[dict
         spark.stop()
 
 
-def percent(ratio: float) -> float:
-    """What a ratio is above one."""
-    return round(100 * (ratio - 1), 1)
-
-
-def summary(found: list[dict[str, Measured]], load_before: float) -> dict[str, Any]:
-    """Medians, and what the rules add."""
-    plain, checked = ([day[name] for day in found] for name in ("plain", "checked"))
-    pairs = list(zip(plain, checked, strict=True))
-    wall = [c.seconds / p.seconds for p, c in pairs]
-    cpu = [c.cpu_seconds / p.cpu_seconds for p, c in pairs]
-    return {
-        "plain_seconds": round(statistics.median(m.seconds for m in plain), 3),
-        "checked_seconds": round(statistics.median(m.seconds for m in checked), 3),
-        "plain_cpu_seconds": round(statistics.median(m.cpu_seconds for m in plain), 2),
-        "checked_cpu_seconds": round(statistics.median(m.cpu_seconds for m in checked), 2),
-        "overhead_percent": percent(statistics.median(wall)),
-        "overhead_percent_of_cpu": percent(statistics.median(cpu)),
-        "overhead_percent_by_day": [percent(ratio) for ratio in wall],
-        "plain_jobs": statistics.median(m.jobs for m in plain),
-        "checked_jobs": statistics.median(m.jobs for m in checked),
-        "load_average_before": round(load_before, 1),
-    }
+def summary(found: list[dict[str, Measured]]) -> dict[str, tuple[float, float]]:
+    """Medians, without and with rules, and how much more than without."""
+    days = {name: [day[name] for day in found] for name in ("plain", "checked")}
+    told: dict[str, tuple[float, float]] = {}
+    for of in ("seconds", "cpu_seconds", "jobs"):
+        plain, checked = ([getattr(day, of) for day in days[name]] for name in days)
+        told[of] = (round(statistics.median(plain), 2), round(statistics.median(checked), 2))
+        if of != "jobs":
+            ratios = [c / p for p, c in zip(plain, checked, strict=True)]
+            told[f"{of}, % more"] = (0, round(100 * (statistics.median(ratios) - 1), 1))
+    return told
 
 
 def main(argv: list[str]) -> None:
@@ -173,17 +161,13 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--keyed", action="store_true")
     given, busy = parser.parse_args(argv), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        days = list(measure(Path(folder), given.rows, given.days, keyed=given.keyed))
-    told = {**vars(given), **summary(days, busy)}
-    table = Table(
-        "", "without", "with 10 rules", title=f"{given.rows:,} rows, median of {given.days}"
-    )
-    table.add_row("seconds", str(told["plain_seconds"]), str(told["checked_seconds"]))
-    table.add_row("CPU s", str(told["plain_cpu_seconds"]), str(told["checked_cpu_seconds"]))
-    table.add_row("Spark jobs", str(told["plain_jobs"]), str(told["checked_jobs"]))
-    overheads = f"{told['overhead_percent']} % of time, {told['overhead_percent_of_cpu']} % of CPU"
-    Console().print(table, f"overhead {overheads}; load average before: {busy:.1f}")
-    print(json.dumps(told))
+        told = summary(list(measure(Path(folder), given.rows, given.days, keyed=given.keyed)))
+    title = f"{given.rows:,} rows, median of {given.days}; load average before: {busy:.1f}"
+    table = Table("", "without", "with 10 rules", title=title)
+    for what, figures in told.items():
+        table.add_row(what, *map(str, figures))
+    Console().print(table)
+    print(json.dumps({**vars(given), **told, "load_average_before": round(busy, 1)}))
 
 
 if __name__ == "__main__":

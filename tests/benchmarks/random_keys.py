@@ -1,7 +1,7 @@
 """Batches of a cogroup whose changed keys come from everywhere.
 
 python -m tests.benchmarks.random_keys [--keys 1000000] [--batches 30] [--changes 10000]
-    [--facts 10000000] [--built FOLDER] [--merged] [--maintained] [--json FILE]
+    [--built FOLDER] [--merged] [--json FILE]
 
 Three streams with one row for each key. A batch adds a row to 80 % of the changed keys, brings 15 %
 new keys, and takes all rows of 5 % away; new keys lie between old ones. The tables are built by
@@ -10,12 +10,8 @@ batch that is shown: its seconds and those of its processors, megabytes written 
 and their share of both tables. Then the reads before the batches and after them: milliseconds until
 a key's row is there in a table opened again, and processor seconds of a scan. At last, as many
 random rows of one input are updated, as a delivery to a source with a key does, and both tables of
-the view are filed again, in pieces, as upkeep does with worn ones. With `--maintained` each batch
-is followed by what upkeep is due, and its sum is shown instead. Then two batches are left to
-Spark, as all of such tables once were, and the second is shown. Last, `--facts` are joined to
-100,000 products by a lookup with `refresh`, and one product changes; 0 leaves that out. What was
-reached is printed beside the goals. `--built` keeps the built tables for another run. `--merged`:
-no table is large enough for vectors.
+the view are filed again, in pieces, as upkeep does with worn ones. `--built` keeps the built tables
+for another run. `--merged`: no table is large enough for vectors.
 """
 
 import argparse
@@ -34,11 +30,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, write_deltalake
 from rich.console import Console
 from rich.table import Table as Printed
 from tests.benchmarks.bench_lake import BenchLake, declared, position, timed, written_bytes
-from tests.benchmarks.lookup import Shop, dimension_changes
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.files import table_size
@@ -57,7 +52,6 @@ SOURCE = """
 STREAM = "{0}: {{from: {0}, aggregates: {{n_{0}: count(*), v_{0}: sum(v), mean_{0}: avg(v)}}}}"
 UPDATED, NEW = 0.8, 0.15
 SHOWN = (1, 2, 10, 20, 30)
-PRODUCTS = 100_000
 TABLES = ("view__state", "view")
 
 
@@ -135,13 +129,6 @@ class Bench(BenchLake):
         self.change(number)
         return self._measured(number, TABLES, self.advance)
 
-    def by_spark(self, number: int) -> Measured:
-        """Measure a batch that Spark computes; one before it warms up."""
-        limits = replace(self.project.limits, computed_here_bytes=-1, searched_bytes=0)
-        self.project = self.project.model_copy(update={"limits": limits})
-        self.batch(number)
-        return replace(self.batch(number + 1), batch="by Spark")
-
     def source(self) -> Measured:
         """Measure an update of random rows of one input."""
         before, gone = self.head("s0"), self.changes - int(self.changes * (UPDATED + NEW))
@@ -156,15 +143,14 @@ class Bench(BenchLake):
 
         return self._measured("a source", ("s0",), commit)
 
-    def upkeep(self, *, is_due: bool = False) -> Measured:
-        """Measure how both tables are filed again, or those slices that are due."""
+    def upkeep(self) -> Measured:
+        """Measure how both tables are filed again."""
         kept = list(kept_in(self.project.graph.table("view"), self.project))
 
         def file() -> str:
             for one in kept:
                 if filing := one.filing:
-                    slices = one.crowded(filing) if is_due else filing.slices
-                    refile(filing, self.spark, slices, "compact")
+                    refile(filing, self.spark, filing.slices, "compact")
             return "process"
 
         return self._measured("upkeep", TABLES, file)
@@ -237,56 +223,14 @@ def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
     shutil.copytree(built, copy, copy_function=os.link)
     bench = Bench(copy, given.keys, given.changes, limits)
     yield bench.reads(0)
-    done = list[Measured]()
     for number in range(1, given.batches + 1):
         yield bench.batch(number)
-        done += [bench.upkeep(is_due=True)] if given.maintained else []
     yield bench.reads(given.batches)
     yield bench.source()
-    yield summed(done) if done else bench.upkeep()
+    yield bench.upkeep()
     yield bench.reads("upkeep")
-    yield bench.by_spark(given.batches + 1)
     bench.check()
     bench.spark.stop()
-
-
-def lookup(folder: Path, facts: int) -> Measured:
-    """Measure a lookup with `refresh` when one of the products that its facts name changes."""
-    shop = Shop(folder, "3g")
-    shop.build(PRODUCTS, PRODUCTS, facts)
-    shop.follow("refreshed")
-    (step,) = dimension_changes(shop, [1])
-    shop.spark.stop()
-    uri = shop.uri("refreshed")
-    share = step.megabytes / table_size(uri, DeltaTable(uri).version()).bytes * 1e8
-    return Measured(facts, "a lookup", step.seconds, step.cpu, step.megabytes, round(share, 1), "")
-
-
-def summed(done: Sequence[Measured]) -> Measured:
-    """Return all upkeep as one."""
-    cpu, size = sum(one.cpu for one in done), sum(one.megabytes for one in done)
-    share = sum(one.share for one in done)
-    return replace(done[-1], cpu=round(cpu, 2), megabytes=round(size, 2), share=round(share, 1))
-
-
-def goals(found: Sequence[Measured | Reads], batches: int) -> Iterator[tuple[str, str, str]]:
-    """Yield what is to be reached: what of it is, and the goal."""
-    measured = {one.batch: one for one in found if isinstance(one, Measured)}
-    reads = {one.batch: one for one in found if isinstance(one, Reads)}
-    each = [one for batch, one in measured.items() if isinstance(batch, int)]
-    shares, seconds = [one.share for one in each], [one.cpu for one in each]
-    before, after = reads[0], reads[batches]
-    shown = f"{median(shares):.1f}, at most {max(shares)}"
-    yield "a batch writes, % of state and view", shown, "2"
-    spark = measured["by Spark"].cpu
-    goal = f"{spark / 5:.1f}, a fifth of Spark's; 1.3 times that of a million keys"
-    yield "a batch takes, CPU s", f"{median(seconds):.1f}, at most {max(seconds)}", goal
-    yield "`get` after the batches", f"{after.get_ms / before.get_ms:.1f} times", "2 times"
-    yield "a scan after the batches", f"{after.scan_cpu / before.scan_cpu:.1f} times", "1.3 times"
-    yield "upkeep writes, % of state and view", str(measured["upkeep"].share), "200"
-    yield "a source's update, % of its table", str(measured["a source"].share), "5"
-    if "a lookup" in measured:
-        yield "a changed product writes, MB", str(measured["a lookup"].megabytes), "1"
 
 
 def main(argv: list[str]) -> None:
@@ -295,15 +239,12 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--changes", type=int, default=10_000)
     parser.add_argument("--batches", type=int, default=30)
-    parser.add_argument("--facts", type=int, default=10_000_000)
     parser.add_argument("--built", type=Path)
     parser.add_argument("--merged", action="store_true")
-    parser.add_argument("--maintained", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         found = list(run(Path(folder), given))
-        found += [lookup(Path(folder, "shop"), given.facts)] if given.facts else []
     batches = [one for one in found if isinstance(one, Measured)]
     chosen = (*SHOWN, given.batches)
     show(
@@ -312,7 +253,6 @@ def main(argv: list[str]) -> None:
     )
     reads = [asdict(one).values() for one in found if isinstance(one, Reads)]
     show(("after batches", "get ms", "scan CPU s", "files"), reads)
-    show(("", "reached", "goal"), goals(found, given.batches))
     text = json.dumps([asdict(one) for one in found])
     print(text)
     if given.json:

@@ -1,16 +1,14 @@
 """Top-k, batch by batch, against computing everything again: seconds, Spark jobs, rows written.
 
 python -m tests.benchmarks.topk [--rows 1000000 ...] [--groups 1000 ...] [--changes 1000 100000 ...]
-    [--kinds append raise mixed close] [--layout id|g] [--lake FOLDER] [--json FILE]
+    [--kinds append mixed] [--lake FOLDER] [--json FILE]
 
 Each batch changes a keyed input as a delivery does; then, in one warm session, this project's view
 follows by either committer (`auto`, `spark`), and so do two that rank everything: `merge` MERGEs
 the difference, `overwrite` overwrites the table. Ratios are against `merge`, which does the same
 service: a table with a minimal change feed; `end to end` is with the input's MERGE on both sides.
-`append` adds rows, `raise` raises their values, `mixed` draws other values and deletes 5 %, half of
-them leaders; `close` is mixed among rows that lie close together in the input.
-A lake that is kept (`--lake`) is used
-again as it is. What was measured is in FILE after each batch.
+`append` adds rows, `mixed` draws other values and deletes 5 %, half of them leaders.
+A kept lake (`--lake`) is used again as it is. What was measured is in FILE after each batch.
 """
 
 import argparse
@@ -26,7 +24,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Printed
-from tests.benchmarks.topk_lake import RIVALS, VIEWS, Bench, Measured, Options
+from tests.benchmarks.topk_lake import RIVALS, VIEWS, Bench, Measured
 
 WAYS = ("input", *VIEWS, *RIVALS)
 COLUMNS = ("rows", "groups", "kind", "changes", *WAYS, "auto x", "spark x", "end to end x", "how")
@@ -34,14 +32,12 @@ COLUMNS = ("rows", "groups", "kind", "changes", *WAYS, "auto x", "spark x", "end
 
 def measured(given: argparse.Namespace, folder: Path) -> Iterator[Measured]:
     """Yield every point of the grid."""
-    options = Options(given.layout, given.headroom, given.memory)
     grid = [(r, g) for r in given.rows for g in given.groups]
     for rows, groups in grid:
-        bench = Bench(folder / f"{rows}-{groups}-{given.layout}", rows, groups, options)
+        bench = Bench(folder / f"{rows}-{groups}", rows, groups, given.memory)
         try:
             bench.prepare()
             list(bench.measure("mixed", 1_000))  # warms up
-            yield from bench.nothing()
             for kind in given.kinds:
                 for changes in given.changes:
                     yield from bench.measure(kind, changes)
@@ -98,9 +94,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--groups", type=int, nargs="+", default=[1_000])
     parser.add_argument("--changes", type=int, nargs="*", default=[1_000, 10_000, 100_000])
-    parser.add_argument("--kinds", nargs="+", default=["append", "raise", "mixed", "close"])
-    parser.add_argument("--headroom", type=int)
-    parser.add_argument("--layout", choices=("id", "g"), default="id")
+    parser.add_argument("--kinds", nargs="+", default=["append", "mixed"])
     parser.add_argument("--memory", default="4g")
     parser.add_argument("--lake", type=Path)
     parser.add_argument("--json", type=Path)

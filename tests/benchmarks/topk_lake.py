@@ -5,13 +5,13 @@
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from tests.benchmarks.bench_lake import BenchLake, declared, position
 
@@ -25,33 +25,24 @@ from sluice.engine.advance import Run, advance
 from sluice.limits import Limits
 
 K = 10
-VIEW = "{{kind: topk, from: facts, partition_by: [g], order_by: [v desc], limit: {k}{more}}}"
-DECLARED = """
+VIEW = f"{{kind: topk, from: facts, partition_by: [g], order_by: [v desc], limit: {K}}}"
+DECLARED = f"""
 sources:
   facts:
     path: "facts/{{interval_start:%Y-%m-%d}}/"
     schema: "id BIGINT, g INT, v INT, note STRING"
-    key: [{key}]
+    key: [id]
 views:
-  auto: {auto}
-  spark: {spark}
+  auto: {VIEW}
+  spark: {VIEW}
 """
 RIVALS = ("merge", "overwrite")
 VIEWS = ("auto", "spark")
 
 
 @dataclass(frozen=True)
-class Options:
-    """How a lake is laid out, what its views keep, the heap of Spark."""
-
-    layout: str = "id"
-    headroom: int | None = None
-    memory: str = "4g"
-
-
-@dataclass(frozen=True)
 class Measured:
-    """One batch by one way; `phases`: seconds of a view's two tables, by what was done."""
+    """One batch by one way."""
 
     rows: int
     groups: int
@@ -63,25 +54,20 @@ class Measured:
     written: int
     refills: int = 0
     strategy: str = ""
-    phases: tuple[Mapping[str, float], ...] = ()
 
 
 class Bench(BenchLake):
     """The input, its views and their rivals."""
 
-    def __init__(self, folder: Path, rows: int, groups: int, options: Options):
-        self.rows, self.groups, self.options = rows, groups, options
-        self.key = ("id",) if options.layout == "id" else ("g", "id")
-        more = "" if options.headroom is None else f", headroom: {options.headroom}"
-        view = VIEW.format(k=K, more=more)
-        tables = DECLARED.format(key=", ".join(self.key), auto=view, spark=view)
-        super().__init__(declared(folder, tables, options.memory))
+    def __init__(self, folder: Path, rows: int, groups: int, memory: str):
+        self.rows, self.groups = rows, groups
+        super().__init__(declared(folder, DECLARED, memory))
 
     def prepare(self) -> None:
         """The input, the views and the rival tables, where they are not there yet."""
         if head(self.uri("facts")) is None:
             rows = facts(self.session, self.rows, self.groups)
-            self.fill("facts", rows, self.key)
+            self.fill("facts", rows, ("id",))
         for way in VIEWS:
             self.advance(way)
         for way in RIVALS:
@@ -119,9 +105,9 @@ class Bench(BenchLake):
         counts, before = changelog_counts(changes), self.head("facts")
         began = time.perf_counter()
         if sum(counts.values()) <= self.project.spark.small_changelog:
-            commit_arrow(before, to_arrow(changes), self.key, position(before.next_batch))
+            commit_arrow(before, to_arrow(changes), ("id",), position(before.next_batch))
         else:
-            self.commit("facts", changes, self.key)
+            self.commit("facts", changes, ("id",))
         self.merged_in = time.perf_counter() - began
         changes.unpersist()
         return sum(counts.values())
@@ -132,26 +118,12 @@ class Bench(BenchLake):
             first = now.agg(F.max("id")).collect()[0][0] + 1
             added = facts(self.session, count, self.groups, first)
             return added.withColumn(CHANGE, F.lit("insert"))
-        share = min(1.0, 1.2 * count / self.rows)
-        near = self._near(max(0.01, share)) if kind == "close" else F.lit(True)
-        drawn = share if kind != "close" else min(1.0, share / max(0.01, share))
-        chosen = now.where(near).sample(drawn).limit(count)
-        if kind == "raise":
-            raised = chosen.withColumn("v", (F.col("v") + F.rand() * 1_000_000).cast("int"))
-            return raised.withColumn(CHANGE, F.lit("update"))
-        return self._mixed(chosen, near, count)
+        chosen = now.sample(min(1.0, 1.2 * count / self.rows)).limit(count)
+        return self._mixed(chosen, count)
 
-    def _near(self, share: float) -> Column:
-        """Of rows of the input: that they are of a stretch with so great a share of all."""
-        every = self.rows if self.options.layout == "id" else self.groups
-        length = max(1, int(every * share))
-        begin = (every - length) // 2
-        return F.col(self.key[0]).between(begin, begin + length - 1)
-
-    def _mixed(self, chosen: DataFrame, near: Column, count: int) -> DataFrame:
+    def _mixed(self, chosen: DataFrame, count: int) -> DataFrame:
         """Random new values; 5 % are deleted, half of them leaders."""
-        leaders = self.now("auto")
-        first = leaders.where("rank <= 2").where(near)
+        first = self.now("auto").where("rank <= 2")
         dead = first.orderBy(F.rand()).limit(max(1, count // 40))
         dead = dead.select("id", "g", "v", "note").withColumn(CHANGE, F.lit("delete"))
         drawn = F.when(F.rand() < 0.025, "delete").otherwise("update")
@@ -170,10 +142,6 @@ class Bench(BenchLake):
             yield replace(point, way=way, seconds=seconds, jobs=jobs, written=written)
         self.check()
 
-    def nothing(self) -> Iterator[Measured]:
-        """A batch of each view with nothing new."""
-        yield from self._views(Measured(self.rows, self.groups, "nothing new", 0, "", 0, 0, 0))
-
     def _views(self, point: Measured) -> Iterator[Measured]:
         for way in VIEWS:
             seconds, jobs, reports = self._timed(lambda way=way: self.advance(way))  # type: ignore[misc]
@@ -186,7 +154,6 @@ class Bench(BenchLake):
                 written=state.rows_out + view.rows_out,
                 refills=state.refills,
                 strategy=state.strategy,
-                phases=tuple(report.seconds for report in reports),
             )
 
     def check(self) -> None:

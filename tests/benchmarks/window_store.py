@@ -1,10 +1,10 @@
 """Reads of a window store that micro-batches have filled, beside Spark, duckdb and RocksDB.
 
 python -m tests.benchmarks.window_store [--rows 10000000] [--days 30] [--keys 100000]
-    [--batches 8] [--memory 3g] [--folder FOLDER] [--only load|rocks|read|scan]
+    [--batches 8] [--memory 3g] [--folder FOLDER] [--only load|rocks|read]
 
-`load` and `rocks` fill what is missing below the folder, `read` and `scan` measure it. The answers
-of all four are compared before anything is timed.
+`load` and `rocks` fill what is missing below the folder, `read` measures it. The answers of all
+four are compared before anything is timed.
 """
 
 import argparse
@@ -12,16 +12,13 @@ import datetime as dt
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
 from rich.console import Console
 from rich.table import Table
 from tests.benchmarks.contenders import Ask, Duck, Ours, Question, Rocks, SparkSql
@@ -30,8 +27,8 @@ from tests.benchmarks.traces import START, Traces
 from sluice.read.lake import Lake
 from sluice.spark.session import Spark
 
-HOT, MID, COLD = 0, 1_000, 99_000  # ranks
-STEPS = ("load", "rocks", "read", "scan")
+HOT, COLD = 0, 99_000  # ranks
+STEPS = ("load", "rocks", "read")
 COUNT, SPARK_COUNT, COLD_COUNT = 30, 3, 5
 
 
@@ -40,7 +37,6 @@ def questions(traces: Traces) -> list[Question]:
     closed = START + dt.timedelta(days=traces.days - 6, hours=15)
     return [
         Question("hot key, last 10", 10, key=traces.key(HOT)),
-        Question("mid key, last 10", 10, key=traces.key(MID)),
         Question("cold key, last 10", 10, key=traces.key(COLD * traces.keys // 100_000)),
         Question("all, last 100", 100),
         Question("all, last 100 before a closed day's hour", 100, time_to=closed),
@@ -83,41 +79,6 @@ def read(traces: Traces) -> Iterator[dict[str, Any]]:
     spark.stop()
 
 
-def scan(traces: Traces) -> dict[str, Any]:
-    """Every row, newest first, as Arrow batches: how fast, and what memory it takes."""
-    store = Lake(traces.project).window("traces")
-    idle, began = psutil.Process().memory_info().rss, time.perf_counter()
-    rows = sum(batch.num_rows for batch in store.all(reverse=True).batches())
-    seconds = time.perf_counter() - began
-    return {
-        "rows": rows,
-        "rows_per_second": round(rows / seconds),
-        "megabytes_over_idle": round((most_memory() - idle) / 1e6),
-    }
-
-
-def most_memory() -> int:
-    """Bytes of this program at most; getrusage would tell those of its parent, if that had more."""
-    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
-    (most,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
-    return int(most) * 1024
-
-
-def most_files(traces: Traces) -> int:
-    """The most files that a slice ever had, by the log's commits."""
-    log = Path(Lake(traces.project).window("traces").table.snapshot.uri, "_delta_log")
-    files: Counter[str] = Counter()
-    most = 0
-    for commit in sorted(log.glob("*.json")):
-        for line in commit.read_text("utf-8").splitlines():
-            action = json.loads(line)
-            for kind, sign in (("add", 1), ("remove", -1)):
-                if kind in action:
-                    files[action[kind]["path"].partition("/")[0]] += sign
-        most = max(most, *files.values()) if files else most
-    return most
-
-
 def show(found: list[dict[str, Any]]) -> None:
     """A table of medians, 95th percentiles in brackets."""
     names = ("ours", "ours_cold", "duckdb", "duckdb_cold", "rocksdb", "spark")
@@ -127,14 +88,6 @@ def show(found: list[dict[str, Any]]) -> None:
         told = f"{touched['files']} / {touched['row_groups']} / {touched['bytes'] // 1000}"
         table.add_row(one["question"], *(f"{one[n]['p50']} ({one[n]['p95']})" for n in names), told)
     Console(width=140).print(table)
-
-
-def apart(step: str, argv: list[str]) -> dict[str, Any]:
-    """A step in a process of its own, and what it says."""
-    command = [sys.executable, "-m", "tests.benchmarks.window_store", *argv, "--only", step]
-    said = subprocess.run(command, check=True, capture_output=True, text=True)
-    told: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
-    return told
 
 
 def main(argv: list[str]) -> None:
@@ -157,10 +110,8 @@ def main(argv: list[str]) -> None:
     if "rocks" in wanted and not (traces.home / "rocks").exists():
         Rocks(traces.home / "rocks").fill(Lake(traces.project).window("traces"))
     if "read" in wanted:
-        told |= {"reads": list(read(traces)), "most_files_in_a_slice": most_files(traces)}
+        told["reads"] = list(read(traces))
         show(told["reads"])
-    if "scan" in wanted:
-        told["scan"] = scan(traces) if given.only else apart("scan", argv)["scan"]
     print(json.dumps(told))
 
 
