@@ -1,6 +1,6 @@
 """From how many rows on Spark computes a batch sooner than this process, its start included.
 
-python -m tests.benchmarks.engines [--rows 200000 1000000 2000000] [--views filter sums]
+PYTHONPATH=tools python -m tests.benchmarks.engines [--rows 200000 2000000] [--views filter sums]
 
 Each point is a process of its own, which computes a view for the first time over so many rows of
 six columns. `MB` is the most memory that it held, with its Java.
