@@ -61,9 +61,9 @@ def _kernel_of(a: T.DataType, b: T.DataType) -> Kernel | None:  # noqa: PLR0911 
         case T.IntegralType() | T.BooleanType() | T.FloatType(), T.DoubleType():
             return lambda c: c.cast(pa.float64(), safe=False)
         case T.IntegralType(), T.DecimalType():
-            return lambda c: c.cast(pa.decimal128(20, 0)).cast(arrow_type(b))
+            return partial(_rescale, b)
         case T.DecimalType(), T.DecimalType() if a.scale <= b.scale:
-            return lambda c: c.cast(arrow_type(b))
+            return partial(_rescale, b)
         case T.DateType(), T.TimestampType() | T.TimestampNTZType():
             return lambda c: pc.multiply_checked(c.view(pa.int32()).cast(pa.int64()), DAY).view(
                 arrow_type(b)
@@ -104,7 +104,14 @@ def _read_texts(type_: T.DataType, spelling: str, column: pa.Array) -> pa.Array 
         return None
     if isinstance(type_, T.TimestampType):
         return pc.utf8_rtrim(column, "Z").cast(pa.timestamp("us")).cast(arrow_type(type_))
+    if isinstance(type_, T.DecimalType):
+        return _rescale(type_, column)
     return column.cast(arrow_type(type_))
+
+
+def _rescale(type_: T.DecimalType, column: pa.Array) -> pa.Array:
+    """Return numbers as decimals; in 128 bits, Arrow does not notice each overflow of rescaling."""
+    return column.cast(pa.decimal256(76, type_.scale)).cast(arrow_type(type_))
 
 
 def boolean(value: Value) -> Value:

@@ -253,7 +253,7 @@ def each(
         columns = [run(batch) for run in runs]
         if one := _only_row(columns):
             return Same(None if None in one else function(*one), batch.count)
-        if kernel and (found := _try(kernel, columns, arguments)) is not None:
+        if kernel and batch.count and (found := _try(kernel, columns, arguments)) is not None:
             return ArrowColumn(found, type_)
         if len(columns) == 1:
             return [None if v is None else function(v) for v in columns[0]]
