@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
 from sluice.delta.log.actions import Log
@@ -109,6 +109,13 @@ def test_a_foreign_commit_of_rows_is_named_with_its_repair(table: Small) -> None
     assert found is not None
     assert found.position is None
     assert (found.version, found.next_batch) == (4, 3)
+
+
+def test_a_foreign_commit_of_columns_is_named_with_its_repair(table: Small) -> None:
+    DeltaTable(table.uri).alter.add_columns([Field("w", "string")])
+    with pytest.raises(HistoryLost, match=r"version 3 .*\(ADD COLUMN\).* changed its columns") as e:
+        head(table.uri)
+    assert "sluice rebuild" in e.value.hint
 
 
 def test_a_restore_is_named_and_its_batches_are_numbered_on(table: Small) -> None:
