@@ -6,9 +6,10 @@ nothing before it is shown.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
 from itertools import takewhile
 from typing import Any
 
@@ -51,9 +52,7 @@ def commit(uri: str, version: int) -> Commit | None:
 
 def back_from(uri: str, version: int) -> Iterator[Commit]:
     """Yield the commits from that version back to the log's start, newest first."""
-    while version >= 0 and (found := commit(uri, version)):
-        yield found
-        version -= 1
+    return _walk_back(partial(commit, uri), version)
 
 
 def range_of(uri: str, after: int, upto: int) -> Iterator[Commit]:
@@ -66,12 +65,12 @@ class Past:
 
     def __init__(self, name: str, uri: str, moment: datetime) -> None:
         self.name, self.uri, self._moment = name, uri, moment
-        self._commits: dict[int, Commit | None] = {}
+        self._commit = cache(partial(commit, uri))
         table = open_version(uri)
         self._table, self._head = str(table.metadata().id), table.version()
-        every = self._back_from(self._head)
+        every = _walk_back(self._commit, self._head)
         self.version = next((c.version for c in every if c.at <= moment), None)
-        every = self._back_from(self._head)
+        every = _walk_back(self._commit, self._head)
         self._names = next((c.position for c in every if c.position), None)
 
     @property
@@ -81,7 +80,7 @@ class Past:
 
     def walk_positions(self, upto: int | None = None) -> Iterator[VersionPosition]:
         """Yield the versions that record a position, with it, from one of them back."""
-        for found in self._back_from(self.version if upto is None else upto):
+        for found in _walk_back(self._commit, self.version if upto is None else upto):
             position = found.position
             if self._is_foreign(found) or (position and position.kind == CREATE):
                 return
@@ -108,7 +107,7 @@ class Past:
     def data_version(self, version: int) -> int:
         """Return the version that gave the table the rows that it has at this one."""
         oldest = version
-        for found in self._back_from(version):
+        for found in _walk_back(self._commit, version):
             oldest = found.version
             if found.changes_data:
                 break
@@ -128,7 +127,7 @@ class Past:
     def absence(self) -> SluiceError | None:
         """Return why the table had no rows at the moment, if that shows in its log."""
         when, oldest = show(self._moment), None
-        for oldest in self._back_from(self._head):
+        for oldest in _walk_back(self._commit, self._head):
             if oldest.at <= self._moment and self._is_foreign(oldest):
                 return ForeignCommit(
                     f"version {oldest.version} of {self.name!r} ({oldest.operation}) was not "
@@ -145,20 +144,15 @@ class Past:
             return NotBuilt(f"table {self.name!r} had not been built by {when}")
         return None
 
-    def _back_from(self, version: int | None) -> Iterator[Commit]:
-        """Yield like `back_from`; a commit is read once."""
-        while version is not None and version >= 0 and (found := self._commit(version)):
-            yield found
-            version -= 1
-
-    def _commit(self, version: int) -> Commit | None:
-        if version not in self._commits:
-            self._commits[version] = commit(self.uri, version)
-        return self._commits[version]
-
     def _changes_data(self, version: int) -> bool:
         found = self._commit(version)
         return found is None or found.changes_data
 
     def _is_foreign(self, found: Commit) -> bool:
         return found.position is None and found.changes_data and self.has_positions
+
+
+def _walk_back(read: Callable[[int], Commit | None], version: int | None) -> Iterator[Commit]:
+    while version is not None and version >= 0 and (found := read(version)):
+        yield found
+        version -= 1
