@@ -80,7 +80,7 @@ def get(
 
     opened = lake.table(table, version=version)
     check_columns(table, columns, opened.schema.names)
-    given = opened.row_key.given(key, dict(column_value("--key", text) for text in named))
+    given = opened.row_key.read_values(key, dict(column_value("--key", text) for text in named))
     row = opened.get(*(opened.row_key.parse(given) or ()))
     if row is None:
         click.echo(f"{table} has no row with the key {' '.join(given)}", err=True)

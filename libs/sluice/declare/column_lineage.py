@@ -48,12 +48,12 @@ class Seen:
         found = set[InputColumn]()
         for one in expressions:
             for name in one.columns:
-                named = self.named(name)
+                named = self.inputs_of(name)
                 is_plain = one.plain_column == name
                 found |= {replace(c, is_same=c.is_same and is_plain) for c in named}
         return frozenset(found)
 
-    def named(self, name: str) -> InputColumns:
+    def inputs_of(self, name: str) -> InputColumns:
         """Return the input columns behind one name."""
         first, _, rest = name.partition(".")
         if name in self.made or first in self.made:

@@ -88,7 +88,7 @@ class JoinedTable(KeyValues):
 
     def get(self, *key: Any, **named: Any) -> Row | None:
         """Return the row of that key, or None."""
-        key = self.key.given(key, named)
+        key = self.key.read_values(key, named)
         key_range = self.key.exactly(key[0] if len(key) == 1 else key)
         return next(self.between((key_range,), reverse=False, limit=1), None)
 

@@ -163,7 +163,7 @@ def key_values(table: KeyedTable, key: KeyColumns, given: Given) -> tuple[Any, .
 
     Raises UsageError for half a key, and for values both in order and by name.
     """
-    return values_of(table, key.names, key.given(given.key, given.columns))
+    return values_of(table, key.names, key.read_values(given.key, given.columns))
 
 
 def values_of(

@@ -67,7 +67,7 @@ class SelectKind(Kind):
                 source, made=dict.fromkeys(filter(None, (array.as_, array.position)), elements)
             )
         select = spec.select or {}
-        shown = {c: sees.of(select[c]) if select else sees.named(c) for c in table.columns}
+        shown = {c: sees.of(select[c]) if select else sees.inputs_of(c) for c in table.columns}
         if spec.distinct:
             return shown
         hidden = {out: of_input(source, column) for out, column in keys_of(spec, source).items()}

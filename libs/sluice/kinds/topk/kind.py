@@ -70,7 +70,7 @@ class TopKKind(Kind):
             if name == spec.rank:
                 return order
             expression = groups.get(name) or (spec.select or {}).get(name)
-            return sees.of(expression) if expression else sees.named(name)
+            return sees.of(expression) if expression else sees.inputs_of(name)
 
         hidden = {
             out: of_input(source, column) for out, column in carried_columns(table, source).items()

@@ -65,7 +65,7 @@ class UnionKind(Kind):
         for part, source, keys in zip(spec.from_, sources, keys_of(spec, sources), strict=True):
             sees = Seen(source)
             for name in (c for c in table.columns if c != spec.tag):
-                found[name] |= sees.of(part.select[name]) if part.select else sees.named(name)
+                found[name] |= sees.of(part.select[name]) if part.select else sees.inputs_of(name)
             for out in keys.keys() - table.columns.keys():
                 found[out] |= of_input(source, keys[out])
         return {**dict.fromkeys(filter(None, [spec.tag]), frozenset()), **found}

@@ -71,7 +71,7 @@ class WindowStoreKind(Kind):
         def shown(name: str) -> InputColumns:
             if name in (START, END):
                 return start if name == START else as_changed(time)
-            return sees.of(select[name]) if name in select else sees.named(name)
+            return sees.of(select[name]) if name in select else sees.inputs_of(name)
 
         hidden = {
             out: of_input(source, column) for out, column in carried_columns(table, source).items()

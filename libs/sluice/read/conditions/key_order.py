@@ -300,7 +300,7 @@ class KeyColumns:
         columns = zip(values, self.types, self.names, strict=False)
         return tuple(check(value, kind, name) for value, kind, name in columns)
 
-    def given(self, key: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    def read_values(self, key: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return a key's values in order, from either values in order or values by column."""
         is_start = {*self.names[: len(named)]} == {*named}
         if bool(key) == bool(named) or not is_start:

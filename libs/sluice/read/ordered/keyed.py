@@ -195,7 +195,7 @@ class KeyedTable(KeyValues):
 
     def get(self, *key: Any, **named: Any) -> Row | None:
         """Return the row of that key, or None; of a history, the current version."""
-        key = self.row_key.given(key, named)
+        key = self.row_key.read_values(key, named)
         columns = self.row_key.first(len(key)) if self.current else self.row_key
         key_range = columns.exactly(key[0] if len(key) == 1 else key)
         if self.current is None:
