@@ -52,7 +52,10 @@ class CogroupKind(Kind):
             _check_stream(spec, name, scope, mistakes)
         _check_keys(spec, scopes, mistakes)
         window = WINDOW if spec.window else {}
-        head = {**window, **{name: _key_type(spec, i, scopes) for i, name in enumerate(spec.key)}}
+        keys = {
+            name: common(_key_types(spec, i, scopes).values()) for i, name in enumerate(spec.key)
+        }
+        head = {**window, **keys}
         _check_names(spec, mistakes)
         values = _aggregates(spec, scopes)
         scope = Scope({**head, **values})
@@ -186,10 +189,6 @@ def _check_selected_names(
 def _key_types(spec: Cogroup, i: int, scopes: Scopes) -> dict[str, str]:
     keys = {name: spec.streams[name].key for name in scopes}
     return {name: scopes[name].type_of(key[i]) for name, key in keys.items() if i < len(key)}
-
-
-def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
-    return common(_key_types(spec, i, scopes).values())
 
 
 def _check_keys(spec: Cogroup, scopes: Scopes, mistakes: TableMistakes) -> None:

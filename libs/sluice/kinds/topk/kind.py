@@ -174,16 +174,9 @@ def _check_window(spec: TopK, source: Table, mistakes: TableMistakes) -> None:
 def _rest(spec: TopK, source: Table, scope: Scope) -> dict[str, str]:
     if spec.select is not None:
         return scope.types_of(spec.select)
-    return {
-        name: type_
-        for name, type_ in source.columns.items()
-        if not _is_old_rank(name, spec, source)
-    }
-
-
-def _is_old_rank(name: str, spec: TopK, source: Table) -> bool:
-    """Return whether the column is the input top-k's rank, which the new ranking replaces."""
-    return isinstance(source.spec, TopK) and name == source.spec.rank == spec.rank
+    old_rank = source.spec.rank if isinstance(source.spec, TopK) else None
+    replaced = {old_rank} & {spec.rank}  # an input top-k's rank gives way to the new one
+    return {name: type_ for name, type_ in source.columns.items() if name not in replaced}
 
 
 def _unchanged_columns(spec: TopK, columns: dict[str, str]) -> set[str]:

@@ -73,13 +73,14 @@ class Cuts:
 
         `stored`: rows by slice. `arriving`: a large batch's rows by month.
         """
-        finer = {_month(number) for number in stored if number > LAST_MONTH}
+        # Without its last two digits, the number of a day is its month's, and that its year's.
+        finer = {number // 100 for number in stored if number > LAST_MONTH}
         in_months = {n: rows for n, rows in stored.items() if LAST_YEAR < n <= LAST_MONTH}
         in_years = {n: rows for n, rows in stored.items() if n <= LAST_YEAR}
         by_year = Counter[int]()
         for month, rows in arriving.items():
-            by_year[_year(month)] += rows
-        years = {_year(month) for month in (*finer, *in_months)}
+            by_year[month // 100] += rows
+        years = {month // 100 for month in (*finer, *in_months)}
         return cls(
             frozenset(years | _find_full(in_years, by_year, most)),
             frozenset(finer | _find_full(in_months, arriving, most)),
@@ -101,11 +102,3 @@ def _find_full(stored: Mapping[int, int], arriving: Mapping[int, int], most: int
     together = Counter(stored)
     together.update(arriving)
     return {number for number, rows in together.items() if rows > most}
-
-
-def _month(day: int) -> int:
-    return day // 100
-
-
-def _year(month: int) -> int:
-    return month // 100
