@@ -132,6 +132,17 @@ STEPS = {
         source="names",
         enough=MANY,
     ),
+    "facts of a dimension of which a fifth has changed": Step(
+        f"{LOOKUP}, {OF_LOOKUP}, refresh: true",
+        {
+            "names": (NAMES, "up to"),
+            "seen": (MANY + OTHERS, "up to"),
+            "sales": (MANY, "exact"),
+        },
+        tuple({"g": g, "name": "new"} for g in (1, *range(3, 2 + NAMES // 5))),
+        source="names",
+        enough=MANY,
+    ),
     "facts of a dimension that has mostly changed": Step(
         f"{LOOKUP}, {OF_LOOKUP}, refresh: true",
         {

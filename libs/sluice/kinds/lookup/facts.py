@@ -42,14 +42,17 @@ class Facts:
 
 
 def has_mostly_changed(context: Context, plan: BatchPlan, dimension: str) -> bool:
-    """True if so much of a stored dimension changed that joining all facts again is faster."""
+    """True if so much of a stored dimension changed that joining all facts again is faster.
+
+    An updated row is in the feed twice.
+    """
     if dimension not in plan.ranges:
         return False
     uri, limits = context.lake.uri(dimension), context.limits
     changed = feed_size(uri, *plan.ranges[dimension])
     whole = table_size(uri, plan.pins[dimension].version)
     if changed.rows is not None and whole.rows is not None:
-        return changed.rows > limits.joined_changed_share * whole.rows
+        return changed.rows > 2 * limits.joined_changed_share * whole.rows
     few = max(limits.joined_changed_share * whole.bytes, limits.joined_uncounted_bytes)
     return changed.bytes > few
 
