@@ -12,6 +12,7 @@ from sluice.errors import Retryable, SluiceError, StoreRefused
 OTHER_KEY = base64.b64encode(b"of another account").decode()
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("changed", "kind", "said"),
     [

@@ -14,6 +14,9 @@ from tests.support.proxy import Proxy
 from tests.support.servers import SERVERS
 from tests.support.stores import Store, using
 
+from sluice.declare import filesystems
+from sluice.delta.places import delta_rs
+from sluice.engine import retries
 from sluice.language.interval import Interval
 
 
@@ -62,6 +65,17 @@ def corrected(delivered: StoredShop, store: Store, tmp_path: Path) -> StoredShop
         store.files.copy_file(f"{delivered.bucket}/{name}", f"{shop.bucket}/{name}")
     shop.land(1, *CORRECTED)
     return shop
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A request is tried twice, a batch at once: more tries would not be answered either."""
+    monkeypatch.setattr(retries, "PAUSES", (0.0,))
+    monkeypatch.setattr(filesystems, "ATTEMPTS", 2)
+    monkeypatch.setitem(delta_rs.RETRIES, "max_retries", "1")
+    filesystems._s3.cache_clear()
+    yield
+    filesystems._s3.cache_clear()
 
 
 @pytest.fixture

@@ -18,10 +18,7 @@ from sluice.delta.places import folders
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.upkeep.vacuum import clean_log, vacuum
 from sluice.delta.writing.commit import commit_arrow
-from sluice.errors import ExitCode
-
-RUN = ("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
-
+from sluice.errors import ExitCode, SluiceError
 
 KEPT = [buckets.versioned, buckets.retained]
 
@@ -86,6 +83,7 @@ def test_forget_names_kept_versions(store: Store, corrected: StoredShop, tmp_pat
     assert (done.code, "keeps earlier versions" in done.err) == (0, True)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_quota_that_is_full_loses_nothing(store: Store, tmp_path: Path) -> None:
     shop = StoredShop.begin(tmp_path / "store", store, "small/place")
     shop.land(1, *FIRST)
@@ -93,9 +91,9 @@ def test_a_quota_that_is_full_loses_nothing(store: Store, tmp_path: Path) -> Non
     shop.land(1, *CORRECTED)
     before = shop.state()
     buckets.filled(store, "small")
-    done = shop.sluice(*RUN)
-    assert done.code == ExitCode.RETRY
-    assert "if a quota is full" in done.err
+    with pytest.raises(SluiceError, match="if a quota is full") as failed:
+        shop.run(day(1))
+    assert failed.value.exit_code == ExitCode.RETRY
     assert shop.state() == before
     shop.check()
     buckets.lifted(store, "small")

@@ -7,7 +7,6 @@ from threading import Barrier, Thread
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.trips import Ended
-from tests.crash.shop import CORRECTED, FIRST, day
 from tests.stores.stored_shop import RUN, StoredShop, objects
 from tests.support.s3a import reach
 from tests.support.stores import Store
@@ -24,12 +23,9 @@ RIVALS = 6
 
 
 @pytest.fixture
-def lake(shop: StoredShop) -> StoredShop:
+def lake(corrected: StoredShop) -> StoredShop:
     """A day that was run, and then delivered again."""
-    shop.land(1, *FIRST)
-    shop.run(day(1))
-    shop.land(1, *CORRECTED)
-    return shop
+    return corrected
 
 
 @pytest.fixture

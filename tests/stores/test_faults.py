@@ -1,6 +1,6 @@
 """Faults of a store have names, hints and exit codes; unanswered commits are found out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,6 @@ from tests.stores.stored_shop import StoredShop
 from tests.support.proxy import COMMIT, LIST, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
-from sluice.declare import filesystems
-from sluice.delta.places import delta_rs
 from sluice.delta.places.delta_rs import store_fault
 from sluice.engine import retries
 from sluice.errors import SluiceError, StoreRefused
@@ -24,16 +22,6 @@ CLOSED = "http://127.0.0.1:9"
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are tried again, but at once."""
     monkeypatch.setattr(retries, "PAUSES", (0.0,))
-
-
-@pytest.fixture
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A request is tried twice: six tries, with their pauses, would not be answered either."""
-    monkeypatch.setattr(filesystems, "ATTEMPTS", 2)
-    monkeypatch.setitem(delta_rs.RETRIES, "max_retries", "1")
-    filesystems._s3.cache_clear()
-    yield
-    filesystems._s3.cache_clear()
 
 
 def sluice(shop: StoredShop, environ: Mapping[str, str], *words: str) -> tuple[int, str]:
@@ -86,7 +74,7 @@ def test_one_who_may_not_list_is_refused_by_name(shop: StoredShop, store: Store)
     assert no.value.exit_code == 2
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("impatient")
 def test_a_store_that_is_away_is_worth_another_try(shop: StoredShop, store: Store) -> None:
     with using(store.environ(CLOSED)), pytest.raises(SluiceError, match="not answer") as failed:
         shop.run(day(1))
@@ -122,7 +110,7 @@ def test_a_commit_that_landed_without_an_answer_is_found_out(
     assert {o.split()[1] for o in corrected.run(day(1))} == {"unchanged"}
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("harm", [Harm.LOST, Harm.DROPPED])
 def test_a_store_that_leaves_in_a_commit_is_asked_by_the_next_run(
     corrected: StoredShop, store: Store, proxied: Proxy, harm: Harm
@@ -143,7 +131,7 @@ def test_a_store_that_leaves_in_a_commit_is_asked_by_the_next_run(
     assert {o.split()[1] for o in corrected.run(day(1))} == {"unchanged"}
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("impatient")
 def test_bodies_always_cut_are_no_rows(shop: StoredShop, store: Store, proxied: Proxy) -> None:
     rule = Rule(Harm.CUT, "GET", r"landing/.*\.json$")
     fails = pytest.raises(SluiceError, match="does not answer as it should")

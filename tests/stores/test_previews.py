@@ -4,7 +4,6 @@ import json
 from datetime import timedelta
 
 import pytest
-from tests.crash.shop import CORRECTED, FIRST, day
 from tests.stores.stored_shop import RUN, StoredShop, objects
 
 from sluice.delta.places import overlay
@@ -25,17 +24,8 @@ def counts(told: str) -> dict[str, list[int]]:
     return found
 
 
-@pytest.fixture
-def corrected_later(shop: StoredShop) -> StoredShop:
-    """A day that was run, and then delivered again."""
-    shop.land(1, *FIRST)
-    shop.run(day(1))
-    shop.land(1, *CORRECTED)
-    return shop
-
-
-def test_it_counts_what_the_run_does_and_leaves_nothing(corrected_later: StoredShop) -> None:
-    shop, before = corrected_later, objects(corrected_later)
+def test_it_counts_what_the_run_does_and_leaves_nothing(corrected: StoredShop) -> None:
+    shop, before = corrected, objects(corrected)
     told = shop.sluice(*RUN, "--preview", "--json")
     assert told.code == 0, told.err
     assert objects(shop) == before
@@ -46,9 +36,9 @@ def test_it_counts_what_the_run_does_and_leaves_nothing(corrected_later: StoredS
 
 
 def test_what_a_kill_has_left_goes_a_day_later_and_stops_an_erasure(
-    corrected_later: StoredShop, monkeypatch: pytest.MonkeyPatch
+    corrected: StoredShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = corrected_later
+    shop = corrected
     killed = shop.sluice(*RUN, "--preview", **{VARIABLE: "committed:totals"})
     assert killed.code == -9, killed.err
     lake = layout(shop.project)
