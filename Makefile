@@ -39,9 +39,13 @@ test-stores: in-seaweedfs in-versitygw in-azurite in-gcs ## kills and races in o
 in-seaweedfs: $(SETUP)
 	@$(PY) -m pytest tests/stores/retail.py $(ARGS)
 
+in-versitygw: BY_SPARK := \
+	  committers.py::test_of_commits_of_one_version_by_both_one_wins \
+	  committers.py::test_no_commit_of_either_is_lost \
+	  spark.py::test_batches_verify_and_rebuild_are_those_of_a_disk
 in-versitygw: $(SETUP)
 	@$(PY) -m pytest --store versitygw tests/stores/test_exclusive.py tests/stores/test_crashes.py \
-	  tests/stores/test_lake.py tests/stores/test_committers.py tests/stores/test_spark.py $(ARGS)
+	  tests/stores/test_lake.py $(addprefix tests/stores/test_,$(BY_SPARK)) $(ARGS)
 
 in-azurite: $(SETUP)
 	@$(PY) -m pytest --store azurite tests/stores/azure.py tests/stores/test_exclusive.py \

@@ -1,15 +1,18 @@
 """Spark reads and commits in a store itself: as much of a batch as on a disk, by the same rules."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.crash.conftest import Pool
-from tests.crash.shop import CORRECTED, FIRST, Shop, day, mended
+from tests.crash.shop import Shop, day, mended
 from tests.stores.beside_disk import hold_alike, state
 from tests.stores.stored_shop import StoredShop
+from tests.support.lake import CONF
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.s3a import reach
 from tests.support.stores import Store
@@ -20,20 +23,28 @@ LIMITS = (
     *("read_here_bytes", "quarantined_rows"),
     *("uncounted_changelog_bytes", "counted_changelog_bytes"),
 )
-BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{commit: spark}}\n"
+BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{commit: spark, conf: {conf}}}\n"
 
 
 @pytest.fixture
 def by_spark(spark: SparkSession, store: Store, proxied: Proxy, tmp_path: Path) -> StoredShop:
     """A shop whose batches are all Spark's, which reads nothing here of its own size."""
-    reach(spark, store, proxied.endpoint)
     shop = StoredShop.begin(tmp_path / "shop", store)
-    large(shop)
+    large(shop, spark, proxied)
     return shop
 
 
-def large(shop: StoredShop) -> None:
-    (shop.config / "sluice.yaml").write_text(BY_SPARK.format(bucket=shop.bucket))
+@pytest.fixture
+def corrected_by_spark(spark: "SparkSession", corrected: StoredShop, proxied: Proxy) -> StoredShop:
+    """One into which a day was delivered; from here on its batches are Spark's."""
+    large(corrected, spark, proxied)
+    return corrected
+
+
+def large(shop: StoredShop, spark: "SparkSession", proxied: Proxy) -> None:
+    reach(spark, shop.store, proxied.endpoint)
+    told = BY_SPARK.format(bucket=shop.bucket, conf=json.dumps(CONF))
+    (shop.config / "sluice.yaml").write_text(told)
     shop.limits = replace(shop.limits, **dict.fromkeys(LIMITS, 0))
 
 
@@ -42,28 +53,33 @@ def test_batches_and_rebuilds_are_those_of_a_disk(by_spark: StoredShop, tmp_path
 
 
 @pytest.mark.parametrize("harm", [Harm.LOST, Harm.DROPPED, Harm.BUSY])
-def test_unanswered_commits_happen_once(by_spark: StoredShop, proxied: Proxy, harm: Harm) -> None:
+def test_unanswered_commits_happen_once(
+    corrected_by_spark: StoredShop, proxied: Proxy, harm: Harm
+) -> None:
     """Files are written, and the request that commits them meets harm once."""
-    by_spark.land(1, *FIRST)
-    by_spark.run(day(1))
-    by_spark.land(1, *CORRECTED)
+    shop = corrected_by_spark
     with proxied.harming(Rule(harm, "PUT", f"/totals{COMMIT}", times=1)):
-        said = by_spark.run(day(1))
+        said = shop.run(day(1))
         assert proxied.done[harm] == 1
     assert "shop.totals committed" in said
-    by_spark.check()
-    assert {o.split()[1] for o in by_spark.run(day(1))} == {"unchanged"}
+    shop.check()
+    assert {o.split()[1] for o in shop.run(day(1))} == {"unchanged"}
 
 
-def test_objects_are_sent_with_checksums(by_spark: StoredShop, proxied: Proxy) -> None:
+def test_objects_are_sent_with_checksums(corrected_by_spark: StoredShop, proxied: Proxy) -> None:
     """Amazon asks for one where objects are locked."""
-    by_spark.land(1, *FIRST)
     with proxied.harming(Rule(Harm.UNCHECKED, "PUT")):
-        by_spark.run(day(1))
+        corrected_by_spark.run(day(1))
         names = [r.name for r in proxied.requests if r.harm == Harm.UNCHECKED]
     assert any(name.endswith(".parquet") for name in names)
     assert any("_delta_log" in name for name in names)
-    by_spark.check()
+    corrected_by_spark.check()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The state of a shop on a disk whose runs went through."""
+    return state(Shop.create(tmp_path_factory.mktemp("disk") / "shop"))
 
 
 @pytest.fixture
@@ -74,10 +90,8 @@ def workers(remote: str, tmp_path: Path) -> Iterator[Pool]:
 
 
 @pytest.mark.parametrize("place", ["committing:totals", "committed:totals"])
-def test_kills_are_mended(by_spark: StoredShop, workers: Pool, tmp_path: Path, place: str) -> None:
-    undisturbed = state(Shop.create(tmp_path / "disk"))
-    by_spark.land(1, *FIRST)
-    by_spark.run(day(1))
-    by_spark.land(1, *CORRECTED)
-    workers.killed(by_spark, day(1), at=place)
-    mended(by_spark, undisturbed)
+def test_kills_are_mended(
+    corrected_by_spark: StoredShop, workers: Pool, undisturbed: dict[str, Any], place: str
+) -> None:
+    workers.killed(corrected_by_spark, day(1), at=place)
+    mended(corrected_by_spark, undisturbed)
