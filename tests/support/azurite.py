@@ -1,6 +1,6 @@
 """A store of the tests' own that speaks as Azure's blobs do: Azurite, from npm.
 
-npm installs it once, into `.cache`. It knows its owner only.
+It knows its owner only.
 """
 
 import base64
@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyarrow.fs import AzureFileSystem
-from tests.support.installing import install
+from tests.support import installing
 from tests.support.stores import Store, serving
 
 from ports import free_port
-
-VERSION = "3.35.0"
-BUILT = Path(__file__).parents[2] / ".cache" / "azurite" / VERSION
 
 
 @dataclass
@@ -62,16 +59,10 @@ def running() -> Iterator[Azurite]:
     store = Azurite(Path(tempfile.mkdtemp(prefix="sluice-store-")), {"s3.port": free_port()}, key)
     (store.folder / "data").mkdir()
     command = [
-        *(str(_program()), "--blobHost", "127.0.0.1", "--blobPort", str(store.ports["s3.port"])),
+        *(installing.azurite(), "--blobHost", "127.0.0.1"),
+        *("--blobPort", str(store.ports["s3.port"])),
         *("--location", str(store.folder / "data"), "--silent", "--disableTelemetry"),
         "--skipApiVersionCheck",  # clients may be newer than it
     ]
     with serving(store, command, {"AZURITE_ACCOUNTS": ":".join(key)}):
         yield store
-
-
-def _program() -> Path:
-    program = BUILT / "node_modules" / ".bin" / "azurite-blob"
-    if not program.is_file():
-        install(["npm", "install", "--no-audit", "--no-fund", f"azurite@{VERSION}"], BUILT)
-    return program

@@ -1,6 +1,6 @@
 """A store of the tests' own that speaks as Google's does: fake-gcs-server behind the XML API.
 
-Go's module proxy has it; it is built once, into `.cache`. It asks for no credentials.
+It asks for no credentials.
 """
 
 import secrets
@@ -17,9 +17,6 @@ from tests.support.installing import built_by_go
 from tests.support.stores import BUCKET, Store, serving
 
 from ports import free_port
-
-PACKAGE = "github.com/fsouza/fake-gcs-server"
-VERSION = "v1.56.1"
 
 
 @dataclass
@@ -58,7 +55,7 @@ def running() -> Iterator[Google]:
     """A store with an empty bucket."""
     behind = free_port()
     command = [
-        *(built_by_go(PACKAGE, VERSION), "-backend", "memory"),
+        *(built_by_go("fake-gcs-server"), "-backend", "memory"),
         *("-scheme", "http", "-log-level", "error"),
         *("-host", "127.0.0.1", "-port", str(behind)),
     ]

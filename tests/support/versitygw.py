@@ -1,6 +1,6 @@
 """A second S3-compatible store of the tests' own: Versity's gateway over a folder.
 
-Go's module proxy has it; it is built once, into `.cache`. It knows its owner only.
+It knows its owner only.
 """
 
 import tempfile
@@ -13,9 +13,6 @@ from tests.support.stores import Store, serving
 
 from ports import free_port
 
-PACKAGE = "github.com/versity/versitygw/cmd/versitygw"
-VERSION = "v1.8.0"
-
 
 @contextmanager
 def running() -> Iterator[Store]:
@@ -24,7 +21,7 @@ def running() -> Iterator[Store]:
     (store.folder / "data").mkdir()
     address = store.endpoint.removeprefix("http://")
     command = [
-        built_by_go(PACKAGE, VERSION),
+        built_by_go("versitygw"),
         "--quiet",
         "--port",
         address,
