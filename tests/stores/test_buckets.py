@@ -1,6 +1,5 @@
 """A lake in a bucket that keeps versions, lets nobody delete them, or is full."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,16 +19,11 @@ from sluice.delta.upkeep.vacuum import clean_log, vacuum
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import ExitCode, SluiceError
 
-KEPT = [buckets.versioned, buckets.retained]
 
-
-@pytest.mark.parametrize("made", KEPT)
-def test_where_versions_are_kept_runs_are_those_of_a_disk(
-    store: Store, tmp_path: Path, made: Callable[[Store, str], None]
-) -> None:
+def test_where_versions_are_kept_runs_are_those_of_a_disk(store: Store, tmp_path: Path) -> None:
     """Folders are removed there, too: that of a lake's first commits, and the lake."""
-    bucket = f"shop-{made.__name__}"
-    made(store, bucket)
+    bucket = "shop-retained"
+    buckets.retained(store, bucket)  # which keeps all versions, and more strictly
     shop = StoredShop.begin(tmp_path / "store", store, f"{bucket}/place")
     assert state(shop) == state(Shop.create(tmp_path / "disk"))
     done = shop.sluice("doctor")
@@ -40,12 +34,11 @@ def test_where_versions_are_kept_runs_are_those_of_a_disk(
     assert buckets.versions(store, bucket) == kept
 
 
-@pytest.mark.parametrize("made", KEPT)
 def test_checkpoints_are_replaced_and_files_are_deleted_where_versions_are_kept(
-    store: Store, made: Callable[[Store, str], None]
+    store: Store,
 ) -> None:
-    bucket = f"table-{made.__name__}"
-    made(store, bucket)
+    bucket = "table-retained"
+    buckets.retained(store, bucket)
     table = Small(f"{store.uri(bucket)}/lake/shop/totals", ["id"], commit_arrow)
     create(table.uri, ID_AND_V, a_position(0, kind="create"))
     for number in range(21):

@@ -50,12 +50,13 @@ def test_a_kill_at_an_edge_is_mended_by_running_again(
     mended(corrected, undisturbed)
 
 
+@pytest.mark.parametrize("place", ["created:sales", "created:totals__state"])
 def test_a_kill_between_the_creation_of_a_table_and_its_first_rows(
-    workers: Pool, shop: StoredShop, undisturbed: dict[str, Any]
+    workers: Pool, shop: StoredShop, undisturbed: dict[str, Any], place: str
 ) -> None:
     from tests.crash.shop import CORRECTED
 
-    workers.killed(shop, day(1), at="created:totals__state")
+    workers.killed(shop, day(1), at=place)
     shop.check()
     shop.run(day(1))
     shop.land(1, *CORRECTED)
