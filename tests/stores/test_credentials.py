@@ -13,14 +13,16 @@ import pytest
 from tests.crash.shop import FIRST, day
 from tests.stores.stored_shop import StoredShop
 from tests.support.java import LEAN
+from tests.support.lake import CONF
 from tests.support.stores import Store, using
 
 from daemons import is_listening
 from ports import free_port
+from sluice.delta.places.delta_rs import open_table
 from sluice.errors import SluiceError
 
-BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{small_batches: spark, commit: spark}}\n"
-RUN = ("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
+BY_SPARK = "lake: s3://{place}/lake\nspark: {{small_batches: spark, commit: spark, conf: {conf}}}\n"
+INGEST = ("ingest", "sales", "--start", "2024-01-01", "--end", "2024-01-02")
 
 
 def keyless(store: Store) -> dict[str, str]:
@@ -93,9 +95,13 @@ def sluice(shop: StoredShop, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_sparks_of_commands_use_a_profile(shop: StoredShop, store: Store, tmp_path: Path) -> None:
-    (shop.config / "sluice.yaml").write_text(BY_SPARK.format(bucket=shop.bucket))
+    (shop.config / "sluice.yaml").write_text(
+        BY_SPARK.format(place=shop.bucket, conf=json.dumps(CONF))
+    )
     shop.land(1, *FIRST)
     with using({**profile(store, tmp_path), **LEAN}):
-        done = sluice(shop, *RUN)
+        done = sluice(shop, *INGEST)
         assert done.returncode == 0, done.stderr
         shop.check()
+        (last,) = open_table(shop.uri("sales")).history(1)
+        assert "Spark" in last["engineInfo"], last
