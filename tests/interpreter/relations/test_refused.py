@@ -51,6 +51,7 @@ def test_frames_without_a_meaning(frame: str) -> None:
         "row_number() IGNORE NULLS OVER (ORDER BY id)",
         "sum(id) IGNORE NULLS OVER (ORDER BY id)",
         "row_number(1) OVER (ORDER BY id)",
+        "sum(id) OVER (ORDER BY INT(id + 2147483646) RANGE BETWEEN CURRENT ROW AND 1 FOLLOWING)",
         "approx_count_distinct(id) OVER (ORDER BY id)",
         "lag(id, true) OVER (ORDER BY id)",
         "lag(id, 1.0) OVER (ORDER BY id)",
