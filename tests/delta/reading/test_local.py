@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tests.delta.tables import ADDED, ID_AND_V, Row, Small, by_delta_rs, by_spark, in_order, plain
 
 from sluice.delta.reading import spark_reads as delta
-from sluice.delta.reading.local import has_local_feed, local_feed, local_snapshot
+from sluice.delta.reading.local import local_feed, local_snapshot
 from sluice.delta.reading.local import plain as one_piece
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
@@ -151,8 +151,6 @@ def test_a_partitioned_table_is_read_the_same(session: "SparkSession", tmp_path:
         for version in (1, 2):
             spark = session.read.format("delta").option("versionAsOf", version).load(table.uri)
             same(local_snapshot(session, table.uri, version, Limits()), spark)
-        assert not has_local_feed(table.uri, 2)
-        same(delta.feed(session, table.uri, 0, 2, Limits()), spark_feed(session, table, 0, 2))
 
 
 @pytest.mark.usefixtures("real_spark")
@@ -169,7 +167,6 @@ def test_the_feed_of_a_table_partitioned_by_days_is_read_the_same(
         ]
         table.commit(*[("insert", row) for row in rows])
         table.commit(("delete", rows[0]), ("update", {**rows[1], "hour": 7}))
-        assert has_local_feed(table.uri, 2)
         same(local_feed(session, table.uri, 0, 2), spark_feed(session, table, 0, 2))
 
 
