@@ -192,9 +192,7 @@ def judge(tree: Tree, result: Result, tests: Sequence[str]) -> Result:
         return First(tests, failed)
 
     with tree.changed(result.fault.file, result.fault.insert):
-        code = run_tests(
-            tree, ["-x", "--timeout", str(OF_A_TEST), "-p", "no:cacheprovider", *files], first
-        )
+        code = run_tests(tree, ["-x", "--timeout", str(OF_A_TEST), *files], first)
     spent = result.seconds + time.monotonic() - start
     if code in (0, 5):
         return replace(result, verdict="survived", seconds=spent)

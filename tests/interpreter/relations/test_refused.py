@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from tests.interpreter.refusing import refused
 
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.refusals import UnsupportedLocally, rehearse
 from sluice.interpreter.relations import aggregates, joining
 
 MAP = "map(CAST(id AS STRING), id)"
@@ -92,7 +92,6 @@ def test_aggregates_of_such_a_form(sql: str) -> None:
         lambda t: t.select(F.expr(MAP)).distinct(),
         lambda t: t.groupBy(F.expr("2")).agg(F.expr("count(*)")),
         lambda t: t.orderBy(F.expr("1").desc()),
-        lambda t: t.where(f"struct({MAP}) = struct({MAP})"),
     ],
 )
 def test_keys_of_maps_and_numbers_of_columns(
@@ -100,6 +99,11 @@ def test_keys_of_maps_and_numbers_of_columns(
 ) -> None:
     with pytest.raises(UnsupportedLocally):
         query(rows).toArrow()
+
+
+def test_comparisons_of_maps_are_refused_before_any_row(rows: DataFrame) -> None:
+    with pytest.raises(UnsupportedLocally):
+        rehearse(rows.where(f"struct({MAP}) = struct({MAP})"))
 
 
 def test_pairs_are_limited_in_joins_without_equalities(

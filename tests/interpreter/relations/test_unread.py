@@ -88,6 +88,8 @@ def test_rows_are_taken_as_spark_takes_them(session: Session) -> None:
     ]
     assert [row.id for row in rows.dropna().collect()] == [0, 1]
     assert rows.join(rows.select("x"), "x", "left_semi").columns == ["x", "id"]
+    found = session.range(1).selectExpr("id", "7 AS n")
+    assert [row.n for row in rows.join(found, "id", "left").collect()] == [7, None, None, None]
     assert rows.where("x IS NULL").selectExpr("max_by(id, x, 2) AS n").collect()[0].n is None
 
 
@@ -106,5 +108,6 @@ def test_a_field_beside_an_interval(session: Session) -> None:
 
 
 def test_entries_of_a_group_by_a_map_are_in_the_order_of_its_keys(session: Session) -> None:
-    (found,) = session.range(2).groupBy(F.expr("map('b', 1, 'a', 2)").alias("m")).count().collect()
+    made = F.expr("map_from_arrays(array('b', 'a'), array(1, 2))").alias("m")
+    (found,) = session.range(2).groupBy(made).count().collect()
     assert [*found.m.items()] == [("a", 2), ("b", 1)]
