@@ -206,7 +206,7 @@ def test_a_field_that_loading_fills_in_is_no_key(tmp_path: Path) -> None:
 def test_expectations_are_of_the_querys_own_rows(tmp_path: Path) -> None:
     expect = "expect: [{type: expect_column_values_to_not_be_null, column: n}]"
     of_each = "SELECT k, count(*) AS n FROM orders GROUP BY k ORDER BY n DESC, k LIMIT 2"
-    view = table(tmp_path, f"{expect}, sql: {of_each}")
+    view = table(tmp_path, f"{expect}, sql: '{of_each}'")
     assert [len(part.spec.expect) for part in view.parts] == [0, 1]
 
 
