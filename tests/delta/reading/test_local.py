@@ -15,7 +15,7 @@ from tests.delta.tables import ADDED, ID_AND_V, Row, Small, by_delta_rs, by_spar
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import local_feed, local_snapshot
 from sluice.delta.reading.local import plain as one_piece
-from sluice.errors import HistoryLost
+from sluice.errors import HistoryLost, UsageError
 from sluice.limits import Limits
 
 if TYPE_CHECKING:
@@ -127,6 +127,13 @@ def test_a_version_whose_number_came_again_is_read_again(
         shutil.rmtree(table.uri)
         shutil.copytree(backup, table.uri)
     assert found == ["a", "b"]
+
+
+def test_spark_replaces_no_rows_in_a_store_that_it_can_not_commit_to(
+    spark: "SparkSession",
+) -> None:
+    with pytest.raises(UsageError, match="Spark must not commit to gs://bucket/t"):
+        delta.replace_where("gs://bucket/t", spark.range(1), "true")
 
 
 @pytest.mark.usefixtures("real_spark")
