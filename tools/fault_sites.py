@@ -8,8 +8,10 @@ line has at most one fault of each kind.
 """
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 DECIDING = (
@@ -53,8 +55,10 @@ class Fault:
     kind: str
     start: int
     end: int
+    was: str
     text: str
-    lines: tuple[int, int] | None  # of the statement or function whose tests can find it
+    reach: int | None  # line of the statement or function whose tests can find it
+    key: str  # the same wherever its line moves to
 
     def insert(self, source: str) -> str:
         """Return the module's text with this fault."""
@@ -90,7 +94,8 @@ class _Sites(ast.NodeVisitor):
         for line in source.encode().splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line))
         self._encoded = source.encode()
-        self._reach: tuple[int, int] | None = None
+        self._reach: int | None = None
+        self._alike = Counter[str]()
 
     def _offset(self, line: int, column: int) -> int:
         return len(self._encoded[: self._lines[line - 1] + column].decode())
@@ -109,18 +114,21 @@ class _Sites(ast.NodeVisitor):
         self._put(kind, node, *self._span(node), text)
 
     def _put(self, kind: str, node: ast.expr | ast.stmt, start: int, end: int, text: str) -> None:
-        fault = Fault(self.file, node.lineno, kind, start, end, text, self._reach)
-        self.found.setdefault((node.lineno, kind), fault)
+        if (node.lineno, kind) not in self.found:
+            was = self.source[start:end]
+            name = "\0".join((self.file, kind, was, text))
+            self._alike[name] += 1
+            key = sha256(f"{name}\0{self._alike[name]}".encode()).hexdigest()[:12]
+            fault = Fault(self.file, node.lineno, kind, start, end, was, text, self._reach, key)
+            self.found[node.lineno, kind] = fault
 
     # Statements: those of a function are reached by its tests, all others whenever it is imported.
 
     def visit(self, node: ast.AST) -> None:
-        """Visit a node; a statement in a function sets the lines whose tests reach it."""
+        """Visit a node; a statement in a function sets the line whose tests reach it."""
         before = self._reach
         if isinstance(node, ast.stmt) and before is not None:
-            body = getattr(node, "body", None)  # of a compound statement, its head alone
-            last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
-            self._reach = (node.lineno, max(last, node.lineno))
+            self._reach = node.lineno
         super().visit(node)
         self._reach = before
 
@@ -128,7 +136,7 @@ class _Sites(ast.NodeVisitor):
         if node.name in {"__repr__", "__str__"}:
             return
         before, body = self._reach, node.body
-        self._reach = (body[0].lineno, node.end_lineno or node.lineno)
+        self._reach = body[0].lineno
         for default in (*node.args.defaults, *node.args.kw_defaults):
             if default is not None:
                 self.visit(default)

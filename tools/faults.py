@@ -1,15 +1,15 @@
 """Insert faults into a copy of the code, one at a time, and see whether the tests find them.
 
-    python tools/faults.py map                     # which tests of `make test` reach which lines
-    python tools/faults.py map --tier deep tests/kinds
+    python tools/faults.py map --seed 1 --count 200    # which tests of `make test` reach them
+    python tools/faults.py map --seed 1 --count 200 --tier deep tests/kinds
     python tools/faults.py run --seed 1 --count 200
     python tools/faults.py run --seed 1 --count 200 --tier deep       # what survived, once more
     python tools/faults.py run --seed 1 --count 200 --with tests/kinds/topk/test_ties.py
 
-A seed draws each kind of fault equally often. The tests that reach a fault run in a fork of this
-process, until one fails. What was found and what survived is kept in `.cache/faults`: a call goes
-on where the last one ended. `--tier deep` and `--with` run the survivors alone, with other tests.
-docs/faults.md has the figures.
+A seed draws each kind of fault equally often, and the same ones after changes of other code. The
+tests that reach a fault run in a fork of this process, until one fails. What was found and what
+survived is kept in `.cache/faults`: a call goes on where the last one ended. `--tier deep` and
+`--with` run the survivors alone, with other tests. docs/faults.md has the figures.
 """
 
 import argparse
@@ -17,7 +17,6 @@ import compileall
 import importlib
 import json
 import os
-import random
 import resource
 import shutil
 import signal
@@ -25,15 +24,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from hashlib import sha256
+from itertools import groupby, zip_longest
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
 import pytest
 
-from fault_map import Mapping, Reach
+from fault_map import Mapping, Reach, insert_reports
 from fault_sites import Fault, faults_of_packages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,7 +56,6 @@ class Result:
     """Result of the tests for one fault."""
 
     fault: Fault
-    was: str  # the text that the fault replaced
     verdict: Verdict
     by: str = ""  # the test that found it
     tier: str = "quick"
@@ -62,7 +63,7 @@ class Result:
 
     def __str__(self) -> str:
         fault, now = self.fault, " ".join(self.fault.text.split()) or "nothing"
-        change = f"{' '.join(self.was.split())!r:.70} -> {now!r:.70}"
+        change = f"{' '.join(fault.was.split())!r:.70} -> {now!r:.70}"
         place = f"{fault.file}:{fault.line}"
         return (
             f"{self.verdict:11} {fault.kind:12} {place}: {change} {self.by} ({self.seconds:.0f} s)"
@@ -97,12 +98,12 @@ class Tree:
         compileall.compile_dir(self.libs, quiet=2)
 
     @contextmanager
-    def faulty(self, fault: Fault) -> Iterator[None]:
-        """Have a fault in the copy meanwhile."""
-        module = self.libs / "sluice" / fault.file
+    def changed(self, file: str, change: Callable[[str], str]) -> Iterator[None]:
+        """Have another text of a module in the copy meanwhile."""
+        module = self.libs / "sluice" / file
         source, times = module.read_text("utf-8"), module.stat()
         try:
-            module.write_text(fault.insert(source), "utf-8")  # now: so that it is compiled again
+            module.write_text(change(source), "utf-8")  # now: so that it is compiled again
             yield
         finally:
             module.write_text(source, "utf-8")
@@ -190,10 +191,8 @@ def judge(tree: Tree, result: Result, tests: Sequence[str]) -> Result:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         return First(tests, failed)
 
-    with tree.faulty(result.fault):
-        code = run_tests(
-            tree, ["-x", "--timeout", str(OF_A_TEST), "-p", "no:cacheprovider", *files], first
-        )
+    with tree.changed(result.fault.file, result.fault.insert):
+        code = run_tests(tree, ["-x", "--timeout", str(OF_A_TEST), *files], first)
     spent = result.seconds + time.monotonic() - start
     if code in (0, 5):
         return replace(result, verdict="survived", seconds=spent)
@@ -203,16 +202,13 @@ def judge(tree: Tree, result: Result, tests: Sequence[str]) -> Result:
 
 def draw(faults: Sequence[Fault], seed: int, count: int) -> list[Fault]:
     """Return faults of a seed, each kind equally often; a smaller count is the beginning."""
-    chance = random.Random(seed)
-    by_kind = {
-        kind: [f for f in faults if f.kind == kind] for kind in sorted({f.kind for f in faults})
-    }
-    for found in by_kind.values():
-        chance.shuffle(found)
-    rounds = [
-        found[place] for place in range(count) for found in by_kind.values() if place < len(found)
-    ]
-    return rounds[:count]
+
+    def chance(fault: Fault) -> bytes:
+        return sha256(f"{seed} {fault.key}".encode()).digest()
+
+    by_kind = groupby(sorted(faults, key=lambda f: (f.kind, chance(f))), lambda f: f.kind)
+    rounds = zip_longest(*(list(found) for _, found in by_kind))
+    return [fault for faults in rounds for fault in faults if fault is not None][:count]
 
 
 def _within(tests: Sequence[str], reach: Reach, seconds: float) -> list[str]:
@@ -231,41 +227,40 @@ class Results:
     def __init__(self, seed: int) -> None:
         self.file = CACHE / f"seed-{seed}.json"
         kept = json.loads(self.file.read_text("utf-8")) if self.file.exists() else []
-        self.of = {}
-        for one in kept:
-            lines = one["fault"]["lines"]
-            fault = Fault(**one["fault"] | {"lines": lines and tuple(lines)})
-            self.of[fault] = Result(**one | {"fault": fault})
+        results = (Result(**one | {"fault": Fault(**one["fault"])}) for one in kept)
+        self.of = {result.fault.key: result for result in results}
 
     def keep(self, result: Result) -> None:
-        self.of[result.fault] = result
+        self.of[result.fault.key] = result
         kept = [asdict(one) for one in self.of.values()]
         self.file.write_text(json.dumps(kept, indent=1), "utf-8")
 
 
-def make_map(tree: Tree, tier: str, paths: Sequence[str]) -> int:
-    """Run the tests once, and add what they reach to the map."""
+def make_map(tree: Tree, drawn: Sequence[Fault], tier: str, paths: Sequence[str]) -> int:
+    """Run the tests once, and add those that reach the faults to the map."""
     folder = CACHE / tier
     folder.mkdir(parents=True, exist_ok=True)
-    return run_tests(tree, ["--tier", tier, *paths], lambda: Mapping(folder), OF_A_MAP)
+    with ExitStack() as stack:
+        for file in {fault.file for fault in drawn}:
+            here = [fault for fault in drawn if fault.file == file]
+            stack.enter_context(tree.changed(file, partial(insert_reports, faults=here)))
+        return run_tests(tree, ["--tier", tier, *paths], lambda: Mapping(folder), OF_A_MAP)
 
 
-def run(tree: Tree, options: argparse.Namespace) -> None:
+def run(tree: Tree, drawn: Sequence[Fault], options: argparse.Namespace) -> None:
     """Judge the faults of a seed that have no result yet, or its survivors by other tests."""
-    reach, results = Reach(CACHE / options.tier, tree.libs), Results(options.seed)
+    reach, results = Reach(CACHE / options.tier), Results(options.seed)
     is_again = bool(options.others) or options.tier == "deep"
-    drawn = draw(faults_of_packages(tree.libs), options.seed, options.count)
     for fault in drawn:
-        known = results.of.get(fault)
+        known = results.of.get(fault.key)
         if (known is not None and known.verdict == "found") or (known is not None) != is_again:
             continue
-        source = (tree.libs / "sluice" / fault.file).read_text("utf-8")
-        before = known or Result(fault, source[fault.start : fault.end], "not reached")
+        before = replace(known, fault=fault) if known else Result(fault, "not reached")
         reaching = _within(reach.tests_of(fault), reach, options.seconds)
         result = judge(tree, replace(before, tier=options.tier), options.others or reaching)
         results.keep(result)
         print(result, flush=True)
-    _summarize([results.of[fault] for fault in drawn if fault in results.of])
+    _summarize([results.of[fault.key] for fault in drawn if fault.key in results.of])
 
 
 def _summarize(results: Sequence[Result]) -> None:
@@ -284,9 +279,9 @@ def main() -> int:
     mapping, running = commands.add_parser("map"), commands.add_parser("run")
     for command in (mapping, running):
         command.add_argument("--tier", choices=["quick", "deep"], default="quick")
+        command.add_argument("--seed", type=int, default=1)
+        command.add_argument("--count", type=int, default=200)
     mapping.add_argument("paths", nargs="*")
-    running.add_argument("--seed", type=int, default=1)
-    running.add_argument("--count", type=int, default=200)
     running.add_argument("--seconds", type=float, default=60, help="of tests, by the map's times")
     running.add_argument(
         "--with", dest="others", nargs="*", default=[], help="tests, not the map's"
@@ -298,9 +293,10 @@ def main() -> int:
     tree.refresh()
     for name in IMPORTED:
         importlib.import_module(name)
+    drawn = draw(faults_of_packages(tree.libs), options.seed, options.count)
     if options.command == "map":
-        return make_map(tree, options.tier, options.paths)
-    run(tree, options)
+        return make_map(tree, drawn, options.tier, options.paths)
+    run(tree, drawn, options)
     return 0
 
 

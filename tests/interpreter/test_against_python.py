@@ -218,13 +218,16 @@ def test_windows_by_value_and_ranks(
     rows: list[Row], make: Callable[[list[Row]], pa.Table], descending: bool
 ) -> None:
     order = f"OVER (PARTITION BY b ORDER BY g{' DESC' if descending else ''}"
-    near = f"{order} RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING)"
+    near, on = (
+        f"{order} RANGE BETWEEN {b} AND 1 FOLLOWING)" for b in ("1 PRECEDING", "CURRENT ROW")
+    )
     columns = [
         "id",
         *(f"{f}() {order})" for f in ("rank", "dense_rank", "percent_rank", "cume_dist")),
     ]
-    told = _ask(make(rows), lambda t: t.selectExpr(*columns, f"count(*) {near}", f"sum(id) {near}"))
-    expected = []
+    sums = [f"count(*) {near}", f"sum(id) {near}", f"count(*) {on}"]
+    told = _ask(make(rows), lambda t: t.selectExpr(*columns, *sums))
+    expected, g_of = [], {row["id"]: row["g"] for row in rows}
     for row in rows:
         part = [other["g"] for other in rows if other["b"] == row["b"]]
         before = [
@@ -243,7 +246,8 @@ def test_windows_by_value_and_ranks(
             )
         ]
         ranks = (len(before) + 1, len(set(before)) + 1, len(before) / max(len(part) - 1, 1))
-        numbers = (*ranks, (len(before) + ties) / len(part), len(close), sum(close))
+        onward = len(close) - sum(g in before for g in map(g_of.get, close))
+        numbers = (*ranks, (len(before) + ties) / len(part), len(close), sum(close), onward)
         expected.append((row["id"], *map(_shown, numbers)))
     assert told == expected
 

@@ -147,12 +147,8 @@ def test_freshness_is_held_against_the_clock(tmp_path: Path) -> None:
 
 
 def test_a_view_is_held_against_the_version_of_the_source_that_it_reflects(tmp_path: Path) -> None:
-    rule = whole(
-        type="expect_column_sum_to_equal_other_table",
-        column="total",
-        other_table_name="sales",
-        other_column="price",
-    )
+    sums = {"type": "expect_column_sum_to_equal_other_table", "other_table_name": "sales"}
+    rule = whole(**sums, column="total", other_column="price")
     project = lake.declare(tmp_path, totals=rule)
     for nth in range(2):
         lake.put(project, "sales", lake.sales(sale(nth, "2.50")))

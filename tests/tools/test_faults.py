@@ -1,6 +1,6 @@
 """Faults inserted into a copy: what they change, and that the copy is whole again after each."""
 
-import json
+import ast
 import os
 import signal
 import subprocess
@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from coverage import CoverageData
 
-from fault_map import Reach
+from fault_map import Reach, insert_reports, report_reached
 from fault_sites import Fault, faults_of
 from faults import ROOT, Tree, draw
 
@@ -68,18 +67,26 @@ def test_texts_messages_annotations_and_times_have_no_fault() -> None:
     assert faults_of("kinds/a.py", idle) == []
 
 
-def test_a_fault_is_reached_by_the_lines_of_its_statement_and_a_default_by_its_function() -> None:
-    lines = {f.kind: f.lines for f in faults_of("kinds/least.py", MODULE)}
-    assert lines["not"] == (6, 6)
-    assert lines["default"] == (5, 13)
-    assert [f.lines for f in faults_of("kinds/a.py", "MOST = 3\n")] == [None]
+def test_a_fault_is_reached_by_its_statement_a_default_by_its_function_others_by_any() -> None:
+    faults = {f.kind: f for f in faults_of("kinds/least.py", MODULE + "MOST = 4\n")}
+    text = insert_reports(MODULE, [faults["not"], faults["default"], faults["bound"]])
+    calls = [line.split("(*")[1] for line in text.splitlines() if "report_reached" in line]
+    keys = [faults[kind].key for kind in ("default", "bound", "not")]
+    assert calls == [f"{keys[:2]})", f"{keys[2:]})"]
+    assert ast.get_docstring(ast.parse(text).body[1]) == "Return the first rows."
+
+
+def test_a_seed_draws_the_same_faults_wherever_their_lines_move_to() -> None:
+    moved = faults_of("kinds/least.py", MODULE.replace("def", "AT_MOST = []\n\n\ndef"))
+    drawn = draw(faults_of("kinds/least.py", MODULE), 7, 9)
+    assert [f.key for f in draw(moved, 7, 9)] == [f.key for f in drawn]
 
 
 def test_a_seed_draws_each_kind_equally_often_and_more_of_it_begin_alike() -> None:
     faults = faults_of("kinds/least.py", MODULE)
     assert sorted(fault.kind for fault in draw(faults, 7, 9)) == sorted(FAULTS)
     assert draw(faults, 7, 9)[:5] == draw(faults, 7, 5)
-    assert draw(faults, 7, 9) != draw(faults, 8, 9)
+    assert len({tuple(draw(faults, seed, 9)) for seed in range(9)}) > 1
 
 
 @pytest.fixture
@@ -119,7 +126,7 @@ def test_the_copy_is_whole_again_after_a_fault_and_after_a_stop(
     fault = next(f for f in faults_of("kinds/least.py", before) if f.kind == "missing line")
     usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with tree.faulty(fault):
+        with tree.changed(fault.file, fault.insert):
             assert module.read_text("utf-8") == "def least(rows):\n    pass\n    return rows[0]\n"
             assert module.stat().st_mtime_ns != stat.st_mtime_ns
             if isinstance(ending, signal.Signals):
@@ -134,19 +141,19 @@ def test_the_copy_is_whole_again_after_a_fault_and_after_a_stop(
     assert (project / "libs/sluice/kinds/least.py").read_text("utf-8") == before
 
 
-def test_a_map_of_more_tests_is_added_to_the_one_there_is(tmp_path: Path) -> None:
+def test_a_map_of_more_tests_is_added_to_the_one_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fault = next(f for f in faults_of("kinds/least.py", MODULE) if f.kind == "not")
-    module = str(tmp_path / "libs/sluice" / fault.file)
-    reached = []
+    monkeypatch.setenv("FAULT_MAP", str(tmp_path))
+    reached = list[str]()
     for test in ("tests/read/test_a.py::test_b", "tests/kinds/test_least.py::test_c"):
-        data = CoverageData(str(tmp_path / "coverage"), suffix=True)
-        data.set_context(test)
-        data.add_lines({module: {fault.line, 12}})
-        data.write()
-        seconds = dict.fromkeys((*reached, test), 1.0)
-        (tmp_path / "seconds.json").write_text(json.dumps(seconds), "utf-8")
+        monkeypatch.setenv("PYTEST_CURRENT_TEST", f"{test} (call)")
+        report_reached(fault.key)
+        with (tmp_path / "seconds.tsv").open("a") as file:
+            file.write(f"{test}\t1.0\n")
         reached.insert(0, test)  # those beside the module come first
-        assert Reach(tmp_path, tmp_path / "libs").tests_of(fault) == reached
+        assert Reach(tmp_path).tests_of(fault) == reached
 
 
 @pytest.mark.usefixtures("long")
@@ -157,7 +164,7 @@ def test_the_tests_that_reach_a_fault_find_it(project: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    faults("map")
+    faults("map", "--count", "2")
     said = faults("run", "--count", "2")
     assert "found       bound        kinds/least.py:3: '0' -> '(0 + 1)'" in said
     assert "tests/kinds/test_least.py::test_the_least_comes_first" in said

@@ -12,7 +12,15 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import Commit, Small, by_delta_rs, by_marking
 from tests.read.tables import day, write
 
-from sluice.delta.log.files import feed_size, has_vectors, may_hold, not_before, only_inserts
+from sluice.delta.log import files
+from sluice.delta.log.files import (
+    feed_size,
+    has_vectors,
+    may_hold,
+    not_before,
+    only_inserts,
+    table_size,
+)
 
 HOUR = timedelta(hours=1)
 
@@ -34,7 +42,9 @@ def test_files_put_together_take_nothing_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", [by_delta_rs, by_marking])
-def test_the_rows_of_changes_are_counted(writer: Callable[[Any], Commit], tmp_path: Path) -> None:
+def test_the_rows_of_changes_are_counted(
+    writer: Callable[[Any], Commit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     columns = StructType().add("id", "integer").add("v", "integer")
     table = Small.create(tmp_path, columns, ["id"], writer(None))
     table.commit(*(("insert", {"id": n, "v": n}) for n in range(1, 9)))
@@ -45,6 +55,9 @@ def test_the_rows_of_changes_are_counted(writer: Callable[[Any], Commit], tmp_pa
     assert counts == [8, 3, 3]
     sizes = [feed_size(table.uri, version - 1, version).rows for version in range(1, last + 1)]
     assert sizes == counts
+    monkeypatch.setattr(files, "MANY_COMMITS", 2)
+    assert feed_size(table.uri, 1, 3).rows == 6
+    assert feed_size(table.uri, 0, 3) == table_size(table.uri, 3), "for many commits"
     DeltaTable(table.uri).delete("id = 9")
     assert feed_size(table.uri, last, last + 1).rows is None, "other writers count otherwise"
 

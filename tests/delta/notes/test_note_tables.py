@@ -11,10 +11,10 @@ from sluice.delta.notes.note_tables import append_rows, read_rows, read_table
 ROWS = pa.table({"day": ["a:b", "c"], "n": [1, 2]})
 
 
-@pytest.mark.parametrize("partition_by", [[], ["day"]])
-def test_rows_are_those_that_were_written(tmp_path: Path, partition_by: list[str]) -> None:
-    uri = str(tmp_path / "a lake" / "notes")
-    append_rows(uri, ROWS, partition_by)
+@pytest.mark.parametrize("store", ["", "file://"])
+def test_rows_are_those_that_were_written(tmp_path: Path, store: str) -> None:
+    uri = f"{store}{tmp_path}/a lake/notes"
+    append_rows(uri, ROWS)
     assert read_table(uri).sort_by("n").select(ROWS.column_names) == ROWS
     assert read_rows(uri, [("n", ">", 1)]) == [{"day": "c", "n": 2}]
     assert read_rows(str(tmp_path / "none")) == []

@@ -17,6 +17,10 @@ def test_keys_far_from_each_other_are_in_spans_of_their_own() -> None:
     assert not any(least <= 500_000 <= most for least, most in spans)
 
 
+def test_spans_are_split_at_the_widest_gaps() -> None:
+    assert clusters(pa.array([*range(MOST + 1), 99]))[-1] == (99, 99)
+
+
 def test_no_values_have_no_span() -> None:
     assert clusters(pa.array([], pa.int64())) == []
     assert clusters(pa.array([None], pa.int32())) == []

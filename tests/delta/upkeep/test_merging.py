@@ -132,6 +132,17 @@ def test_rows_that_are_wide_in_memory_are_cut_by_that(table: Table) -> None:
     assert max(written) * len(text) <= 1.5 * pieces.IN_MEMORY * table.limits.piece_bytes
 
 
+@pytest.mark.parametrize(
+    ("piece_bytes", "file_rows", "is_less"), [(100, 20, False), (200, 10, False), (200, 20, True)]
+)
+def test_covers_are_gathered_if_fewer_are_left(
+    piece_bytes: int, file_rows: int, is_less: bool
+) -> None:
+    files = [pieces.FileLayout(f"f{n}", 10, 0, (0, 50), ((10, 100),)) for n in range(3)]
+    limits = replace(LIMITS, piece_bytes=piece_bytes, file_rows=file_rows, small_files=9)
+    assert bool(pieces.plan_gathering(files, limits)) == is_less
+
+
 def test_a_table_that_was_filed_is_not_filed_again(tmp_path: Path) -> None:
     """Of a file in order with the rows of three, and a cover most of whose rows are marked."""
     table = Table(tmp_path, replace(LIMITS, small_files=100))

@@ -33,6 +33,7 @@ from sluice.delta.upkeep.table_invariants import feed_faults, position_faults, r
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.delta.writing.marking import is_marked, most_marked
+from sluice.delta.writing.own_commits import vectors_allowed
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
 from sluice.read.ordered.keyed import KeyedTable
@@ -384,3 +385,13 @@ def test_a_table_that_polars_cannot_read_is_rewritten_by_the_commit(
     assert table.rows() == sorted(expected(*CHANGES), key=repr)
     assert not has_vectors(DeltaTable(table.uri))
     assert done.changed == len(CHANGES)
+
+
+def test_vectors_that_were_switched_off_are_allowed_again(tmp_path: Path) -> None:
+    uri = Small.create(tmp_path, ID_AND_V, ["id"], commit_arrow).uri
+    for value in ("true", "false"):
+        DeltaTable(uri).alter.set_table_properties({"delta.enableDeletionVectors": value})
+    assert [name for each in vectors_allowed(DeltaTable(uri)) for name in each] == [
+        "protocol",
+        "metaData",
+    ]

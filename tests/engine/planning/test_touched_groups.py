@@ -23,6 +23,7 @@ views:
 SELECT = "select: {id: id, most: max(v) OVER w}"
 VIEWS = {
     "over": f"over, from: sales, partition_by: [g], order_by: [v], {SELECT}",
+    "rows": "select, from: sales, where: v > 0",
     "distinct": "select, from: sales, distinct: true, select: {g: g, v: v}",
     "expression": f"over, from: sales, partition_by: ['v % 3'], order_by: [v], {SELECT}",
 }
@@ -61,6 +62,15 @@ def test_a_plan_counts_the_rows_of_touched_groups(tmp_path: Path, spark: "SparkS
     assert (
         "1 touched group: 32 rows in 0.0 MB of shop.sales and 30 rows in 0.0 MB of" in step.reason
     )
+
+
+def test_a_view_that_follows_row_by_row_reads_no_group(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = lake_of(tmp_path, spark, "rows")
+    assert (planned(lake).next, planned(lake).bytes) == ("nothing", 0)
+    lake.put("sales", sale(200, "a", 5))
+    assert (planned(lake).next, rows_of(planned(lake))) == ("row-wise", {})
 
 
 def test_a_row_that_moves_touches_both_of_its_groups(tmp_path: Path, spark: "SparkSession") -> None:

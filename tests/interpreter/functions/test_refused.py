@@ -20,6 +20,7 @@ def test_replacements_where_there_is_nothing(pattern: str) -> None:
     "sql",
     [
         "substring_index(CAST(id AS STRING), '1', -2147483648)",
+        "regexp_replace(CAST(id AS STRING), '1', '$0')",
         r"translate(CAST(id AS STRING), '1', '\0')",
         "locate('1', CAST(id AS STRING), CAST(id AS INT))",
         "row_number() OVER ()",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from sluice.delta.reading.local import to_arrow
@@ -87,10 +88,26 @@ def test_rows_are_taken_as_spark_takes_them(session: Session) -> None:
     ]
     assert [row.id for row in rows.dropna().collect()] == [0, 1]
     assert rows.join(rows.select("x"), "x", "left_semi").columns == ["x", "id"]
+    found = session.range(1).selectExpr("id", "7 AS n")
+    assert [row.n for row in rows.join(found, "id", "left").collect()] == [7, None, None, None]
     assert rows.where("x IS NULL").selectExpr("max_by(id, x, 2) AS n").collect()[0].n is None
 
 
-def test_the_default_of_a_shift_does_not_widen_a_decimal(session: Session) -> None:
+@pytest.mark.parametrize(
+    ("sql", "type_"),
+    [("lag(m, 1, 0) OVER (ORDER BY id)", (10, 2)), ("id + m", (23, 2)), ("id * 1.5", (23, 1))],
+)
+def test_digits_of_decimals(session: Session, sql: str, type_: tuple[int, int]) -> None:
     rows = session.range(2).selectExpr("CAST(id AS DECIMAL(10, 2)) AS m", "id")
-    shifted = rows.selectExpr("lag(m, 1, 0) OVER (ORDER BY id) AS n")
-    assert shifted.schema["n"].dataType == T.DecimalType(10, 2)
+    assert rows.selectExpr(f"{sql} AS n").schema["n"].dataType == T.DecimalType(*type_)
+
+
+def test_a_field_beside_an_interval(session: Session) -> None:
+    rows = session.range(2).selectExpr("named_struct('i', INTERVAL '1' DAY, 'n', id).n AS n")
+    assert [row.n for row in rows.collect()] == [0, 1]
+
+
+def test_entries_of_a_group_by_a_map_are_in_the_order_of_its_keys(session: Session) -> None:
+    made = F.expr("map_from_arrays(array('b', 'a'), array(1, 2))").alias("m")
+    (found,) = session.range(2).groupBy(made).count().collect()
+    assert [*found.m.items()] == [("a", 2), ("b", 1)]

@@ -129,7 +129,7 @@ FROM orders)
 WHERE r <= 2;
 
 -- seconds
-SELECT id
+SELECT id, r, r AS again
 FROM (SELECT id, g, rank() OVER (PARTITION BY g ORDER BY v) AS r
 FROM orders
 WHERE v IS NOT NULL) q

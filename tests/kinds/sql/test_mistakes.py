@@ -157,6 +157,8 @@ def test_what_a_query_cannot_say_is_refused_by_name(sql: str, tmp_path: Path) ->
 def test_every_refusal_of_a_project_is_shown_at_once(tmp_path: Path) -> None:
     both = {"a": "SELECT id FROM orders LIMIT 3", "b": "SELECT rand() AS r FROM people"}
     assert len(problems_of(both, tmp_path)) == 2
+    over = {"a": "SELEC", "b": "SELECT first(v) AS f FROM a GROUP BY k"}
+    assert len(problems_of(over, tmp_path)) == 2
 
 
 def test_views_over_a_mistaken_query_are_checked_as_well(tmp_path: Path) -> None:
@@ -199,6 +201,13 @@ def test_a_view_over_a_query_and_a_query_over_views_resolve(tmp_path: Path) -> N
 def test_a_field_that_loading_fills_in_is_no_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"views\.v\.refusal: unknown key 'refusal'"):
         table(tmp_path, "sql: SELECT id FROM orders, refusal: none")
+
+
+def test_expectations_are_of_the_querys_own_rows(tmp_path: Path) -> None:
+    expect = "expect: [{type: expect_column_values_to_not_be_null, column: n}]"
+    of_each = "SELECT k, count(*) AS n FROM orders GROUP BY k ORDER BY n DESC, k LIMIT 2"
+    view = table(tmp_path, f"{expect}, sql: '{of_each}'")
+    assert [len(part.spec.expect) for part in view.parts] == [0, 1]
 
 
 def test_a_query_may_lie_in_a_file_beside_its_pipeline(tmp_path: Path) -> None:

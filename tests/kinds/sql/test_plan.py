@@ -51,6 +51,14 @@ def test_the_plan_says_why_a_query_is_computed_whole_before_anything_was_deliver
     )
 
 
+def test_columns_without_a_name_are_named_by_their_words(tmp_path: Path) -> None:
+    (tmp_path / "pipelines").mkdir()
+    sql = "SELECT `G`, COUNT(*), sum(V) / 2, -2 + G FROM Orders GROUP BY g"
+    (tmp_path / "pipelines" / "shop.yaml").write_text(HEAD + SOURCES + view("v", sql))
+    columns = load(tmp_path).graph.table("v").columns
+    assert [*columns] == ["g", "count", "sum_v_2", "c"]
+
+
 TOP = "SELECT g, SUM(v) AS v FROM orders GROUP BY g ORDER BY v DESC, g LIMIT 2"
 
 

@@ -6,6 +6,7 @@ import pytest
 from tests.kinds.topk.tables import LEADERS, ranked
 from tests.read.tables import project_at, write_table
 
+import sluice
 from sluice.errors import UsageError
 from sluice.read.lake import Lake
 
@@ -71,6 +72,15 @@ def test_without_a_rank_column_the_order_ranks(tmp_path):
         (3, 3),
         (4, 4),
     ]
+
+
+def test_a_row_without_a_rank_is_not_named_by_one(tmp_path):
+    project = project_at(tmp_path)
+    write_table(project, "unranked", ranked([("DELI", 1, "9.00", 0)], rank=False))
+    with pytest.raises(UsageError, match="has no rank column"):
+        sluice.open(tmp_path / "config").why_not(
+            "unranked", partition={"department": "DELI"}, rank=7
+        )
 
 
 def test_another_kind_of_table_has_no_ranking(lake):

@@ -208,8 +208,8 @@ def _range(commits: Sequence[CommitActions]) -> CommitRange:
 class _Life:
     """A file within a range: its net addition or removal, and a version that contains it."""
 
+    was_there: bool
     weight: int = 0
-    was_there: bool = False
     is_there: bool = False
     at: int = 0  # a version that contains it
     file: Action | None = None

@@ -51,24 +51,22 @@ def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
 
 def _rows_of(table: DeltaTable, uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
     chosen = list(filters) if filters else None
-    return table.to_pyarrow_table(filesystem=files_of(table, uri), filters=chosen)
+    return table.to_pyarrow_table(filesystem=files_of(uri), filters=chosen)
 
 
-def files_of(table: DeltaTable, uri: str) -> SubTreeFileSystem | None:
+def files_of(uri: str) -> SubTreeFileSystem | None:
     """Return a file system that reads local files without Python; None if Python is needed.
 
     A thread of Arrow aborts the process if it releases a Python file after the interpreter has
-    ended. Only Python decodes names of partitions.
+    ended.
     """
-    if "://" in uri or table.metadata().partition_columns:
-        return None
-    return SubTreeFileSystem(uri, LocalFileSystem())
+    return None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
 
 
-def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
+def append_rows(uri: str, rows: pa.Table) -> None:
     """Add rows to the table at `uri`; create it if there is none."""
     if rows.num_rows:
-        _in_turn(uri, lambda: _write(uri, rows, mode="append", partition_by=list(partition_by)))
+        _in_turn(uri, lambda: _write(uri, rows, mode="append"))
 
 
 def create_empty(uri: str, schema: pa.Schema) -> None:

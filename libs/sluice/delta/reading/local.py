@@ -114,19 +114,11 @@ def few_rows(
     return None if rows is None else handed_over(session, uri, version, rows)
 
 
-def has_local_feed(uri: str, version: int) -> bool:
-    """True if delta-rs finds the files of the change feed.
-
-    It does not if a partition's value is escaped in the path, as texts and times are.
-    """
-    table = open_version(uri, version)
-    parts = set(table.metadata().partition_columns)
-    types = [f.type for f in pa.schema(table.schema().to_arrow()) if f.name in parts]
-    return all(pa.types.is_date(t) or pa.types.is_integer(t) for t in types)
-
-
 def local_feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
-    """Return the change feed of versions (after, upto], read here."""
+    """Return the change feed of versions (after, upto], read here.
+
+    Tables are partitioned by numbers alone: delta-rs does not find files whose path escapes a text.
+    """
     return handed_over(session, uri, upto, read_feed(uri, after, upto))
 
 

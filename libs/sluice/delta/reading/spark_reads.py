@@ -22,7 +22,6 @@ from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
 from sluice.delta.reading.local import (
-    has_local_feed,
     local_feed,
     local_snapshot,
     narrowed_snapshot,
@@ -113,7 +112,7 @@ def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits)
     here = max(limits.computed_here_bytes, limits.narrowed_bytes)
     most = here if is_here(session) else limits.read_here_bytes
     size = feed_size(uri, after, upto).bytes
-    if size <= most and has_local_feed(uri, upto):
+    if size <= most:
         return local_feed(session, uri, after, upto)
     if not is_here(session) and not takes_spark(uri):
         check_handed(uri, size, limits, DISK)

@@ -174,7 +174,7 @@ def feed_digest(uri: str, after: int, upto: int) -> Digest:
 def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -> Digest:
     """Return the canonical hash of a table's rows: all columns, also hidden ones, but `ignore`."""
     table = open_table(uri, version=version)
-    dataset = live_rows(table, uri, files_of(table, uri))
+    dataset = live_rows(table, uri, files_of(uri))
     columns = [name for name in dataset.schema.names if name not in ignore]
     batches = dataset.to_batches(columns=columns)
     return sum((digest_of(batch.to_pylist()) for batch in batches), Digest())

@@ -16,7 +16,6 @@ from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import (
     arrow_schema,
     handed_over,
-    has_local_feed,
     read_feed,
     read_few,
 )
@@ -46,12 +45,10 @@ class GroupReads:
         plan, lake, limits = batch.plan, batch.context.lake, batch.context.limits
         assert plan.before is not None
         searched = SearchedVersion(plan.uri, plan.before.version, limits)
-        ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
         if (
             plan.pins.keys() != plan.recorded.keys()
             or plan.size.bytes > limits.grouped_feed_bytes
             or not searched.may_search
-            or not all(has_local_feed(uri, upto) for uri, (_, upto) in ranges.items())
         ):
             return None
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}

@@ -65,7 +65,7 @@ def substitute(tree: Tree, columns: Mapping[str, Tree]) -> Tree:
             return found
         return node
 
-    return tree.copy().transform(step, copy=False)
+    return tree.transform(step)
 
 
 def own_sources(select: exp.Select) -> list[Tree]:

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from sluice.changes.diff import CHANGE, WEIGHT, agree_in
 from sluice.changes.order import Direction, at_or_before
 from sluice.delta.log.files import table_size
-from sluice.delta.reading.local import handed_over, has_local_feed, read_feed, read_rows
+from sluice.delta.reading.local import handed_over, read_feed, read_rows
 from sluice.delta.reading.searched_version import is_exact
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query.operator import names, same
@@ -248,8 +248,6 @@ class Candidates:
         kept = table_size(plan.uri, plan.before.version).bytes
         limits, size = batch.context.limits, plan.size.bytes
         if size > limits.ranked_feed_bytes or kept > limits.ranked_state_bytes:
-            return None
-        if not has_local_feed(uri, upto):
             return None
         is_small = max(size, kept) <= limits.read_here_bytes
         feed = read_feed(uri, after, upto)

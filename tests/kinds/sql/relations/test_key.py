@@ -41,6 +41,7 @@ REFUSED = {
     "SELECT id, v FROM orders": ("v", "its rows are known to be unique by (id)"),
     "SELECT g, k, count(*) AS n FROM orders GROUP BY g, k": ("g", "unique by (g, k)"),
     JOINED.format("JOIN", "k"): ("o", "unique by (o, p)"),
+    RANKED.replace("g, v", "id, g"): ("g", "unique by (g, r) or (id)"),
     JOINED.format("RIGHT JOIN", "pid"): ("o", "unique by (o, p)"),
     JOINED.format("FULL JOIN", "pid"): ("o, p", "no selected columns"),
     COUNTED.format("LEFT JOIN"): ("pid", "unique by (pid, w)"),

@@ -1,12 +1,13 @@
 """Places in a topic, checked against what its brokers describe."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from sluice.errors import HistoryLost, InputBehind, InputReplaced
 from sluice.sources.kafka.message import moment_of
-from sluice.sources.kafka.offsets import OffsetRange, TopicDescription
+from sluice.sources.kafka.offsets import OffsetRange, TopicDescription, fingerprint
 
 READ = TopicDescription("cluster", "t", "id", {0: 0, 1: 0, 2: 0}, {0: 5, 1: 5, 2: 5})
 FEWER = {"first": {0: 0}, "following": {0: 9}}
@@ -37,6 +38,16 @@ def test_a_topic_with_fewer_partitions_than_were_read_is_named(
 ) -> None:
     with pytest.raises(fault, match=says):
         OffsetRange.beginning(READ, latest=True).check(there, "shop.events")
+
+
+@pytest.mark.parametrize(
+    ("to", "read"), [((7, 5), {"0": [5, 7]}), ((5, 5), {"0": [5, 5], "1": [5, 5]})]
+)
+def test_a_batch_is_noted_by_partitions_with_messages_or_by_all_ends(
+    to: tuple[int, int], read: dict[str, list[int]]
+) -> None:
+    place = {"id": "id", "from": {"0": 5, "1": 5}, "to": dict(zip("01", to, strict=True))}
+    assert json.loads(fingerprint(place)) == {"id": "id", "read": read}
 
 
 def test_a_producers_clock_may_be_beyond_the_calendar() -> None:

@@ -7,6 +7,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Message as Event
 from fastavro import parse_schema, schemaless_writer
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 from tests.sources.kafka.decoding.checks import RECORD, check, read, rows
@@ -17,7 +18,12 @@ from sluice.sources.kafka import decoding
 from sluice.sources.kafka.decoding import AT, KEY, LEFT_OUT, VALUE, kept_as_sql, message_of
 from sluice.sources.kafka.formats.avro_columns import columns_of_record, plain_record
 from sluice.sources.kafka.formats.json import columns_of_json
-from sluice.sources.kafka.message import Message, arrange_messages
+from sluice.sources.kafka.message import (
+    Message,
+    arrange_events,
+    arrange_messages,
+    each_message,
+)
 from sluice.sources.topic import TopicFeed
 
 __all__ = ["read"]
@@ -150,6 +156,19 @@ def test_a_message_is_kept_whole() -> None:
         "value": "eHh4" * 33 + "eA==",
     }
     assert {AT, KEY, VALUE, LEFT_OUT} <= set(parts.column_names)
+
+
+def test_of_a_message_that_is_too_large_only_its_size_is_kept() -> None:
+    sent = [(0, None, b"ab"), (1, b"k", b"abc"), (2, None, None)]
+    events = [
+        Event(topic="t", partition=3, offset=at, key=key, value=value, timestamp=(1, 7))
+        for at, key, value in sent
+    ]
+    assert [*each_message(arrange_events(events, most=3))] == [
+        Message(3, 0, 7, None, b"ab"),
+        Message(3, 1, 7, None, None, 4),
+        Message(3, 2, 7, None, None),
+    ]
 
 
 @pytest.mark.parametrize("read", ["json"], indirect=True)

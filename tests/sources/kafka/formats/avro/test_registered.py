@@ -75,7 +75,7 @@ BILL["fields"] = [{"name": "id", "type": "int"}, {"name": "line", "type": "Line"
 SHARED = {**ENVELOPE, "fields": [dict(f) for f in ENVELOPE["fields"]]}
 SHARED["fields"][0]["type"] = ["null", "Value"]
 SCHEMAS = {1: ENVELOPE, 2: KEY, 3: PLAIN, 4: BILL, 5: SHARED, 6: ["shop.Bill", "Order"], 7: BILL}
-SCHEMAS[9] = MEASURED
+SCHEMAS |= {9: MEASURED, 10: {"type": "long"}}
 
 
 def reference(name: str) -> dict[str, Any]:
@@ -166,6 +166,8 @@ def test_the_rows_of_changes_may_be_of_a_schema_elsewhere() -> None:
         change = {"before": None, "after": None, "op": "c" if image == "after" else "d", image: row}
         (found,) = read(sent(5, encoded(1, change)[5:]))
         assert found.fields["at"] == "2024-05-01 10:00:00.123456"
+    with pytest.raises(Unusable, match="not an object"):
+        read(sent(10, b"\2"))
 
 
 def encoded(schema: int, value: Any) -> bytes:
