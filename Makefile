@@ -8,7 +8,7 @@ PYTHONDONTWRITEBYTECODE :=
 export PYTHON PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-year test test-deep test-stores in-seaweedfs in-versitygw in-azurite in-gcs soak matrix check lint types contracts house format docs up down lock clean
+.PHONY: help setup demo demo-year test test-deep test-stores in-seaweedfs in-versitygw in-azurite in-gcs soak matrix check lint types contracts house format docs up down dist lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,12 +98,16 @@ up: $(SETUP) ## start Airflow with its UI, and keep it running
 down: $(SETUP) ## stop what `make up` started
 	@$(PY) tools/down.py $(ARGS)
 
+dist: $(SETUP) ## build the wheel and the source archive in dist/
+	@rm -rf dist
+	@$(PY) -m hatchling build
+
 lock: $(SETUP) ## resolve requirements.lock again (make lock ARGS=--upgrade: newest versions)
 	@UV_SYSTEM_CERTS=1 .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	  --all-extras --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  $(ARGS) --output-file requirements.lock pyproject.toml
 
 clean: ## remove everything that setup, tests and runs created
-	@rm -rf .venv .cache lake landing reports .airflow .mypy_cache .pytest_cache .ruff_cache \
+	@rm -rf .venv .cache dist lake landing reports .airflow .mypy_cache .pytest_cache .ruff_cache \
 	  .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	@find libs tests tools dags jobs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

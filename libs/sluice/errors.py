@@ -13,6 +13,7 @@ scheduler whether a retry can help.
     │   └── NotBuilt         2  a table that no run has built yet
     ├── MissingDependency    2  Java, jars or a driver that this machine lacks
     ├── StoreRefused         2  an object store that refuses, or can't keep tables safe
+    ├── NewerLake            2  a lake that a newer release has written in another format
     ├── SeveralFailed        *  several tables of a run failed; the exit code is that of the worst
     ├── Retryable            3  a transient fault: the same call may succeed later
     │   ├── LostRace         3  another writer was first; nothing of this attempt was kept
@@ -104,6 +105,10 @@ class Unforeseen(Retryable):
 
 class StoreRefused(SluiceError):
     """An object store that refuses a request for good, or in which commits would not be safe."""
+
+
+class NewerLake(SluiceError):
+    """A lake whose format is newer than those that this release knows."""
 
 
 class SeveralFailed(SluiceError):

@@ -5,6 +5,8 @@ from importlib.util import find_spec
 
 from sluice.errors import MissingDependency
 
+DISTRIBUTION = "sluice-views"  # the name to install; the package and the command are `sluice`
+
 # The module to look for: of Spark, py4j, because the client for small batches has `pyspark`, too.
 MODULES: Mapping[str, tuple[str, str]] = {
     "spark": ("py4j", "Spark"),
@@ -29,5 +31,5 @@ def require(extra: str, work: str, instead: str = "") -> None:
     if not is_installed(extra):
         raise MissingDependency(
             f"{work} needs {MODULES[extra][1]}, which is not installed",
-            hint=f"{instead}run: pip install 'sluice[{extra}]'",
+            hint=f"{instead}run: pip install '{DISTRIBUTION}[{extra}]'",
         )

@@ -45,11 +45,11 @@ def test_small_projects_run_and_name_what_to_install(tmp_path: Path, sluice: str
     assert warning == (
         f"warning: the expectations of {pipeline.stem}.newest_sales were not checked, and a run "
         "stops at these tables: Great Expectations is not installed; "
-        "run: pip install 'sluice[quality]'"
+        "run: pip install 'sluice-views[quality]'"
     )
     (tmp_path / "data" / "sales.csv").write_text(SALES + MORE, "utf-8")
     said = run(sluice, "run", pipeline.stem, "--changed", cwd=tmp_path, code=2)
-    assert "pip install 'sluice[quality]'" in said
+    assert "pip install 'sluice-views[quality]'" in said
     assert "oat" in run(sluice, "read", "sales", cwd=tmp_path)
     broken = run(sluice, "read", "sales__quarantine", "--format", "csv", cwd=tmp_path)
     assert "column id: x is not a valid BIGINT" in broken

@@ -176,7 +176,7 @@ def test_without_spark_verify_says_what_to_install_only_where_the_settings_ask_f
                 "error: a recompute of trips.worst__state, by `spark.small_batches`, needs Spark, "
                 "which is not installed"
             ),
-            "hint: run: pip install 'sluice[spark]'",
+            "hint: run: pip install 'sluice-views[spark]'",
         ],
     )
 

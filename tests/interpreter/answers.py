@@ -101,7 +101,7 @@ def grouped(rows: "DataFrame", by: str, sql: str) -> Answer:
 
 def values(rows: pa.Table) -> Answer:
     """Each row's value, as the interpreter holds values: also dates that Python has none for."""
-    type_ = from_arrow_schema(rows.schema)["found"].dataType
+    type_ = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)["found"].dataType
     found = from_arrow(rows["found"], type_)
     name = type_.simpleString()
     return {i: (name, _told(v)) for i, v in zip(rows["id"].to_pylist(), found, strict=True)}

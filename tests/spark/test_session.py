@@ -37,7 +37,7 @@ def test_values_no_expression_takes_have_a_hint(monkeypatch: pytest.MonkeyPatch)
     assert "this small batch (the string 'x' as an integer) needs Spark" in refused.value.message
     assert refused.value.hint == (
         "guard the expression (try_cast, try_divide, nullif); to see its place, "
-        "run: pip install 'sluice[spark]'"
+        "run: pip install 'sluice-views[spark]'"
     )
 
 

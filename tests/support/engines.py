@@ -11,7 +11,7 @@ from tests.support.java import BRIEF
 from ports import free_port
 from sluice.declare.settings import Driver
 from sluice.spark import session
-from sluice.spark.jars import classpath
+from sluice.spark.jars import HADOOP, classpath, hadoop_of_spark
 from sluice.spark.java import environment
 from sluice.spark.session import (
     CODE_CACHE,
@@ -20,13 +20,15 @@ from sluice.spark.session import (
     STATIC_CONF,
     keep_classes,
 )
-from sluice.spark.starting import hush
+from sluice.spark.starting import hush, is_older
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PORT = "spark.connect.grpc.binding.port"
-DRIVERS: tuple[Driver, ...] = ("postgresql", "s3")
+DRIVERS: tuple[Driver, ...] = (
+    ("postgresql", "s3") if hadoop_of_spark() == HADOOP else ("postgresql",)
+)
 CONF = {
     **STATIC_CONF,
     **session.conf(),
@@ -41,6 +43,14 @@ CONF = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
 }
 IN_THIS_PROCESS = "SPARK_CONNECT_MODE_ENABLED"  # PySpark's switch to columns without a JVM
+
+
+NEWER = ("is_valid_variant",)  # functions that Spark has only since 4.2
+
+
+def lacks(session: "SparkSession", sql: str) -> bool:
+    """True if this Spark is older than a function that the SQL calls."""
+    return is_older(session.version, "4.2") and any(name in sql for name in NEWER)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from sluice.extras import DISTRIBUTION
+
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
 
@@ -34,7 +36,9 @@ def virtualenv(folder: Path, *packages: str, extra: str = "") -> Path:
     """The commands of a new environment: Sluice with one extra, other packages without theirs."""
     run(UV, "venv", "--python", sys.executable, str(folder / "venv"), cwd=folder)
     install = (UV, "pip", "install", "--offline", "--no-deps", "--python", str(folder / "venv"))
-    run(*install, built(folder / "dist"), *packages, *needed("sluice", set(), extra), cwd=folder)
+    run(
+        *install, built(folder / "dist"), *packages, *needed(DISTRIBUTION, set(), extra), cwd=folder
+    )
     return folder / "venv/bin"
 
 

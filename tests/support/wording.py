@@ -80,7 +80,7 @@ def kept_messages(request: pytest.FixtureRequest) -> Iterator[Kept]:
     kept = Kept(request.path.with_suffix(".txt"), renew=renew)
     yield kept
     is_whole = not any("::" in argument for argument in request.config.args)
-    if is_whole and not request.config.getoption("lf"):
+    if is_whole and not request.config.getoption("lf", default=False):
         of_file = [item for item in request.config.stash[COLLECTED] if item.path == request.path]
         kept.close([item.name for item in of_file])
 

@@ -37,7 +37,7 @@ def validate(config: str) -> None:
         click.echo(
             f"warning: the expectations of {listing(judged)} were not checked, and a run stops at "
             "these tables: Great Expectations is not installed; "
-            "run: pip install 'sluice[quality]'",
+            "run: pip install 'sluice-views[quality]'",
             err=True,
         )
 

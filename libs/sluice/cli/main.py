@@ -19,6 +19,7 @@ import click
 
 from sluice.declare.registry import commands_of_kinds
 from sluice.errors import ExitCode, SluiceError
+from sluice.extras import DISTRIBUTION
 from sluice.terminal.options import debug_option, env_option, wants_trace
 from sluice.terminal.program import run
 
@@ -131,7 +132,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="sluice", prog_name="sluice")
+@click.version_option(package_name=DISTRIBUTION, prog_name="sluice")
 @env_option
 @debug_option
 def main() -> None:

@@ -18,6 +18,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.next_batch import NextBatch
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import ExitCode, UsageError
+from sluice.operate.cluster import Requirement, examine_cluster
 from sluice.operate.definitions.against import Compared, compare, differing, other_project
 from sluice.operate.definitions.rebuild import (
     bring,
@@ -37,22 +38,29 @@ from sluice.operate.run import raise_all
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
 from sluice.report.sweep import whole_table
-from sluice.spark.session import Spark, with_spark
+from sluice.spark.session import Spark, open_session, with_spark
 from sluice.terminal.options import config_option, empty_option, format_option
 from sluice.terminal.output import Format, pluralize, print_fitted, print_table, write_rows
 
 
 @click.command()
 @click.argument("table", required=False)
+@click.option("--spark", "is_cluster", is_flag=True, help="Check the project's Spark instead.")
 @format_option
 @config_option
-def doctor(table: str | None, format_: Format, config: str) -> None:
+def doctor(table: str | None, is_cluster: bool, format_: Format, config: str) -> None:
     """Check TABLE (or every table): logs, checkpoints, files, positions, retention.
 
     Reports present and coming problems, and how to fix them. Changes nothing, starts no Spark. Exit
-    5 if something blocks a batch or a reader.
+    5 if something blocks a batch or a reader. With --spark, check instead what the cluster or
+    server of the project has: exit 2 if it lacks something.
     """
     project = load_project(config)
+    if is_cluster:
+        if table:
+            raise UsageError("give either --spark or a TABLE")
+        _examine_spark(project, format_)
+        return
     chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
     findings = examine(project, chosen, datetime.now(UTC))
     findings += [] if table else strangers(project)
@@ -62,6 +70,18 @@ def doctor(table: str | None, format_: Format, config: str) -> None:
         click.echo(f"nothing is wrong in {pluralize(sum(t.is_stored for t in chosen), 'table')}")
     if any(finding.stops for finding in findings):
         raise click.exceptions.Exit(int(ExitCode.HISTORY))
+
+
+def _examine_spark(project: Project, format_: Format) -> None:
+    """Print each requirement of the project's Spark; exit 2 if one is not met."""
+    session = open_session(project.spark)
+    try:
+        found = list(examine_cluster(project, session))
+    finally:
+        session.stop()
+    write_rows([asdict(one) for one in found], [f.name for f in fields(Requirement)], format_)
+    if any(one.repair for one in found):
+        raise click.exceptions.Exit(int(ExitCode.CONFIGURATION))
 
 
 @click.command()

@@ -50,7 +50,7 @@ class Events:
             else:
                 log.warning(
                     "no lineage events are sent: %s is not installed; run: pip install "
-                    "'sluice[lineage]'",
+                    "'sluice-views[lineage]'",
                     MODULES["lineage"][1],
                 )
 

@@ -18,12 +18,13 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import Position
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
+from sluice.extras import DISTRIBUTION
 from sluice.language.names import declared_id
 from sluice.operate.delivering import delivering
 from sluice.read.stored.commits import commit
 
 PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run, as other integrations have it
-set_producer(f"https://pypi.org/project/sluice/{version_of('sluice')}")
+set_producer(f"https://pypi.org/project/{DISTRIBUTION}/{version_of(DISTRIBUTION)}")
 
 
 def start_event(project: Project, table: Table, run: str, at: datetime) -> event_v2.RunEvent:
@@ -71,7 +72,9 @@ def _event(
     **datasets: Any,
 ) -> event_v2.RunEvent:
     namespace = os.environ.get("OPENLINEAGE_NAMESPACE", "default")
-    engine = facets.processing_engine_run.ProcessingEngineRunFacet(version_of("sluice"), "Sluice")
+    engine = facets.processing_engine_run.ProcessingEngineRunFacet(
+        version_of(DISTRIBUTION), "Sluice"
+    )
     job_type = facets.job_type_job.JobTypeJobFacet("BATCH", "SLUICE", "TABLE")
     return event_v2.RunEvent(
         eventType=event_v2.RunState(kind),

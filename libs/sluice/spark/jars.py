@@ -183,6 +183,7 @@ utils 241618 642aeef536a071668f0b772f05f9d21573abf6955e7b6fb5fdb893760cca10e8
 utils-lite 8798 e004806def5e22ec98edc48a133ff3317166255e1ba29d93d129e9fdfa64a7be
 """
 
+HADOOP = "3.5.0"  # whose S3A this is
 S3A: tuple[Jar, ...] = (
     Jar(
         "analyticsaccelerator-s3",
@@ -200,7 +201,7 @@ S3A: tuple[Jar, ...] = (
     ),
     Jar(
         "hadoop-aws",
-        "3.5.0",
+        HADOOP,
         938_071,
         "66bd9eefb938b1a1657487324b63c13df2d8b17164a1dd24e0ef37b905bc5baa",
         "org.apache.hadoop",
@@ -265,6 +266,12 @@ def _sparks(names: Iterable[str]) -> list[Path]:
     return sorted(jar for name in names for jar in folder.glob(f"{name}-[0-9]*.jar"))
 
 
+def hadoop_of_spark() -> str:
+    """Return the version of the Hadoop inside the installed PySpark."""
+    (client,) = _sparks(("hadoop-client-api",))
+    return client.stem.rpartition("-")[2]
+
+
 def _class_path(jars: Iterable[Path]) -> str:
     return os.pathsep.join(map(str, jars))
 
@@ -277,6 +284,12 @@ STORAGE = Jar(
 )
 # Delta 4.4 for each release of Spark that Sluice runs on.
 DELTA: Mapping[str, Jar] = {
+    "4.1": Jar(
+        "delta-spark_4.1_2.13",
+        "4.4.0",
+        9_471_929,
+        "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
+    ),
     "4.2": Jar(
         "delta-spark_4.2_2.13",
         "4.4.0",
@@ -305,6 +318,12 @@ def classpath(
 ) -> list[Path]:
     """Return all jars for `spark.driver.extraClassPath`, fetching missing ones first."""
     asked = list(drivers)
+    if "s3" in asked and (hadoop := hadoop_of_spark()) != HADOOP:
+        raise MissingDependency(
+            f"Spark's access to S3 needs the Hadoop {HADOOP} of Spark 4.2; this pyspark "
+            f"{version('pyspark')} has Hadoop {hadoop}",
+            hint="run: pip install 'pyspark>=4.2,<4.3' 'pyspark-client>=4.2,<4.3'",
+        )
     jars = [[delta(), STORAGE], *(DRIVERS[driver] for driver in asked)]
     found = [path for group in jars for path in _found(group, environ)]
     return [*found, log_store(found, environ)] if "s3" in asked else found
@@ -319,14 +338,14 @@ def delta() -> Jar:
     if spark != client:
         raise MissingDependency(
             f"pyspark is {spark}, but pyspark-client, whose files lie in the same folder, {client}",
-            hint=f"run: pip install --force-reinstall --no-deps pyspark=={spark} "
-            f"pyspark-client=={spark}",
+            hint=f"run: pip install --force-reinstall --no-deps pyspark=={client} "
+            f"pyspark-client=={client}",
         )
     if jar := DELTA.get(spark.rpartition(".")[0]):
         return jar
     raise MissingDependency(
         f"Delta's jar for pyspark {spark} is not known; known are {' and '.join(DELTA)}",
-        hint="run: pip install 'sluice[spark]'",
+        hint="run: pip install 'sluice-views[spark]'",
     )
 
 

@@ -44,7 +44,7 @@ from sluice.limits import Limits
 from sluice.meter import METER
 from sluice.spark.jars import classpath
 from sluice.spark.java import Archive, environment, java_home
-from sluice.spark.starting import check_server, hush, lasting, start_or_explain
+from sluice.spark.starting import check_age, check_server, hush, lasting, start_or_explain
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -257,9 +257,11 @@ class Spark:
             if first
             else open_session(self.settings, is_short=self._is_short)
         )
+        is_remote = has_no_jvm(session)
+        if is_remote and first is None:
+            check_age(str(remote_of(self.settings)), session.version)
         for name, value in RUNTIME_CONF.items():
             session.conf.set(name, value)
-        is_remote = has_no_jvm(session)
         if is_remote:
             session.registerProgressHandler(Progress())  # type: ignore[arg-type] # any callable will do
         if first is None:
@@ -283,7 +285,7 @@ class Spark:
     @property
     def is_there(self) -> bool:
         """True if it is installed, or runs elsewhere."""
-        return bool(_remote(self.settings)) or extras.is_installed("spark")
+        return bool(remote_of(self.settings)) or extras.is_installed("spark")
 
     def tune(self, *, small: bool) -> "SparkSession":
         """Return the session, set up for a small batch (few jobs) or a large one (many tasks)."""
@@ -332,7 +334,7 @@ class Spark:
                     raise
                 engine = f"{SPARK}: {reason}"
                 guard = GUARD if isinstance(reason, BadValue) else ""
-        if not _remote(self.settings):
+        if not remote_of(self.settings):
             require("spark", _why(engine, size, what, is_small=is_small), guard)
         return work(otherwise()), engine
 
@@ -342,7 +344,7 @@ class Spark:
         A client's channels are closed here, because they may wait forever if closed while Python
         ends.
         """
-        if _remote(self.settings):
+        if remote_of(self.settings):
             for sibling in self._siblings:
                 sibling.stop()
         if self.is_started:
@@ -390,7 +392,7 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
     from pyspark.sql import SparkSession
 
     hush()
-    if remote := _remote(settings):
+    if remote := remote_of(settings):
         check_server(remote)
         return SparkSession.Builder().remote(remote).getOrCreate()
     require("spark", "this")
@@ -414,7 +416,7 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
 
 def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkSession":
     """Open a session of the same application, with separate settings."""
-    if remote := _remote(settings):
+    if remote := remote_of(settings):
         from pyspark.sql import SparkSession
 
         return SparkSession.Builder().remote(remote).create()
@@ -426,7 +428,7 @@ def has_no_jvm(session: "SparkSession") -> bool:
     return any(c.__module__.startswith("pyspark.sql.connect") for c in type(session).__mro__)
 
 
-def _remote(settings: SparkSettings) -> str | None:
+def remote_of(settings: SparkSettings) -> str | None:
     """Return the address of the Spark Connect server, if one is to be used."""
     configured = settings.remote if settings.engine == "connect" else None
     return os.environ.get("SPARK_REMOTE") or configured

@@ -6,6 +6,7 @@ Its Java may end at once or during the work, or its server may be down.
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TypeVar
@@ -45,6 +46,31 @@ def check_server(remote: str) -> None:
             hint="`sluice connect start` starts one here; SPARK_REMOTE, or spark.remote in "
             "sluice.yaml, names another; `engine: submit` needs none",
         ) from None
+
+
+def check_age(place: str, found: str) -> None:
+    """Raise MissingDependency if the Spark there is older than the client."""
+    client = version("pyspark-client")
+    if is_older(found, client):
+        raise MissingDependency(
+            f"{place} is Spark {found}, older than the client here (pyspark {client})",
+            hint=f"run Spark {minor(client)} there, or install its client here: pip install "
+            f"'pyspark-client=={minor(found)}.*'",
+        )
+
+
+def is_older(found: str, than: str) -> bool:
+    """True if the minor version of Spark is older; patches of one minor version fit each other."""
+    return _numbers(found) < _numbers(than)
+
+
+def minor(release: str) -> str:
+    """Return `4.2` for 4.2.0."""
+    return ".".join(release.split(".")[:2])
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, minor(release).split(".")))
 
 
 def start_or_explain(start: Callable[[], T], java: Path) -> T:

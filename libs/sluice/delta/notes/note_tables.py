@@ -25,6 +25,7 @@ from sluice.delta.log.opened import (
 )
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
+from sluice.delta.places.lake_format import note_format
 from sluice.delta.writing.statistics import writer_properties
 
 ATTEMPTS = 10
@@ -186,6 +187,7 @@ def _write(uri: str, rows: pa.Table, **how: Any) -> None:
     if exists(uri):
         _commit(uri, open_for_writer(uri), rows, **how)
     else:
+        note_format(uri)
         write_deltalake(
             uri,
             rows,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.declare.project import Project
+from sluice.delta.places.lake_format import check_format
 from sluice.language.names import QUALITY, declared_id, internal
 
 
@@ -30,10 +31,16 @@ class LakeLayout:
 
 
 def layout(project: Project) -> LakeLayout:
-    """Return the layout of the project's lake; a relative root starts at the project's folder."""
+    """Return the layout of the project's lake; a relative root starts at the project's folder.
+
+    Raises NewerLake if a newer release has written the lake in another format.
+    """
     if "://" in project.lake:
-        return LakeLayout(project.lake.rstrip("/"))
-    return LakeLayout(str((Path(project.root) / project.lake).resolve()))
+        root = project.lake.rstrip("/")
+    else:
+        root = str((Path(project.root) / project.lake).resolve())
+    check_format(root)
+    return LakeLayout(root)
 
 
 def table_at(uri: str) -> str:

@@ -21,6 +21,7 @@ from sluice.delta.log.position import Head, Position, head_of
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.lake_format import note_format
 from sluice.delta.reading.local import (
     local_feed,
     local_snapshot,
@@ -76,6 +77,7 @@ def create(
 ) -> Head:
     """Create an empty table with a change feed and nullable columns. LostRace if there is one."""
     check_exclusive(uri)
+    note_format(uri)
     passing("creating", uri)
     metadata = {"userMetadata": position.to_json()}
     with lost_race_of(uri, version=-1):

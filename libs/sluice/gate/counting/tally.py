@@ -9,7 +9,7 @@ because those would be committed.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
@@ -21,7 +21,16 @@ from sluice.gate.counting.counts import RowCounts, Tally
 from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
 from sluice.gate.rules.sql import as_json, name
 from sluice.gate.rules.suite import SAMPLES, Repeats, Suite, UniquenessRule
+from sluice.interpreter.refusals import is_here
 from sluice.language.names import RESERVED_PREFIX
+
+PLACE_IN_PARTITION = 2**33 - 1  # the bits of `monotonically_increasing_id` that number rows
+NEAR = 1_000  # rows of each partition that an older Spark looks at for samples
+
+
+def takes_number(session: SparkSession) -> bool:
+    """True if `min_by` and `max_by` take a number of rows, as Spark's do since 4.2."""
+    return is_here(session) or tuple(map(int, session.version.split(".")[:2])) >= (4, 2)
 
 
 def find_repeats(rows: DataFrame, rules: Sequence[UniquenessRule]) -> tuple[Repeats, ...]:
@@ -50,14 +59,19 @@ def _summary(rows: DataFrame, rule: UniquenessRule) -> DataFrame:
     )
     groups = judged.groupBy("_judged", *rule.columns).agg(F.count(F.lit(1)).alias("_rows"))
     key = f"struct({', '.join(f'`{c}`' for c in rule.columns)})"
-    return groups.selectExpr(
+    aggregates = [
         "sum(_rows) AS elements",
         "sum(_rows) FILTER (WHERE _judged) AS considered",
         "count(*) FILTER (WHERE _judged) AS distinct",
         "sum(_rows) FILTER (WHERE _judged AND _rows > 1) AS repeated",
-        f"transform(max_by({key}, _rows, {SAMPLES}) FILTER (WHERE _judged AND _rows > 1),"
-        f" k -> {as_json('k')}) AS samples",
-    )
+    ]
+    samples = f"transform({{}}, k -> {as_json('k')}) AS samples"
+    if takes_number(rows.sparkSession):
+        most = f"max_by({key}, _rows, {SAMPLES}) FILTER (WHERE _judged AND _rows > 1)"
+        return groups.selectExpr(*aggregates, samples.format(most))
+    most_frequent = groups.filter("_judged AND _rows > 1").orderBy(F.desc("_rows")).limit(SAMPLES)
+    found = most_frequent.selectExpr(samples.format(f"collect_list({key})"))
+    return groups.selectExpr(*aggregates).crossJoin(found)
 
 
 REASONS = "_sluice_reasons"
@@ -76,12 +90,17 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
     nth = "monotonically_increasing_id() AS _sluice_nth"
     judged = split.selectExpr("*", nth, f"{ACCEPTED} AS _sluice_accepted", *flags)
     row = f"struct({', '.join(_visible_columns(split))})"
+    first = _first if takes_number(split.sparkSession) else _first_of_older_spark
     aggregates = [
         "count(*) AS read",
         "count_if(_sluice_accepted) AS accepted",
         f"sum(if(NOT _sluice_accepted, octet_length({whole(split)}), NULL)) AS bytes_quarantined",
         f"count_if({READABLE}) AS readable",
-        *(a for i, rule in enumerate(suite.rows) for a in _counts(i, rule, row)),
+        *(
+            aggregate
+            for i, rule in enumerate(suite.rows)
+            for aggregate in _counts(i, rule, first(row, f"_sluice_not_{i}"))
+        ),
         *(
             f"{m.aggregate('_sluice_accepted')} AS observed_{i}"
             for i, m in enumerate(suite.measures)
@@ -154,9 +173,26 @@ def _is_first(rule: RowRule) -> bool:
     return rule.expectation.on_failure == "quarantine"
 
 
-def _counts(i: int, rule: RowRule, row: str) -> Iterator[str]:
-    """Yield the aggregates of one rule."""
-    first = f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE _sluice_not_{i})"
+def _first(row: str, of: str) -> str:
+    """Return SQL for the first rows that meet a condition."""
+    return f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE {of})"
+
+
+def _first_of_older_spark(row: str, of: str) -> str:
+    """Return SQL for rows that meet a condition: near the partitions' beginnings, or the first.
+
+    It collects few rows, even if all of a large batch meet the condition.
+    """
+    is_near = f"(_sluice_nth & {PLACE_IN_PARTITION}L) < {NEAR}"
+    near = f"collect_list(struct(_sluice_nth AS n, {row} AS r)) FILTER (WHERE {of} AND {is_near})"
+    ordered = f"array_sort({near}, (a, b) -> CASE WHEN a.n < b.n THEN -1 ELSE 1 END)"
+    alone = f"filter(array(min_by({row}, _sluice_nth) FILTER (WHERE {of})), r -> r IS NOT NULL)"
+    some = f"slice(transform({ordered}, x -> x.r), 1, {SAMPLES})"
+    return f"if(size({near}) > 0, {some}, {alone})"
+
+
+def _counts(i: int, rule: RowRule, first: str) -> Iterator[str]:
+    """Yield the aggregates of one rule; `first`: SQL for its samples."""
     if rule.domain != EVERY_ROW:
         yield f"count_if(_sluice_in_{i}) AS elements_{i}"
     if rule.test.ignored is not None:

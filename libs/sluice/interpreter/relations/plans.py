@@ -104,7 +104,9 @@ def _local(plans: Plans, plan: Any) -> Relation:
             lambda: ColumnBatch(0, dict(enumerate([[] for _ in schema.fields]))),
         )
     rows = pa.ipc.open_stream(plan.data).read_all()
-    return of_arrow(rows, schema or from_arrow_schema(rows.schema), plans.most_rows)
+    return of_arrow(
+        rows, schema or from_arrow_schema(rows.schema, prefer_timestamp_ntz=True), plans.most_rows
+    )
 
 
 def _range(plans: Plans, plan: Any) -> Relation:
