@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from sluice.operate.lineage.why import Why
     from sluice.operate.lineage.why_not import WhyNot
     from sluice.read.lake import Lake
+    from sluice.serve.client import Remote
 
-__all__ = ["open"]
+__all__ = ["connect", "open"]
 
 
 def open(config: "Path | str" = "config") -> "Lake":  # noqa: A001
@@ -21,6 +22,19 @@ def open(config: "Path | str" = "config") -> "Lake":  # noqa: A001
     from sluice.read.lake import open_lake
 
     return open_lake(config, verbs={"why": _why, "why_not": _why_not})
+
+
+def connect(url: str, token: str | None = None) -> "Remote":
+    """Open a lake behind `sluice serve`; it is read like one that is opened here.
+
+    `token`: by default that of the variable SLUICE_TOKEN.
+
+    >>> lake = sluice.connect("http://localhost:8090")
+    >>> lake.table("households").get(7)
+    """
+    from sluice.serve.client import Remote
+
+    return Remote(url.rstrip("/")) if token is None else Remote(url.rstrip("/"), token)
 
 
 def _why(lake: "Lake", name: str, /, *key: Any, **named: Any) -> "Why | None":

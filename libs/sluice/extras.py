@@ -15,6 +15,7 @@ MODULES: Mapping[str, tuple[str, str]] = {
     "dbt": ("dbt_artifacts_parser", "dbt-artifacts-parser"),
     "kafka": ("confluent_kafka", "Kafka's client"),
     "lineage": ("openlineage", "OpenLineage's client"),
+    "serve": ("uvicorn", "a web server"),
 }
 
 

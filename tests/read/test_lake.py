@@ -46,6 +46,7 @@ def test_importing_sluice_imports_nothing_heavy():
         (lambda lake: lake.window("totals"), UsageError, "fetch reads tables of kind window_store"),
         (lambda lake: lake.top("totals"), UsageError, "top reads tables of kind topk"),
         (lambda lake: lake.table("totals", version=5), UsageError, "the newest version is 0"),
+        (lambda lake: lake.table("totals", version=10**17), UsageError, "there is none yet"),
     ],
 )
 def test_what_can_not_be_opened_says_what_to_do(config, ask, error, message):

@@ -85,12 +85,25 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "sluice.cli.connect:connect",
         "Start and stop a Spark Connect server on this machine.",
     ),
+    "serve": ("sluice.cli.serve:serve", "Answer reads over HTTP, for applications."),
     "doctor": ("sluice.cli.views:doctor", "Check tables: logs, files, positions, retention."),
     "cost": ("sluice.cli.status:cost", "Add up the cost of batches: seconds, CPU, bytes."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
 READING = frozenset(
-    {"read", "changes", "cost", "doctor", "env", "get", "range", "status", "why", "why-not"}
+    {
+        "read",
+        "changes",
+        "cost",
+        "doctor",
+        "env",
+        "get",
+        "range",
+        "serve",
+        "status",
+        "why",
+        "why-not",
+    }
 )
 
 

@@ -9,12 +9,19 @@ import click
 
 from sluice.errors import ExitCode, UsageError
 from sluice.language.names import STATE, internal
+from sluice.operate.lineage.records import (
+    COMMITS,
+    change_record,
+    commit_record,
+    read_records,
+    reason_record,
+    source_record,
+)
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, naming_options, row_of
-from sluice.read.origin import Origin, ReflectedVersions, origin
-from sluice.read.stored.commits import Commit
+from sluice.read.origin import ReflectedVersions, origin
 from sluice.terminal.options import (
     F,
     column_value,
@@ -35,11 +42,10 @@ from sluice.terminal.output import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sluice.operate.lineage.reasons import AbsenceReason
     from sluice.operate.lineage.why import ContributingRows, Delivered
     from sluice.operate.lineage.why_not import WhyNot
 
-SHOWN = 5  # commits of each source, and rows of each table
+SHOWN = 5  # rows of each table
 DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
 
 
@@ -117,11 +123,11 @@ def why(
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)
     walks = rows > 0 and found.after is not None
     if format_ is Format.JSON:
-        record = _commit(found.commit) | _change(found) | {"reads": _reads(found)}
+        record = commit_record(found.commit) | change_record(found) | {"reads": read_records(found)}
         sources = _sources(changelog, row) if walks else []
-        write_json(record | {"from": [_source(source, rows) for source in sources]})
+        write_json(record | {"from": [source_record(source, rows) for source in sources]})
         return
-    write_record(_commit(found.commit) | _change(found), format_)
+    write_record(commit_record(found.commit) | change_record(found), format_)
     if format_ is Format.TABLE:
         if found.reads:
             print_table(("source", "version", "run", "at"), _lines(found.reads), "newly read")
@@ -132,25 +138,6 @@ def _sources(changelog: Changelog, row: KeyRange) -> "list[ContributingRows]":
     from sluice.operate.lineage.why import sources_of
 
     return sources_of(changelog, row)
-
-
-def _source(source: "ContributingRows", most: int) -> dict[str, Any]:
-    """Return a table that the row comes from, with its first rows, for programs."""
-    return {
-        "table": source.table,
-        "version": source.version,
-        "count": source.rows.num_rows,
-        "rows": source.rows.slice(0, most).to_pylist(),
-        "deliveries": [_delivery(delivery) for delivery in source.deliveries],
-        "untraced": source.untraced or None,
-    }
-
-
-def _delivery(delivery: "Delivered") -> dict[str, Any]:
-    start, end = delivery.interval.start, delivery.interval.end
-    commit = _commit(delivery.commit) if delivery.commit else None
-    found = {"interval_start": start, "interval_end": end, "rows": delivery.rows}
-    return found | {"commit": commit, "files": delivery.files}
 
 
 def _print(sources: "list[ContributingRows]", most: int) -> None:
@@ -183,41 +170,12 @@ def _line(delivery: "Delivered") -> tuple[Any, ...]:
     return delivery.source, within.start, within.end, delivery.rows, version, run, at, files
 
 
-def _commit(commit: Commit) -> dict[str, Any]:
-    made = commit.position
-    return {
-        "version": commit.version,
-        "at": commit.at,
-        "batch": made.batch if made else None,
-        "run": made.run if made else None,
-        "kind": made.kind if made else commit.operation,
-    }
-
-
-def _change(found: Origin) -> dict[str, Any]:
-    return {"change": found.change, "before": found.before, "after": found.after}
-
-
-def _reads(found: Origin) -> list[dict[str, Any]]:
-    """Return each source's versions, and the newest of their commits, for programs."""
-    return [
-        {
-            "source": read.source,
-            "after_version": read.after,
-            "to_version": read.upto,
-            "count": len(read.commits),
-            "commits": [_commit(commit) for commit in read.commits[:SHOWN]],
-        }
-        for read in found.reads
-    ]
-
-
 def _lines(reads: tuple[ReflectedVersions, ...]) -> Iterator[tuple[Any, ...]]:
     for read in reads:
-        for commit in read.commits[:SHOWN]:
+        for commit in read.commits[:COMMITS]:
             run = commit.position.run if commit.position else None
             yield read.source, commit.version, run, commit.at
-        if (others := len(read.commits) - SHOWN) > 0:
+        if (others := len(read.commits) - COMMITS) > 0:
             yield read.source, f"and {others} before", None, None
 
 
@@ -245,24 +203,12 @@ def why_not(
         click.echo(f"{table} has that row; `sluice why` explains it", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)
     if format_ is Format.JSON:
-        reasons = [_reason(reason, rows) for reason in found.reasons]
+        reasons = [reason_record(reason, rows) for reason in found.reasons]
         write_json({"table": found.table, "version": found.version, "reasons": reasons})
     elif format_ is Format.CSV:
-        write_rows([_reason(reason, 0) for reason in found.reasons], REASON_COLUMNS, format_)
+        write_rows([reason_record(reason, 0) for reason in found.reasons], REASON_COLUMNS, format_)
     else:
         _print_reasons(found, rows)
-
-
-def _reason(reason: "AbsenceReason", most: int) -> dict[str, Any]:
-    """Return a reason with its first rows, for programs."""
-    return {
-        "table": reason.table,
-        "why": reason.why,
-        "what": reason.what,
-        "count": reason.rows.num_rows if reason.rows else None,
-        "rows": reason.rows.slice(0, most).to_pylist() if reason.rows else [],
-        "others": reason.others.slice(0, most).to_pylist() if reason.others else [],
-    }
 
 
 def _print_reasons(found: "WhyNot", most: int) -> None:

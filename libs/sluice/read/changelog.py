@@ -124,6 +124,12 @@ class Changelog:
             self._check_run(run, kept)
         return [c for c in kept if c.changes_data and (run is None or _run_of(c) == run)]
 
+    def schema(self, columns: Iterable[str] | None = None) -> pa.Schema:
+        """Return the schema of changes: their type and version, then the visible columns."""
+        visible = [self.snapshot.schema.field(c) for c in self.snapshot.visible]
+        fields = {field.name: field for field in (*CHANGE_FIELDS, *visible)}
+        return pa.schema([fields[c] for c in check_columns(self.name, columns, fields)])
+
     def rows(
         self,
         *,
@@ -132,11 +138,8 @@ class Changelog:
         columns: Iterable[str] | None = None,
     ) -> Rows:
         """Return every change, led by its type and version; or only `columns`. Lazy by version."""
-        visible = [self.snapshot.schema.field(c) for c in self.snapshot.visible]
-        fields = {field.name: field for field in (*CHANGE_FIELDS, *visible)}
-        shown = check_columns(self.name, columns, fields)
+        schema = self.schema(columns)
         commits = self.commits(from_version=from_version, run=run)
-        schema = pa.schema([fields[column] for column in shown])
         tables = (self.feed(c.version).select(schema.names) for c in commits)
         return Rows(tables, schema, self.snapshot.version, Touched())
 

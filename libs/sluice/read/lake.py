@@ -4,6 +4,7 @@ Every handle is pinned to the table version at which it was opened. Open it agai
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,17 @@ class Reader(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Pinned:
+    """Versions of some tables, which a lake shows; of all others, it shows the newest."""
+
+    versions: Mapping[str, int]
+
+    def version(self, table_id: str) -> int | None:
+        """Return the version of that table; None means the newest."""
+        return self.versions.get(table_id)
+
+
 class Lake:
     """Tables of one project.
 
@@ -52,7 +64,7 @@ class Lake:
     def __init__(
         self,
         project: Project,
-        as_of: AsOf | None = None,
+        as_of: AsOf | Pinned | None = None,
         verbs: Mapping[str, Callable[..., Any]] = NO_VERBS,
     ) -> None:
         self.project = project
@@ -66,6 +78,10 @@ class Lake:
         newer. Raises UsageError for an invalid or future time.
         """
         return Lake(self.project, AsOf.of(self._layout, self.project.graph, moment), self._verbs)
+
+    def pinned(self, versions: Mapping[str, int]) -> "Lake":
+        """Return the lake with these versions of stored tables, by their ids."""
+        return Lake(self.project, Pinned(versions), self._verbs)
 
     def table(
         self, name: str, *, version: int | None = None, backward_iteration: bool = False

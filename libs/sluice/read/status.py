@@ -99,6 +99,19 @@ class TableStatus:
     def is_incomplete(self) -> bool:
         return bool(self.missing or self.without_files)
 
+    @property
+    def state(self) -> str:
+        """A few words for its urgency."""
+        if self.problem or self.failure:
+            return "stopped"
+        if self.blocked_by:
+            return "blocked"
+        if self.is_incomplete:
+            return "incomplete"
+        if self.version is None:
+            return "not built"
+        return "behind" if self.is_behind else "up to date"
+
 
 def status(
     project: Project, tables: Iterable[Table] | None = None, *, asks_brokers: bool = False

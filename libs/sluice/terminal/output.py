@@ -28,7 +28,7 @@ from io import StringIO
 from itertools import accumulate, islice, takewhile
 from math import isfinite
 from textwrap import fill
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from rich.cells import cell_len
@@ -159,9 +159,9 @@ def _write_json_lines(rows: Iterator[Row], columns: Sequence[str]) -> None:
         write_json({column: row.get(column) for column in columns})
 
 
-def _write_csv(rows: Iterator[Row], columns: Sequence[str]) -> None:
+def write_csv(rows: Iterator[Row], columns: Sequence[str], file: TextIO | None = None) -> None:
     """Write RFC 4180: CRLF, doubled quotes; null is empty, nested values are JSON."""
-    writer = csv.writer(sys.stdout)
+    writer = csv.writer(file or sys.stdout)
     writer.writerow(columns)
     for row in rows:
         writer.writerow([_field(row.get(column)) for column in columns])
@@ -253,7 +253,7 @@ def draw(table: Table, least: int = 0) -> None:
 WRITERS: Mapping[Format, Callable[[Iterator[Row], Sequence[str]], None]] = {
     Format.TABLE: _write_table,
     Format.JSON: _write_json_lines,
-    Format.CSV: _write_csv,
+    Format.CSV: write_csv,
 }
 
 

@@ -39,7 +39,7 @@ def test_last_failures_are_shown_with_reason_and_hint(configured: Configured) ->
     assert "environment dev" in first
     assert "a column is &lt;a&gt; text" in first
     assert 'blocked: <a href="/sluice/tables/shop.sales">shop.sales</a> failed' in first
-    states = {one.table.name: one.state for one in shown}
+    states = {one.table.name: one.status.state for one in shown}
     assert states["sales"] == "stopped"
     assert {states[view] for view in ("lines", "sums", "best")} == {"blocked"}
     assert states["items"] == "not built"
@@ -58,10 +58,10 @@ def test_a_source_with_intervals_without_files_is_incomplete(configured: Configu
         note = Note(Interval(first, first + dt.timedelta(days=1)), files, nth % 2, nth % 2, 0)
         record(layout(project).uri("shop.sales", "intervals"), note)
     (shown,) = tables(project, [sales])
-    assert shown.state == "incomplete"
+    assert shown.status.state == "incomplete"
     keep(layout(project), Failure("shop.sales", NOW, "a column is a text"))
     also_stopped = tables(project, [sales])
-    assert also_stopped[0].state == "stopped"
+    assert also_stopped[0].status.state == "stopped"
     first = html(overview(VISIT, [(project.pipelines["shop"], also_stopped)]))
     assert re.search(r">1</span>\s*<div[^>]*>lack files or intervals", first)
     clear(layout(project), "shop.sales")

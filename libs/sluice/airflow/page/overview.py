@@ -36,20 +36,6 @@ class ShownTable:
     health: Health
     until: datetime | None = None
 
-    @property
-    def state(self) -> str:
-        """A few words for its urgency."""
-        stands = self.status
-        if stands.problem or stands.failure:
-            return "stopped"
-        if stands.blocked_by:
-            return "blocked"
-        if stands.is_incomplete:
-            return "incomplete"
-        if stands.version is None:
-            return "not built"
-        return "behind" if stands.is_behind else "up to date"
-
 
 def tables(project: Project, chosen: Iterable[Table]) -> list[ShownTable]:
     """Return the current state of these tables, without those that are not stored."""
@@ -114,7 +100,7 @@ def not_a_sluice_dag(visit: Visit, name: str) -> Page:
 
 
 def _tiles(tables: Sequence[ShownTable]) -> list[Card]:
-    states = [one.state for one in tables]
+    states = [one.status.state for one in tables]
     unmet = sum(len(one.health.unmet) for one in tables)
     return [
         tile(states.count("up to date"), "tables reflect all of their inputs", len(tables)),
@@ -156,7 +142,7 @@ def _row(visit: Visit, one: ShownTable) -> list[Content]:
 
 def chip(one: ShownTable) -> Text:
     """Return the state of a table."""
-    return Text(one.state, f"chip {LOOKS[one.state]}")
+    return Text(one.status.state, f"chip {LOOKS[one.status.state]}")
 
 
 def _wrong(visit: Visit, one: ShownTable) -> Iterator[Text]:

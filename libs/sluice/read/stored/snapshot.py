@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
-from sluice.delta.log.opened import open_version
+from sluice.delta.log.opened import CommitCache, commit_of, open_version
 from sluice.delta.log.position import unread_features
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.errors import Retryable, UsageError
@@ -43,6 +43,7 @@ from sluice.read.conditions.key_order import (
 FOOTERS = 24_000_000  # bytes of cached footers, as in files; in memory they take seven times that
 BOUNDS = 250_000  # bounds of row groups' columns that are cached
 FILES = 4_096  # files whose columns are cached
+SNAPSHOTS = 64  # kept, of any tables
 MANY = 24  # column chunks that are worth threads
 
 
@@ -158,15 +159,21 @@ class Snapshot:
     ) -> "Snapshot":
         """Return the table at `uri`, at its head or at `version`.
 
-        `build` is the command that makes it.
+        `build` is the command that makes it. Of each version, the last snapshot is kept.
         """
+        commit = commit_of(uri, version)
+        if (known := _snapshots.find(commit)) is not None and known.name == name:
+            return known
         table = open_delta(name, uri, version, build=build)
         refuse_unreadable(name, table)
         schema = pa.schema(table.schema().to_arrow())
         actions = active_files(table)
         partitions = frozenset(table.metadata().partition_columns)
         kept = kept_rows(table)
-        return cls(name, uri, table.version(), schema, partitions, actions, kept)
+        found = cls(name, uri, table.version(), schema, partitions, actions, kept)
+        if commit and commit[1] == found.version:
+            _snapshots.keep(commit, found)
+        return found
 
     @property
     def visible(self) -> tuple[str, ...]:
@@ -294,6 +301,9 @@ class Snapshot:
         )
 
 
+_snapshots: CommitCache[Snapshot] = CommitCache(SNAPSHOTS)
+
+
 def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
     if field.name in found.column_names:
         values = found[field.name]
@@ -304,6 +314,10 @@ def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
 def open_delta(name: str, uri: str, version: int | None = None, *, build: str = "") -> DeltaTable:
     """Return the Delta table; an error about a missing one names the command that makes it."""
     try:
+        if version is not None and commit_of(uri, version) is None:
+            head = open_version(uri).version()
+            if version > head:  # which delta-rs would look for commit by commit
+                raise _no_version(name, version, "there is none yet", head)
         return open_version(uri, version)
     except TableNotFoundError:
         if name.endswith(internal("", QUARANTINE)):
@@ -313,12 +327,14 @@ def open_delta(name: str, uri: str, version: int | None = None, *, build: str = 
     except DeltaError as error:
         if version is None:
             raise
-        head = open_table(uri).version()
-        why = "there is none yet" if version > head else "its log is gone"
-        raise UsageError(
-            f"version {version} of table {name!r} can't be read: {why}",
-            hint=f"the newest version is {head}",
-        ) from error
+        raise _no_version(name, version, "its log is gone", open_table(uri).version()) from error
+
+
+def _no_version(name: str, version: int, why: str, head: int) -> UsageError:
+    return UsageError(
+        f"version {version} of table {name!r} can't be read: {why}",
+        hint=f"the newest version is {head}",
+    )
 
 
 def refuse_unreadable(name: str, table: DeltaTable) -> None:

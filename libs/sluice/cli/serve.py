@@ -1,0 +1,77 @@
+"""The command that serves a lake over HTTP."""
+
+from typing import Any
+
+import click
+
+from sluice.declare.project import load_sound
+from sluice.extras import require
+from sluice.terminal.options import config_option
+
+
+@click.command(short_help="Answer reads over HTTP, for applications.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=int, default=8090, show_default=True, help="Port; 0 means any.")
+@click.option(
+    "--tokens",
+    metavar="FILE",
+    help="File of tokens, one a line: TOKEN, or TOKEN and pipelines (or SLUICE_SERVE_TOKENS).",
+)
+@click.option(
+    "--rows", type=click.IntRange(1), default=1_000_000, show_default=True, help="Rows of a page."
+)
+@click.option(
+    "--bytes",
+    type=click.IntRange(1),
+    default=64_000_000,
+    show_default=True,
+    help="Bytes after which a page ends.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=30,
+    show_default=True,
+    help="Longest time of a request.",
+)
+@click.option(
+    "--streams",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    help="Streams of events at a time.",
+)
+@click.option("--access-log", is_flag=True, help="Log each request.")
+@config_option
+def serve(
+    host: str, port: int, tokens: str | None, access_log: bool, config: str, **limits: Any
+) -> None:
+    """Answer reads of all tables over HTTP, until Ctrl-C. Nothing can be changed there.
+
+    Without tokens, it listens on this machine alone.
+    """
+    require("serve", "the server")
+    import uvicorn
+
+    from sluice.serve.access import Access
+    from sluice.serve.app import Served, Server
+    from sluice.serve.questions import Limits
+
+    access = Access.read(tokens)
+    access.check_host(host)
+    if mistakes := load_sound(config)[1]:
+        click.echo(f"warning: `sluice validate` finds mistakes; {mistakes.hint}", err=True)
+    server = Server(Served(config), access, Limits(**limits))
+    settings = uvicorn.Config(
+        server.app(),
+        host,
+        port,
+        log_level="warning",
+        access_log=access_log,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+    )
+    listening = settings.bind_socket()
+    listening.listen()  # so that who reads the line below is answered
+    click.echo(f"http://{host}:{listening.getsockname()[1]}/v1/docs", err=True)
+    uvicorn.Server(settings).run([listening])

@@ -1,0 +1,197 @@
+"""Answers: rows as JSON, lines of JSON, CSV or Arrow, as the request's `Accept` prefers.
+
+JSON keeps every value: a DECIMAL, a time, a date and bytes (in base64) are texts, as are NaN and
+the infinities. Times are ISO 8601 in UTC. Arrow keeps the columns' types.
+
+A refusal is JSON with `message` and `hint`. It never shows a path of this machine.
+"""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from http import HTTPStatus
+from io import StringIO
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.language.names import Row
+from sluice.read.ordered.rows import Rows
+from sluice.read.stored.scan import Touched
+from sluice.terminal.output import write_csv
+
+VERSION, CURSOR = "Sluice-Version", "Sluice-Cursor"
+PATHS = re.compile(r"(?<![\w.`])(?:[a-z][a-z0-9+.-]*:/)?/[^\s'\",;`)]+")
+
+
+class Format(StrEnum):
+    """Media types of answers; the first one is that of a request without a preference."""
+
+    JSON = "application/json"
+    NDJSON = "application/x-ndjson"
+    CSV = "text/csv"
+    ARROW = "application/vnd.apache.arrow.stream"
+    EVENTS = "text/event-stream"
+
+
+class Refused(Exception):
+    """A request that is not answered: its status, the reason, and what to do."""
+
+    def __init__(
+        self, status: int, message: str, hint: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.hint = int(status), message, hint
+        self.headers = headers or {}
+
+    def answer(self) -> "Answer":
+        """Return the refusal as JSON."""
+        error = {"message": without_paths(self.message), "hint": without_paths(self.hint)}
+        return Answer(to_json({"error": error}), Format.JSON, self.headers, self.status)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers and body of a response."""
+
+    body: bytes | Iterator[bytes]
+    media: str = Format.JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = HTTPStatus.OK
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows of one version of a table, and the cursor of the next page if there may be one.
+
+    `found`: the rows as values, where they were read so.
+    """
+
+    table: str
+    version: int
+    schema: pa.Schema
+    batches: tuple[pa.RecordBatch, ...] = ()
+    cursor: str | None = None
+    found: tuple[Row, ...] | None = None
+
+    def rows(self) -> Iterable[Row]:
+        """Return the rows as values."""
+        if self.found is not None:
+            return self.found
+        tables = iter([pa.Table.from_batches(self.batches, self.schema)])
+        return Rows(tables, self.schema, self.version, Touched())
+
+    def answer(self, format_: Format) -> Answer:
+        """Return the page in that format."""
+        headers = {VERSION: str(self.version)} | ({CURSOR: self.cursor} if self.cursor else {})
+        match format_:
+            case Format.ARROW:
+                return Answer(self._arrow(), format_, headers)
+            case Format.NDJSON:
+                body = b"".join(to_json(row) + b"\n" for row in self.rows())
+            case Format.CSV:
+                text = StringIO()
+                write_csv(iter(self.rows()), self.schema.names, text)
+                body = text.getvalue().encode()
+            case _:
+                said = {"table": self.table, "version": self.version, "rows": list(self.rows())}
+                body = to_json(said | {"cursor": self.cursor})
+        return Answer(body, format_, headers)
+
+    def _arrow(self) -> Iterator[bytes]:
+        """Yield an IPC stream, batch by batch."""
+        if self.found is not None:
+            batches = pa.Table.from_pylist(list(self.found), self.schema).to_batches()
+        else:
+            batches = list(self.batches)
+        sink = _Chunks()
+        with pa.ipc.new_stream(pa.PythonFile(sink, "w"), self.schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                yield from sink.take()
+        yield from sink.take()
+
+
+class _Chunks:
+    """A file whose content is taken piece by piece."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, piece: Any) -> int:
+        self._pieces.append(bytes(piece))
+        return len(self._pieces[-1])
+
+    def flush(self) -> None:
+        """Do nothing: pieces are taken when they are there."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    def take(self) -> Iterator[bytes]:
+        pieces, self._pieces = self._pieces, []
+        if pieces:
+            yield b"".join(pieces)
+
+
+def negotiate(accept: str, offered: Iterable[Format]) -> Format:
+    """Return the offered format that a request prefers. Raises Refused if it takes none."""
+    every, best, chosen = list(offered), 0.0, None
+    for part in (accept or "*/*").split(","):
+        media, *parameters = (text.strip().lower() for text in part.split(";"))
+        weight = next((p[2:] for p in parameters if p.startswith("q=")), "1")
+        quality = float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
+        kind = media.removesuffix("*")
+        fits = [f for f in every if media in (f, "*/*") or (media != kind and f.startswith(kind))]
+        if fits and quality > best:
+            best, chosen = quality, fits[0]
+    if chosen is None:
+        raise Refused(
+            HTTPStatus.NOT_ACCEPTABLE, "none of the accepted formats is offered", ", ".join(every)
+        )
+    return chosen
+
+
+def to_json(value: Any) -> bytes:
+    """Return a value as JSON that keeps its values."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_text)
+    except (TypeError, ValueError):  # keys that are no texts, or NaN
+        text = json.dumps(_plain(value), ensure_ascii=False, default=_text)
+    return text.encode(errors="backslashreplace")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k if isinstance(k, str) else str(_text(k)): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and value - value != 0:
+        return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+    return value
+
+
+def _text(value: Any) -> Any:
+    """Return the JSON of a value that JSON itself does not know."""
+    if isinstance(value, datetime):
+        utc = value.astimezone(UTC) if value.tzinfo else value
+        return utc.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    return sorted(value) if isinstance(value, set | frozenset) else str(value)
+
+
+def without_paths(text: str) -> str:
+    """Return a message without places of this machine or its stores."""
+    return PATHS.sub("<path>", text)

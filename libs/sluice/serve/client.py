@@ -1,0 +1,435 @@
+"""The client of a server: `sluice.connect(url)` offers the reads of `sluice.open` from anywhere.
+
+Rows come as Arrow, page by page as they are taken, and have the values that `sluice.open` gives. A
+handle stays at the version at which it was opened. Errors are those of `sluice.open`, too.
+"""
+
+import http.client
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cached_property
+from itertools import groupby
+from threading import local
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import pyarrow as pa
+
+from sluice.errors import HistoryLost, Retryable, SluiceError, UsageError
+from sluice.language.names import Row
+from sluice.read.conditions.key_order import Key, KeyColumns
+from sluice.read.ordered.rows import Rows, check_limit
+from sluice.read.stored.scan import Touched
+
+PAGE = 100_000  # rows that are asked for at a time
+SECONDS = 120
+TOKEN = "SLUICE_TOKEN"  # the variable that has it
+ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
+ERRORS: Mapping[int, type[SluiceError]] = {410: HistoryLost, 429: Retryable, 503: Retryable}
+Query = Sequence[tuple[str, Any]]
+LOST = (http.client.HTTPException, ConnectionError)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A lake behind a server: the same reads as of a lake that is opened here.
+
+    `moment`: the time as of which it is read.
+    """
+
+    url: str
+    token: str = field(default_factory=lambda: os.environ.get(TOKEN, ""), repr=False)
+    moment: str | None = None
+    _known: local = field(default_factory=local, repr=False, compare=False)
+
+    def at(self, moment: str | datetime) -> "Remote":
+        """Return the lake as of a moment."""
+        return Remote(self.url, self.token, _text(moment))
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Return every table with its kind, columns, version and freshness."""
+        found: list[dict[str, Any]] = self.ask("/v1/tables")["tables"]
+        return found
+
+    def table(
+        self, name: str, *, version: int | None = None, backward_iteration: bool = False
+    ) -> "RemoteTable":
+        """Return any table as a key-value store, at its newest version or another."""
+        about = self.ask(f"{_path(name)}/at", self.pinned(version))
+        return RemoteTable(self, name, about, backward_iteration)
+
+    def window(self, name: str, *, version: int | None = None) -> "RemoteStore":
+        """Return a window store for reading by key and time."""
+        store = RemoteStore(self, name, self.ask(f"{_path(name)}/at", self.pinned(version)))
+        store.fetch(limit=0).to_arrow()  # or it is refused
+        return store
+
+    def top(
+        self, name: str, partition: Mapping[str, Any] | None = None, *, version: int | None = None
+    ) -> dict[Any, Any]:
+        """Return the map rank -> row of one partition, or partition -> rank -> row of several."""
+        pairs = [("partition", f"{c}={_text(v)}") for c, v in (partition or {}).items()]
+        table, _ = self.page(f"{_path(name)}/top", [*pairs, *self.pinned(version)])
+        shape = json.loads(table.schema.metadata[b"sluice"])
+        names, rank = shape["partition"], shape["rank"]
+        found: dict[Any, Any] = {}
+        rows = Rows(iter([table]), table.schema.remove_metadata(), 0, Touched())
+        for key, ranked in groupby(rows, lambda row: tuple(row[name] for name in names)):
+            ranks: dict[int, Any] = {}
+            for row in ranked:
+                number = row[rank] if shape["is_shown"] else row.pop(rank)
+                if shape["has_ties"]:
+                    ranks.setdefault(number, []).append(row)
+                else:
+                    ranks[number] = row
+            found[key[0] if len(key) == 1 else key] = ranks
+        return next(iter(found.values()), {}) if {*(partition or {})} == {*names} else found
+
+    def why(self, name: str, /, *key: Any, **named: Any) -> dict[str, Any] | None:
+        """Return why a row is as it is, as `sluice why --json` does; None if it never existed."""
+        return self._explain(name, "why", key, named)
+
+    def why_not(self, name: str, /, *key: Any, **named: Any) -> dict[str, Any] | None:
+        """Return why a row is missing, as `sluice why-not --json` does; None if it exists."""
+        return self._explain(name, "why-not", key, named)
+
+    def follow(self, name: str, *, after: str | None = None, **options: Any) -> Iterator[Row]:
+        """Yield a table's changes as they are committed, without end, each with its `id`.
+
+        `after`: the id of the last change that was seen. A lost connection is made again.
+        """
+        query = [(n, _text(v)) for n, v in options.items() if v is not None]
+        while True:
+            try:
+                for id_, kind, data in self._events(f"{_path(name)}/changes", query, after):
+                    after = id_ or after
+                    if kind == "error":
+                        raise HistoryLost(data["error"]["message"], hint=data["error"]["hint"])
+                    if kind:
+                        yield {"id": after, **data}
+            except LOST:
+                time.sleep(1)
+
+    def ask(self, path: str, query: Query = ()) -> Any:
+        """Return the answer to a request in JSON."""
+        return json.loads(self._get(path, query, "application/json")[0])
+
+    def page(self, path: str, query: Query) -> tuple[pa.Table, str | None]:
+        """Return rows of one answer, and the cursor of the next."""
+        body, cursor = self._get(path, query, ARROW)
+        return pa.ipc.open_stream(body).read_all(), cursor
+
+    def pinned(self, version: int | None) -> list[tuple[str, Any]]:
+        """Return the parameters that choose a version."""
+        if version is not None:
+            return [("version", version)]
+        return [("as_of", self.moment)] if self.moment is not None else []
+
+    def _explain(
+        self, name: str, how: str, key: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        apart = {"partition", "rank", "time", "when", "version"}
+        columns = {n: v for n, v in named.items() if n not in apart}
+        if columns:
+            key = self.table(name).key.read_values(key, columns)
+        query = [("key", _text(value)) for value in key]
+        query += [("partition", f"{c}={_text(v)}") for c, v in named.get("partition", {}).items()]
+        single = apart - {"partition"}
+        query += [(n, _text(v)) for n, v in named.items() if n in single and v is not None]
+        try:
+            found: dict[str, Any] = self.ask(f"{_path(name)}/{how}", query)
+        except NoSuchRow:
+            return None
+        return found
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not hasattr(self._known, "connection"):
+            parts = urlsplit(self.url)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise UsageError(f"{self.url!r} is no address of a server", hint="http://HOST:PORT")
+            is_safe = parts.scheme == "https"
+            make = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
+            self._known.connection = make(parts.hostname, parts.port, timeout=SECONDS)
+        found: http.client.HTTPConnection = self._known.connection
+        return found
+
+    def _open(self, path: str, query: Query, headers: Mapping[str, str]) -> Any:
+        """Return the response to a request. A connection that was lost is made once again."""
+        token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        address = f"{urlsplit(self.url).path.rstrip('/')}{path}?{urlencode(query)}"
+        for is_last in (False, True):
+            connection = self._connection()
+            try:
+                connection.request("GET", address, headers={**headers, **token})
+                return connection.getresponse()
+            except LOST as error:
+                connection.close()
+                if is_last:
+                    why = f"{self.url} does not answer: {error}"
+                    raise Retryable(why, hint="start it with `sluice serve`") from error
+            except OSError as error:
+                connection.close()
+                raise Retryable(f"{self.url} does not answer: {error}") from error
+        raise AssertionError
+
+    def _get(self, path: str, query: Query, accept: str) -> tuple[bytes, str | None]:
+        for is_last in (False, True):
+            response = self._open(path, query, {"Accept": accept})
+            try:
+                body = response.read()
+                break
+            except LOST as error:
+                self._connection().close()
+                if is_last:
+                    raise Retryable(f"{self.url} broke off: {error}") from error
+        if response.status != 200:
+            raise _error(response.status, body)
+        return body, response.headers.get("Sluice-Cursor")
+
+    def _events(
+        self, path: str, query: Query, after: str | None
+    ) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield id, kind and data of each event of one response."""
+        last = {"Last-Event-ID": after} if after else {}
+        response = self._open(path, query, {"Accept": EVENTS, **last})
+        if response.status != 200:
+            raise _error(response.status, response.read())
+        fields: dict[str, str] = {}
+        try:
+            while line := response.readline():
+                name, _, value = line.decode().rstrip("\n").partition(": ")
+                if name:
+                    fields[name] = value
+                elif fields:
+                    data = json.loads(fields.get("data", "{}"))
+                    yield fields.get("id", ""), fields.get("event", ""), data
+                    fields = {}
+        finally:
+            self._connection().close()
+        raise ConnectionError("the stream has ended")
+
+
+class NoSuchRow(UsageError):
+    """A row, table or version that the server does not have."""
+
+
+class RemoteRows(Rows):
+    """Rows of a read, fetched page by page as they are taken."""
+
+    def __init__(self, of: "Handle", query: Query, limit: int | None, after: str | None) -> None:
+        self._of, self._query, self._limit = of, query, limit
+        self._begun = (0, after)  # rows before this page, and its cursor
+        self._next = after
+        self._ended = self._taken = 0
+        pages = self._pages()
+        first = next(pages)
+        super().__init__(self._all(first, pages), first.schema, of.version, Touched())
+
+    def __next__(self) -> Row:
+        row = super().__next__()
+        self._taken += 1
+        return row
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows not yet taken, as Arrow record batches."""
+        for batch in super().batches():
+            self._taken += batch.num_rows
+            yield batch
+
+    @property
+    def cursor(self) -> str | None:
+        """Cursor after the last row taken; None if nothing was taken, or there is no order."""
+        if self._taken in (self._begun[0], self._ended):
+            return self._begun[1] if self._taken == self._begun[0] else self._next
+        query = [*self._query, ("limit", self._taken - self._begun[0])]
+        return self._of.lake.page(self._of.path, _after(query, self._begun[1]))[1]
+
+    def _all(self, first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        yield first
+        yield from others
+
+    def _pages(self) -> Iterator[pa.Table]:
+        most = min(PAGE, self._of.about["page"])
+        while True:
+            size = most if self._limit is None else min(most, self._limit - self._ended)
+            before, query = self._next, [*self._query, ("limit", size)]
+            page, self._next = self._of.lake.page(self._of.path, _after(query, before))
+            self._begun, self._ended = (self._ended, before), self._ended + page.num_rows
+            is_full = self._limit is not None and self._ended >= self._limit
+            yield page
+            if is_full or (self._next is None and page.num_rows < size):
+                return
+            if self._next is None:
+                raise UsageError(
+                    f"the rows of {self._of.name!r} have no order: only {most} can be read",
+                    hint="give a limit or a condition",
+                )
+
+
+@dataclass(frozen=True)
+class Handle:
+    """One version of a table behind a server; `about`: what the server says of it."""
+
+    lake: Remote
+    name: str
+    about: Mapping[str, Any]
+
+    @property
+    def path(self) -> str:
+        """Address of its rows."""
+        return f"{_path(self.name)}/rows"
+
+    @property
+    def version(self) -> int:
+        return int(self.about["version"])
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Schema of the visible columns."""
+        return self._rows([("order", "none")], limit=0).schema
+
+    def _rows(
+        self,
+        query: Query,
+        *,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+        after: str | None = None,
+        **how: Any,
+    ) -> RemoteRows:
+        names = [columns] if isinstance(columns, str) else columns or ()
+        given = [(name, _text(value)) for name, value in how.items() if value is not None]
+        chosen = [("columns", name) for name in names]
+        whole = [*query, *given, *chosen, *self._version()]
+        return RemoteRows(self, whole, check_limit(limit), after)
+
+    def _version(self) -> list[tuple[str, Any]]:
+        return [("version", self.version)] if self.about["is_stored"] else self.lake.pinned(None)
+
+
+@dataclass(frozen=True)
+class RemoteTable(Handle):
+    """A table as a key-value store."""
+
+    backward_iteration: bool = False
+
+    @property
+    def count(self) -> int:
+        return int(self.about["rows"])
+
+    @property
+    def key(self) -> KeyColumns:
+        """Key columns that a reader can name."""
+        return KeyColumns.of(self.name, self.about["key"], self.schema)
+
+    def refresh(self) -> "RemoteTable":
+        """Return the table at its newest version; this one, and its reads, keep theirs."""
+        return self.lake.table(self.name, backward_iteration=self.backward_iteration)
+
+    def get(self, *key: Any, **named: Any) -> Row | None:
+        """Return the row of that key, given in order or by columns; None if there is none."""
+        values = self.key.read_values(key, named) if named or not key else key
+        nested = len(values) == 1 and isinstance(values[0], tuple | list)
+        query = [("order", "key"), *_texts("key", values[0] if nested else values)]
+        page, _ = self.lake.page(self.path, [*query, *self._version()])
+        return next(Rows(iter([page]), page.schema, self.version, Touched()), None)
+
+    def range(self, *, key_from: Key = None, key_to: Key = None, **how: Any) -> Rows:
+        """Return the rows from `key_from` to `key_to`, both included, in key order."""
+        keys = [*_texts("key_from", key_from), *_texts("key_to", key_to)]
+        backward = [("backward_iteration", "true")] if self.backward_iteration else []
+        return self._rows([("order", "key"), *backward, *keys], **how)
+
+    def all(self, **how: Any) -> Rows:
+        """Return every row in key order."""
+        return self.range(**how)
+
+    def read(self, **how: Any) -> Rows:
+        """Return rows in no particular order."""
+        is_short = how.get("limit") is not None or not self.about["is_ordered"]
+        return self._rows([("order", "none" if is_short else "key")], **how)
+
+    def to_arrow(self) -> pa.Table:
+        """Return every row, in key order, as an Arrow table."""
+        return self.all().to_arrow()
+
+
+@dataclass(frozen=True)
+class RemoteStore(Handle):
+    """A window store, read by key and time."""
+
+    def refresh(self) -> "RemoteStore":
+        """Return the store at its newest version."""
+        return self.lake.window(self.name)
+
+    def fetch(
+        self, *, key: Key = None, key_from: Key = None, key_to: Key = None, **times: Any
+    ) -> Rows:
+        """Return the rows of one key, or of a range of keys, by window start."""
+        named = {"time_from": "from", "time_to": "to"}
+        how = {named.get(name, name): value for name, value in times.items()}
+        keys = {"key": key, "key_from": key_from, "key_to": key_to}
+        query = [pair for name, value in keys.items() for pair in _texts(name, value)]
+        return self._rows([("order", "time"), *query], **how)
+
+    def fetch_one(self, key: Key, time: datetime | str) -> Row | None:
+        """Return the row of that key and window start; of duplicates, the last one."""
+        at = (None,) if key is None else key
+        return next(self.fetch(key=at, time_from=time, time_to=time, reverse=True, limit=1), None)
+
+    def fetch_all(self, **times: Any) -> Rows:
+        """Return the rows of every key between two times."""
+        return self.fetch(**times)
+
+    def all(self, **how: Any) -> Rows:
+        """Return every row, by window start."""
+        return self.fetch(**how)
+
+    def to_arrow(self) -> pa.Table:
+        """Return every row, oldest first, as an Arrow table."""
+        return self.all().to_arrow()
+
+
+def _path(name: str) -> str:
+    return f"/v1/tables/{quote(name, safe='')}"
+
+
+def _after(query: Query, cursor: str | None) -> list[tuple[str, Any]]:
+    return [*query, ("cursor", cursor)] if cursor else [*query]
+
+
+def _texts(name: str, key: Key) -> list[tuple[str, str]]:
+    if key is None:
+        return []
+    return [(name, _text(v)) for v in (key if isinstance(key, tuple | list) else (key,))]
+
+
+def _text(value: Any) -> str:
+    """Return a value as the server reads it."""
+    match value:
+        case None:
+            return r"\N"
+        case bool():
+            return str(value).lower()
+        case date():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+    text = str(value)
+    return f"\\{text}" if text.startswith("\\") else text
+
+
+def _error(status: int, body: bytes) -> SluiceError:
+    """Return the error of a refusal."""
+    try:
+        said = json.loads(body)["error"]
+    except (ValueError, KeyError, TypeError):
+        said = {"message": f"the server answers {status}", "hint": ""}
+    if status == 404:
+        return NoSuchRow(said["message"], hint=said["hint"])
+    kind = UsageError if status < 500 else Retryable
+    return ERRORS.get(status, kind)(said["message"], hint=said["hint"])

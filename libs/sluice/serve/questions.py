@@ -1,0 +1,202 @@
+r"""Questions: what a request may ask, and the values that it gives.
+
+The parameters of a route are declared once. Requests are read by them, and OpenAPI describes them.
+A key's value is a text, read by its column's type as on a command line; `\N` is null, and a text
+that begins with a backslash is written with one more.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from sluice.declare.table import Graph, Table
+from sluice.language.names import MARK, unknown
+from sluice.read.conditions.key_order import KeyColumns
+from sluice.read.conditions.values import from_text
+from sluice.serve.access import Token
+from sluice.serve.answers import Answer, Format, Refused
+
+if TYPE_CHECKING:
+    from sluice.read.lake import Lake
+
+NULL = r"\N"
+LONGEST = 2_000  # characters of a condition
+WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the server: rows and bytes of a page, seconds of a request, streams at a time."""
+
+    rows: int = 1_000_000
+    bytes: int = 64_000_000
+    seconds: float = 30
+    streams: int = 100
+    page: int = 1_000  # rows without `limit`
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of requests; `many`: it may be given several times."""
+
+    name: str
+    about: str
+    type: type = str
+    many: bool = False
+
+    def read(self, given: Sequence[str]) -> Any:
+        """Return the value of the texts of a request. Raises Refused for others."""
+        if self.many:
+            return list(given)
+        if len(given) > 1:
+            raise refuse(f"parameter {self.name!r} is given {len(given)} times")
+        (text,) = given
+        if self.type is bool and text.lower() in ("true", "false", "1", "0", ""):
+            return text.lower() in ("true", "1", "")
+        if self.type is int and WHOLE.fullmatch(text):
+            return int(text)
+        if self.type is not str:
+            kind = "true or false" if self.type is bool else "a whole number"
+            raise refuse(f"{self.name}={text}: {self.name!r} is {kind}")
+        return text
+
+
+FORMAT = Parameter("format", "Instead of `Accept`: json, ndjson, csv or arrow.")
+VERSION = Parameter("version", "Version of the table; without it, the newest.", int)
+AS_OF = Parameter("as_of", "Time whose newest common state of all tables is read.")
+COLUMNS = Parameter("columns", "Only these columns, separated by commas; repeatable.", many=True)
+LIMIT = Parameter("limit", "Largest number of rows of a page.", int)
+CURSOR = Parameter("cursor", "Cursor of the previous page: continue after it.")
+KEY = Parameter("key", "Value of a key column, in the key's order; repeatable.", many=True)
+PARTITION = Parameter("partition", "COLUMN=VALUE of a partition; repeatable.", many=True)
+RUN = Parameter("run", "Only what this run changed.")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request that was admitted; `values` are those of its parameters.
+
+    `name`: the table that its address names.
+    """
+
+    lake: "Lake"
+    token: Token
+    limits: Limits
+    values: Mapping[str, Any]
+    format: Format
+    name: str = ""
+    begun: float = field(default_factory=time.monotonic)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Tables that the token may see."""
+        every = self.lake.project.graph.tables
+        return Graph({t: table for t, table in every.items() if self.token.sees(table.pipeline)})
+
+    @cached_property
+    def table(self) -> Table:
+        """Table that is named, or whose internal table is. Raises UnknownTable."""
+        return self.graph.table(self.name.partition(MARK)[0])
+
+    @property
+    def address(self) -> str:
+        """Name of the table as readers take it."""
+        return self.table.id + self.name[len(self.name.partition(MARK)[0]) :]
+
+    def sees(self, table_id: str) -> bool:
+        """True if the token may see the rows of a table, of which this is the id."""
+        return self.token.sees(table_id.partition(".")[0])
+
+    @property
+    def is_internal(self) -> bool:
+        """True for a quarantine and the like."""
+        return MARK in self.name
+
+    @property
+    def is_late(self) -> bool:
+        """True if the time of a request is over."""
+        return time.monotonic() - self.begun > self.limits.seconds
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a parameter."""
+        return self.values.get(name, default)
+
+    @property
+    def columns(self) -> list[str] | None:
+        names = [n.strip() for text in self.get("columns", ()) for n in text.split(",")]
+        return [name for name in names if name] or None
+
+    @property
+    def limit(self) -> int:
+        """Rows of a page. Raises Refused for more than the server gives."""
+        limit = int(self.get("limit", min(self.limits.page, self.limits.rows)))
+        if limit > self.limits.rows:
+            raise refuse(f"limit={limit}: a page has {self.limits.rows} rows at most", PAGES)
+        return limit
+
+    @property
+    def where(self) -> str | None:
+        condition: str | None = self.get("where")
+        if condition is not None and len(condition) > LONGEST:
+            raise refuse(f"the condition has more than {LONGEST} characters")
+        return condition
+
+    def partition(self) -> dict[str, str]:
+        """Return the values of a partition by their columns."""
+        pairs = [text.partition("=") for text in self.get("partition", ())]
+        if wrong := next((column for column, equals, _ in pairs if not equals), None):
+            raise refuse(f"partition={wrong}: write partition=COLUMN=VALUE")
+        return {column: value for column, _, value in pairs}
+
+
+Handler = Callable[[Question], Answer]
+PAGES = "ask page by page: each answer has the cursor of the next one"
+
+
+@dataclass(frozen=True)
+class Route:
+    """One address of the server, what is answered there, and what may be asked."""
+
+    path: str
+    about: str
+    answer: Handler
+    parameters: tuple[Parameter, ...] = ()
+    formats: tuple[Format, ...] = (Format.JSON,)
+
+    def read(self, given: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """Return the values of a request's parameters. Raises Refused for unknown ones."""
+        texts: dict[str, list[str]] = {}
+        for name, text in given:
+            texts.setdefault(name, []).append(text)
+        known = {p.name: p for p in (*self.parameters, FORMAT)}
+        for name in texts:
+            if name not in known:
+                raise refuse(unknown("parameter", name, known))
+        return {name: known[name].read(every) for name, every in texts.items()}
+
+
+def refuse(message: str, hint: str = "") -> Refused:
+    """Return the error for a request that can't be read."""
+    return Refused(HTTPStatus.BAD_REQUEST, message, hint)
+
+
+def parse_key(columns: KeyColumns, texts: Sequence[str] | None) -> tuple[Any, ...] | None:
+    """Return a key from texts; None if nothing is given. Raises UsageError if it does not fit."""
+    if not texts:
+        return None
+    if len(texts) > len(columns.names):
+        raise columns.misfit(len(texts))
+    named = zip(texts, columns.types, columns.names, strict=False)
+    return tuple(
+        None if text == NULL else from_text(unescape(text), kind, name)
+        for text, kind, name in named
+    )
+
+
+def unescape(text: str) -> str:
+    """Return the text of a value; one that begins with a backslash was written with one more."""
+    return text.removeprefix("\\")

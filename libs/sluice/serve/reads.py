@@ -1,0 +1,268 @@
+"""Reads of rows over HTTP, by the same readers as `sluice.open`.
+
+Each read first fixes the versions of the stored tables behind it. A page ends at its limit of rows
+or bytes, and its cursor continues at these versions.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.declare.registry import kind
+from sluice.delta.log.opened import newest_version
+from sluice.delta.places.lake_layout import layout
+from sluice.errors import HistoryLost
+from sluice.language.names import MARK, internal
+from sluice.read.conditions.values import check_columns, type_name
+from sluice.read.lake import Lake, Reader
+from sluice.read.ordered.rows import Rows
+from sluice.read.stored.snapshot import SnapshotExpired
+from sluice.serve.answers import Answer, Format, Page, Refused, to_json
+from sluice.serve.cursors import AGAIN, Cursor, check_version, fingerprint, incarnation
+from sluice.serve.questions import NULL, Question, parse_key, refuse, unescape
+
+TIMES, KEYS, NONE = "time", "key", "none"  # orders of rows
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A lake at the versions that a question is answered by.
+
+    `uris`: of the stored tables that it reads. `after`: the row after which it continues.
+    """
+
+    lake: Lake
+    uris: Mapping[str, str]
+    versions: Mapping[str, int]
+    question: str
+    after: str | None
+    is_past: bool
+
+    def cursor(self, after: str) -> str:
+        """Return the cursor after a row of the readers' own."""
+        pins = {t: (incarnation(t, self.uris[t]), v) for t, v in self.versions.items()}
+        return Cursor(pins, self.question, after).encode()
+
+
+def pin(asked: Question) -> Pinned:
+    """Fix the versions of the tables behind a question: of its cursor, version, time, or newest."""
+    uris = _uris(asked)
+    apart = {"cursor", "limit", "format"}
+    given = {n: v for n, v in sorted(asked.values.items()) if n not in apart}
+    question, version = fingerprint(asked.address, given), asked.get("version")
+    cursor, moment = asked.get("cursor"), asked.get("as_of")
+    if version is not None and moment is not None:
+        raise refuse("give either version or as_of")
+    if cursor is not None:
+        found = Cursor.decode(cursor, question, uris)
+        versions = {table: v for table, (_, v) in found.pins.items()}
+        return Pinned(asked.lake.pinned(versions), uris, versions, question, found.after, True)
+    if version is not None:
+        if not asked.table.is_stored and MARK not in asked.address:
+            asked.lake.table(asked.address, version=version)  # which is refused
+        check_version(asked.address, uris[asked.address], version)
+        versions = {asked.address: version}
+    elif moment is not None:
+        then = asked.lake.at(moment)
+        known = {table: then.version_of(table) for table in uris}
+        versions = {table: v for table, v in known.items() if v is not None}
+    else:
+        versions = {t: v for t, uri in uris.items() if (v := newest_version(uri)) >= 0}
+    is_past = version is not None or moment is not None
+    return Pinned(asked.lake.pinned(versions), uris, versions, question, None, is_past)
+
+
+def _uris(asked: Question) -> dict[str, str]:
+    table, lake = asked.table, layout(asked.lake.project)
+    if MARK in asked.address:
+        suffix = asked.address.partition(MARK)[2]
+        return {asked.address: lake.uri(internal(table.id, suffix))}
+    return {name: lake.uri(name) for name in asked.lake.project.graph.stored([table.id])}
+
+
+def at_versions(answer: Callable[[Question, Pinned], Answer]) -> Callable[[Question], Answer]:
+    """Return a handler that fixes versions first.
+
+    If files of the newest version go meanwhile, it reads the version that is then the newest.
+    """
+
+    def handler(asked: Question) -> Answer:
+        for is_last in (False, True):
+            pinned = pin(asked)
+            try:
+                return answer(asked, pinned)
+            except (SnapshotExpired, HistoryLost, FileNotFoundError) as error:
+                if pinned.is_past or isinstance(error, HistoryLost):
+                    what = error.message if isinstance(error, HistoryLost) else _gone(pinned)
+                    raise Refused(HTTPStatus.GONE, what, AGAIN) from None
+                if is_last:
+                    raise
+        raise AssertionError
+
+    return handler
+
+
+def _gone(pinned: Pinned) -> str:
+    versions = ", ".join(f"version {v} of {t}" for t, v in pinned.versions.items())
+    return f"{versions} can't be read any more: files were vacuumed"
+
+
+@at_versions
+def rows(asked: Question, pinned: Pinned) -> Answer:
+    """Return rows by key, by a range of keys or times, or page by page."""
+    verbs = reading_verbs(asked)
+    order = asked.get("order", TIMES if "window" in verbs else KEYS)
+    if order == TIMES and "window" in verbs:
+        return _fetch(asked, pinned)
+    if order not in (KEYS, NONE):
+        orders = f"{KEYS} and {NONE}" + (f", {TIMES}" if "window" in verbs else "")
+        raise refuse(f"order={order}: the orders of {asked.address!r} are {orders}")
+    is_backward = bool(asked.get("backward_iteration"))
+    table = pinned.lake.table(asked.address, backward_iteration=is_backward)
+    if order == NONE:
+        found = table.read(where=asked.where, limit=asked.limit, columns=asked.columns)
+        return page(asked, pinned, table.version, found)
+    if key := asked.get("key"):
+        _refuse_others(asked, "from", "to", "key_from", "key_to", "reverse", "where", "cursor")
+        row = table.get(*(parse_key(table.row_key, key) or ()))
+        kept = check_columns(asked.address, asked.columns, table.schema.names)
+        schema = pa.schema([table.schema.field(name) for name in kept])
+        chosen = () if row is None else ({name: row[name] for name in schema.names},)
+        return Page(asked.address, table.version, schema, found=chosen).answer(asked.format)
+    low = parse_key(table.key, asked.get("from") or asked.get("key_from"))
+    high = parse_key(table.key, asked.get("to") or asked.get("key_to"))
+    found = table.range(key_from=low, key_to=high, **_how(asked, pinned))
+    return page(asked, pinned, table.version, found)
+
+
+def _fetch(asked: Question, pinned: Pinned) -> Answer:
+    store = pinned.lake.window(asked.address)
+    keys = {n: parse_key(store.key, asked.get(n)) for n in ("key", "key_from", "key_to")}
+    times = {f"time_{name}": _time(asked, name) for name in ("from", "to")}
+    overlapping = bool(asked.get("overlapping"))
+    found = store.fetch(**keys, **times, overlapping=overlapping, **_how(asked, pinned))
+    return page(asked, pinned, store.version, found)
+
+
+def _time(asked: Question, name: str) -> str | None:
+    texts = asked.get(name, ())
+    if len(texts) > 1:
+        raise refuse(f"parameter {name!r} is given {len(texts)} times: it is one time")
+    return texts[0] if texts else None
+
+
+def _how(asked: Question, pinned: Pinned) -> dict[str, Any]:
+    return {
+        "reverse": bool(asked.get("reverse")),
+        "limit": asked.limit,
+        "where": asked.where,
+        "columns": asked.columns,
+        "after": pinned.after,
+    }
+
+
+def _refuse_others(asked: Question, *names: str) -> None:
+    if given := [name for name in names if asked.get(name)]:
+        raise refuse(f"a whole key needs nothing else: leave out {', '.join(given)}")
+
+
+def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Answer:
+    """Return a page of these rows, cut where it has the bytes or took the time of a page."""
+    batches, count, size, is_cut = list[pa.RecordBatch](), 0, 0, False
+    for batch in found.batches():
+        batches.append(batch)
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if is_cut := count < asked.limit and (size >= asked.limits.bytes or asked.is_late):
+            break
+    cursor = pinned.cursor(found.cursor) if found.cursor and count else None
+    if is_cut and cursor is None:
+        too = "long" if asked.is_late else "much"
+        raise Refused(
+            HTTPStatus.REQUEST_TIMEOUT if asked.is_late else HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"this takes too {too}: {count} rows were read, and they have no order to go on from",
+            "give a smaller limit, fewer columns, or a range",
+        )
+    is_last = not is_cut and count < asked.limit
+    after = None if is_last else cursor
+    found_page = Page(asked.address, version, found.schema, tuple(batches), after)
+    return found_page.answer(asked.format)
+
+
+@at_versions
+def top(asked: Question, pinned: Pinned) -> Answer:
+    """Return rankings: of one partition as rank -> row, of several as a list of them."""
+    ranking = pinned.lake.ranking(asked.address)
+    types = ranking.table.schema
+    given = {
+        column: None if text == NULL else ranking.value(column, unescape(text))
+        for column, text in asked.partition().items()
+    }
+    names = ranking.partition_columns
+    rankings = list(_rankings(asked, ranking.partitions(given)))
+    if asked.format is not Format.JSON:
+        flat = [row for _, ranks in rankings for row in ranking.flat(ranks)]
+        rank = ranking.spec.rank or ranking.columns[-1]
+        fields = list(types) if ranking.spec.rank else [*types, pa.field(rank, pa.int64())]
+        shape = {
+            "partition": names,
+            "rank": rank,
+            "is_shown": bool(ranking.spec.rank),
+            "has_ties": ranking.spec.function != "row_number",
+        }
+        schema = pa.schema(fields, {"sluice": json.dumps(shape)})
+        return Page(asked.address, ranking.version, schema, found=tuple(flat)).answer(asked.format)
+    said: dict[str, Any] = {"table": asked.address, "version": ranking.version}
+    if set(given) == set(names):
+        return Answer(to_json(said | {"ranks": dict(rankings[0][1]) if rankings else {}}))
+    parts = [{"partition": dict(zip(names, key, strict=True)), "ranks": r} for key, r in rankings]
+    return Answer(to_json(said | {"partitions": parts}))
+
+
+def _rankings(asked: Question, found: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Yield the rankings. Raises Refused for more rows than a page has."""
+    count = 0
+    for key, ranks in found:
+        count += len(ranks)
+        if count > asked.limits.rows or asked.is_late:
+            what = "takes too long" if asked.is_late else f"has more than {asked.limits.rows} rows"
+            raise Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"every ranking of {asked.address!r} {what}",
+                "ask for one partition: partition=COLUMN=VALUE",
+            )
+        yield key, ranks
+
+
+@at_versions
+def count(asked: Question, pinned: Pinned) -> Answer:
+    """Return the number of rows."""
+    table = pinned.lake.table(asked.address)
+    said = {"table": asked.address, "version": table.version, "count": table.count}
+    return Answer(to_json(said))
+
+
+@at_versions
+def at(asked: Question, pinned: Pinned) -> Answer:
+    """Return the version that a table has, or had at a time, with its columns and rows."""
+    table = pinned.lake.table(asked.address)
+    said = {
+        "table": asked.address,
+        "version": table.version,
+        "key": list(table.key.names),
+        "columns": {field.name: type_name(field.type) for field in table.schema},
+        "rows": table.count,
+        "is_stored": asked.is_internal or asked.table.is_stored,
+        "is_ordered": bool(getattr(table, "identity", True)),
+        "page": asked.limits.rows,
+    }
+    return Answer(to_json(said))
+
+
+def reading_verbs(asked: Question) -> Mapping[str, Any]:
+    """Return the ways to read that the table's kind adds."""
+    reader = kind(asked.table.kind)
+    return reader.verbs() if isinstance(reader, Reader) and not asked.is_internal else {}

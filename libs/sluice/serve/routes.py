@@ -1,0 +1,172 @@
+"""Addresses of the server, what each answers, and their description as OpenAPI and as a page."""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+from sluice.pages.elements import Chapter, Content, Listing, Page, Text
+from sluice.serve import changes, reads, states
+from sluice.serve.answers import Answer, Format, to_json
+from sluice.serve.questions import (
+    AS_OF,
+    COLUMNS,
+    CURSOR,
+    FORMAT,
+    KEY,
+    LIMIT,
+    PARTITION,
+    RUN,
+    VERSION,
+    Parameter,
+    Question,
+    Route,
+)
+
+ROWS = (Format.JSON, Format.NDJSON, Format.CSV, Format.ARROW)
+TABLE = "/v1/tables/{table}"
+TYPES = {str: "string", int: "integer", bool: "boolean"}
+ABOUT = (
+    "Reads of the tables. A page of rows has a cursor, which continues at the same version. "
+    "In JSON, decimals, times, dates and bytes (base64) are texts; Arrow keeps the types. "
+    r"A key's value \N is null; a value that begins with a backslash is written with one more."
+)
+WHICH_ROW = (KEY, PARTITION, Parameter("rows", "Rows to show of each table.", int), VERSION)
+WHEN = Parameter("when", "Column whose last change is meant.")
+
+ROUTES = (
+    Route("/v1/tables", "All tables: kind, key, columns, version, freshness.", states.tables),
+    Route(TABLE, "One table, with its inputs and, of a view, its definition.", states.table),
+    Route(
+        f"{TABLE}/rows",
+        "Rows by key, by a range of keys or times, or all of them in order.",
+        reads.rows,
+        (
+            KEY,
+            Parameter("from", "First time of a window store; else the first key.", many=True),
+            Parameter("to", "Last time of a window store; else the last key.", many=True),
+            Parameter("key_from", "First value of each key column; repeatable.", many=True),
+            Parameter("key_to", "Last value of each key column; repeatable.", many=True),
+            Parameter("overlapping", "Windows that overlap the times.", bool),
+            Parameter("order", "key, none, or of a window store time."),
+            Parameter("backward_iteration", "Let a range from late to early be reversed.", bool),
+            Parameter("reverse", "Last first.", bool),
+            Parameter("where", "Only rows that meet this condition."),
+            COLUMNS,
+            LIMIT,
+            CURSOR,
+            VERSION,
+            AS_OF,
+        ),
+        ROWS,
+    ),
+    Route(
+        f"{TABLE}/top",
+        "Rankings: of one partition rank by rank, or of all partitions.",
+        reads.top,
+        (PARTITION, VERSION, AS_OF),
+        ROWS,
+    ),
+    Route(f"{TABLE}/count", "Number of rows.", reads.count, (VERSION, AS_OF)),
+    Route(
+        f"{TABLE}/at", "Version, columns and rows, now or at a time.", reads.at, (VERSION, AS_OF)
+    ),
+    Route(
+        f"{TABLE}/changes",
+        "Changelog: page by page, or as server-sent events that go on with new commits.",
+        changes.changes,
+        (
+            Parameter("from_version", "First version.", int),
+            Parameter("to_version", "Last version; not of events.", int),
+            RUN,
+            COLUMNS,
+            LIMIT,
+            CURSOR,
+        ),
+        (*ROWS, Format.EVENTS),
+    ),
+    Route(
+        f"{TABLE}/why",
+        "The commit that last changed a row, and the rows that it comes from.",
+        states.why,
+        (*WHICH_ROW, WHEN, *states.row_parameters()),
+    ),
+    Route(
+        f"{TABLE}/why-not",
+        "What keeps a row out of the table.",
+        states.why_not,
+        (*WHICH_ROW, *states.row_parameters()),
+    ),
+    Route(
+        "/v1/plan",
+        "What the next batches would read.",
+        states.plan,
+        (Parameter("table", "Only this table."),),
+    ),
+    Route("/v1/status", "State of every table: lag, failures, quarantine.", states.states),
+)
+
+
+def _parameters(route: Route) -> Iterator[dict[str, Any]]:
+    if "{table}" in route.path:
+        schema = {"type": "string"}
+        yield {"name": "table", "in": "path", "required": True, "schema": schema}
+    for one in (*route.parameters, FORMAT):
+        schema = {"type": TYPES[one.type]}
+        shown = {"type": "array", "items": schema} if one.many else schema
+        yield {"name": one.name, "in": "query", "description": one.about, "schema": shown}
+
+
+def openapi(_: Question | None = None) -> Answer:
+    """Return the description of all routes as OpenAPI 3.1."""
+    refusal = {
+        "description": "The request can't be answered: `error` has `message` and `hint`.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
+    }
+    texts = {name: {"type": "string"} for name in ("message", "hint")}
+    error = {"type": "object", "properties": texts}
+    schemas = {"Refusal": {"type": "object", "properties": {"error": error}}}
+    paths = {
+        route.path: {
+            "get": {
+                "summary": route.about,
+                "operationId": route.answer.__name__,
+                "parameters": list(_parameters(route)),
+                "responses": {
+                    "200": {"description": "OK", "content": {str(f): {} for f in route.formats}},
+                    "4XX": refusal,
+                },
+            }
+        }
+        for route in ROUTES
+    }
+    said = {
+        "openapi": "3.1.0",
+        "info": {"title": "Sluice", "version": version("sluice"), "description": ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+    return Answer(to_json(said))
+
+
+def page() -> Page:
+    """Return the description of all routes as a page."""
+    chapters = []
+    for route in ROUTES:
+        rows: list[list[Content]] = [
+            [Text(p.name, "mono"), f"{TYPES[p.type]}{', repeatable' if p.many else ''}", p.about]
+            for p in (*route.parameters, FORMAT)
+        ]
+        columns = [("Parameter", ""), ("Type", "soft small"), ("", "")]
+        formats = ", ".join(route.formats)
+        parts = [
+            Text(route.about, "line"),
+            Text(formats, "line soft small"),
+            Listing(columns, rows),
+        ]
+        chapters.append(Chapter(Text(f"GET {route.path}", "mono"), parts))
+    spec = Text("openapi.json", href="/v1/openapi.json")
+    return Page("Sluice", "Reads over HTTP", [ABOUT], chapters, ["The same for programs: ", spec])

@@ -1,0 +1,241 @@
+"""Knowledge of tables besides their rows: definition, state, next batch, why a row is so.
+
+A token that may not see a pipeline learns nothing of its tables but their names, where they are
+inputs of tables that it sees.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from http import HTTPStatus
+from pathlib import PurePath
+from threading import Lock
+from typing import Any
+
+from sluice.declare.table import Table
+from sluice.language.names import RESERVED_PREFIX
+from sluice.read.changelog import Changelog
+from sluice.read.naming import Given, naming_options, row_of
+from sluice.read.origin import origin
+from sluice.read.status import TableStatus, status
+from sluice.read.stored.commits import Commit, back_from
+from sluice.report.health import health
+from sluice.serve.answers import Answer, Refused, to_json, without_paths
+from sluice.serve.questions import NULL, Parameter, Question, unescape
+
+SHOWN = 5  # rows of each table that a row comes from
+MOST = 1_000
+HIDDEN = "rows of this table are not shown: this token may not see its pipeline"
+_session = Lock()  # plans and explanations share one session of the interpreter
+
+
+def tables(asked: Question) -> Answer:
+    """Return every table with its kind, key, columns, version and freshness."""
+    found = {one.table: one for one in status(asked.lake.project, asked.graph.tables.values())}
+    said = [_describe(table, found.get(table.id)) for table in asked.graph.tables.values()]
+    return Answer(to_json({"tables": said}))
+
+
+def table(asked: Question) -> Answer:
+    """Return one table, with its definition if it is a view."""
+    found = asked.table
+    stands = next(iter(status(asked.lake.project, [found])), None)
+    said = _describe(found, stands) | {"inputs": list(found.inputs)}
+    if found.is_view:
+        apart = {"name", "pipeline", "description", "expect"}
+        spec = found.spec.model_dump(
+            mode="json", by_alias=True, exclude_defaults=True, exclude=apart
+        )
+        said |= {"definition": _as_written(spec)}
+    return Answer(to_json(said))
+
+
+def _as_written(value: Any) -> Any:
+    """Return a declaration with its expressions as texts."""
+    if isinstance(value, dict):
+        if {"text", "sql"} <= value.keys():
+            return value["text"]
+        return {name: _as_written(one) for name, one in value.items()}
+    return [_as_written(one) for one in value] if isinstance(value, list) else value
+
+
+def _describe(found: Table, stands: TableStatus | None) -> dict[str, Any]:
+    return {
+        "table": found.id,
+        "pipeline": found.pipeline,
+        "kind": found.declared_kind,
+        "description": found.description,
+        "key": [name for name in found.named_key if not name.startswith(RESERVED_PREFIX)],
+        "columns": dict(found.columns),
+        "version": stands.version if stands else None,
+        "rows": stands.rows if stands else None,
+        "state": stands.state if stands else "computed when it is read",
+        "freshness": _freshness(stands) if stands else None,
+    }
+
+
+def _freshness(stands: TableStatus) -> dict[str, Any]:
+    waiting = [lag.since for lag in stands.lag if lag.since]
+    return {
+        "last_batch_at": stands.last.at if stands.last else None,
+        "pending": {lag.input: lag.versions for lag in stands.lag},
+        "behind_since": min(waiting, default=None),
+    }
+
+
+def states(asked: Question) -> Answer:
+    """Return the status of every table, as `sluice status --json`."""
+    project, chosen = asked.lake.project, list(asked.graph.tables.values())
+    quality = health(project, [one for one in chosen if one.is_stored])
+    said = [
+        asdict(one) | {"state": one.state, "quality": asdict(quality[one.table])}
+        for one in status(project, chosen)
+    ]
+    return Answer(to_json({"tables": _without_paths(said)}))
+
+
+def plan(asked: Question) -> Answer:
+    """Return what the next batch of each table would read, as `sluice plan --json`."""
+    from sluice.operate.explain import explain_all
+
+    chosen = [asked.graph.table(asked.get("table"))] if asked.get("table") else None
+    with _session:
+        steps, _ = explain_all(asked.lake.project, chosen or list(asked.graph.tables.values()))
+    return Answer(to_json({"steps": _without_paths([asdict(step) for step in steps])}))
+
+
+def row_parameters() -> Iterator[Parameter]:
+    """Yield the parameters that only some kinds take to name a row."""
+    for name, option in naming_options().items():
+        yield Parameter(name, option.help.replace("--partition", "`partition`"), option.type)
+
+
+def _given(asked: Question) -> Given:
+    """Return the values that name a row. Raises Refused if there are none."""
+    others = {name: asked.get(name) for name in naming_options()}
+    key = tuple(None if t == NULL else unescape(t) for t in asked.get("key", ()))
+    parts = {c: None if t == NULL else unescape(t) for c, t in asked.partition().items()}
+    given = Given.of(key, parts, others)
+    if given == Given():
+        raise Refused(HTTPStatus.BAD_REQUEST, "no row is named", "give key=VALUE, once per column")
+    return given
+
+
+def why(asked: Question) -> Answer:
+    """Return the commit that last changed a row and the rows it comes from, as `sluice why`."""
+    from sluice.operate.lineage.records import (
+        change_record,
+        commit_record,
+        read_records,
+        source_record,
+    )
+    from sluice.operate.lineage.why import sources_of
+
+    changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
+    row = row_of(changelog, _given(asked))
+    found = origin(changelog, row, asked.get("when")) if row else None
+    if row is None or found is None:
+        raise Refused(HTTPStatus.NOT_FOUND, f"{asked.address} never had such a row", "see why-not")
+    most = min(asked.get("rows", SHOWN), MOST)
+    sources = []
+    if most and found.after is not None:
+        with _session:
+            sources = [source_record(source, most) for source in sources_of(changelog, row)]
+    said = commit_record(found.commit) | change_record(found)
+    reads = [read for read in read_records(found) if asked.sees(read["source"])]
+    return Answer(to_json(said | {"reads": reads, "from": [_shown(asked, s) for s in sources]}))
+
+
+def _shown(asked: Question, source: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a part of an explanation: no rows of hidden pipelines, and no paths of files."""
+    if not asked.sees(source["table"]):
+        return {"table": source["table"], "count": source["count"], "rows": [], "untraced": HIDDEN}
+    deliveries = [
+        one | {"files": [PurePath(file).name for file in one["files"]]}
+        for one in source["deliveries"]
+    ]
+    return {**source, "deliveries": deliveries}
+
+
+def why_not(asked: Question) -> Answer:
+    """Return what keeps a row out of a table, as `sluice why-not`."""
+    from sluice.operate.lineage.records import reason_record
+    from sluice.operate.lineage.why_not import reasons_of
+
+    with _session:
+        changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
+        found = reasons_of(changelog, _given(asked))
+        if found is None:
+            message = f"{asked.address} has that row"
+            raise Refused(HTTPStatus.NOT_FOUND, message, "see why")
+        most = min(asked.get("rows", SHOWN), MOST)
+        reasons = [
+            reason_record(reason, most)
+            if asked.sees(reason.table)
+            else {"table": reason.table, "why": HIDDEN}
+            for reason in found.reasons
+        ]
+    said = {"table": found.table, "version": found.version, "reasons": reasons}
+    return Answer(to_json(_without_paths(said)))
+
+
+METRICS: Mapping[str, tuple[str, str]] = {
+    "version": ("gauge", "Version of the table."),
+    "rows": ("gauge", "Rows of the table."),
+    "quarantined_rows": ("gauge", "Rows in the table's quarantine."),
+    "pending_inputs": ("gauge", "Inputs with versions that the table does not reflect."),
+    "pending_versions": ("gauge", "Versions of inputs that the table does not reflect."),
+    "behind_seconds": ("gauge", "Age of the oldest change that the table does not reflect."),
+    "failed": ("gauge", "1 if the last attempt failed or the table is stopped."),
+    "last_batch_timestamp_seconds": ("gauge", "Time of the last batch."),
+    "last_batch_seconds": ("gauge", "Duration of the last batch."),
+    "last_batch_read_bytes": ("gauge", "Bytes of changes that the last batch read."),
+    "last_batch_written_bytes": ("gauge", "Bytes that the last batch wrote."),
+}
+
+
+def metrics(asked: Question) -> Iterator[str]:
+    """Yield the state of every table in Prometheus' text format."""
+    now = time.time()
+    found = status(asked.lake.project, asked.graph.tables.values())
+    measured = {one.table: dict(_measure(asked, one, now)) for one in found}
+    for name, (kind_, about) in METRICS.items():
+        yield f"# HELP sluice_table_{name} {about}\n# TYPE sluice_table_{name} {kind_}\n"
+        for table_id, values in measured.items():
+            if values.get(name) is not None:
+                yield f'sluice_table_{name}{{table="{table_id}"}} {values[name]:.15g}\n'
+
+
+def _measure(asked: Question, one: TableStatus, now: float) -> Iterator[tuple[str, float | None]]:
+    since = [lag.since.timestamp() for lag in one.lag if lag.since]
+    yield "version", one.version
+    yield "rows", one.rows
+    yield "quarantined_rows", one.quarantined
+    yield "pending_inputs", len(one.lag)
+    yield "pending_versions", sum(lag.versions for lag in one.lag)
+    yield "behind_seconds", max(now - min(since), 0) if since else 0
+    yield "failed", int(bool(one.failure or one.problem))
+    if one.last and one.version is not None:
+        uri = asked.lake.uri(asked.graph.tables[one.table])
+        yield "last_batch_timestamp_seconds", one.last.at.timestamp()
+        made = (c for c in back_from(uri, one.version) if c.position and c.position.cost)
+        if commit := next(made, None):
+            yield from _cost(commit)
+
+
+def _cost(commit: Commit) -> Iterator[tuple[str, float]]:
+    cost = commit.position.cost if commit.position else {}
+    yield "last_batch_seconds", cost["seconds"]
+    yield "last_batch_read_bytes", cost["read"]
+    yield "last_batch_written_bytes", commit.written
+
+
+def _without_paths(value: Any) -> Any:
+    match value:
+        case str():
+            return without_paths(value)
+        case dict():
+            return {key: _without_paths(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_without_paths(one) for one in value]
+    return value

@@ -1,0 +1,89 @@
+"""Who is answered: tokens, pipelines, and hosts that requests name."""
+
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+from tests.serve.conftest import Visitor
+
+from sluice.errors import UsageError
+from sluice.serve.access import Access
+
+ALL, SHOPS, OTHERS = "a" * 20, "b" * 20, "c" * 20
+TOKENS = (ALL, f"{SHOPS} shop", f"{OTHERS} news,payroll  # for the others")
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        (f"Bearer {ALL}", 200),
+        (f"bearer {SHOPS}", 200),
+        ("Basic " + b64encode(f"ann:{SHOPS}".encode()).decode(), 200),
+        (f"Bearer {OTHERS}", 404),
+        ("Bearer " + "d" * 20, 401),
+        (f"Basic {ALL}", 401),
+        ("Basic é", 401),
+        ("", 401),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/tables/events/count", "/v1/tables/best/why?key=1&key=x"])
+def test_a_token_sees_its_pipelines(
+    visit: Visitor, authorization: str, status: int, path: str
+) -> None:
+    found = visit(*TOKENS).get(path, headers={"Authorization": authorization.encode("latin-1")})
+    assert found.status_code in (status, 404 if status == 200 and "why" in path else status)
+    if status == 404:
+        assert "shop." not in found.text
+    if status == 401:
+        assert found.headers["WWW-Authenticate"].startswith("Basic")
+
+
+@pytest.mark.parametrize("path", ["/v1/tables", "/v1/status", "/v1/plan", "/metrics"])
+def test_what_is_said_of_all_tables_is_of_visible_ones(visit: Visitor, path: str) -> None:
+    client = visit(*TOKENS)
+    assert "shop.events" in client.get(path, headers={"Authorization": f"Bearer {SHOPS}"}).text
+    hidden = client.get(path, headers={"Authorization": f"Bearer {OTHERS}"})
+    assert hidden.status_code == 200
+    assert "shop." not in hidden.text
+
+
+@pytest.mark.parametrize("path", ["/v1/tables", "/v1/openapi.json", "/v1/docs", "/metrics"])
+def test_nothing_but_health_is_answered_without_a_token(visit: Visitor, path: str) -> None:
+    client = visit(ALL)
+    assert client.get(path).status_code == 401
+    assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8090", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:80", 200),
+        ("evil.example", 421),
+        ("127.0.0.1.evil.example:80", 421),
+    ],
+)
+def test_without_a_token_only_this_machine_is_named(visit: Visitor, host: str, status: int) -> None:
+    assert visit().get("/v1/tables/events/count", headers={"Host": host}).status_code == status
+
+
+def test_another_interface_needs_a_token(tmp_path: Path) -> None:
+    for host in ("127.0.0.1", "::1", "localhost"):
+        Access().check_host(host)
+    for host in ("0.0.0.0", "::", "10.0.0.7", "example.org", ""):
+        with pytest.raises(UsageError, match="without a token"):
+            Access().check_host(host)
+    file = tmp_path / "tokens"
+    file.write_text(f"# ours\n{ALL}\n")
+    Access.read(str(file)).check_host("0.0.0.0")
+
+
+@pytest.mark.parametrize("text", ["short", f"{ALL} a b", "# nothing"])
+def test_a_file_of_tokens_is_checked(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tokens").write_text(text)
+    with pytest.raises(UsageError, match="token") as caught:
+        Access.read(str(tmp_path / "tokens"))
+    assert ALL not in str(caught.value)
+    with pytest.raises(UsageError, match="can't be read"):
+        Access.read(str(tmp_path / "nowhere"))

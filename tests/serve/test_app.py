@@ -1,0 +1,258 @@
+"""The server's answers: formats, pages that stay exact while batches commit, and refusals."""
+
+import csv
+import json
+import shutil
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from starlette.testclient import TestClient
+from tests.serve.conftest import SCHEMA, Visitor, deliver, event, server_of
+from tests.support.landed import Landed, folder_of
+
+from sluice.declare.project import load
+from sluice.operate.definitions.tables import drop
+from sluice.read.lake import Lake as Reader
+from sluice.serve import app, reads
+
+EVENTS = "/v1/tables/events/rows"
+
+
+def test_json_keeps_every_value(visit: Visitor) -> None:
+    said = visit().get(EVENTS, params={"key": 1}).json()
+    assert said["rows"] == [
+        {
+            "id": 1,
+            "user": 2,
+            "what": "é&=?/",
+            "at": "2024-01-01T01:00:00.000001Z",
+            "price": "1234567.8901",
+            "weight": 39.4,
+            "size": "NaN",
+            "blob": "Af8=",
+            "on": "2024-01-02",
+            "tags": ["a"],
+        }
+    ]
+    assert visit().get(EVENTS, params={"key": 2}).json()["rows"][0]["size"] == "Infinity"
+
+
+def test_lines_and_csv_have_the_rows_of_json(visit: Visitor) -> None:
+    query = {"columns": "id,price,what,tags", "limit": 4}
+    rows = visit().get(EVENTS, params=query).json()["rows"]
+    lines = visit().get(EVENTS, params=query, headers={"Accept": "application/x-ndjson"})
+    assert [json.loads(line) for line in lines.text.splitlines()] == rows
+    found = list(
+        csv.DictReader(StringIO(visit().get(EVENTS, params=query | {"format": "csv"}).text))
+    )
+    assert [row["price"] for row in found] == [row["price"] for row in rows]
+    assert lines.headers["Sluice-Version"] == "3"
+    assert lines.headers["Sluice-Cursor"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "media"),
+    [
+        ("", "application/json"),
+        ("text/html, */*;q=0.1", "application/json"),
+        ("text/*", "text/csv"),
+        ("application/json;q=0.2, text/csv;q=0.9", "text/csv"),
+        ("image/png", None),
+        ("text/csv;q=0", None),
+    ],
+)
+def test_the_preferred_format_is_answered(visit: Visitor, accept: str, media: str | None) -> None:
+    found = visit().get(EVENTS, headers={"Accept": accept})
+    assert found.headers["content-type"].partition(";")[0] == (media or "application/json")
+    assert found.status_code == (200 if media else 406)
+
+
+def read_pages(client: TestClient, path: str, between: Any, **query: Any) -> list[dict[str, Any]]:
+    """All rows, page by page, with something done between the pages."""
+    rows, cursor = [], None
+    while True:
+        said = client.get(path, params=query | ({"cursor": cursor} if cursor else {})).json()
+        rows += said["rows"]
+        if not (cursor := said["cursor"]):
+            return rows
+        between()
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        (EVENTS, {}),
+        (EVENTS, {"reverse": "true", "where": "price > 10"}),
+        ("/v1/tables/visits/rows", {}),
+        ("/v1/tables/visits/rows", {"key_from": "1", "key_to": "2", "reverse": "true"}),
+        ("/v1/tables/catalogue/rows", {"reverse": "true"}),
+    ],
+)
+def test_pages_are_of_one_version_while_batches_commit(
+    shop: Landed, visit: Visitor, path: str, query: dict[str, str]
+) -> None:
+    client, size = visit(), 2 if "catalogue" in path else 13
+    expected = client.get(path, params=query).json()["rows"]
+    days = iter(range(50))
+
+    def commit() -> None:  # rows before, on and behind the page; and one that goes
+        nth = next(days)
+        numbers = range(24 * 5 + nth, 24 * 5 + 30, 3)
+        rows = [event(n, at=event(24 * 5)["at"]) for n in numbers]
+        deliver(shop, 5, *rows)
+        name = f"{path}{query}{nth}"
+        shop.land("p", a_parquet=[{"product_id": n, "name": name, "brand_id": 0} for n in range(9)])
+        shop.load("products")
+
+    assert read_pages(client, path, commit, limit=size, **query) == expected
+    again = client.get(path, params=query).json()["rows"]
+    assert again != expected
+
+
+def test_a_new_version_is_seen_at_once(shop: Landed, visit: Visitor) -> None:
+    client = visit()
+    before = client.get("/v1/tables/events/count").json()
+    deliver(shop, 6, event(24 * 6))
+    after = client.get("/v1/tables/events/count").json()
+    assert after["version"] == before["version"] + 1
+    assert client.get("/v1/tables/events/at", params={"version": 1}).json()["rows"] == 20
+
+
+@pytest.fixture
+def copy(shop: Landed, tmp_path: Path) -> Landed:
+    """A copy of the shop, whose tables may go."""
+    shutil.copytree(shop.folder, tmp_path / "copy")
+    return Landed(tmp_path / "copy", shop.declared, shop.session)
+
+
+def test_a_vacuumed_version_is_gone(copy: Landed, visit: Visitor) -> None:
+    client = visit(of=copy)
+    query = {"limit": 5, "columns": "id"}
+    cursor = client.get(EVENTS, params=query).json()["cursor"]
+    old = client.get("/v1/tables/events/at").json()["version"]
+    deliver(copy, 0)
+    table = DeltaTable(copy.uri("events"))
+    table.optimize.compact()
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    for asked in ({"cursor": cursor}, {"version": old}):
+        found = client.get(EVENTS, params=query | asked)
+        assert found.status_code == 410
+        assert "begin again without a cursor" in found.json()["error"]["hint"]
+    assert client.get(EVENTS, params=query).status_code == 200
+
+
+def test_a_dropped_table_is_gone_at_once(copy: Landed, visit: Visitor) -> None:
+    client = visit(of=copy)
+    path = "/v1/tables/best/rows"
+    cursor = client.get(path, params={"limit": 1}).json()["cursor"]
+    drop(load(copy.folder / "config"), "shop.best", event(1)["at"], at_once=True)
+    assert client.get(path).status_code == 404
+    assert "not been built" in client.get("/v1/tables/best/top").json()["error"]["message"]
+    copy.advance("best")
+    assert client.get(path).status_code == 200
+    again = client.get(path, params={"limit": 1, "cursor": cursor})
+    assert again.status_code == 410
+    assert "created again" in again.json()["error"]["message"]
+
+
+def test_a_changed_configuration_is_served(
+    copy: Landed, visit: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LOOK", 0.0)
+    client = visit(of=copy)
+    file = copy.folder / "config" / "pipelines" / "shop.yaml"
+    text = file.read_text()
+    file.write_text(text[: text.index("  unranked:")])
+    assert client.get("/v1/tables/unranked/count").status_code == 404
+    file.write_text("pipeline: [")
+    assert client.get("/v1/tables/best/count").status_code == 200
+
+
+def test_limits_are_refusals(visit: Visitor) -> None:
+    small = visit(rows=10)
+    assert "a page has 10 rows at most" in small.get(EVENTS, params={"limit": 11}).text
+    assert len(small.get(EVENTS).json()["rows"]) == 10
+    assert small.get("/v1/tables/best/top").status_code in (200, 413)
+    assert visit(rows=3).get("/v1/tables/best/top").status_code == 413
+    narrow = visit(bytes=100)
+    assert narrow.get(EVENTS, params={"order": "none"}).status_code in (200, 413)
+    late = visit(seconds=1e-9)
+    found = late.get(EVENTS)
+    assert found.status_code == 408
+    assert "took longer" in found.json()["error"]["message"]
+    assert visit().get(EVENTS, params={"where": "id = 1 or " * 250 + "id = 1"}).status_code == 400
+    assert visit().get(f"{EVENTS}?key={'1' * 9000}").status_code == 414
+
+
+def test_a_page_of_many_bytes_ends_early_and_goes_on(visit: Visitor) -> None:
+    whole = visit().get("/v1/tables/sums/rows").json()["rows"]
+    assert read_pages(visit(bytes=1), "/v1/tables/sums/rows", lambda: None) == whole
+
+
+def test_too_many_requests_are_refused(shop: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = server_of(shop.folder)
+    client = TestClient(server.app(), base_url="http://localhost")
+    server._waiting = 4 * server.threads
+    found = client.get(EVENTS)
+    assert found.status_code == 429
+    assert found.headers["Retry-After"] == "1"
+
+
+def test_an_unforeseen_failure_shows_nothing(
+    visit: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Any) -> None:
+        raise KeyError("/secret/place")
+
+    monkeypatch.setattr(reads, "_uris", fail)
+    found = visit().get(EVENTS)
+    assert found.status_code == 500
+    assert "secret" not in found.text
+    assert "unforeseen failure" in found.json()["error"]["message"]
+
+
+def test_every_state_is_answered(visit: Visitor) -> None:
+    client = visit()
+    tables = {one["table"]: one for one in client.get("/v1/tables").json()["tables"]}
+    assert tables["shop.visits"]["state"] == "up to date"
+    assert tables["shop.catalogue"]["version"] is None
+    one = client.get("/v1/tables/best").json()
+    assert one["definition"]["limit"] == 2
+    assert "paid" in str(one["definition"]["order_by"])
+    assert one["inputs"] == ["shop.sums"]
+    steps = client.get("/v1/plan", params={"table": "best"}).json()["steps"]
+    assert {step["next"] for step in steps} <= {"nothing", "wait"}
+    assert len(client.get("/v1/status").json()["tables"]) == 8
+    metrics = client.get("/metrics").text
+    assert 'sluice_table_rows{table="shop.products"} ' in metrics
+    assert 'sluice_table_pending_inputs{table="shop.best"} 0' in metrics
+    assert 'sluice_table_last_batch_seconds{table="shop.best"} ' in metrics
+    assert 'sluice_requests_total{route="/v1/plan",code="200"} 1' in metrics
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_answers_are_described(visit: Visitor, here: Reader) -> None:
+    client = visit()
+    spec = client.get("/v1/openapi.json").json()
+    assert spec["openapi"] == "3.1.0"
+    rows = spec["paths"]["/v1/tables/{table}/rows"]["get"]
+    assert {"where", "cursor", "as_of"} <= {one["name"] for one in rows["parameters"]}
+    page = client.get("/v1/docs")
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert "<script" not in page.text
+    assert all(path in page.text for path in spec["paths"])
+
+
+def test_freshness_is_that_of_the_oldest_change(copy: Landed, visit: Visitor) -> None:
+    deliver(copy, 9, event(24 * 9))
+    copy.land(folder_of(10), a_parquet=pa.Table.from_pylist([event(24 * 10)], SCHEMA))
+    copy.deliver(10)
+    tables = {one["table"]: one for one in visit(of=copy).get("/v1/tables").json()["tables"]}
+    found = tables["shop.visits"]
+    assert found["state"] == "behind"
+    assert found["freshness"]["pending"] == {"shop.events": 1}
+    assert found["freshness"]["behind_since"] > found["freshness"]["last_batch_at"]

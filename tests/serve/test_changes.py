@@ -1,0 +1,197 @@
+"""Changes over HTTP: pages and events that miss and repeat nothing, whenever the reader leaves."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from tests.serve.conftest import Visitor, deliver, event, server_of, serving
+from tests.support.landed import Landed
+
+import sluice
+from sluice.errors import HistoryLost
+from sluice.operate.definitions.tables import drop
+from sluice.read.changelog import Changelog
+from sluice.serve import changes
+from sluice.serve.access import EVERYTHING
+from sluice.serve.answers import Format, Refused
+from sluice.serve.app import Served
+from sluice.serve.questions import Limits, Question
+
+PATH = "/v1/tables/best/changes"
+PLACE = ("_commit_version", "_change_type", "user", "what")
+
+
+def whole(shop: Landed, name: str = "best") -> list[dict[str, Any]]:
+    """The changelog as it is read in Python."""
+    return list(Changelog.open(sluice.open(shop.folder / "config"), name).rows())
+
+
+def places(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in PLACE) for row in rows]
+
+
+def stream_of(shop: Landed, name: str, after: str | None = None, **values: Any) -> changes.Stream:
+    lake = Served(shop.folder / "config").lake
+    question = Question(lake, EVERYTHING, Limits(), values, Format.EVENTS, name)
+    return changes.Stream(question, after)
+
+
+def read_events(text: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The id and the change of each event; a place without a change is {}."""
+    for block in text.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if line[0] != ":")
+        if "id" in fields:
+            yield fields["id"], json.loads(fields.get("data", "{}"))
+
+
+def drain(stream: changes.Stream) -> Iterator[tuple[str, dict[str, Any]]]:
+    while text := stream.take():
+        yield from read_events(text)
+
+
+def test_changes_are_those_of_the_changelog(shop: Landed, visit: Visitor) -> None:
+    said = visit().get(PATH).json()
+    assert places(said["rows"]) == places(whole(shop))
+    arrow = visit().get(PATH, params={"format": "arrow"})
+    assert pa.ipc.open_stream(arrow.content).read_all().to_pylist() == whole(shop)
+    later = visit().get(PATH, params={"from_version": 2, "columns": "user"}).json()["rows"]
+    assert later == [{"user": r["user"]} for r in whole(shop) if r["_commit_version"] >= 2]
+    run = visit().get("/v1/tables/best/changes?run=test").json()
+    assert places(run["rows"]) == places(whole(shop))
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_pages_of_changes_go_on_with_new_commits(shop: Landed, visit: Visitor, size: int) -> None:
+    client, cursor, rows = visit(), None, list[dict[str, Any]]()
+    for nth in range(200):
+        query = {"limit": size} | ({"cursor": cursor} if cursor else {})
+        said = client.get(PATH, params=query).json()
+        rows += said["rows"]
+        cursor = said["cursor"]
+        if nth == 1:
+            deliver(shop, 7, *(event(24 * 7 + n) for n in range(size % 5 + 1)))
+        if not said["rows"] and nth > 1:
+            break
+    assert places(rows) == places(whole(shop))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 1_000])
+def test_events_miss_and_repeat_nothing_wherever_a_client_left(
+    shop: Landed, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(changes, "AT_ONCE", at_once)
+    events = list(drain(stream_of(shop, "best")))
+    rows = [row for _, row in events if row]
+    assert places(rows) == places(whole(shop))
+    assert len({id_ for id_, _ in events}) == len(events)
+    for n in range(0, len(events), 7):
+        after = list(drain(stream_of(shop, "best", events[n][0])))
+        assert [row for _, row in after if row] == [row for _, row in events[n + 1 :] if row]
+
+
+def test_new_commits_follow_and_upkeep_moves_the_place(shop: Landed) -> None:
+    stream = stream_of(shop, "best")
+    before = list(drain(stream))
+    deliver(shop, 8, event(24 * 8))
+    kept = {"delta.logRetentionDuration": "interval 29 days"}
+    DeltaTable(shop.uri("best")).alter.set_table_properties(kept)
+    more = list(drain(stream))
+    version = DeltaTable(shop.uri("best")).version()
+    assert more[-1] == (f"{before[0][0].partition('.')[0]}.{version}", {})
+    rows = [row for _, row in (*before, *more) if row]
+    assert places(rows) == places(whole(shop))
+    assert list(drain(stream_of(shop, "best", more[-1][0]))) == []
+
+
+def test_a_dropped_table_ends_its_streams(shop: Landed) -> None:
+    stream = stream_of(shop, "tied")
+    (last, _), *_ = list(drain(stream))[::-1]
+    drop(shop.project, "shop.tied", event(1)["at"], at_once=True)
+    with pytest.raises(Refused, match="was dropped"):
+        stream.take()
+    shop.advance("tied")
+    with pytest.raises(Refused, match="was dropped"):
+        stream.take()
+    with pytest.raises(Refused, match="created again"):
+        stream_of(shop, "tied", last)
+
+
+@pytest.mark.parametrize(
+    "after", ["7", "x.1", "0123456789ab.1.2.3", "0123456789ab.-1", "0123456789ab.1", "é"]
+)
+def test_a_place_of_another_table_is_refused(shop: Landed, after: str) -> None:
+    with pytest.raises(Refused):
+        stream_of(shop, "best", after)
+
+
+def test_a_lost_past_is_gone(shop: Landed, visit: Visitor) -> None:
+    log = Path(shop.uri("unranked"), "_delta_log")
+    log.joinpath(f"{0:020}.json").unlink()
+    DeltaTable(shop.uri("sums"))
+    found = visit().get("/v1/tables/unranked/changes", params={"from_version": 0})
+    assert found.status_code in (404, 410)
+    assert found.json()["error"]["message"]
+
+
+def test_events_over_http(shop: Landed) -> None:
+    with serving(shop.folder) as url:
+        follow = sluice.connect(url).follow("best", columns="user")
+        seen = [next(follow) for _ in range(len(whole(shop)))]
+        deliver(shop, 11, event(24 * 11))
+        more = next(follow)
+        assert more["id"] not in {one["id"] for one in seen}
+        again = sluice.connect(url).follow("best", columns="user", after=seen[-1]["id"])
+        assert next(again) == more
+        follow.close()
+        again.close()
+
+
+def test_streams_are_limited_and_end_with_their_client(shop: Landed) -> None:
+    async def visit() -> list[int]:
+        server, found = server_of(shop.folder, streams=1), []
+        app = server.app()
+        for is_held in (True, False, True):
+            gone = asyncio.Event()
+            status: list[int] = []
+
+            async def receive(gone: asyncio.Event = gone) -> dict[str, Any]:
+                await gone.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(message: dict[str, Any], status: list[int] = status) -> None:
+                if message["type"] == "http.response.start":
+                    status.append(message["status"])
+
+            headers = [(b"host", b"localhost"), (b"accept", b"text/event-stream")]
+            scope = {"type": "http", "method": "GET", "path": PATH, "headers": headers}
+            scope |= {"query_string": b"", "asgi": {"spec_version": "2.3"}}
+            task = asyncio.create_task(app(scope, receive, send))
+            while not status:
+                await asyncio.sleep(0.01)
+            found += status
+            if is_held and len(found) == 1:
+                held = gone, task
+                continue
+            held[0].set()
+            gone.set()
+            await asyncio.gather(held[1], task)
+        return found
+
+    assert asyncio.run(visit()) == [200, 429, 200]
+
+
+def test_what_events_can_not_take_is_refused(visit: Visitor) -> None:
+    headers = {"Accept": "text/event-stream"}
+    for query in ({"limit": 3}, {"run": "r"}, {"columns": "nope"}, {"from_version": 999}):
+        found = visit().get(PATH, params=query, headers=headers)
+        assert found.status_code == 400, query
+
+
+def test_follow_ends_with_the_servers_error(shop: Landed) -> None:
+    with serving(shop.folder) as url, pytest.raises(HistoryLost):
+        next(sluice.connect(url).follow("best", after="0123456789ab.1"))

@@ -1,0 +1,155 @@
+"""The client reads what `sluice.open` reads: the same values, in the same order."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.serve.conftest import deliver, event, serving
+from tests.support.lake import frozen
+from tests.support.landed import START, Landed
+
+import sluice
+from sluice.errors import Retryable, UsageError
+from sluice.read.lake import Lake as Reader
+from sluice.serve import client
+from sluice.serve.client import Remote
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "get": lambda lake: lake.table("events").get(7),
+    "get by name": lambda lake: lake.table("sums").get(what="a b", user=2),
+    "get of a null": lambda lake: lake.table("sums").get(None, None),
+    "get of an odd text": lambda lake: lake.table("sums").get((2, "é&=?/")),
+    "get of an escaped text": lambda lake: lake.table("sums").get(3, "\\N"),
+    "get of nothing": lambda lake: lake.table("events").get(-7),
+    "range": lambda lake: list(lake.table("events").range(key_from=5, key_to=9, reverse=True)),
+    "range of a prefix": lambda lake: list(lake.table("sums").range(key_from=1, key_to=(2, "b"))),
+    "range of null": lambda lake: list(lake.table("sums").range(key_to=(None,))),
+    "backward": lambda lake: list(
+        lake.table("events", backward_iteration=True).range(key_from=9, key_to=5)
+    ),
+    "not backward": lambda lake: list(lake.table("events").range(key_from=9, key_to=5)),
+    "where": lambda lake: list(lake.table("events").all(where="price > 1 and what like '%b'")),
+    "columns": lambda lake: list(lake.table("events").all(columns=["blob", "id"], limit=3)),
+    "read": lambda lake: sorted(row["id"] for row in lake.table("events").read()),
+    "read a few": lambda lake: len(list(lake.table("events").read(limit=4))),
+    "arrow": lambda lake: lake.table("events").to_arrow(),
+    "schema": lambda lake: lake.table("events").schema,
+    "count": lambda lake: (lake.table("sums").count, lake.table("sums").version),
+    "a version": lambda lake: list(lake.table("events", version=1).all()),
+    "fetch": lambda lake: list(lake.window("visits").fetch(key=2, reverse=True, limit=5)),
+    "fetch of null": lambda lake: list(lake.window("visits").fetch(key=(None,))),
+    "fetch times": lambda lake: list(
+        lake.window("visits").fetch(key_from=1, key_to=2, time_from=START, time_to="2024-01-02")
+    ),
+    "fetch backward": lambda lake: list(
+        lake.window("visits").fetch(time_from="2024-01-03", time_to="2024-01-02", limit=7)
+    ),
+    "fetch_one": lambda lake: lake.window("visits").fetch_one(2, event(1)["at"]),
+    "fetch_all": lambda lake: lake.window("visits").fetch_all(time_to="2024-01-01").to_arrow(),
+    "store in key order": lambda lake: list(lake.table("visits").all()),
+    "top": lambda lake: lake.top("best", partition={"user": 2}),
+    "top of null": lambda lake: lake.top("best", {"user": None}),
+    "not a partition": lambda lake: lake.top("best", {"user": 99}),
+    "every top": lambda lake: lake.top("best"),
+    "top with ties": lambda lake: lake.top("tied"),
+    "top without ranks": lambda lake: lake.top("unranked", {"user": 1}),
+    "dimension view": lambda lake: list(lake.table("catalogue").all(reverse=True)),
+    "dimension view's count": lambda lake: lake.table("catalogue").count,
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_read_is_that_of_open(here: Reader, remote: Remote, read: str) -> None:
+    expected, found = READS[read](here), READS[read](remote)
+    assert type(found) is type(expected)
+    if isinstance(expected, pa.Table):
+        assert found.schema == expected.schema
+        found, expected = found.to_pylist(), expected.to_pylist()
+    if isinstance(expected, dict):
+        found, expected = list(found.items()), list(expected.items())
+    assert frozen(found) == frozen(expected)
+    assert not isinstance(expected, list) or expected or read.startswith("not ")
+
+
+MISTAKES: dict[str, Callable[[Any], Any]] = {
+    "table": lambda lake: lake.table("evnts"),
+    "kind": lambda lake: lake.top("sums"),
+    "key": lambda lake: lake.table("events").get("x"),
+    "half a key": lambda lake: lake.table("sums").get(1),
+    "column": lambda lake: list(lake.table("events").all(columns=["nope"])),
+    "condition": lambda lake: list(lake.table("events").all(where="java_method('a')")),
+    "version": lambda lake: lake.table("events", version=77),
+    "time": lambda lake: list(lake.window("visits").fetch(time_from="yesterday")),
+    "limit": lambda lake: list(lake.table("events").all(limit=-1)),
+    "not built": lambda lake: lake.table("events__quarantine"),
+}
+
+
+@pytest.mark.parametrize("read", MISTAKES)
+def test_a_mistake_is_that_of_open(here: Reader, remote: Remote, read: str) -> None:
+    with pytest.raises(UsageError) as expected:
+        MISTAKES[read](here)
+    with pytest.raises(UsageError) as found:
+        MISTAKES[read](remote)
+    if read not in ("version", "kind"):  # said by the server itself
+        assert found.value.message.removeprefix("shop.") == expected.value.message
+
+
+def test_a_range_is_fetched_page_by_page(
+    here: Reader, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PAGE", 7)
+    rows, expected = remote.table("events").all(), here.table("events").all()
+    for _ in range(17):
+        assert frozen(next(rows)) == frozen(next(expected))
+    again = list(remote.table("events").all(after=rows.cursor))
+    assert frozen(again) == frozen(list(expected))
+    assert frozen(list(rows)) == frozen(again)
+    assert remote.table("events").all(limit=20).to_arrow().num_rows == 20
+
+
+def test_a_handle_keeps_its_version(shop: Landed, remote: Remote) -> None:
+    table = remote.table("events")
+    store = remote.window("visits")
+    before = table.count
+    deliver(shop, 4, event(100))
+    assert len(list(table.all())) == before == len(list(store.all()))
+    assert table.refresh().count == before + 1 == len(list(store.refresh().all()))
+
+
+def test_why_is_that_of_the_command(remote: Remote) -> None:
+    found = remote.why("best", partition={"user": 2}, rank=1)
+    assert found is not None
+    assert found["change"] in ("insert", "update")
+    assert {source["table"] for source in found["from"]} >= {"shop.sums", "shop.events"}
+    assert remote.why("events", 123456) is None
+    assert remote.why("events", id=3)["change"] == "insert"
+    missing = remote.why_not("sums", 77, "a b")
+    assert missing is not None
+    assert missing["reasons"][-1]["table"] == "shop.events"
+    assert remote.why_not("sums", 2, "a b") is None
+
+
+def test_as_of_is_that_of_open(here: Reader, remote: Remote) -> None:
+    for lake in (here, remote):
+        with pytest.raises(UsageError, match="had not been built by 2000-01-01"):
+            lake.at("2000-01-01").table("events")
+    tables = {one["table"]: one for one in remote.tables()}
+    then = tables["shop.visits"]["freshness"]["last_batch_at"]
+    assert list(remote.at(then).top("best")) == list(here.at(then).top("best"))
+    assert len(list(remote.at(then).table("catalogue").all())) in (0, 9)
+
+
+def test_nobody_who_answers_is_worth_another_try() -> None:
+    with pytest.raises(Retryable, match="does not answer"):
+        sluice.connect("http://127.0.0.1:9").tables()
+    with pytest.raises(UsageError, match="no address of a server"):
+        sluice.connect("config").tables()
+
+
+def test_a_token_is_sent(shop: Landed) -> None:
+    with serving(shop.folder, "a" * 20) as url:
+        with pytest.raises(UsageError, match="a valid token is needed"):
+            sluice.connect(url, "b" * 20).tables()
+        assert sluice.connect(url, "a" * 20).table("events").get(1)["id"] == 1
