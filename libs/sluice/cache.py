@@ -5,7 +5,9 @@ It is `SLUICE_CACHE` if set, `.cache` in a checkout, otherwise the user's cache 
 in it can be deleted at any time.
 """
 
+import hashlib
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,3 +22,14 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
         return CHECKOUT / ".cache"
     home = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "sluice"
+
+
+def rows_folder(table: str) -> Path:
+    """Return the folder with this machine's index of a table's rows, by the table's folder."""
+    name = hashlib.sha256(os.fsencode(os.path.realpath(table))).hexdigest()[:32]
+    return cache_folder() / "rows" / name
+
+
+def discard_rows(table: str) -> None:
+    """Remove this machine's index of a table: its rows were erased, or it is no longer there."""
+    shutil.rmtree(rows_folder(table), ignore_errors=True)

@@ -44,6 +44,9 @@ class Limits:
     searched_together_bytes: int = 128_000_000
     """Files that it searches at a time: all of their rows may be found."""
 
+    indexed_bytes: int = 20_000_000_000
+    """The indexes of all tables on this machine; beyond, the least used are removed."""
+
     found_bytes: int = 32_000_000
     """Found rows in Arrow that are kept for the batch's commit."""
 

@@ -47,6 +47,7 @@ OF_NO_VIEW = {
     "interpreted_rows": "test_small",
     "searched_together_bytes": "test_searching",
     "found_bytes": "test_found",
+    "indexed_bytes": "test_row_index",
     "messages_here_bytes": "sources/kafka/decoding/test_large",
     "loose_files": "test_lookup_plans",
     "piece_bytes": "test_merging",

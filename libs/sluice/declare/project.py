@@ -25,7 +25,12 @@ from sluice.declare.environment_folders import VARIABLE, existing
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.project_cache import Noting, keep, kept_in, recall
 from sluice.declare.resolution import Review
-from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
+from sluice.declare.settings import (
+    AirflowSettings,
+    CacheSettings,
+    QualitySettings,
+    SparkSettings,
+)
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
 from sluice.declare.table import Graph
 from sluice.declare.table_spec import TableSpec
@@ -144,6 +149,7 @@ class Project(Model):
     lake_connection: str = ""
     spark: SparkSettings = SparkSettings()
     quality: QualitySettings = QualitySettings()
+    cache: CacheSettings = CacheSettings()
     airflow: AirflowSettings = AirflowSettings()
     modules: tuple[str, ...] = ()
     pipelines: dict[str, Pipeline] = Field(default_factory=dict)
@@ -227,7 +233,9 @@ def _assemble(project: Project, pipelines: list[Pipeline], graph: Graph, root: P
     is_in_s3 = any(scheme_of(place) in S3.schemes for place in (project.lake, *places))
     if is_in_s3 and "s3" not in spark.drivers:
         spark = spark.model_copy(update={"drivers": (*spark.drivers, "s3")})
-    return found.model_copy(update={"lake": found.resolve(project.lake), "spark": spark})
+    limits = replace(project.limits, indexed_bytes=project.cache.max_bytes)
+    lake = found.resolve(project.lake)
+    return found.model_copy(update={"lake": lake, "spark": spark, "limits": limits})
 
 
 def _project(settings: DeclarationFile | None, mistakes: Mistakes) -> Project | None:

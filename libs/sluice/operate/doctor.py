@@ -90,6 +90,7 @@ def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding
         if not exists(uri):
             continue
         found = [*inspection.log_faults(uri), *inspection.file_faults(uri)]
+        found = found or [*inspection.index_faults(uri)]
         if not found:
             looks = [inspection.orphans(uri, now)]
             looks += [inspection.setting_faults(uri)] if table_id in kept else []

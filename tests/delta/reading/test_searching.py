@@ -1,92 +1,30 @@
 """Searched rows are exactly those that have the wanted values, whoever wrote the files."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from polars.exceptions import SchemaError
+from tests.delta.reading.searched import (
+    COMPARED,
+    ROWS,
+    a_row,
+    among,
+    searched,
+    shown,
+    written,
+)
 
 from sluice.delta.log.files import FEATURE
 from sluice.delta.reading import searching
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
-
-ROWS = 60
-SCHEMA = pa.schema(
-    {
-        "part": pa.string(),
-        "small": pa.int16(),
-        "big": pa.int64(),
-        "text": pa.string(),
-        "day": pa.date32(),
-        "at": pa.timestamp("us", "UTC"),
-        "price": pa.decimal128(12, 2),
-        "is_on": pa.bool_(),
-        "ratio": pa.float64(),
-        "tags": pa.list_(pa.struct({"name": pa.string(), "n": pa.int32()})),
-        "counts": pa.map_(pa.string(), pa.int64()),
-    }
-)
-COMPARED = ("part", "small", "big", "text", "day", "at", "price", "is_on")
-
-
-def a_row(chance: random.Random) -> dict[str, Any]:
-    n = chance.randrange(6)
-    values = {
-        "part": f"p{n % 3}",
-        "small": n,
-        "big": n * 10**12,
-        "text": f"é{n}",
-        "day": date(1, 1, 1 + n),
-        "at": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=n),
-        "price": Decimal(n) / 4,
-        "is_on": n % 2 == 0,
-        "ratio": float("nan") if n == 3 else -0.0,
-        "tags": [{"name": "a", "n": n}, None, {"name": None, "n": None}],
-        "counts": [("a", n), ("b", None)],
-    }
-    return {k: None if chance.random() < 0.15 else v for k, v in values.items()}
-
-
-def written(folder: Path, chance: random.Random, parts: Sequence[str]) -> str:
-    """Write rows in four commits; the first has fewer columns."""
-    uri = str(folder / "t")
-    for number in range(4):
-        rows = pa.Table.from_pylist([a_row(chance) for _ in range(ROWS)], SCHEMA)
-        rows = rows.drop_columns(["text", "tags"]) if number == 0 else rows
-        write_deltalake(
-            uri, rows, mode="append", schema_mode="merge" if number else None, partition_by=[*parts]
-        )
-    return uri
-
-
-def among(row: dict[str, Any], wanted: dict[str, list[Any]]) -> bool:
-    return all(row[name] in values for name, values in wanted.items())
-
-
-def searched(uri: str, wanted: list[dict[str, list[Any]]]) -> pa.Table:
-    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
-    values = [
-        {n: pa.chunked_array([pa.array(v, SCHEMA.field(n).type)]) for n, v in one.items()}
-        for one in wanted
-    ]
-    found = searched.rows(values)
-    assert found is not None
-    return found
-
-
-def shown(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(map(repr, rows))
 
 
 @pytest.mark.parametrize("parts", [(), ("part",)])
@@ -122,7 +60,7 @@ def test_marked_rows_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     schema = pa.schema(DeltaTable(uri).schema().to_arrow())
     live = [i for i in range(ROWS) if i >= ROWS // 2 or i % 3]
     for most in (None, len(live), 5):
-        search = searching.FileSearch(schema, [everything], Limits(), most)
+        search = searching.FileSearch(uri, schema, [everything], Limits(), most=most)
         for (_, page), file in zip(search.rows(marked, ["small"]), marked, strict=True):
             first = range(ROWS if most is None else most + file.lost)
             assert page[searching.ROW].to_pylist() == [i for i in live if i in first]
@@ -134,7 +72,9 @@ def test_a_limit_counts_the_rows_that_are_left(tmp_path: Path) -> None:
     marked = replace(file, kept=pa.array([False] * 5 + [True] * 5))
     everything = {"part": pa.chunked_array([pa.array(["p0", "p1", "p2", None])])}
     schema = pa.schema(DeltaTable(uri).schema().to_arrow())
-    ((_, page),) = searching.FileSearch(schema, [everything], Limits(), 3).rows([marked], ["small"])
+    ((_, page),) = searching.FileSearch(uri, schema, [everything], Limits(), most=3).rows(
+        [marked], ["small"]
+    )
     assert page.num_rows >= 3
 
 

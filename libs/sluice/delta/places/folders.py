@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
+from sluice.cache import discard_rows
 from sluice.delta.places.delta_rs import locate
 
 LOG = "_delta_log"  # of a Delta table
@@ -53,6 +54,7 @@ def remove(uri: str) -> None:
     filesystem, path = locate(uri)
     if filesystem.get_file_info(path).type != FileType.NotFound:
         _delete(filesystem, path)
+    discard_rows(path)
 
 
 def move(uri: str, to: str) -> None:
@@ -62,6 +64,7 @@ def move(uri: str, to: str) -> None:
     if isinstance(filesystem, LocalFileSystem):
         filesystem.create_dir(target.rpartition("/")[0], recursive=True)
         filesystem.move(path, target)
+        discard_rows(path)
         return
     copy_files(path, target, source_filesystem=filesystem, destination_filesystem=filesystem)
     _delete(filesystem, path)

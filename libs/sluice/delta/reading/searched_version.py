@@ -123,7 +123,8 @@ class SearchedVersion:
 
             far = files_far(self._table, known)
             files = searching.files_of(self._table, folder, far)
-            search = searching.FileSearch(schema, known, self.limits, most + 1)
+            parts = self._table.metadata().partition_columns
+            search = searching.FileSearch(folder, schema, known, self.limits, parts, most + 1)
             with suppress(TypeMismatch):
                 pages: dict[Path, pa.Table] = {}
                 found = search.rows(files, chosen.names)

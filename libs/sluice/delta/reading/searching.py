@@ -4,14 +4,17 @@ The columns that are compared are read first, and the others only of the matchin
 keys in a large table, this takes a quarter of the time of a scan by Arrow.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from itertools import accumulate
 from operator import and_, or_
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +23,13 @@ from polars.exceptions import PolarsError
 
 from sluice.delta.log.files import active_files, file_name, kept_rows
 from sluice.delta.reading.found import TypeMismatch, WantedValues
+from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
 from sluice.limits import Limits
 
 ROW = "_sluice_row"
 FILES = 16  # searched at a time
+WORTH_BYTES, AT_ONCE_BYTES = 8_000_000, 256_000_000  # of files that one search indexes
+FEW = 8  # one of so many rows of a file is looked up; of more, the file is searched
 
 
 @dataclass(frozen=True)
@@ -41,17 +47,23 @@ class File:
         return 0 if self.kept is None else self.kept.false_count
 
 
+Near = tuple[File, pl.Expr]  # a file that may have wanted rows, and the condition that they meet
+
+
 @dataclass(frozen=True)
 class FileSearch:
-    """Columns of files, the wanted values, and the largest number of rows per file, if limited.
+    """Columns of files in a table's folder, the wanted values, and the largest number of rows per
+    file, if limited.
 
     A row matches if all its values are among those of one of `wanted`. A column that a file lacks
     is null in it.
     """
 
+    folder: str
     stored: pa.Schema
     wanted: Sequence[WantedValues]
     limits: Limits
+    parts: Collection[str] = ()
     most: int | None = None
 
     def rows(
@@ -62,7 +74,10 @@ class FileSearch:
         Raises TypeMismatch for a file with columns of other types.
         """
         near = [(file, test) for file in files if (test := self._test(file)) is not None]
-        for some in _together(near, self.limits.searched_together_bytes):
+        left = yield from self._look_up(near, columns)
+        if sum(file.bytes for file, _ in left) > WORTH_BYTES and self._index([f for f, _ in left]):
+            left = yield from self._look_up(left, columns)
+        for some in _together(left, self.limits.searched_together_bytes):
             frames = [self._frame(file, test, columns) for file, test in some]
             try:
                 found = pl.collect_all(frames)
@@ -70,6 +85,85 @@ class FileSearch:
                 raise TypeMismatch from error
             for (file, _), rows in zip(some, found, strict=True):
                 yield file.path, _drop_lost(rows.rechunk().to_arrow(), file.kept)
+
+    def _look_up(
+        self, near: Sequence[Near], columns: Sequence[str]
+    ) -> Generator[tuple[Path, pa.Table], None, Sequence[Near]]:
+        """Yield the wanted rows of indexed files; return the other files."""
+        if not self._codes:
+            return near
+        left = []
+        for file, test in near:
+            rows = None
+            with suppress(Unusable):
+                rows = self._indexed_rows(file, columns)
+            if rows is None:
+                left.append((file, test))
+            elif rows.num_rows:
+                yield file.path, rows
+        return left
+
+    def _indexed_rows(self, file: File, columns: Sequence[str]) -> pa.Table | None:
+        """Return the wanted rows of a file; None if it has no index, or many are wanted."""
+        index, found = None, []
+        for column, codes in self._codes:
+            index = self._table_index.of(file.path, column)
+            if index is None:
+                return None
+            found.append(index.find(column, codes))
+        if index is None or FEW * sum(map(len, found)) > index.count:
+            return None
+        numbers = np.unique(np.concatenate(found))
+        names = {*columns, *(name for one in self._distinct for name in one)}
+        fields = [field for field in self.stored if field.name in names]
+        stored = [field for field in fields if field.name not in file.constants]
+        rows = index.take(numbers, pa.schema(stored))
+        for name in file.constants.keys() & names:
+            value = pa.scalar(file.constants[name], self.stored.field(name).type)
+            rows = rows.append_column(name, pa.repeat(value, len(numbers)))
+        tests = [
+            reduce(pc.and_, (pc.is_in(rows[name], some) for name, some in one.items()))
+            for one in self._distinct
+        ]
+        rows = rows.select(columns).append_column(ROW, pa.array(numbers))
+        return _drop_lost(rows.filter(reduce(pc.or_, tests)), file.kept)
+
+    def _index(self, files: Sequence[File]) -> bool:
+        """Index files if the table was searched before; True if some are."""
+        columns = {column for column, _ in self._codes}
+        due = [column for column in columns if self._table_index.is_due(column)]
+        ends = accumulate(file.bytes for file in files)
+        some = [f.path for f, end in zip(files, ends, strict=True) if end <= AT_ONCE_BYTES]
+        for column in due:
+            self._table_index.build(some or [files[0].path], column, self.stored)
+        return bool(due)
+
+    @cached_property
+    def _table_index(self) -> TableIndex:
+        return TableIndex(self.folder, self.limits.indexed_bytes)
+
+    @cached_property
+    def _distinct(self) -> Sequence[Mapping[str, pa.Array]]:
+        """The wanted values in the table's types."""
+        return [
+            {n: pc.unique(some).cast(self.stored.field(n).type) for n, some in one.items()}
+            for one in self.wanted
+        ]
+
+    @cached_property
+    def _codes(self) -> Sequence[tuple[str, Codes]]:
+        """For each of `wanted`, the column with most values, and their codes in order.
+
+        Empty if one has no column in the files, or values of other types.
+        """
+        try:
+            known = [
+                {n: v for n, v in one.items() if n not in self.parts} for one in self._distinct
+            ]
+            chosen = [max(one, key=lambda name: len(one[name])) for one in known]
+            return [(n, np.unique(codes_of(one[n]))) for n, one in zip(chosen, known, strict=True)]
+        except (pa.ArrowInvalid, ValueError):
+            return ()
 
     def _frame(self, file: File, test: pl.Expr, columns: Sequence[str]) -> pl.LazyFrame:
         scan = pl.scan_parquet(
@@ -127,11 +221,9 @@ def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[
     ]
 
 
-def _together(
-    near: Sequence[tuple[File, pl.Expr]], most: int
-) -> Iterator[list[tuple[File, pl.Expr]]]:
+def _together(near: Sequence[Near], most: int) -> Iterator[Sequence[Near]]:
     """Yield files to be read at a time, up to so many bytes: all of their rows may be wanted."""
-    some, held = list[tuple[File, pl.Expr]](), 0
+    some, held = list[Near](), 0
     for file, test in near:
         if some and (len(some) == FILES or held + file.bytes > most):
             yield some

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from pyarrow.fs import FileInfo, FileSystem, FileType
 
+from sluice.cache import discard_rows
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.log.files import active_files, added_files, vector_file
 from sluice.delta.places.delta_rs import locate, open_table
@@ -49,6 +50,7 @@ def erase_past(uri: str, now: datetime) -> Erased:
     since = max(committed_at(uri, table.version()) or now - GRACE, now - GRACE)
     files = _delete_files(filesystem, root, active, set(Log(uri).named_files()), since)
     passing("erasing", uri)
+    discard_rows(root)
     entries = _redact(filesystem, root, active, table.version())
     passing("redacted", uri)
     table.create_checkpoint()

@@ -14,12 +14,15 @@ from deltalake.exceptions import DeltaError
 from pyarrow import parquet
 from pyarrow.fs import FileInfo
 
+from sluice.cache import rows_folder
 from sluice.delta.log import position
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import active_files
 from sluice.delta.places.delta_rs import files_below, open_table
-from sluice.delta.places.folders import LOG, files_in
+from sluice.delta.places.folders import LOG, files_in, local_path
 from sluice.delta.places.lake_layout import moved_away
+from sluice.delta.reading.local import arrow_schema
+from sluice.delta.reading.row_index import TableIndex
 
 TableFault = tuple[str, str, str]
 LAST = f"{LOG}/_last_checkpoint"
@@ -84,6 +87,15 @@ def file_faults(uri: str) -> Iterator[TableFault]:
     ):
         if found:
             yield name, f"{len(found)} of its data files, e.g. {found[0]}", moved_away(uri)
+
+
+def index_faults(uri: str) -> Iterator[TableFault]:
+    """Yield files of which this machine's index holds other rows; some files are drawn."""
+    folder = local_path(uri)
+    schema = arrow_schema(uri, open_table(uri).version())
+    if folder and (other := TableIndex(folder, 0).differing(schema)):
+        what = f"this machine's index holds other rows than {len(other)} files, e.g. {other[0]}"
+        yield "wrong-index", what, f"delete {rows_folder(folder)}, then `sluice verify`"
 
 
 def orphans(uri: str, now: datetime) -> Iterator[TableFault]:

@@ -122,7 +122,9 @@ def match_rows(before: Head, folder: str, keys: Keys, limits: Limits) -> Iterato
     pages: Pages | None = take(before.uri, before.version, keys.values)
     if pages is None:
         files = files_of(table, folder, files_far(table, [keys.values]))
-        pages = FileSearch(schema, [keys.values], limits).rows(files, schema.names)
+        parts = table.metadata().partition_columns
+        search = FileSearch(folder, schema, [keys.values], limits, parts)
+        pages = search.rows(files, schema.names)
     for file, page in pages:
         places = keys.places(plain(page))
         if page.num_rows > places.null_count:

@@ -1,0 +1,421 @@
+"""Rows of data files by value, kept on this machine: they are looked up, not searched.
+
+Random keys are in nearly every row group of a large table, so a search decodes most of it. A data
+file never changes after its commit, and neither does what is derived from it: a copy of its rows
+that is mapped, not decoded, and for each column that was looked up, the codes of its values in
+order. Deletion vectors and the set of files are the log's.
+
+The index lies in the cache folder, may be deleted at any time, and is never trusted: it names the
+data file that it was made of, rows are compared with the wanted values, and each block that is
+touched has a checksum. What is missing, foreign, cut or altered is searched instead.
+"""
+
+import json
+import os
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+from cachetools import LRUCache
+
+from sluice.cache import rows_folder
+from sluice.delta.places.failpoint import passing
+from sluice.delta.reading.local import plain
+
+Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+FORMAT = 1
+ROWS, CODES, UNFINISHED = ".rows", ".codes", ".unfinished-"
+TABLE = "table"  # the file that names the table's folder
+OLD = 3600  # seconds after which another process can't be writing a file
+MOST_BYTES = 1_000_000_000  # of a data file's columns, not compressed; a larger one is searched
+BLOCK = 4096  # bytes, a page of memory
+END = 24  # bytes: lengths of payload and description, checksum of description and blocks' checksums
+
+
+class Unusable(Exception):
+    """An index is missing, of another file, cut or altered."""
+
+
+def codes_of(values: pa.Array) -> Codes:
+    """Return a number for each value of an exact type; equal values have equal ones."""
+    type_ = values.type
+    if pa.types.is_string(type_):
+        codes = _text_codes(values)
+    elif pa.types.is_decimal128(type_):
+        halves = np.frombuffer(values.buffers()[1], np.uint64).reshape(-1, 2)
+        low, high = halves[values.offset : values.offset + len(values)].T
+        codes = low ^ (high * _ODD)
+    else:
+        number = values.cast(pa.int32()) if pa.types.is_date32(type_) else values
+        whole = number.cast(pa.int64()).fill_null(0)
+        codes = whole.to_numpy(zero_copy_only=False).view(np.uint64).copy()
+    if values.null_count:
+        codes[values.is_null().to_numpy(zero_copy_only=False)] = _NULL
+    return codes
+
+
+_ODD, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+_WORD, _MOST_WORDS = 8, 32  # longer texts count with their first bytes, their last ones and length
+
+
+def _text_codes(texts: pa.Array) -> Codes:
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)
+    ends = offsets[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    data = texts.buffers()[2]
+    held = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    padded = np.concatenate([held[ends[0] : ends[-1]], np.zeros(_WORD, np.uint8)])
+    words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))
+    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
+    codes = lengths.astype(np.uint64) * _ODD
+    some = np.flatnonzero(lengths)
+    for step in range(_MOST_WORDS):
+        left = lengths[some] - step * _WORD
+        kept = (_WORD * (_WORD - np.minimum(left, _WORD))).astype(np.uint64)
+        word = words[starts[some] + step * _WORD] << kept
+        mixed = (codes[some] ^ word) * _ODD
+        codes[some] = mixed ^ (mixed >> np.uint64(29))
+        some = some[left > _WORD]
+        if not len(some):
+            break
+    else:
+        codes[some] ^= words[starts[some] + lengths[some] - _WORD]
+    return codes
+
+
+class MappedFile:
+    """A file of this index, mapped: a payload, a description, and a checksum for each block.
+
+    Raises Unusable if it can't be used for the data file that `about` names.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, Any]):
+        try:
+            whole = pa.memory_map(str(path)).read_buffer()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise Unusable from error
+        if len(whole) < END:
+            raise Unusable
+        payload, described, sealed = np.frombuffer(whole[-END:], np.uint64).tolist()
+        blocks = -(-payload // BLOCK)
+        ends = (payload, payload + 8 * blocks, payload + 8 * blocks + described)
+        if ends[-1] + END != len(whole) or _checksum(whole[payload : ends[-1]]) != sealed:
+            raise Unusable
+        self.payload = whole[:payload]
+        self.about = json.loads(whole[ends[1] : ends[2]].to_pybytes())
+        self._sums = np.frombuffer(whole[ends[0] : ends[1]], np.uint64)
+        self._right = np.zeros(blocks, np.bool_)
+        if {name: self.about.get(name) for name in about} != about:
+            raise Unusable
+
+    def check(self, starts: np.ndarray, stops: np.ndarray) -> None:
+        """Compare the blocks of these ranges with their checksums; raises Unusable."""
+        used = stops > starts
+        first, last = starts[used] // BLOCK, (stops[used] - 1) // BLOCK
+        touched = np.unique(np.concatenate([first, last]))
+        for a, b in zip(first[last - first > 1], last[last - first > 1], strict=True):
+            touched = np.union1d(touched, np.arange(a, b))
+        for number in touched[~self._right[touched]].tolist():
+            if _checksum(self.payload[number * BLOCK : (number + 1) * BLOCK]) != self._sums[number]:
+                raise Unusable
+            self._right[number] = True
+
+    def check_all(self) -> None:
+        """Compare all blocks; raises Unusable."""
+        self.check(np.array([0]), np.array([len(self.payload)]))
+
+
+def _checksum(data: pa.Buffer | memoryview) -> int:
+    return xxhash.xxh3_64_intdigest(data)
+
+
+def _seal(path: Path, payload: pa.Buffer, about: Mapping[str, Any]) -> None:
+    """Write such a file, which is there whole or not at all."""
+    view = memoryview(payload)
+    blocks = range(0, len(view), BLOCK)
+    sums = np.array([_checksum(view[at : at + BLOCK]) for at in blocks], np.uint64).tobytes()
+    described = json.dumps(about).encode()
+    end = np.array([len(view), len(described), _checksum(sums + described)], np.uint64)
+    file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=UNFINISHED, delete=False)  # noqa: SIM115
+    try:
+        with file:
+            file.writelines((view, sums, described, end.tobytes()))
+        Path(file.name).replace(path)
+    except BaseException:
+        Path(file.name).unlink(missing_ok=True)
+        raise
+
+
+class FileIndex:
+    """Rows of one data file, and the codes of those columns that are looked up.
+
+    Raises Unusable.
+    """
+
+    def __init__(self, place: Path, data: Path):
+        self.identity = _identity(data)
+        self._place, self._columns = place, dict[str, tuple[Codes, Numbers]]()
+        self._file = MappedFile(_rows_path(place), self.identity)
+        head, tail, size = (
+            self._file.about["head"],
+            self._file.about["tail"],
+            len(self._file.payload),
+        )
+        self._file.check(np.array([0, tail]), np.array([head, size]))
+        self._rows = pa.ipc.open_file(self._file.payload).get_batch(0)
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return int(self._rows.num_rows)
+
+    def find(self, column: str, wanted: Codes) -> Numbers:
+        """Return the numbers of rows whose values of a column may have one of these codes."""
+        if column not in self._columns:
+            self._columns[column] = self._codes(column)
+        codes, numbers = self._columns[column]
+        places = np.searchsorted(codes, wanted)
+        places = places[places < len(codes)]
+        places = places[codes[places] == wanted[: len(places)]]
+        ends = np.searchsorted(codes, codes[places], side="right")
+        if len(places) == (ends - places).sum():
+            return np.sort(numbers[places])
+        return np.sort(numbers[_ranges(places, ends)])
+
+    def _codes(self, column: str) -> tuple[Codes, Numbers]:
+        """Return the codes of a column's values in order, and their rows' numbers."""
+        about = {**self.identity, "column": column}
+        file = MappedFile(_codes_path(self._place, column), about)
+        file.check_all()
+        codes, numbers = np.split(np.frombuffer(file.payload, np.uint64), 2)
+        return codes, numbers.view(np.int64)
+
+    def take(self, numbers: Numbers, schema: pa.Schema) -> pa.Table:
+        """Return columns of the numbered rows; those that the file lacks are null."""
+        present = {*self._rows.schema.names}
+        return pa.table(
+            [
+                self._column(field, numbers)
+                if field.name in present
+                else pa.nulls(len(numbers), field.type)
+                for field in schema
+            ],
+            schema,
+        )
+
+    def _column(self, field: pa.Field, numbers: Numbers) -> pa.Array:
+        column = self._rows[field.name]
+        self._check(column, numbers)
+        return column.take(pa.array(numbers)).cast(field.type)
+
+    def _check(self, column: pa.Array, at: Numbers) -> None:
+        """Compare what holds these rows of a column with its checksums."""
+        type_, buffers = column.type, column.buffers()
+        if buffers[0]:
+            self._check_places(buffers[0], at // 8, at // 8 + 1)
+        if pa.types.is_struct(type_):
+            for place in range(type_.num_fields):
+                self._check(column.field(place), at)
+        elif pa.types.is_map(type_) or pa.types.is_list(type_) or _is_text(type_):
+            self._check_places(buffers[1], 4 * at, 4 * at + 8)
+            offsets = np.frombuffer(buffers[1], np.int32)
+            starts, stops = offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
+            if _is_text(type_):
+                self._check_places(buffers[2], starts, stops)
+                return
+            inner = _ranges(starts, stops)
+            is_map = pa.types.is_map(type_)
+            for values in (column.keys, column.items) if is_map else (column.values,):
+                self._check(values, inner)
+        elif pa.types.is_boolean(type_):
+            self._check_places(buffers[1], at // 8, at // 8 + 1)
+        elif not pa.types.is_null(type_):
+            width = type_.bit_width // 8
+            self._check_places(buffers[1], at * width, (at + 1) * width)
+
+    def _check_places(self, buffer: pa.Buffer | None, starts: Numbers, stops: Numbers) -> None:
+        if buffer is not None and len(starts):
+            place = buffer.address - self._file.payload.address
+            self._file.check(place + starts, place + stops)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
+
+
+def _ranges(starts: Numbers, stops: Numbers) -> Numbers:
+    """Return all numbers of these ranges."""
+    lengths = stops - starts
+    shifts = np.repeat(stops - np.cumsum(lengths), lengths)
+    return np.arange(lengths.sum()) + shifts
+
+
+def _identity(data: Path) -> dict[str, Any]:
+    """Return a data file's name, size, time and inode; raises Unusable if it can't be read."""
+    try:
+        found = data.stat()
+    except OSError as error:
+        raise Unusable from error
+    held = [data.name, found.st_size, found.st_mtime_ns, found.st_ino]
+    return {"format": FORMAT, "file": held}
+
+
+def _rows_path(place: Path) -> Path:
+    return place.with_name(f"{place.name}{ROWS}")
+
+
+def _codes_path(place: Path, column: str) -> Path:
+    return place.with_name(f"{place.name}.{xxhash.xxh3_64_hexdigest(column.encode())}{CODES}")
+
+
+_open: LRUCache[Path, FileIndex] = LRUCache(4096)
+_lock = Lock()
+
+
+class TableIndex:
+    """The index of the data files of a table in a folder of this machine.
+
+    `most`: bytes of the indexes of all tables, of which the least used go first; 0: none is kept.
+    """
+
+    def __init__(self, folder: str, most: int):
+        self._table, self._most = Path(os.path.realpath(folder)), most
+        self._folder = rows_folder(folder)
+
+    def of(self, data: Path, column: str) -> FileIndex | None:
+        """Return what is kept of a data file and of this column's values; None if nothing is."""
+        place = self._place(data)
+        with suppress(Unusable):
+            with _lock:
+                found = _open.get(place)
+            if found is None or found.identity != _identity(data):
+                found = FileIndex(place, data)
+            found.find(column, _NO_CODES)
+            with _lock:
+                _open[place] = found
+            return found
+        return None
+
+    def is_due(self, column: str) -> bool:
+        """True if the table was searched by this column before; the first search is noted."""
+        note = _codes_path(self._folder / "searched", column)
+        with suppress(OSError):
+            if self._most and note.exists():
+                return True
+            if self._most:
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                (self._folder / TABLE).write_text(str(self._table), "utf-8")
+                note.touch()
+        return False
+
+    def build(self, files: Iterable[Path], column: str, schema: pa.Schema) -> None:
+        """Keep rows and values of data files; where that is impossible, they are searched again.
+
+        `schema`: the table's types.
+        """
+        with suppress(OSError, Unusable, pa.ArrowException, OverflowError):
+            os.utime(self._folder)
+            self._prune()
+            for data in files:
+                if not self.of(data, column) and (rows := _read(data, column, schema)):
+                    self._keep(data, rows, column)
+            self._make_room()
+
+    def differing(self, schema: pa.Schema, files: int = 3, rows: int = 100) -> list[str]:
+        """Return the data files, of some drawn ones, of which it holds other rows."""
+        found = []
+        kept = sorted(self._folder.rglob(f"*{ROWS}"))
+        for path in random.sample(kept, min(files, len(kept))):
+            place = path.with_name(path.name.removesuffix(ROWS))
+            data = self._table / place.relative_to(self._folder)
+            with suppress(Unusable, OSError, pa.ArrowException):
+                index, read = FileIndex(place, data), _read(data, schema.names[0], schema)
+                if read is None or read.num_rows != index.count:
+                    found.append(data.name)
+                    continue
+                drawn = np.sort(np.random.default_rng().integers(0, index.count, rows))
+                held = index.take(drawn, read.schema).to_pylist()
+                if repr(held) != repr(read.take(pa.array(drawn)).to_pylist()):
+                    found.append(data.name)
+        return found
+
+    def _place(self, data: Path) -> Path:
+        return self._folder / Path(os.path.realpath(data)).relative_to(self._table)
+
+    def _keep(self, data: Path, rows: pa.RecordBatch, column: str) -> None:
+        place, identity = self._place(data), _identity(data)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            MappedFile(_rows_path(place), identity)
+        except Unusable:
+            _write_rows(_rows_path(place), rows, identity)
+        passing("indexing", str(self._table))
+        codes = codes_of(rows[column])
+        order = np.argsort(codes, kind="stable")
+        held = pa.py_buffer(np.concatenate([codes[order], order.view(np.uint64)]))
+        _seal(_codes_path(place, column), held, {**identity, "column": column})
+
+    def _prune(self) -> None:
+        """Remove what is kept of data files that are gone, and what was never finished."""
+        for path in [*self._folder.rglob(f"*{ROWS}"), *self._folder.rglob(f"*{CODES}")]:
+            place = path.relative_to(self._folder)
+            name = place.name.rsplit(".", 1 if path.suffix == ROWS else 2)[0]
+            if name != "searched" and not (self._table / place.with_name(name)).exists():
+                path.unlink(missing_ok=True)
+        for path in self._folder.rglob(f"{UNFINISHED}*"):
+            if time.time() - path.stat().st_mtime > OLD:
+                path.unlink(missing_ok=True)
+
+    def _make_room(self) -> None:
+        """Remove indexes of tables that are gone, and then of those not used for longest."""
+        sizes = dict[Path, int]()
+        for folder in self._folder.parent.iterdir():
+            if (folder / TABLE).is_file() and Path((folder / TABLE).read_text("utf-8")).is_dir():
+                files = (path.stat() for path in folder.rglob("*"))
+                sizes[folder] = sum(found.st_size for found in files)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+        for folder in sorted(sizes, key=lambda one: one.stat().st_mtime):
+            if sum(sizes.values()) <= self._most:
+                return
+            shutil.rmtree(folder, ignore_errors=True)
+            sizes.pop(folder)
+
+
+_NO_CODES = np.array([], np.uint64)
+
+
+def _read(data: Path, column: str, schema: pa.Schema) -> pa.RecordBatch | None:
+    """Return a data file's rows in the table's types; None if it is large, or lacks the column."""
+    with pq.ParquetFile(data, memory_map=True) as file:
+        groups = range(file.metadata.num_row_groups)
+        size = sum(file.metadata.row_group(g).total_byte_size for g in groups)
+        names = [name for name in schema.names if name in file.schema_arrow.names]
+        if column not in names or size > MOST_BYTES:
+            return None
+        rows = plain(file.read(columns=names)).select(names)
+    fields = [schema.field(name) for name in names]
+    return rows.cast(pa.schema(fields)).combine_chunks().to_batches()[0] if len(rows) else None
+
+
+def _write_rows(path: Path, rows: pa.RecordBatch, identity: Mapping[str, Any]) -> None:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    payload = sink.getvalue()
+    held = pa.ipc.open_file(payload).get_batch(0)
+    buffers = [b for column in held.columns for b in column.buffers() if b is not None and b.size]
+    head = min((b.address for b in buffers), default=payload.address) - payload.address
+    tail = max((b.address + b.size for b in buffers), default=payload.address) - payload.address
+    _seal(path, payload, {**identity, "head": head, "tail": tail})

@@ -1,0 +1,232 @@
+"""Rows that are looked up are those that a search finds, whatever has become of the index."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from tests.delta.reading.searched import COMPARED, a_row, among, searched, shown, written
+from tests.support.indexing import index_all
+
+from sluice.delta.places.folders import move, remove
+from sluice.delta.reading import row_index
+from sluice.delta.reading.row_index import codes_of
+from sluice.delta.upkeep import inspection
+from sluice.delta.upkeep.erasure import erase_past
+from sluice.limits import Limits
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "rows"
+
+
+@pytest.fixture(autouse=True)
+def opened(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Count the rows that come from an index."""
+    return index_all(monkeypatch, cache.parent)
+
+
+@pytest.mark.parametrize("parts", [(), ("part",)])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_those_of_a_search(
+    tmp_path: Path, seed: int, parts: tuple[str, ...], opened: Callable[[], int]
+) -> None:
+    chance = random.Random(seed)
+    uri = written(tmp_path, chance, parts)
+    rows = DeltaTable(uri).to_pyarrow_table().to_pylist()
+    found = 0
+    for _ in range(12):
+        wanted = [
+            {
+                name: [a_row(chance)[name] for _ in range(chance.randrange(1, 4))]
+                for name in chance.sample(COMPARED, chance.randrange(1, 4))
+            }
+            for _ in range(chance.randrange(1, 3))
+        ]
+        matching = [row for row in rows if any(among(row, one) for one in wanted)]
+        for _ in range(3):  # searched, indexed, looked up
+            assert shown(searched(uri, wanted).to_pylist()) == shown(matching)
+        found += len(matching)
+    assert opened() > found
+
+
+def test_altered_bytes_are_no_rows(
+    tmp_path: Path, cache: Path, opened: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, wanted = written(tmp_path, random.Random(5), ()), [{"big": [10**12, None]}]
+    right = shown(searched(uri, wanted).to_pylist())
+    searched(uri, wanted)
+    before, altered = opened(), 0
+    for file in files_in(cache):
+        whole = file.read_bytes()
+        for place in range(0, len(whole), 397):  # a step that is no multiple of a value's width
+            other = bytes([whole[place] ^ 1 << place % 8])
+            file.write_bytes(whole[:place] + other + whole[place + 1 :])
+            monkeypatch.setattr(row_index, "_open", {})
+            assert shown(searched(uri, wanted).to_pylist()) == right
+            file.write_bytes(whole)
+            altered += 1
+    assert altered > 50
+    assert opened() > before
+
+
+def files_in(cache: Path) -> list[Path]:
+    return [path for path in sorted(cache.rglob("*")) if path.is_file() and path.stat().st_size]
+
+
+def cut(cache: Path) -> None:
+    for path in files_in(cache):
+        path.write_bytes(path.read_bytes()[:-9])
+
+
+def empty(cache: Path) -> None:
+    for path in files_in(cache):
+        path.write_bytes(b"")
+
+
+def remove_one(cache: Path) -> None:
+    files_in(cache)[0].unlink()
+
+
+def swap(cache: Path) -> None:
+    """Give each file's index to another, across two tables."""
+    for kind in (".rows", ".codes"):
+        files = [path for path in files_in(cache) if path.suffix == kind]
+        held = [path.read_bytes() for path in files]
+        for path, data in zip(files, [*held[1:], held[0]], strict=True):
+            path.write_bytes(data)
+
+
+@pytest.mark.parametrize("harm", [cut, empty, remove_one, swap, shutil.rmtree])
+def test_a_broken_index_is_not_used(
+    tmp_path: Path, cache: Path, harm: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(5)
+    uris = [written(tmp_path / name, chance, ()) for name in "ab"]
+    wanted = [{"big": [10**12, None], "text": ["é1", "é2", "é3", "é4", None]}]
+    right = [shown(searched(uri, wanted).to_pylist()) for uri in uris]
+    assert [shown(searched(uri, wanted).to_pylist()) for uri in uris] == right
+    harm(cache)
+    monkeypatch.setattr(row_index, "_open", {})
+    for _ in range(2):
+        assert [shown(searched(uri, wanted).to_pylist()) for uri in uris] == right
+
+
+def test_equal_values_have_equal_codes_in_any_array() -> None:
+    """Long texts, slices of arrays, and texts that differ in one place."""
+    texts = ["", "a", "a" * 8, "a" * 9, "b" + "a" * 300, "a" * 300 + "b", "é" * 100, "x" * 257]
+    whole = pa.array([None, *texts, None, *texts])
+    codes = codes_of(whole).tolist()
+    assert codes[1:9] == codes[10:] == codes_of(whole.slice(10)).tolist()
+    assert codes[0] == codes[9]
+    assert len({*codes}) == 9
+
+
+@pytest.fixture
+def indexed(tmp_path: Path, cache: Path) -> str:
+    """A table whose files are all indexed, by one column."""
+    uri = written(tmp_path, random.Random(5), ())
+    for _ in range(2):
+        searched(uri, WANTED)
+    assert len(list(cache.rglob("*.rows"))) == 4
+    return uri
+
+
+WANTED = [{"big": [10**12, None]}]
+
+
+def erase(uri: str) -> None:
+    erase_past(uri, datetime.now(UTC))
+
+
+def move_away(uri: str) -> None:
+    move(uri, f"{uri}_moved")
+
+
+@pytest.mark.parametrize("take_away", [erase, move_away, remove])
+def test_no_copy_is_left_of_what_is_taken_away(
+    indexed: str, cache: Path, take_away: Callable[[str], None]
+) -> None:
+    assert files_in(cache)
+    take_away(indexed)
+    assert not files_in(cache)
+
+
+def test_what_is_kept_of_files_that_are_gone_is_removed(indexed: str, cache: Path) -> None:
+    write_deltalake(indexed, DeltaTable(indexed).to_pyarrow_table(), mode="overwrite")
+    DeltaTable(indexed).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    searched(indexed, WANTED)
+    assert len(list(cache.rglob("*.rows"))) == 1
+
+
+def test_the_least_used_tables_make_room(indexed: str, tmp_path: Path, cache: Path) -> None:
+    other = written(tmp_path / "other", random.Random(6), ())
+    size = sum(path.stat().st_size for path in files_in(cache))
+    for _ in range(2):
+        searched(other, WANTED, replace(Limits(), indexed_bytes=size * 3 // 2))
+    (kept,) = cache.iterdir()
+    assert (kept / "table").read_text() == other
+    searched(indexed, WANTED, replace(Limits(), indexed_bytes=0))
+    assert [*cache.iterdir()] == [kept]
+
+
+def test_the_doctor_finds_an_index_of_other_rows(
+    indexed: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(inspection.index_faults(indexed)) == []
+    right = row_index._read
+    monkeypatch.setattr(row_index, "_read", lambda *given: right(*given).slice(1))
+    monkeypatch.setattr(row_index, "_open", {})
+    shutil.rmtree(cache)
+    for _ in range(2):
+        searched(indexed, WANTED)
+    monkeypatch.setattr(row_index, "_read", right)
+    ((name, what, mend),) = inspection.index_faults(indexed)
+    assert name == "wrong-index"
+    assert "3 files" in what
+    assert str(next(cache.iterdir())) in mend
+
+
+SEARCH = """
+import sys
+from pathlib import Path
+from tests.delta.reading.searched import searched
+from tests.support.indexing import index_all
+from sluice.delta.reading import searching
+searching.WORTH_BYTES = searching.FEW = 0
+searched(sys.argv[1], [{"big": [10**12, None]}])
+"""
+
+
+@pytest.mark.parametrize("nth", [1, 3])
+def test_a_kill_while_it_is_written_leaves_it_to_the_next_search(
+    tmp_path: Path, cache: Path, nth: int, opened: Callable[[], int]
+) -> None:
+    uri = written(tmp_path, random.Random(5), ())
+    right = shown(searched(uri, WANTED).to_pylist())
+    environ = os.environ | {"SLUICE_FAILPOINT": f"indexing:t#{nth}"}
+    killed = subprocess.run([sys.executable, "-c", SEARCH, uri], env=environ, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(cache.rglob("*.rows"))) == nth
+    for _ in range(2):
+        assert shown(searched(uri, WANTED).to_pylist()) == right
+    assert opened() > 0
+
+
+def test_many_searches_at_once_find_the_same(tmp_path: Path) -> None:
+    uri = written(tmp_path, random.Random(5), ())
+    right = shown(searched(uri, WANTED).to_pylist())
+    with ThreadPoolExecutor(6) as pool:
+        found = [pool.submit(searched, uri, WANTED) for _ in range(24)]
+        assert all(shown(one.result().to_pylist()) == right for one in found)
