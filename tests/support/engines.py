@@ -25,6 +25,7 @@ from sluice.spark.starting import hush, is_older
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ROOMY = "-Xms1g -Xmn400m -XX:MetaspaceSize=256m"  # a small heap is collected all the time
 PORT = "spark.connect.grpc.binding.port"
 DRIVERS: tuple[Driver, ...] = (
     ("postgresql", "s3") if hadoop_of_spark() == HADOOP else ("postgresql",)
@@ -38,7 +39,7 @@ CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {BRIEF}",
+    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {BRIEF} {ROOMY}",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
 }
