@@ -78,6 +78,8 @@ class _Answers:
         self.base.execute(f'CREATE VIEW "{name}" AS {sql}')
 
     def rows(self, name: str, columns: tuple[str, ...]) -> list[Any]:
+        if self.specs[name]["kind"] == "sql":
+            assert {*columns} == {*map(str.lower, self._columns(name))}, name
         shown = ", ".join(f'"{c}"' for c in columns)
         return self.base.execute(f'SELECT {shown} FROM "{name}"').fetchall()
 

@@ -128,7 +128,7 @@ class Texts:
             return ()
         if type_ == "BINARY" and not self.is_json:
             return (lambda sql: f"CAST({sql} AS BINARY)",)
-        if FORMATS.get(type_, "") in self.options:
+        if FORMATS.get(type_) in self.options:
             return (lambda sql: self._by_pattern(sql, type_),)
         around = text(spellings.AROUND)
         return (lambda sql: f"trim(BOTH {around} FROM {sql})", *self._steps_of(type_))

@@ -49,8 +49,8 @@ def test_the_rows_of_changes_are_counted(
     table = Small.create(tmp_path, columns, ["id"], writer(None))
     table.commit(*(("insert", {"id": n, "v": n}) for n in range(1, 9)))
     table.commit(("delete", {"id": 1, "v": 1}), ("update", {"id": 2, "v": 7}))
-    table.commit(("update", {"id": 3, "v": 7}), ("insert", {"id": 9, "v": 9}))
-    last = table.head.version
+    last = table.commit(("update", {"id": 3, "v": 7}), ("insert", {"id": 9, "v": 9})).version
+    assert last == table.head.version
     counts = [len(table.feed(version)) for version in range(1, last + 1)]
     assert counts == [8, 3, 3]
     sizes = [feed_size(table.uri, version - 1, version).rows for version in range(1, last + 1)]

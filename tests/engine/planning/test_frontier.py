@@ -118,6 +118,18 @@ def test_rebuilds_that_changed_nothing_must_agree_before_a_view_over_them_counts
     assert lake.recorded("bottom")["p.s"].version == 2
 
 
+def test_an_input_of_an_input_may_be_ahead_without_new_rows(tmp_path: Path) -> None:
+    views = {"left": ["s"], "right": ["s"], "both": ["left", "right"], "bottom": ["both", "t"]}
+    lake = Lake(tmp_path, views)
+    lake.deliver("s")
+    lake.deliver("t")
+    for view in ("left", "right", "both"):
+        lake.advance(view)
+    lake.deliver("s")
+    lake.advance("left", changes=False)
+    assert lake.advance("bottom") == "committed"
+
+
 def test_a_first_batch_waits_if_no_state_was_ever_common(tmp_path: Path) -> None:
     lake = Lake(tmp_path, DIAMOND)
     lake.deliver("s")

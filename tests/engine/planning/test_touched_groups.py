@@ -10,6 +10,7 @@ import pytest
 from tests.support.lake import Lake, Row
 
 from sluice.engine.planning.next_batch import NextBatch, RowsRead
+from sluice.engine.planning.nodes import nodes_of
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
@@ -71,6 +72,20 @@ def test_a_view_that_follows_row_by_row_reads_no_group(
     assert (planned(lake).next, planned(lake).bytes) == ("nothing", 0)
     lake.put("sales", sale(200, "a", 5))
     assert (planned(lake).next, rows_of(planned(lake))) == ("row-wise", {})
+
+
+def test_rows_of_an_input_are_not_known_by_group_if_one_of_its_streams_computes_its_key(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    counts = "aggregates: {{{}: count(*)}}".format
+    streams = (
+        f"a: {{from: sales, {counts('n')}}}, b: {{from: sales, key: [upper(g)], {counts('m')}}}"
+    )
+    lake = Lake(
+        tmp_path, f"{DECLARED}  seen: {{kind: cogroup, key: [g], streams: {{{streams}}}}}\n", spark
+    )
+    state, *_ = nodes_of(lake.table("seen"), lake.project.graph)
+    assert state.operator.named("shop.sales") == ()
 
 
 def test_a_row_that_moves_touches_both_of_its_groups(tmp_path: Path, spark: "SparkSession") -> None:

@@ -6,7 +6,9 @@ import pytest
 from tests.gate.rows import SCHEMA, expect, random_rows
 from tests.gate.verdicts import COLUMNS, verdict_on
 
+from sluice.gate.counting.tally import find_repeats
 from sluice.gate.gate import Gate, accepted_rows
+from sluice.gate.rules.suite import compile_uniqueness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,3 +31,10 @@ def test_accepted_rows_are_counted_in_the_same_pass(spark: "SparkSession") -> No
 
 def test_nothing_is_counted_where_no_key_is_given(spark: "SparkSession") -> None:
     assert verdict_on(spark, [1, 2]).counts is None
+
+
+def test_values_are_counted_that_repeat_and_that_differ(spark: "SparkSession") -> None:
+    rows = spark.range(6).selectExpr("CASE WHEN id < 3 THEN 0 WHEN id < 5 THEN 1 END AS n")
+    rule = expect("column_unique_value_count_to_be_between", column="n", min_value=1)
+    (found,) = find_repeats(rows, [compile_uniqueness(rule)])
+    assert (found.elements, found.considered, found.distinct, found.repeated) == (6, 5, 2, 5)

@@ -123,13 +123,13 @@ SELECT k FROM orders INTERSECT SELECT k FROM people;
 SELECT k FROM people EXCEPT SELECT k FROM orders WHERE v > 0;
 
 -- firsts
-SELECT g, id, r
+SELECT g, id, r, r AS again
 FROM (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS r
 FROM orders)
 WHERE r <= 2;
 
 -- seconds
-SELECT id, r, r AS again
+SELECT id
 FROM (SELECT id, g, rank() OVER (PARTITION BY g ORDER BY v) AS r
 FROM orders
 WHERE v IS NOT NULL) q

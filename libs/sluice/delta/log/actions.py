@@ -209,9 +209,9 @@ class _Life:
     """A file within a range: its net addition or removal, and a version that contains it."""
 
     was_there: bool
+    is_there: bool
+    at: int  # a version that contains it
     weight: int = 0
-    is_there: bool = False
-    at: int = 0  # a version that contains it
     file: Action | None = None
 
 
@@ -240,9 +240,9 @@ def _lives(commits: Sequence[CommitActions]) -> Iterable[_Life]:
             vector = file.get("deletionVector") or {}
             parts = (vector.get(name) for name in ("storageType", "pathOrInlineDv", "offset"))
             marked = unquote(file["path"]), json.dumps([*parts])
-            life = lives.setdefault(marked, _Life(was_there=weight < 0))
-            life.is_there = weight > 0
-            life.at = commit.version if weight > 0 else commit.version - 1
+            at = commit.version if weight > 0 else commit.version - 1
+            life = lives.setdefault(marked, _Life(weight < 0, weight > 0, at))
+            life.is_there, life.at = weight > 0, at
             if file.get("dataChange") and not commit.has_feed:
                 life.weight += weight
                 life.file = life.file or file

@@ -87,7 +87,6 @@ def _inline(window: exp.Window, named: dict[str, exp.Window]) -> None:
         if named[name].args.get(part) and not window.args.get(part):
             given = named[name].args[part]
             window.set(part, [p.copy() for p in given] if isinstance(given, list) else given.copy())
-    window.set("alias", None)
 
 
 def _spec_of(window: exp.Window) -> tuple[str, ...]:
