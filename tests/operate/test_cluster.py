@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from tests.support.java import LEAN
 from ports import free_port
 from sluice.cli.main import main
 from sluice.declare.project import SparkSettings
+from sluice.delta.places.lake_format import FORMAT
 from sluice.errors import MissingDependency
 from sluice.operate import cluster
 from sluice.spark import session, starting
@@ -21,6 +23,7 @@ from sluice.spark.connect_server import ConnectServer
 from sluice.spark.session import STATIC_CONF, Spark
 
 ROOT = Path(__file__).parents[2]
+LAKES = ROOT / "tests" / "delta" / "lakes"
 PIPELINE = """
 pipeline: shop
 schedule: "@daily"
@@ -137,6 +140,20 @@ def test_a_batch_names_an_older_server(monkeypatch: pytest.MonkeyPatch) -> None:
         assert spark.session
 
 
+def asked_by_sql(remote: str, table: Path) -> list[tuple[str, int]]:
+    """What a notebook's Spark SQL reads, as docs/other_engines.md shows it."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.Builder().remote(remote).create()
+    try:
+        rows = session.sql(
+            f"SELECT town, sum(sum) FROM delta.`{table}` GROUP BY town ORDER BY town"
+        )
+        return [tuple(row) for row in rows.collect()]
+    finally:
+        session.stop()
+
+
 @pytest.mark.usefixtures("own_spark")
 def test_a_real_server_has_all_that_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -146,8 +163,11 @@ def test_a_real_server_has_all_that_is_asked(
     for name, value in {**LEAN, "XDG_STATE_HOME": str(tmp_path / "state")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
+    lake = tmp_path / "lake"
+    shutil.copytree(LAKES / str(FORMAT) / "lake", lake)
     server.start(SparkSettings(conf={"spark.driver.memory": "700m"}))
     try:
+        totals = asked_by_sql(server.remote, lake / "trips" / "towns")
         done = CliRunner().invoke(main, ["doctor", "--spark", "--json"])
     finally:
         server.stop()
@@ -156,3 +176,5 @@ def test_a_real_server_has_all_that_is_asked(
     assert {row["repair"] for row in rows.values()} == {""}
     assert rows["jars of Delta"]["found"] == "found"
     assert rows["pyarrow of executors"]["found"]
+    assert rows[f"access to {lake.resolve()}"]["found"] == "read"
+    assert totals == [("Bern", 12), ("Graz", 1), ("Rome", 5)]

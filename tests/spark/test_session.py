@@ -1,5 +1,6 @@
 """Settings of a session follow the size of what is read."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_values_no_expression_takes_have_a_hint(monkeypatch: pytest.MonkeyPatch)
         "guard the expression (try_cast, try_divide, nullif); to see its place, "
         "run: pip install 'sluice-views[spark]'"
     )
+
+
+def test_a_part_that_the_client_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("pyspark.sql.connect.plan.ChunkedCachedLocalRelation")
+    monkeypatch.delitem(sys.modules, "sluice.interpreter.local_session")
+    with pytest.raises(
+        MissingDependency, match=r"client 4.* cannot import .*ChunkedCached"
+    ) as found:
+        assert Spark(SparkSettings()).here
+    assert "sluice doctor" in found.value.hint
 
 
 def test_large_batches_without_spark_name_their_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.types import pyspark_types_to_proto_types
 from pyspark.sql.metrics import ExecutionInfo
 from pyspark.sql.types import StructType
+from pyspark.version import __version__
 
 from sluice.interpreter.expressions.from_protocol import type_of
 from sluice.interpreter.refusals import UnsupportedLocally
@@ -95,7 +96,7 @@ class Service:
             case "is_local":
                 answer.is_local.is_local = True
             case "spark_version":
-                answer.spark_version.version = "4.2.0"
+                answer.spark_version.version = __version__
             case other:
                 raise UnsupportedLocally(f"the request {other}")
         return answer

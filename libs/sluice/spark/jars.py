@@ -267,9 +267,8 @@ def _sparks(names: Iterable[str]) -> list[Path]:
 
 
 def hadoop_of_spark() -> str:
-    """Return the version of the Hadoop inside the installed PySpark."""
-    (client,) = _sparks(("hadoop-client-api",))
-    return client.stem.rpartition("-")[2]
+    """Return the version of the Hadoop inside the installed PySpark; '' without PySpark."""
+    return next((jar.stem.rpartition("-")[2] for jar in _sparks(("hadoop-client-api",))), "")
 
 
 def _class_path(jars: Iterable[Path]) -> str:

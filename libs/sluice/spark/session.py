@@ -31,6 +31,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,6 +40,7 @@ from sluice import extras
 from sluice.declare.project import SparkSettings
 from sluice.declare.stores import S3
 from sluice.delta.places.delta_rs import endpoint_of, region
+from sluice.errors import MissingDependency
 from sluice.extras import require
 from sluice.limits import Limits
 from sluice.meter import METER
@@ -300,8 +302,14 @@ class Spark:
     @cached_property
     def here(self) -> "Session":
         """A session that computes in this process, without a JVM."""
-        from sluice.interpreter.local_session import Session
-
+        try:
+            from sluice.interpreter.local_session import Session
+        except ImportError as lacking:
+            raise MissingDependency(
+                f"small batches need a part that PySpark's client {version('pyspark-client')} does "
+                f"not have: {lacking}",
+                hint="`sluice doctor` names versions that were tested",
+            ) from lacking
         return Session()
 
     def best(

@@ -1,6 +1,6 @@
 """Make the small lake of the format that this release writes: run it before the number rises.
 
-    PYTHONPATH=tools python -m tests.delta.lakes.make
+    python -m tests.delta.lakes.make
 
 It lands two days, corrects the first, and keeps `<format>/lake` beside this file.
 """
