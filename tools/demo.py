@@ -4,8 +4,8 @@ It begins with an empty lake, starts Airflow and (unless `--engine submit`) a Sp
 on loopback, backfills seven days through Airflow's scheduler and shows the results. One file has
 bad rows: they are in quarantine until the file is fixed and its day replayed. Then a past day is
 delivered again, only that day is backfilled again, and the changes are shown. At the end, every
-view is compared with a recompute. It always stops what it started; with `--serve`, it then serves the
-tables until Ctrl-C.
+view is compared with a recompute. It always stops what it started. With `--serve`, it then serves
+the tables until Ctrl-C.
 """
 
 import argparse
