@@ -4,7 +4,8 @@ It begins with an empty lake, starts Airflow and (unless `--engine submit`) a Sp
 on loopback, backfills seven days through Airflow's scheduler and shows the results. One file has
 bad rows: they are in quarantine until the file is fixed and its day replayed. Then a past day is
 delivered again, only that day is backfilled again, and the changes are shown. At the end, every
-view is compared with a recompute. It always stops what it started.
+view is compared with a recompute. It always stops what it started. With `--serve`, it then serves
+the tables until Ctrl-C.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from typing import NoReturn
 from rich.console import Console
 
 import demo_kafka
+import demo_serve
 import landing
 import story
 from airflow_client import AirflowClient, Reprocess, RunOfTask
@@ -49,9 +51,15 @@ def main() -> int:
     parser.add_argument(
         "--kafka", action="store_true", help="the week through a topic instead, without Airflow"
     )
+    parser.add_argument(
+        "--serve", action="store_true", help="then serve the tables over HTTP, until Ctrl-C"
+    )
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _interrupted)
-    return story.told(demo_kafka.demo if given.kafka else partial(_demo, given.engine))
+    code = story.told(demo_kafka.demo if given.kafka else partial(_demo, given.engine))
+    if code or given.kafka or not given.serve:
+        return code
+    return story.told(partial(demo_serve.keep_serving, os.environ["SLUICE_CONFIG"]))
 
 
 def _demo(engine: str) -> int:

@@ -1,6 +1,7 @@
 """The order of keys: null first, mirrored, and bounds that may be of the first columns only."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.read.tables import placed
@@ -70,3 +71,22 @@ def test_no_row_precedes_the_best_place_of_its_unit():
     bounds = {"a": Bounds(1, 5, has_nulls=False), "b": UNKNOWN}
     assert KeyOrder(("a", "b")).best(bounds) == ((1, 1), FIRST)
     assert KeyOrder(("a", "b"), True).best(bounds) == ((1, 5), LAST)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ((5, 3), (5, 3), False),  # the second column's values begin at 10
+        ((5, 12), (5, 12), True),
+        ((5, 21), (5, 30), False),
+        ((5, None), (5, 9), True),  # null precedes 10
+        ((4, 3), (5, 3), True),  # between them, the second column may be anything
+        ((5,), (5,), True),
+        ((9, 12), (9, 12), False),
+    ],
+)
+def test_a_key_of_several_columns_excludes_by_each(
+    low: tuple[int | None, ...], high: tuple[int | None, ...], expected: bool
+) -> None:
+    bounds = {"a": Bounds(1, 8, has_nulls=False), "b": Bounds(10, 20, has_nulls=None in low)}
+    assert KeyRange(("a", "b"), places(low), places(high)).may_hold(bounds) is expected

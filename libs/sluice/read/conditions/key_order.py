@@ -227,11 +227,23 @@ class KeyRange:
     is_open: bool = False
 
     def may_hold(self, bounds: Mapping[str, Bounds]) -> bool:
-        """Return False only if no row within the bounds can be in the range."""
+        """Return False only if no row within the bounds can be in the range.
+
+        After columns that have one value in the range, the next one's bounds count by themselves.
+        """
         low, high = KeyOrder(self.columns).best(bounds), KeyOrder(self.columns, True).best(bounds)
         below = self.high is not None and low[: len(self.high)] > self.high
         above = self.low is not None and high[: len(self.low)] < self.low
-        return not (below or above)
+        if below or above:
+            return False
+        for first, last, lows, highs in zip(
+            self.low or (), self.high or (), low, high, strict=False
+        ):
+            if lows > last or highs < first:
+                return False
+            if first != last:
+                break
+        return True
 
     def rows(self, table: pa.Table) -> pa.Table:
         """Return the table's rows within the range."""

@@ -209,7 +209,7 @@ class Candidates:
         if not self.found:
             return
         candidates = pa.concat_tables(self.found)
-        distinct = candidates.group_by(self.lead.columns).aggregate([]).num_rows
+        distinct = candidates.group_by(self.lead.columns, use_threads=False).aggregate([]).num_rows
         order = self.lead if distinct == candidates.num_rows else self.order
         needed = tuple(dict.fromkeys((*columns, *order.columns)))
         parts = [self._rows(chosen, needed) for chosen in self._by_file(candidates)]

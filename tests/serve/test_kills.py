@@ -1,0 +1,135 @@
+"""Kills: of the server, of a batch under an open cursor, of a client in the middle of a stream."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from tests.serve.conftest import SCHEMA, deliver, event, serving
+from tests.support.landed import Landed, folder_of
+
+import sluice
+from sluice.read.changelog import Changelog
+from sluice.serve.client import Remote
+
+PATH = "/v1/tables/events/rows?limit=7&columns=id"
+
+
+@contextmanager
+def process(
+    folder: Path, *options: str, port: int = 0
+) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """While the command serves the folder's lake: its port, and itself."""
+    command = [sys.executable, "-m", "sluice.cli.main", "serve", "--port", str(port), *options]
+    command += ["--config", str(folder / "config")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr
+            line = server.stderr.readline()
+            assert line.startswith("http://127.0.0.1:"), line + server.stderr.read()
+            yield int(line.split(":")[2].partition("/")[0]), server
+        finally:
+            server.kill()
+
+
+def ask(port: int, path: str) -> dict[str, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", path)
+    found: dict[str, Any] = json.loads(connection.getresponse().read())
+    connection.close()
+    return found
+
+
+def ids(shop: Landed) -> list[int]:
+    table = sluice.open(shop.folder / "config").table("events")
+    return [row["id"] for row in table.all()]
+
+
+def test_a_killed_server_loses_no_page(shop: Landed) -> None:
+    expected, found, cursor = ids(shop), [], ""
+    for is_last in (False, True):
+        with process(shop.folder) as (port, server):
+            for nth in range(100):
+                said = ask(port, PATH + cursor)
+                found += [row["id"] for row in said["rows"]]
+                if not said["cursor"]:
+                    break
+                cursor = f"&cursor={said['cursor']}"
+                if nth == 2 and not is_last:
+                    server.send_signal(signal.SIGKILL)
+                    deliver(shop, 3, event(24 * 3), event(24 * 3 + 1))
+                    break
+    assert found == expected != ids(shop)
+
+
+@pytest.mark.parametrize("place", ["committing:events", "committed:visits"])
+def test_a_killed_batch_under_an_open_cursor_changes_no_page(shop: Landed, place: str) -> None:
+    expected = ids(shop)
+    with serving(shop.folder) as url:
+        port = int(url.rpartition(":")[2])
+        said = ask(port, PATH)
+        found, before = [row["id"] for row in said["rows"]], DeltaTable(shop.uri("visits"))
+        shop.land(folder_of(4), a_parquet=pa.Table.from_pylist([event(24 * 4, id=9)], SCHEMA))
+        command = [sys.executable, "-m", "sluice.cli.main", "run", "shop", "--start", "2024-01-05"]
+        command += ["--end", "2024-01-06", "--config", str(shop.folder / "config")]
+        killed = {**os.environ, "SLUICE_FAILPOINT": place}
+        done = subprocess.run(command, env=killed, capture_output=True, text=True, check=False)
+        assert f"SLUICE_FAILPOINT: {place}" in done.stderr
+        while said["cursor"]:
+            said = ask(port, f"{PATH}&cursor={said['cursor']}")
+            found += [row["id"] for row in said["rows"]]
+        assert found == expected
+        after = DeltaTable(shop.uri("visits")).version()
+        assert (after > before.version()) == (place == "committed:visits")
+        assert ask(port, "/v1/tables/events/count")["count"] == len(ids(shop))
+
+
+def test_clients_that_go_in_the_middle_of_a_stream_miss_nothing(shop: Landed) -> None:
+    lake = sluice.open(shop.folder / "config")
+    with serving(shop.folder) as url:
+        seen = list[dict[str, Any]]()
+        writer = threading.Thread(
+            target=lambda: [deliver(shop, 5, event(24 * 5 + n)) for n in range(3)]
+        )
+        writer.start()
+        wanted = 40
+        while len(seen) < wanted:
+            follow = sluice.connect(url).follow("best", after=seen[-1]["id"] if seen else None)
+            for _ in range(5):
+                seen.append(next(follow))
+            follow.close()
+        writer.join()
+        every = list(Changelog.open(lake, "best").rows())
+        columns = ("_commit_version", "_change_type", "user", "what")
+        assert [[r[c] for c in columns] for r in seen] == [
+            [r[c] for c in columns] for r in every[: len(seen)]
+        ]
+
+
+def test_a_stream_goes_on_with_another_server(shop: Landed) -> None:
+    with process(shop.folder) as (port, server):
+        follow = Remote(f"http://127.0.0.1:{port}").follow("best")
+        seen = [next(follow) for _ in range(9)]
+        server.kill()
+        server.wait()
+        with process(shop.folder, port=port):
+            seen += [next(follow) for _ in range(9)]
+    every = list(Changelog.open(sluice.open(shop.folder / "config"), "best").rows())
+    assert [r["what"] for r in seen] == [r["what"] for r in every[:18]]
+    assert len({r["id"] for r in seen}) == 18
+
+
+def test_the_command_refuses_other_machines_without_a_token(shop: Landed) -> None:
+    refused = pytest.raises(AssertionError, match=r"without a token(.|\n)*SLUICE_SERVE_TOKENS")
+    with refused, process(shop.folder, "--host", "0.0.0.0"):
+        pass
