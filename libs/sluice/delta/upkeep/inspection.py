@@ -92,8 +92,9 @@ def file_faults(uri: str) -> Iterator[TableFault]:
 def index_faults(uri: str) -> Iterator[TableFault]:
     """Yield files of which this machine's index holds other rows; some files are drawn."""
     folder = local_path(uri)
-    schema = arrow_schema(uri, open_table(uri).version())
-    if folder and (other := TableIndex(folder, 0).differing(schema)):
+    if not folder or not rows_folder(folder).is_dir():
+        return
+    if other := TableIndex(folder, 0).differing(arrow_schema(uri, open_table(uri).version())):
         what = f"this machine's index holds other rows than {len(other)} files, e.g. {other[0]}"
         yield "wrong-index", what, f"delete {rows_folder(folder)}, then `sluice verify`"
 
