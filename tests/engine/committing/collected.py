@@ -78,7 +78,7 @@ def collected(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> list[in
 
 def hold(lake: Lake, collected: list[int]) -> None:
     """Every batch of that lake leaves its rows in Spark, and the tables are right."""
-    lake.limit(**{**SCANNED, "picked_groups": -1})
+    lake.limit(**{**SCANNED, "computed_here_bytes": -1})
     assert {t.kind for t in lake.project.graph.tables.values()} >= {
         k.name for k in kinds("views")
     } - {"sql"}

@@ -20,10 +20,10 @@ from polars.exceptions import PolarsError
 
 from sluice.delta.log.files import active_files, file_name, kept_rows
 from sluice.delta.reading.found import TypeMismatch, WantedValues
-from sluice.limits import Limits
 
 ROW = "_sluice_row"
 FILES = 16  # searched at a time
+TOGETHER_BYTES = 128_000_000  # of them; all of their rows may be found
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class FileSearch:
 
     stored: pa.Schema
     wanted: Sequence[WantedValues]
-    limits: Limits
     most: int | None = None
 
     def rows(
@@ -62,7 +61,7 @@ class FileSearch:
         Raises TypeMismatch for a file with columns of other types.
         """
         near = [(file, test) for file in files if (test := self._test(file)) is not None]
-        for some in _together(near, self.limits.searched_together_bytes):
+        for some in _together(near, TOGETHER_BYTES):
             frames = [self._frame(file, test, columns) for file, test in some]
             try:
                 found = pl.collect_all(frames)

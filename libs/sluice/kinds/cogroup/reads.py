@@ -49,7 +49,7 @@ class GroupReads:
         ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
         if (
             plan.pins.keys() != plan.recorded.keys()
-            or plan.size.bytes > limits.grouped_feed_bytes
+            or plan.size.bytes > limits.few_tasks_bytes
             or not searched.may_search
             or not all(has_local_feed(uri, upto) for uri, (_, upto) in ranges.items())
         ):

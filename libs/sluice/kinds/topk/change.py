@@ -247,7 +247,7 @@ class Candidates:
         uri = batch.context.lake.uri(input_id)
         kept = table_size(plan.uri, plan.before.version).bytes
         limits, size = batch.context.limits, plan.size.bytes
-        if size > limits.ranked_feed_bytes or kept > limits.ranked_state_bytes:
+        if size > limits.collected_bytes or kept > limits.scanned_bytes:
             return None
         if not has_local_feed(uri, upto):
             return None
