@@ -99,12 +99,13 @@ def written_bytes(uri: str, version: int) -> int:
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return the processor seconds of this process and those it has started, and the result."""
-    before = _cpu()
+    before = cpu_seconds()
     result = work()
-    return round(_cpu() - before, 2), result
+    return round(cpu_seconds() - before, 2), result
 
 
-def _cpu() -> float:
+def cpu_seconds() -> float:
+    """Return the processor seconds of this process and those it has started, so far."""
     mine = psutil.Process()
     times = [each.cpu_times() for each in (mine, *mine.children(recursive=True))]
     return float(sum(each.user + each.system for each in times))

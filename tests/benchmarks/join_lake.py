@@ -174,7 +174,7 @@ class JoinLake(BenchLake):
     def _plan(self, view: str) -> str:
         context = Context.of(self.project)
         (node,) = nodes_of(self.project.graph.table(view), context.graph)
-        plan = plan_batch(node, context.lake, context.graph, context.limits)
+        plan = plan_batch(node, context.lake, context.graph)
         return "; ".join([plan.reason, *node.batch.remarks(context, plan)])
 
     def _view(self, view: str) -> Any:

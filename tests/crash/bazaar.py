@@ -357,7 +357,7 @@ def loaded(config: Path) -> Project:
     is_large = (config / LARGE).exists()
     statistics.GROUP_ROWS = 40 if is_large else GROUP_ROWS
     if is_large:
-        changed |= {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000}
+        changed |= {"merged_bytes": -1, "marked_share": 1_000}
         changed |= {"piece_bytes": 2_000, "file_rows": 120}
     if (config / BY_SPARK).exists():
         changed["computed_here_bytes"] = -1

@@ -62,7 +62,7 @@ class MarkedMall(Mall):
 
     @property
     def project(self) -> Project:
-        limits = Limits(merged_bytes=-1, merged_slice_bytes=-1, marked_share=1_000)
+        limits = Limits(merged_bytes=-1, marked_share=1_000)
         return super().project.model_copy(update={"limits": limits})
 
 

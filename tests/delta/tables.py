@@ -34,7 +34,7 @@ Change = tuple[str, Row]
 Commit = Callable[..., Committed]
 ID_AND_V = StructType().add("id", "integer").add("v", "string")
 WITH_P = StructType(list(ID_AND_V.fields)).add("p", "integer")
-LARGE = Limits(merged_bytes=-1, merged_slice_bytes=-1, marked_share=1_000)
+LARGE = Limits(merged_bytes=-1, marked_share=1_000)
 ADDED = ("_change_type", "_commit_version", "_commit_timestamp")
 
 

@@ -28,7 +28,6 @@ from sluice.limits import Limits
 FILE = 5_000
 LIMITS = Limits(
     merged_bytes=-1,
-    merged_slice_bytes=-1,
     marked_share=1_000,
     file_rows=FILE,
     slice_file_rows=FILE,

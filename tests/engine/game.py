@@ -22,7 +22,6 @@ from sluice.engine.advance import Run, next_position
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.errors import ConfigError, ForeignCommit, HistoryLost, LostRace
-from sluice.limits import Limits
 
 S, D = "shop.s", "shop.d"
 ABOVE_RIGHT = {  # view -> through which input it knows how `right` was declared
@@ -180,7 +179,7 @@ class Game(RuleBasedStateMachine):
         pins = {D: self.loaded_before} if is_pinned else {}
         node = self.by.nodes[name]
         try:
-            plan = plan_batch(node, self.lake, self.by.project.graph, Limits(), pins)
+            plan = plan_batch(node, self.lake, self.by.project.graph, pins)
         except ConfigError:
             assert self.is_redefined(name)
             return None
@@ -208,10 +207,10 @@ class Game(RuleBasedStateMachine):
         """Of the state first, and once the inputs agree."""
         view = name.removesuffix("__state")
         for node in (n for n in self.by.nodes.values() if n.table.name == view):
-            plan = plan_rebuild(node, self.lake, self.by.project.graph, Limits())
+            plan = plan_rebuild(node, self.lake, self.by.project.graph)
             if "same state" in plan.waiting_for:
                 self.bring_up_to_date(NODES[: NODES.index(self.nodes_of(view)[0])])
-                plan = plan_rebuild(node, self.lake, self.by.project.graph, Limits())
+                plan = plan_rebuild(node, self.lake, self.by.project.graph)
             if plan.waiting_for:
                 return
             batch = self.computed(node.id.removeprefix("shop."), plan, Run("r"), is_whole=True)

@@ -20,7 +20,6 @@ from tests.support.games import choice, games, in_depth, play
 from sluice.delta.upkeep.maintenance import upkeep
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.errors import InputRewritten, LostRace
-from sluice.limits import Limits
 from sluice.operate.maintain import oldest_named
 
 DAYS = choice((1, 2, 3))
@@ -208,7 +207,7 @@ def test_a_lookup_whose_prices_were_put_back_and_loaded_again_is_refused(game: P
     game.put("d", {"a": 2}, "load")
     game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
     with pytest.raises(InputRewritten):
-        plan_batch(game.by.nodes["priced"], game.lake, game.by.project.graph, Limits())
+        plan_batch(game.by.nodes["priced"], game.lake, game.by.project.graph)
 
 
 def test_prices_are_kept_for_a_lookup_whose_log_no_longer_names_them(game: Pipelines) -> None:
@@ -234,7 +233,7 @@ def test_a_build_waits_if_only_a_vacuumed_version_would_agree(game: Pipelines) -
     game.advance("left")
     left = game.head("left")
     game.tables.vacuum(left.uri, oldest_named(game.by.project, "shop.left", left))
-    plan = plan_rebuild(game.by.nodes["both__state"], game.lake, graph, Limits())
+    plan = plan_rebuild(game.by.nodes["both__state"], game.lake, graph)
     assert plan.waiting_for == (
         "inputs that reflect the same state of their sources (version 1 of shop.left was vacuumed)"
     )

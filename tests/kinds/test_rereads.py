@@ -194,7 +194,7 @@ IN_DOUBT = {name: step for name, step in STEPS.items() if step.enough}
 @pytest.mark.parametrize("step", [pytest.param(s, id=name) for name, s in IN_DOUBT.items()])
 def test_a_small_change_that_needs_many_rows_goes_to_spark(new_lake: NewLake, step: Step) -> None:
     assert step.enough
-    lake = filled(new_lake, step).limit(interpreted_rows=step.enough - 1)
+    lake = filled(new_lake, step).limit(reread_rows=step.enough - 1)
     plan, report = planned(lake), lake.advance("seen")[0]
     assert (plan.engine, report.engine, report.outcome) == ("spark", "spark", "committed")
     assert f"more than {step.enough - 1} rows of touched groups are read at once" in plan.reason

@@ -125,7 +125,7 @@ def store(settings: str) -> str:
 """
 
 
-MARKED = {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000}
+MARKED = {"merged_bytes": -1, "marked_share": 1_000}
 
 
 def case(name: str, query: Query, view: str, *sources: str) -> Case:

@@ -97,7 +97,7 @@ def test_deliveries_for_spark_meet_no_own_table(tmp_path: Path, spark: SparkSess
 
 
 def test_the_largest_delivery_decides(tmp_path: Path, spark: SparkSession) -> None:
-    lake = lake_of(tmp_path, spark, f"format: json, {SCHEMA}").limit(computed_here_bytes=200)
+    lake = lake_of(tmp_path, spark, f"format: json, {SCHEMA}").limit(computed_here_bytes=800)
     land(lake, "events/2024-01-01", "a_json")
     lake.land("events/2024-01-02", a_json=ROWS * 5)
     assert planned(lake, "events").engine == "process"

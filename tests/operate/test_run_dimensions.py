@@ -53,8 +53,10 @@ def prices(lake: Landed) -> list[int]:
     return sorted(row["price"] for row in lake.rows("priced"))
 
 
-def test_all_rounds_of_a_run_look_up_what_its_first_has_found(lake: Landed) -> None:
-    lake.limit(round_intervals=1)
+def test_all_rounds_of_a_run_look_up_what_its_first_has_found(
+    lake: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "ROUND_INTERVALS", 1)
     pipeline, loaded = lake.project.pipelines["shop"], []
 
     def dearer(report: BatchReport) -> None:

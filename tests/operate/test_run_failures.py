@@ -30,10 +30,10 @@ BAD = [{"id": "x"}] * 20
 
 
 @pytest.fixture
-def lake(new_landed: NewLanded) -> Landed:
+def lake(new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch) -> Landed:
     """Three days in rounds of one; the second of weather can't be read."""
     lake = new_landed(DECLARED)
-    lake.limit(round_intervals=1)
+    monkeypatch.setattr("sluice.operate.run.ROUND_INTERVALS", 1)
     for nth in range(3):
         lake.land(f"flights/{folder_of(nth)}", a_json=[{"id": 1}])
         lake.land(f"weather/{folder_of(nth)}", a_json=BAD if nth == 1 else [{"id": 1}])

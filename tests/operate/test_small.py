@@ -99,7 +99,7 @@ def test_a_large_source_is_read_only_where_a_day_or_its_windows_lie(new_landed: 
     source = f"{{{path}, schema: 'who STRING, at TIMESTAMP, n INT'}}"
     view = "{kind: window_store, from: events, key: [who], time: at}"
     lake = new_landed(f"sources:\n  events: {source}\nviews:\n  latest: {view}\n")
-    lake.limit(read_here_bytes=0, interpreted_rows=50)
+    lake.limit(read_here_bytes=0, reread_rows=50)
 
     def bring(nth: int, n: int) -> None:
         at = f"2024-01-0{nth + 1}T{{:02}}:00:00Z"

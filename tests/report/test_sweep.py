@@ -200,7 +200,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def large(project: Any) -> Any:
     """Every table is one that is too large to be read between sweeps."""
-    return project.model_copy(update={"limits": Limits(swept_bytes=0)})
+    return project.model_copy(update={"limits": Limits(collected_bytes=0)})
 
 
 def told(project: Any, name: str = "sales", **how: Any) -> dict[str, str]:

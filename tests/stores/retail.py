@@ -17,6 +17,7 @@ from tests.support.stores import Store, using
 
 import landing
 from sluice.declare.project import Project, load
+from sluice.engine.committing import Kept
 from sluice.interpreter.local_session import interpreting
 from sluice.language.interval import Interval
 from sluice.limits import Limits
@@ -66,7 +67,7 @@ class Here(Spark):
 
 def project_here() -> Project:
     """The project; it computes everything in this process."""
-    limits = replace(Limits(), computed_here_bytes=HERE, read_here_bytes=HERE, loose_files=1)
+    limits = replace(Limits(), read_here_bytes=HERE)
     return load(CONFIG).model_copy(update={"limits": limits})
 
 
@@ -94,7 +95,10 @@ def check(project: Project) -> None:
                 assert all(v.is_sound for v in verify(spark, project, table)), table.id
 
 
-def test_a_corrected_day_changes_what_readme_says(store: Store, place: str, tmp_path: Path) -> None:
+def test_a_corrected_day_changes_what_readme_says(
+    store: Store, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Kept, "loose_files", 1)
     landing.split(tmp_path, FIRST, END)
     store.copy(tmp_path, f"{place}/landing")
     project = project_here()

@@ -32,7 +32,7 @@ def by_spark(
     shop = StoredShop.begin(tmp_path / "shop", store)
     place = store.uri(shop.bucket)
     (shop.config / "sluice.yaml").write_text(BY_SPARK.format(place=place))
-    shop.limits = replace(shop.limits, read_here_bytes=0, quarantined_rows=0)
+    shop.limits = replace(shop.limits, read_here_bytes=0, collected_bytes=0)
     return shop
 
 
@@ -41,7 +41,7 @@ def test_batches_and_rebuilds_are_those_of_a_disk(by_spark: StoredShop, tmp_path
 
 
 def test_more_than_this_process_may_hand_over_is_refused(by_spark: StoredShop) -> None:
-    by_spark.limits = replace(by_spark.limits, handed_bytes=10)
+    by_spark.limits = replace(by_spark.limits, computed_here_bytes=10)
     by_spark.land(1, *FIRST)
     with pytest.raises(UsageError, match=r"more than Sluice reads for it \(10\)"):
         by_spark.run(day(1))

@@ -19,10 +19,7 @@ from tests.support.stores import Store
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
-LIMITS = (
-    *("read_here_bytes", "quarantined_rows"),
-    *("uncounted_changelog_bytes", "counted_changelog_bytes"),
-)
+LIMITS = ("read_here_bytes", "few_tasks_bytes", "collected_bytes")
 BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{commit: spark, conf: {conf}}}\n"
 
 

@@ -21,7 +21,6 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
-from sluice.limits import Limits
 from sluice.operate.delivering import replay as replay_intervals
 from sluice.operate.delivering import to_replay
 from sluice.operate.preview import downstream
@@ -126,7 +125,7 @@ def _run_steps(
     only: News | None,
     processes: Sequence[Process] = (),
 ) -> None:
-    count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits, only)
+    count = _steps(intervals, project.graph.pipeline(pipeline.name), only)
     with stopping(), Steps(count, format_ is Format.TABLE) as steps:
 
         def work(spark: Spark) -> None:
@@ -289,13 +288,11 @@ def do(
         failures.raise_all()
 
 
-def _steps(
-    intervals: Sequence[Interval], tables: Iterable[Table], limits: Limits, only: News | None
-) -> int:
+def _steps(intervals: Sequence[Interval], tables: Iterable[Table], only: News | None) -> int:
     """Return the number of a run's deliveries and batches, those of internal tables not counted."""
     stored = [t for t in tables if t.is_stored]
     count = Counter(t.spec.STEP for t in stored)
-    rounds = rounds_of(intervals, limits)
+    rounds = rounds_of(intervals)
     each = len(intervals) * count["ingest"] if only is None else sum(map(len, only.values()))
     return each + count["load"] + len(rounds) * count["advance"]
 

@@ -27,7 +27,6 @@ from sluice.declare.project_cache import Noting, keep, kept_in, recall
 from sluice.declare.resolution import Review
 from sluice.declare.settings import (
     AirflowSettings,
-    CacheSettings,
     QualitySettings,
     SparkSettings,
 )
@@ -149,7 +148,6 @@ class Project(Model):
     lake_connection: str = ""
     spark: SparkSettings = SparkSettings()
     quality: QualitySettings = QualitySettings()
-    cache: CacheSettings = CacheSettings()
     airflow: AirflowSettings = AirflowSettings()
     modules: tuple[str, ...] = ()
     pipelines: dict[str, Pipeline] = Field(default_factory=dict)
@@ -233,9 +231,7 @@ def _assemble(project: Project, pipelines: list[Pipeline], graph: Graph, root: P
     is_in_s3 = any(scheme_of(place) in S3.schemes for place in (project.lake, *places))
     if is_in_s3 and "s3" not in spark.drivers:
         spark = spark.model_copy(update={"drivers": (*spark.drivers, "s3")})
-    limits = replace(project.limits, indexed_bytes=project.cache.max_bytes)
-    lake = found.resolve(project.lake)
-    return found.model_copy(update={"lake": lake, "spark": spark, "limits": limits})
+    return found.model_copy(update={"lake": found.resolve(project.lake), "spark": spark})
 
 
 def _project(settings: DeclarationFile | None, mistakes: Mistakes) -> Project | None:

@@ -65,12 +65,6 @@ class QualitySettings(Model):
     samples: int = Field(default=20, ge=0)
 
 
-class CacheSettings(Model):
-    """Settings of what is kept on each machine to look rows up: the most bytes of it."""
-
-    max_bytes: int = Field(default=20_000_000_000, ge=0)
-
-
 class AirflowSettings(Model):
     """Settings of DAGs."""
 

@@ -127,7 +127,7 @@ def rows_of_keys(
     """Return the rows of a table that have one of these keys."""
     rows = snapshot(session, at.uri, at.version, limits)
     if not is_here(session) and table_size(at.uri, at.version).bytes > limits.read_here_bytes:
-        bounds = bounds_of(keys, key, limits)
+        bounds = bounds_of(keys, key)
         rows = rows if bounds is None else rows.where(bounds)
     return within(rows, keys, key)
 
@@ -176,7 +176,7 @@ def load_as(
             return spark.tune(small=wanted.bytes <= context.limits.few_tasks_bytes)
 
     size = _size(wanted, before, 0).bytes
-    is_little = size <= context.limits.computed_here_bytes
+    is_little = size <= context.limits.delivered_bytes
     is_small = is_little and _is_at_hand(landed.spec)
     size = 0 if is_little else size
     try:
@@ -198,7 +198,7 @@ def engine_of_load(
 ) -> str:
     """Return the engine that a load would report, unless a value needs Spark."""
     size = _size(pending, before, 0).bytes
-    is_small = size <= context.limits.computed_here_bytes and _is_at_hand(landed.spec)
+    is_small = size <= context.limits.delivered_bytes and _is_at_hand(landed.spec)
 
     def rehearsed(session: SparkSession) -> None:
         rows = _read(session, context, landed, pending).rows

@@ -116,7 +116,7 @@ class _Step:
     def _attempt(self) -> StepResult:
         clock, context, node = Clock(), self.context, self.node
         with clock.phase("plan"):
-            plan = plan_batch(node, context.lake, context.graph, context.limits, self.run.pins)
+            plan = plan_batch(node, context.lake, context.graph, self.run.pins)
         if not plan.is_pending:
             return _nothing(plan, clock), None
         passing("pinned", node.id)
@@ -135,9 +135,10 @@ class _Step:
                 return node.batch.session_for(self.spark, context, read)
 
         is_of_spark = ready is not None and not isinstance(ready.changelog, pa.Table)
-        is_small = not (why_not_here(context.limits, plan, touched) or is_of_spark)
+        limits = context.limits.for_weight(node.operator.weight)
+        is_small = not (why_not_here(limits, plan, touched) or is_of_spark)
         (report, after), engine = self.spark.best(
-            work, large, context.limits, is_small=is_small, size=read.bytes
+            work, large, limits, is_small=is_small, size=read.bytes
         )
         return replace(report, engine=engine), after
 

@@ -43,21 +43,25 @@ from sluice.engine.batch_report import Clock
 from sluice.engine.computing.batch_plan import BatchResult, ChangelogRows, as_rows, settle
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Maintained, is_unique
-from sluice.interpreter.refusals import is_here
+from sluice.interpreter.refusals import drop_rows, is_here
 from sluice.language.names import ID, INTERVAL
 from sluice.limits import Limits
 from sluice.spark.session import Spark
+
+SAMPLED_ROWS = 10_000  # small at any width; as many show the width of more
 
 
 @dataclass(frozen=True)
 class Kept:
     """One table. `order`: that of its files; none without a key.
 
-    `node`: the node whose batches maintain it, if any. `is_tidied`: slices that have gathered many
-    files are filed again after a batch, not by the next upkeep.
+    `node`: the node whose batches maintain it, if any. `loose_files`: number of files, beyond those
+    its rows fill, at which a table without slices is filed again. `tidied_rows`: slices of up to so
+    many rows are merged after a batch that has filled them, not by the next upkeep.
     """
 
-    is_tidied: ClassVar[bool] = False
+    loose_files: ClassVar[int] = 32
+    tidied_rows: ClassVar[int] = 0
 
     table: str
     uri: str
@@ -96,7 +100,7 @@ class Kept:
         return []
 
     def _is_crowded(self, slice_: Slice) -> bool:
-        most = slice_.usual_files(self.limits) + self.limits.loose_files
+        most = slice_.usual_files(self.limits) + self.loose_files
         is_unordered = bool(self.order) and slice_.is_lumped(self.limits)
         is_worn = slice_.is_worn or slice_.has_worn_file(self.limits)
         return len(slice_.paths) >= most or is_worn or is_unordered
@@ -110,9 +114,8 @@ def kept_by_key(context: Context, table_id: str, key: Sequence[str] = ()) -> Kep
 
 def tidy(spark: Spark, kept: Kept) -> None:
     """File crowded slices again after a batch, if they can't wait for upkeep."""
-    if kept.is_tidied and (filing := kept.filing):
-        crowded, limits = kept.crowded(filing), filing.limits
-        refile(filing, spark, crowded, "compact", unordered=limits.slice_rows)
+    if kept.tidied_rows and (filing := kept.filing):
+        refile(filing, spark, kept.crowded(filing), "compact", unordered=kept.tidied_rows)
 
 
 def refile(
@@ -132,7 +135,7 @@ def refile(
     done = 0
     if slices and may_merge(filing):
         done, slices = merge(filing, slices, kind)
-    most = filing.limits.unordered_rows if unordered is None else unordered
+    most = Slice.unordered_rows if unordered is None else unordered
     may_order = bool(filing.order) and takes_spark(filing.before.uri) and spark.is_there
     large = [s for s in slices if may_order and s.row_count > most]
     if small := [s for s in slices if s not in large]:
@@ -181,9 +184,9 @@ class Target:
         if not takes_spark(self.uri):
             return True
         if self.size.rows is not None:
-            is_narrow = self.size.bytes <= context.limits.counted_changelog_bytes
+            is_narrow = self.size.bytes <= context.limits.collected_bytes
             return is_narrow and self.size.rows <= context.settings.small_changelog
-        return self.size.bytes <= context.limits.uncounted_changelog_bytes
+        return self.size.bytes <= context.limits.few_tasks_bytes
 
 
 def write(
@@ -211,9 +214,10 @@ def write(
     if isinstance(changelog, pa.Table):
         with clock.phase("commit"):
             return _local(session, context, target, changelog, position)
-    if target.is_small(context):
+    if is_here(session) or target.is_small(context):
         with clock.phase("compute"):
             rows = to_arrow(changelog)  # may be left to Spark, so no table is created before
+            drop_rows(session)
         before = target.before or _create(target, changelog, position)
         with clock.phase("commit"):
             return _local(session, context, replace(target, before=before), rows, position)
@@ -290,10 +294,10 @@ def _commit_counted(
 def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
     """True if that many rows fit this process, by the width of the first ones."""
     limits, most = context.limits, context.settings.small_changelog
-    if not limits.sampled_changelog_rows < total <= most:
+    if not SAMPLED_ROWS < total <= most:
         return total <= most
-    some = to_arrow(rows.limit(limits.sampled_changelog_rows))
-    return bool(total * some.nbytes <= limits.held_changelog_bytes * some.num_rows)
+    some = to_arrow(rows.limit(SAMPLED_ROWS))
+    return bool(total * some.nbytes <= limits.held_bytes * some.num_rows)
 
 
 def _leaves_nothing(context: Context, before: Head, counts: Mapping[str, int]) -> bool:

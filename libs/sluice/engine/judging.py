@@ -285,9 +285,8 @@ def put_in_quarantine(
         run=batch.run,
         quarantined_at=datetime.now(UTC),
     )
-    limits, size = context.limits, verdict.bytes_quarantined
-    is_few = verdict.rows_quarantined <= limits.quarantined_rows
-    if (is_few and size <= limits.quarantined_bytes) or not takes_spark(uri):
+    is_small = verdict.bytes_quarantined <= context.limits.collected_bytes
+    if is_small or not takes_spark(uri):
         replace_rows(uri, bad.toArrow(), batch.within)
     else:
         create_empty(uri, bad.limit(0).toArrow().schema)

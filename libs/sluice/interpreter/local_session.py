@@ -29,7 +29,7 @@ from pyspark.version import __version__
 from sluice.interpreter.expressions.from_protocol import type_of
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.plans import Plans
-from sluice.interpreter.relations.relation import Relation, of_arrow, of_dataset
+from sluice.interpreter.relations.relation import Budget, Relation, of_arrow, of_dataset
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.interpreter.values.column_batch import column_of
 from sluice.limits import Limits
@@ -58,9 +58,9 @@ CONF = {
 class Service:
     """One session's answers. `tables`: rows that plans refer to by name."""
 
-    def __init__(self, most_rows: int) -> None:
+    def __init__(self, most_bytes: int) -> None:
         self.tables: WeakValueDictionary[str, Relation] = WeakValueDictionary()
-        self.plans = Plans(self.tables, most_rows)
+        self.plans = Plans(self.tables, Budget(most_bytes))
         self._conf = dict(CONF)
 
     def schema(self, plan: proto.Plan) -> StructType:
@@ -227,18 +227,18 @@ class _Handed(ChunkedCachedLocalRelation):
 
 
 class Session(SparkSession):
-    """Spark's session for few rows."""
+    """Spark's session for rows that fit in this process."""
 
-    def __init__(self, most_rows: int = Limits.interpreted_rows) -> None:
+    def __init__(self, most_bytes: int = Limits.held_bytes) -> None:
         """Start nothing. PySpark's own starts a client of a server."""
-        self.service = Service(most_rows)
+        self.service = Service(most_bytes)
         self._client = _Client(self.service)
         self._session_id = self._client._session_id  # noqa: SLF001 - as in the method replaced
         self.release_session_on_close = True
 
-    def upto(self, most_rows: int) -> Self:
-        """Compute relations of at most so many rows from here on."""
-        self.service.plans.most_rows = most_rows
+    def upto(self, most_bytes: int) -> Self:
+        """Hold at most so many bytes of rows from here on."""
+        self.service.plans.budget.most = most_bytes
         return self
 
     def createDataFrame(  # noqa: N802 - PySpark's name
@@ -247,15 +247,15 @@ class Session(SparkSession):
         """Register a table by name; its rows are not copied into plans."""
         if not isinstance(data, pa.Table) or not isinstance(schema, StructType):
             return super().createDataFrame(data, schema, *more, **named)  # type: ignore[return-value]
-        most, name = self.service.plans.most_rows, uuid.uuid4().hex
-        rows = of_arrow(data.rename_columns(schema.names), schema, most)
+        name, budget = uuid.uuid4().hex, self.service.plans.budget
+        rows = of_arrow(data.rename_columns(schema.names), schema, budget)
         self.service.tables[name] = rows
         return DataFrame(_Handed(name, rows), self)
 
 
 def hand_over(session: Session, stored: ds.Dataset, schema: StructType) -> DataFrame:
     """Return stored rows by name; a plan reads only the rows that it needs."""
-    name, rows = uuid.uuid4().hex, of_dataset(stored, schema, session.service.plans.most_rows)
+    name, rows = uuid.uuid4().hex, of_dataset(stored, schema, session.service.plans.budget)
     session.service.tables[name] = rows
     return DataFrame(_Handed(name, rows), session)
 

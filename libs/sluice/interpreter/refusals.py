@@ -28,6 +28,12 @@ def is_here(session: "SparkSession") -> bool:
     return type(session).__module__.startswith(__package__)
 
 
+def drop_rows(session: "SparkSession") -> None:
+    """Drop all rows that a session in this process has read and computed; it keeps those given."""
+    if is_here(session):
+        session.service.plans.forget()  # type: ignore[attr-defined] # the interpreter's own
+
+
 def leave_to_spark(rows: "DataFrame", what: str) -> None:
     """Raise UnsupportedLocally if rows are the interpreter's."""
     if is_here(rows.sparkSession):

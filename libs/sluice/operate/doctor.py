@@ -113,7 +113,7 @@ def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
             yield Finding(table_id, *_finding(error))
     for node in nodes:
         try:
-            plan_batch(node, lake, project.graph, project.limits)
+            plan_batch(node, lake, project.graph)
         except SluiceError as error:
             yield Finding(node.id, *_finding(error))
 

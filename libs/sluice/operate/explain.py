@@ -71,7 +71,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
         if what := others.get(node.id):
             steps.append(_rebuild(project, context, node, what))
         else:
-            plan = plan_batch(node, context.lake, context.graph, context.limits)
+            plan = plan_batch(node, context.lake, context.graph)
             step = with_marking(context, _step(context, node, plan), node.operator.key)
             is_made = table.parts or (table.spec.caution and not step.pending)
             made = f"{_explain_part(node.table)}: " if is_made and node.id == node.table.id else ""
@@ -129,7 +129,7 @@ def _rebuild(project: Project, context: Context, node: Node, what: str) -> NextB
     Its engine follows from its size alone while an input lacks its own rebuild, and so columns.
     """
     extension = node.batch.extension(node, context.lake)
-    whole = plan_rebuild(node, context.lake, context.graph, context.limits)
+    whole = plan_rebuild(node, context.lake, context.graph)
     plan = extension.plan if extension else whole
     if plan.waiting_for:
         return NextBatch(node.id, REBUILD, f"{what}; it waits for {plan.waiting_for}")
@@ -150,7 +150,7 @@ def _step(context: Context, node: Node, plan: BatchPlan) -> NextBatch:
         reason = "; ".join(["no input has new data", *remarks])
         return NextBatch(plan.node.id, "nothing", reason, joins=joins)
     touched = touched_groups(context, node, plan)
-    large = why_not_here(context.limits, plan, touched)
+    large = why_not_here(context.limits.for_weight(node.operator.weight), plan, touched)
     engine = engine_of_batch(context, node, plan, is_small=not large)
     size, read = plan.size, [touched.text] if touched else []
     size += touched.size if touched else FeedSize()

@@ -167,7 +167,7 @@ def _clean_notes(table: Table, project: Project) -> Iterator[Upkeep]:
     if not table.is_delivered:
         return
     for suffix in (INTERVALS, QUARANTINE):
-        uri, most = layout(project).uri(table.id, suffix), project.limits.loose_files
+        uri, most = layout(project).uri(table.id, suffix), Kept.loose_files
         if files := clean_rows(uri, most):
             yield Upkeep(internal(table.id, suffix), "vacuum", files)
 

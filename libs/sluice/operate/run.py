@@ -30,7 +30,6 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import SeveralFailed, SluiceError, UsageError
 from sluice.language.interval import Interval, parse_time, show
 from sluice.language.names import INTERVALS, declared_id
-from sluice.limits import Limits
 from sluice.operate.definitions.rebuild import rebuild, redefined_parts
 from sluice.operate.delivering import delivering
 from sluice.operate.events import Events
@@ -40,6 +39,7 @@ from sluice.spark.session import Spark
 R = TypeVar("R")
 OnReport = Callable[[BatchReport], None]
 News = Mapping[str, frozenset[Interval]]  # intervals by source
+ROUND_INTERVALS = 16  # whose changes views read together
 UPKEEP_EVERY = 32  # intervals: each leaves one or more files in its sources' tables
 
 
@@ -69,7 +69,7 @@ def run(
     """
     tables = [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
     every = tuple(intervals)
-    rounds = rounds_of(every, project.limits)
+    rounds = rounds_of(every)
     failures = Failures(project, _run_name(pipeline, every))
     pins = _pin_foreign_dimensions(project, pipeline)
     with Workers(spark, processes) as workers:
@@ -87,10 +87,10 @@ def run(
     failures.raise_all()
 
 
-def rounds_of(intervals: Sequence[Interval], limits: Limits) -> list[tuple[Interval, ...]]:
+def rounds_of(intervals: Sequence[Interval]) -> list[tuple[Interval, ...]]:
     """Group the intervals into rounds; without intervals, there is one round for all the rest."""
-    most = limits.round_intervals
-    found = [tuple(intervals[i : i + most]) for i in range(0, len(intervals), most)]
+    starts = range(0, len(intervals), ROUND_INTERVALS)
+    found = [tuple(intervals[i : i + ROUND_INTERVALS]) for i in starts]
     return found or [()]
 
 

@@ -175,12 +175,13 @@ def _verify(spark: Spark, context: Context, node: Node) -> Verification:
     pins = {**at.position.references, **at.position.inputs}
     read = {context.lake.uri(name): pin.version for name, pin in pins.items()}
     size = sum((table_size(*one) for one in {**read, at.uri: at.version}.items()), FeedSize())
-    is_small = size.bytes <= context.limits.computed_here_bytes
+    limits = context.limits.for_weight(node.operator.weight)
+    is_small = size.bytes <= limits.computed_here_bytes
     with naming_data_faults(node.id, node.operator.totals):
         verdict, engine = spark.best(
             lambda session: _compare(session, context, node, at),
             lambda: node.batch.session_for(spark, context, size),
-            context.limits,
+            limits,
             is_small=is_small,
             size=0 if is_small else size.bytes,
             what=f"a recompute of {node.id}",

@@ -67,7 +67,7 @@ class Stored:
 
     @cached_property
     def is_small(self) -> bool:
-        return table_size(self.at.uri, self.at.version).bytes <= self.limits.swept_bytes
+        return table_size(self.at.uri, self.at.version).bytes <= self.limits.collected_bytes
 
     def rows(self, columns: Sequence[str]) -> pa.Table:
         """Return these columns of all rows."""

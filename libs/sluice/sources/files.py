@@ -241,7 +241,7 @@ def _read_notes(
     spark: Spark, project: Project, size: FeedSize, work: Callable[[SparkSession], list[_Arrival]]
 ) -> list[_Arrival]:
     """Read notes of arrivals: in this process, unless there are very many."""
-    is_small = size.bytes <= project.limits.computed_here_bytes
+    is_small = size.bytes <= project.limits.delivered_bytes
     found, _ = spark.best(
         work,
         lambda: spark.tune(small=True),

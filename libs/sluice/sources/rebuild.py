@@ -158,7 +158,7 @@ def _by_size(
 ) -> tuple[T, str]:
     """Do work on the rows of these tables in this process if they are small, otherwise in Spark."""
     size = sum(table_size(at.uri, at.version).bytes for at in heads if at)
-    is_small = size <= project.limits.computed_here_bytes
+    is_small = size <= project.limits.delivered_bytes
     return spark.best(
         work,
         lambda: spark.tune(small=False),

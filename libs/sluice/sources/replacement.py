@@ -150,10 +150,7 @@ class Replacement:
 
     @property
     def _is_small(self) -> bool:
-        delivery, limits = self.delivery, self.context.limits
-        is_of_messages = delivery.is_of_messages and delivery.topic
-        most = limits.messages_here_bytes if is_of_messages else limits.computed_here_bytes
-        return self._is_at_hand and delivery.bytes <= most
+        return self._is_at_hand and self.delivery.bytes <= self.context.limits.delivered_bytes
 
     def _rehearse_whole(self, session: SparkSession) -> None:
         """Compute what `commit` computes, of files without rows. Raises UnsupportedLocally."""

@@ -335,7 +335,7 @@ class Spark:
             from sluice.interpreter.refusals import BadValue, DividedByZero
 
             try:
-                with interpreting(self.here.upto(limits.interpreted_rows)) as session:
+                with interpreting(self.here.upto(limits.held_bytes)) as session:
                     return work(session), PROCESS  # type: ignore[arg-type] # a client like others
             except left_to_spark() as reason:
                 if isinstance(reason, DividedByZero) and not self.is_there:

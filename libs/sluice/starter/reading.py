@@ -42,7 +42,7 @@ def rows_of(uri: str) -> pa.Table:
     """Return a table's rows; only the columns if it is large or only Spark can read it."""
     version = Foreign.at(uri, uri).version
     table = open_version(uri, version)
-    if unread_features(table) or table_size(uri, version).bytes > Limits.handed_bytes:
+    if unread_features(table) or table_size(uri, version).bytes > Limits.computed_here_bytes:
         return arrow_schema(uri, version).empty_table()
     with naming_refusals(uri):
         return live_rows(table, uri).to_table()

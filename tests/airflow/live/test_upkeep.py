@@ -18,7 +18,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import positions
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.filing import slices_of
-from sluice.limits import Limits
+from sluice.engine.committing import Kept
 from sluice.read.lake import Lake
 from stack import Stack
 
@@ -27,7 +27,7 @@ from .shelf import Shelf, day
 
 UPKEEP, PROOF = "sluice_maintenance", "sluice_verify"
 NOTES, RECENT, COUNTS = "shelf.notes", "shelf.recent", "digest.counts"
-MONTH = Limits().loose_files + 1
+MONTH = Kept.loose_files + 1
 DAYS_KEPT = 7
 Done = Mapping[tuple[str, str], int]
 

@@ -66,12 +66,8 @@ def among(row: dict[str, Any], wanted: dict[str, list[Any]]) -> bool:
     return all(row[name] in values for name, values in wanted.items())
 
 
-def searched(
-    uri: str,
-    wanted: list[dict[str, list[Any]]],
-    limits: Limits = Limits(),  # noqa: B008
-) -> pa.Table:
-    searched = SearchedVersion(uri, DeltaTable(uri).version(), limits)
+def searched(uri: str, wanted: list[dict[str, list[Any]]]) -> pa.Table:
+    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
     values = [
         {n: pa.chunked_array([pa.array(v, SCHEMA.field(n).type)]) for n, v in one.items()}
         for one in wanted

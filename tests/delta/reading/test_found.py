@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.delta.tables import ID_AND_V, Change, Small, by_marking
 
+from sluice.delta.log.opened import CommitCache
 from sluice.delta.reading import found, searching
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
@@ -101,8 +102,11 @@ def test_what_was_found_is_of_one_version_and_used_once(table: Small, searches: 
     assert table.rows()[:1] == [{"id": 0, "v": "b"}]
 
 
-def test_rows_of_many_bytes_are_not_kept(table: Small, searches: list[Any]) -> None:
-    find(table, [0], limits=Limits(found_bytes=10))
+def test_rows_of_many_bytes_are_not_kept(
+    table: Small, searches: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found, "_found", CommitCache(10, lambda rows: rows.bytes))
+    find(table, [0])
     table.commit(("update", {"id": 0, "v": "a"}))
     assert len(searches) == 2
 

@@ -16,6 +16,7 @@ from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import local_feed, local_snapshot
 from sluice.delta.reading.local import plain as one_piece
 from sluice.errors import HistoryLost, UsageError
+from sluice.interpreter.local_session import Session, interpreting
 from sluice.limits import Limits
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def test_a_snapshot_at_every_version_is_sparks(table: Small, session: "SparkSess
     assert (Path(table.uri) / "_delta_log" / "_last_checkpoint").exists()
     for version in sorted(table.versions()):
         spark = session.read.format("delta").option("versionAsOf", version).load(table.uri)
-        same(local_snapshot(session, table.uri, version, Limits()), spark)
+        same(local_snapshot(session, table.uri, version), spark)
 
 
 @pytest.mark.usefixtures("real_spark")
@@ -111,7 +112,7 @@ def test_an_empty_table_has_no_rows_and_no_feed(session: "SparkSession", tmp_pat
     table = Small.create(tmp_path, COLUMNS, ["id"], by_delta_rs(session))
     table.position_only()
     spark = session.read.format("delta").load(table.uri)
-    same(local_snapshot(session, table.uri, 1, Limits()), spark)
+    same(local_snapshot(session, table.uri, 1), spark)
     same(local_feed(session, table.uri, 0, 1), spark_feed(session, table, 0, 1))
 
 
@@ -123,7 +124,7 @@ def test_a_version_whose_number_came_again_is_read_again(
     found = []
     for v in "ab":
         table.commit(("insert", {"id": 1, "v": v}))
-        found += [row.v for row in local_snapshot(session, table.uri, 1, Limits()).collect()]
+        found += [row.v for row in local_snapshot(session, table.uri, 1).collect()]
         shutil.rmtree(table.uri)
         shutil.copytree(backup, table.uri)
     assert found == ["a", "b"]
@@ -134,6 +135,22 @@ def test_spark_replaces_no_rows_in_a_store_that_it_can_not_commit_to(
 ) -> None:
     with pytest.raises(UsageError, match="Spark must not commit to gs://bucket/t"):
         delta.replace_where("gs://bucket/t", spark.range(1), "true")
+
+
+def test_only_the_wanted_columns_of_a_larger_table_are_read(tmp_path: Path) -> None:
+    """Each column read counts as memory of the session."""
+    with interpreting(Session()) as session:
+        table = Small.create(tmp_path, ID_AND_V, ["id"], by_delta_rs(session))
+        table.commit(*[("insert", {"id": i, "v": "x" * 100}) for i in range(10)])
+        taken = []
+        for columns in (["id"], []):
+            before = session.service.plans.budget.taken
+            large = delta.snapshot(session, table.uri, 1, Limits(read_here_bytes=0), columns)
+            assert large.columns == (columns or ["id", "v"])
+            assert [row.id for row in large.sort("id").collect()] == list(range(10))
+            taken.append(session.service.plans.budget.taken - before)
+        assert taken[0] < 200
+        assert taken[1] > 1_000
 
 
 @pytest.mark.usefixtures("real_spark")
@@ -157,7 +174,7 @@ def test_a_partitioned_table_is_read_the_same(session: "SparkSession", tmp_path:
         table.commit(("delete", rows[0]), ("update", {**rows[2], "day": date(2024, 1, 2)}))
         for version in (1, 2):
             spark = session.read.format("delta").option("versionAsOf", version).load(table.uri)
-            same(local_snapshot(session, table.uri, version, Limits()), spark)
+            same(local_snapshot(session, table.uri, version), spark)
 
 
 @pytest.mark.usefixtures("real_spark")

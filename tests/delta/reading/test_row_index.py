@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from sluice.delta.reading import row_index
 from sluice.delta.reading.row_index import codes_of
 from sluice.delta.upkeep import inspection
 from sluice.delta.upkeep.erasure import erase_past
-from sluice.limits import Limits
+from sluice.errors import UsageError
 
 
 @pytest.fixture
@@ -170,15 +169,22 @@ def test_what_is_kept_of_files_that_are_gone_is_removed(indexed: str, cache: Pat
     assert len(list(cache.rglob("*.rows"))) == 1
 
 
-def test_the_least_used_tables_make_room(indexed: str, tmp_path: Path, cache: Path) -> None:
+def test_the_least_used_tables_make_room(
+    indexed: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = written(tmp_path / "other", random.Random(6), ())
     size = sum(path.stat().st_size for path in files_in(cache))
+    monkeypatch.setenv(row_index.VARIABLE, str(size * 3 // 2))
     for _ in range(2):
-        searched(other, WANTED, replace(Limits(), indexed_bytes=size * 3 // 2))
+        searched(other, WANTED)
     (kept,) = cache.iterdir()
     assert (kept / "table").read_text() == other
-    searched(indexed, WANTED, replace(Limits(), indexed_bytes=0))
+    monkeypatch.setenv(row_index.VARIABLE, "0")
+    searched(indexed, WANTED)
     assert [*cache.iterdir()] == [kept]
+    monkeypatch.setenv(row_index.VARIABLE, "2 GB")
+    with pytest.raises(UsageError, match="SLUICE_CACHE_BYTES is '2 GB', not a number of bytes"):
+        searched(indexed, WANTED)
 
 
 def test_the_doctor_finds_an_index_of_other_rows(

@@ -60,7 +60,7 @@ def test_marked_rows_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     schema = pa.schema(DeltaTable(uri).schema().to_arrow())
     live = [i for i in range(ROWS) if i >= ROWS // 2 or i % 3]
     for most in (None, len(live), 5):
-        search = searching.FileSearch(uri, schema, [everything], Limits(), most=most)
+        search = searching.FileSearch(uri, schema, [everything], most=most)
         for (_, page), file in zip(search.rows(marked, ["small"]), marked, strict=True):
             first = range(ROWS if most is None else most + file.lost)
             assert page[searching.ROW].to_pylist() == [i for i in live if i in first]
@@ -72,9 +72,7 @@ def test_a_limit_counts_the_rows_that_are_left(tmp_path: Path) -> None:
     marked = replace(file, kept=pa.array([False] * 5 + [True] * 5))
     everything = {"part": pa.chunked_array([pa.array(["p0", "p1", "p2", None])])}
     schema = pa.schema(DeltaTable(uri).schema().to_arrow())
-    ((_, page),) = searching.FileSearch(uri, schema, [everything], Limits(), most=3).rows(
-        [marked], ["small"]
-    )
+    ((_, page),) = searching.FileSearch(uri, schema, [everything], most=3).rows([marked], ["small"])
     assert page.num_rows >= 3
 
 
@@ -89,7 +87,7 @@ def test_files_of_other_types_are_read_by_arrow(tmp_path: Path) -> None:
 def test_too_many_rows_are_not_held(tmp_path: Path) -> None:
     uri = written(tmp_path, random.Random(5), ())
     searched = SearchedVersion(
-        uri, DeltaTable(uri).version(), replace(Limits(), matched_rows=ROWS // 3)
+        uri, DeltaTable(uri).version(), replace(Limits(), handed_rows=ROWS // 3)
     )
     assert searched.rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
 
@@ -108,8 +106,9 @@ def test_files_are_read_together_up_to_a_number_of_bytes(
 
     monkeypatch.setattr(pl, "collect_all", noted)
     whole = pa.chunked_array([pa.array([0, 10**12], pa.int64())])
-    limits = Limits(searched_together_bytes=most)
-    assert SearchedVersion(uri, DeltaTable(uri).version(), limits).few([{"big": whole}], 10 * ROWS)
+    monkeypatch.setattr(searching, "TOGETHER_BYTES", most)
+    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
+    assert searched.few([{"big": whole}], 10 * ROWS)
     count = len(DeltaTable(uri).file_uris())
     assert count > 1
     assert held == ([1] * count if not most else [count])

@@ -76,7 +76,7 @@ def collected(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> list[in
 
 def hold(lake: Lake, collected: list[int], *verified: str) -> None:
     """Every batch of that lake leaves its rows in Spark, and the tables are right."""
-    lake.limit(**{**SCANNED, "picked_groups": -1})
+    lake.limit(**{**SCANNED, "computed_here_bytes": -1})
     lake.put("items", *({"item": i, "name": f"n{i}"} for i in range(ITEMS)))
     for price in (1, 2):
         lake.put("sales", *(sale(i, price) for i in range(ROWS)))

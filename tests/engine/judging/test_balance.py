@@ -68,7 +68,7 @@ def test_many_bad_rows_are_quarantined_by_spark_and_counted_where_they_lie(
     new_landed: NewLanded,
 ) -> None:
     lake = new_landed(f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n")
-    lake.limit(quarantined_rows=2)
+    lake.limit(collected_bytes=2)
     for nth, bad in ((0, 3), (1, 4), (0, 5)):
         lake.land(folder_of(nth), a_json=[GOOD, *[BAD] * bad])
         lake.deliver(nth)
@@ -84,7 +84,7 @@ def test_many_bad_rows_are_quarantined_by_spark_and_counted_where_they_lie(
 @pytest.mark.usefixtures("real_spark")
 def test_few_rows_that_are_large_as_text_are_quarantined_by_spark(new_landed: NewLanded) -> None:
     lake = new_landed(f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n")
-    lake.limit(quarantined_bytes=5_000)
+    lake.limit(collected_bytes=5_000)
     for nth, (width, by) in enumerate([(4_000, "delta-rs"), (6_000, "Apache-Spark")]):
         lake.land(folder_of(nth), a_json_gz=lines([GOOD, {**BAD, "op": "x" * width}]))
         lake.deliver(nth)

@@ -103,7 +103,7 @@ def test_the_engine_follows_from_the_rows_that_the_batch_reads(
     """One row more than this process takes: the batch is not begun here."""
     lake = lake_of(tmp_path, spark)
     lake.put("sales", sale(200, "a", 5))
-    lake.limit(interpreted_rows=most, matched_rows=most)
+    lake.limit(reread_rows=most)
     step = planned(lake)
     (report,) = lake.advance("seen")
     assert report.outcome == "committed"
@@ -118,26 +118,12 @@ def test_a_batch_that_this_process_takes_reads_no_more_than_planned(
     """The other group alone would be too many rows, but is not touched."""
     lake = lake_of(tmp_path, spark)
     lake.put("sales", sale(200, "b", 5))
-    lake.limit(interpreted_rows=OTHERS + 1, matched_rows=OTHERS + 1)
+    lake.limit(reread_rows=OTHERS + 1)
     step = planned(lake)
     assert rows_of(step)["shop.sales"] == (OTHERS + 1, "exact")
     (report,) = lake.advance("seen")
     assert (step.engine, report.engine) == ("process", "process")
     assert {r["most"] for r in lake.rows("seen") if r["id"] == 200} == {5}
-
-
-@pytest.mark.parametrize(("rows", "engine"), [(2, "process"), (1, "spark")])
-def test_a_feed_of_few_wide_rows_is_computed_here_if_its_groups_are_small(
-    tmp_path: Path, spark: "SparkSession", rows: int, engine: str
-) -> None:
-    lake = lake_of(tmp_path, spark)
-    lake.put("sales", sale(200, "b", 5), sale(201, "b", 6))
-    step = planned(lake)
-    feed = step.bytes - sum(read.bytes for read in step.touched.values())
-    lake.limit(computed_here_bytes=feed - 1, handed_rows=rows)
-    step = planned(lake)
-    (report,) = lake.advance("seen")
-    assert (step.engine, report.engine) == (engine, engine)
 
 
 def test_few_rows_stay_here_only_if_this_process_computes_at_all(

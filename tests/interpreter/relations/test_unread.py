@@ -10,7 +10,6 @@ from pyspark.sql import types as T
 from sluice.delta.reading.local import to_arrow
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.limits import Limits
 
 
 @pytest.fixture
@@ -67,14 +66,18 @@ def test_rows_that_are_handed_over_come_back_without_being_read(
     assert relation._rows is not None
 
 
-def test_more_rows_of_a_table_than_are_computed_here_are_left_to_spark(session: Session) -> None:
-    for rows in (Limits().interpreted_rows, 50):
-        limited = session.upto(rows)
-        most = limited.createDataFrame(pa.table({"id": range(rows)}))
-        assert most.where("id >= 0").count() == rows
-        more = limited.createDataFrame(pa.table({"id": range(rows + 1)}))
-        with pytest.raises(UnsupportedLocally, match=rf"^{rows + 1:,} rows of a table$"):
-            more.where("id >= 0").count()
+def test_rows_that_take_more_memory_than_allowed_are_left_to_spark(session: Session) -> None:
+    """All tables of a batch count together, and a table that is not read doesn't."""
+    schema = T.StructType().add("id", T.LongType())
+    first, second, unread = (
+        session.createDataFrame(pa.table({"id": range(2_000)}), schema) for _ in range(3)
+    )
+    session.upto(2 * 8 * 2_000)
+    assert first.where("id >= 0").count() == second.where("id >= 0").count() == 2_000
+    with pytest.raises(UnsupportedLocally, match=r"^more than 0\.0 MB of rows in memory$"):
+        unread.where("id >= 0").count()
+    session.service.plans.forget()
+    assert session.createDataFrame(pa.table({"id": range(4_000)}), schema).where("id>=0").count()
 
 
 def test_rows_are_taken_as_spark_takes_them(session: Session) -> None:

@@ -10,15 +10,18 @@ from tests.support.in_duckdb import wrong
 from tests.support.lake import HEAD, counted, folded, without_files
 from tests.support.landed import Landed, NewLanded
 
+from sluice.delta.reading import local
+
 SOLD_AND_MORE = "sold: {from: sales, aggregates: {n: count(*), v: sum(v), high: max(v)}}"
 CLICKED = "clicked: {from: clicks, aggregates: {clicks: count(*), list: collect_set(n)}}"
 CLICKS = [{"id": 1, "g": "a", "n": 7}, {"id": 2, "g": "c", "n": 8}]
 
 
 @pytest.fixture
-def lake(new_landed: NewLanded) -> Landed:
+def lake(new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch) -> Landed:
     """Two streams, built."""
-    lake = new_landed(view(SOLD, CLICKED)).limit(kept_bytes=0)
+    monkeypatch.setattr(local, "KEPT_BYTES", 0)
+    lake = new_landed(view(SOLD, CLICKED))
     lake.put("sales", *SALES)
     lake.put("clicks", *CLICKS)
     lake.advance()
@@ -59,8 +62,11 @@ def test_an_aggregate_is_added_by_reading_its_input_alone(lake: Landed) -> None:
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_stream_is_added_by_reading_its_input_alone(new_landed: NewLanded) -> None:
-    lake = new_landed(view(SOLD)).limit(kept_bytes=0)
+def test_a_stream_is_added_by_reading_its_input_alone(
+    new_landed: NewLanded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "KEPT_BYTES", 0)
+    lake = new_landed(view(SOLD))
     lake.put("sales", *SALES)
     lake.put("clicks", *CLICKS)
     lake.advance()

@@ -16,6 +16,7 @@ from tests.support.lake import Lake, NewLake, Row, State, without_files
 from tests.support.oracle import column, ordered, present
 from tests.support.rows import groups, ids, numbers, row, words
 
+from sluice.delta.reading import local
 from sluice.engine.planning.nodes import nodes_of
 from sluice.operate.explain import explain
 
@@ -127,8 +128,11 @@ views:
 """
 
 
-def test_only_the_stream_that_lost_its_bound_is_read_again(new_lake: NewLake) -> None:
-    lake = new_lake(TWO).limit(kept_bytes=0)
+def test_only_the_stream_that_lost_its_bound_is_read_again(
+    new_lake: NewLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "KEPT_BYTES", 0)
+    lake = new_lake(TWO)
     lake.put("sales", *ROWS)
     lake.put("clicks", *({"id": i, "g": "a", "n": i} for i in (1, 2, 3)))
     lake.advance()

@@ -12,7 +12,7 @@ from tests.support.lake import Lake
 from sluice.delta.writing.filing import is_in_order, slices_of
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.query.operator import union
-from sluice.kinds.cogroup.batch import groups_behind
+from sluice.kinds.cogroup.batch import LEAST_RANGES, groups_behind
 from sluice.kinds.cogroup.operator import STREAM, CogroupState, pack_rows
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def filled(lake: Lake, groups: int) -> Lake:
 def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(many: Lake) -> None:
     for view, column in {"found__state": "k", "by_hour__state": "window_start"}.items():
         (whole,) = slices_of(DeltaTable(many.uri(view)))
-        assert many.limits.least_ranges <= len(whole.paths) <= whole.row_count / 50
+        assert LEAST_RANGES <= len(whole.paths) <= whole.row_count / 50
         assert is_in_order(many.uri(view), whole.paths, column)
     assert wrong(many) == {}, "sessions too, which are no columns until a key's rows are together"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PLAIN = DECLARED.replace("abs(buyer)", "buyer")
-LARGE = {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000, "small_files": 3}
+LARGE = {"merged_bytes": -1, "marked_share": 1_000, "small_files": 3}
 REMARK = "up to 390,000 changed rows are marked; more, or rows in few files, rewrite these files"
 
 

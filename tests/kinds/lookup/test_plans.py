@@ -14,7 +14,8 @@ from sluice.declare.settings import SparkSettings
 from sluice.delta.log.actions import Log
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import hand, handed_over
-from sluice.delta.writing.filing import slices_of
+from sluice.delta.writing.filing import Slice, slices_of
+from sluice.engine.committing import Kept
 from sluice.engine.computing import rows
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
@@ -38,7 +39,7 @@ def lake(new_lake: NewLake) -> Lake:
 
 def query(lake: Lake) -> "DataFrame":
     (node,) = nodes_of(lake.table("invoices"), lake.project.graph)
-    plan = plan_rebuild(node, layout(lake.project), lake.project.graph, lake.limits)
+    plan = plan_rebuild(node, layout(lake.project), lake.project.graph)
     return node.batch(Context.of(lake.project), lake.session, plan, 1).query()
 
 
@@ -55,10 +56,12 @@ def test_no_fact_is_shuffled_for_a_dimension(lake: Lake) -> None:
 
 
 @pytest.mark.usefixtures("real_spark")
-def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(lake: Lake) -> None:
+def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = query(lake).toArrow().to_pylist()
     lake.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    lake.limit(broadcast_memory_share=0.0)
+    monkeypatch.setattr("sluice.kinds.lookup.references.BROADCAST_SHARE", 0.0)
     try:
         large = query(lake)
         assert len(exchanges(large)) == 4, "both sides of both joins"
@@ -234,7 +237,8 @@ def operation(lake: Lake) -> str:
 def test_buckets_that_many_batches_came_to_are_filed_again_each_by_itself(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, is_small: bool
 ) -> None:
-    lake.limit(loose_files=1, unordered_rows=5_000 if is_small else 0)
+    monkeypatch.setattr(Kept, "loose_files", 1)
+    monkeypatch.setattr(Slice, "unordered_rows", 5_000 if is_small else 0)
     monkeypatch.setattr(lookup, "BUCKETS", {2: 2})
     for nth in range(2):
         lake.advance()

@@ -11,6 +11,7 @@ from tests.support.rows import NOON
 from sluice.engine.advance import Run, advance_nodes
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import ConfigError
+from sluice.kinds.topk import batch as topk
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.explain import explain
 from sluice.read.changelog import Changelog
@@ -53,11 +54,12 @@ def test_a_plan_says_how_and_why(lakes: Lakes) -> None:
 
 @pytest.mark.parametrize(("more", "chosen"), [("", "full"), (", strategy: retract", "retract")])
 def test_a_feed_of_much_of_the_input_computes_all_unless_another_strategy_is_declared(
-    lakes: Lakes, more: str, chosen: str
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch, more: str, chosen: str
 ) -> None:
     lake = lakes.built(f"rank: rank{more}")
     lake.put("sales", sale(11, 21))
-    lake.limit(ranked_full_bytes=0, ranked_full_share=0.0)
+    monkeypatch.setattr(topk, "FULL_BYTES", 0)
+    monkeypatch.setattr(topk, "FULL_SHARE", 0.0)
     state, _ = advanced(lake)
     assert state.strategy == chosen
     assert ("reading all of it is cheaper" in state.reason) == (chosen == "full")

@@ -7,7 +7,8 @@ from deltalake import DeltaTable
 from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake, NewLake, Row, counted, folded
 
-from sluice.delta.writing.filing import slices_of
+from sluice.delta.writing.filing import Slice, slices_of
+from sluice.kinds.window_store.batch import StoreKept
 from sluice.kinds.window_store.slices import Cuts, in_time
 from sluice.operate.maintain import maintain
 from sluice.read.lake import Lake as Reads
@@ -73,12 +74,20 @@ def test_a_sparse_history_of_many_days_is_one_slice(lake: Lake) -> None:
         lake.put("flights", *(row for d in range(day, day + 13) for row in flights(d, 5)))
         lake.advance()
     assert sizes(lake) == {2013: DAYS * 5}
-    assert files(lake) < lake.project.limits.slice_files
+    assert files(lake) < StoreKept.slice_files
     check(lake, DAYS * 5)
 
 
-def test_a_first_batch_of_many_rows_is_cut_at_once(lake: Lake) -> None:
-    lake.limit(slice_rows=100, unordered_rows=10)
+def cut_at(monkeypatch: pytest.MonkeyPatch, rows: int, unordered: int) -> None:
+    """Have slices of more rows cut, and of more than `unordered` be ordered."""
+    monkeypatch.setattr(StoreKept, "tidied_rows", rows)
+    monkeypatch.setattr(Slice, "unordered_rows", unordered)
+
+
+def test_a_first_batch_of_many_rows_is_cut_at_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_at(monkeypatch, rows=100, unordered=10)
     lake.put("flights", *(row for day in range(60) for row in flights(day, 2 if day < 31 else 5)))
     lake.advance()
     found = sizes(lake)
@@ -87,9 +96,12 @@ def test_a_first_batch_of_many_rows_is_cut_at_once(lake: Lake) -> None:
     check(lake, 31 * 2 + 29 * 5)
 
 
-def test_files_are_bounded_by_the_rows_while_a_store_grows_day_by_day(lake: Lake) -> None:
-    """180,000 rows of 195 days at a hundredth of the size, with the limit as much smaller."""
-    lake.limit(slice_rows=1_000, unordered_rows=50, slice_files=4)
+def test_files_are_bounded_by_the_rows_while_a_store_grows_day_by_day(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """180,000 rows of 195 days at a hundredth of the size, with the limits as much smaller."""
+    cut_at(monkeypatch, rows=1_000, unordered=50)
+    monkeypatch.setattr(StoreKept, "slice_files", 4)
     for day in range(0, DAYS, 8):
         lake.put("flights", *(row for d in range(day, min(day + 8, DAYS)) for row in flights(d, 9)))
         lake.advance()
@@ -103,8 +115,10 @@ def test_files_are_bounded_by_the_rows_while_a_store_grows_day_by_day(lake: Lake
     check(lake, DAYS * 9)
 
 
-def test_a_row_is_corrected_and_deleted_in_the_slice_that_it_lies_in(lake: Lake) -> None:
-    lake.limit(slice_rows=20, unordered_rows=0)
+def test_a_row_is_corrected_and_deleted_in_the_slice_that_it_lies_in(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_at(monkeypatch, rows=20, unordered=0)
     lake.put("flights", *flights(0, 15))
     lake.advance()
     lake.put("flights", *flights(1, 15))

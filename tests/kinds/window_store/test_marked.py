@@ -20,7 +20,7 @@ from sluice.operate.verify import faults
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LARGE = {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000, "small_files": 3}
+LARGE = {"merged_bytes": -1, "marked_share": 1_000, "small_files": 3}
 IDS = 60
 
 

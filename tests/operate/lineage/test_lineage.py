@@ -114,7 +114,7 @@ def test_versions_that_are_gone_and_tables_for_spark_are_named(world: World) -> 
     table, project = lake.project.graph.table("late"), lake.project
     version = lake.stored(table).version
     rows = read_rows(lake.uri(table), version).slice(0, 1)
-    small = project.model_copy(update={"limits": replace(project.limits, narrowed_bytes=1)})
+    small = project.model_copy(update={"limits": replace(project.limits, collected_bytes=1)})
     with pytest.raises(UsageError, match=r"a row of trips\.late comes from .* without Spark"):
         lineage(small, table, version, rows)
     flights = lake.uri(project.graph.table("flights"))

@@ -15,9 +15,10 @@ from tests.support.lake import Lake, NewLake, Row, counted
 from sluice.delta.log.position import CREATE, Position
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing import filing
-from sluice.delta.writing.filing import slices_of
+from sluice.delta.writing.filing import Slice, slices_of
+from sluice.kinds.window_store.batch import StoreKept
 from sluice.language.interval import Schedule
-from sluice.limits import Limits
+from sluice.operate import run as running
 from sluice.operate.maintain import Upkeep, maintain, oldest_named
 from sluice.operate.run import _is_upkeep_due, rounds_of
 from sluice.read.lake import Lake as Reads
@@ -51,7 +52,7 @@ def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
 def test_closed_slices_are_sealed_with_and_without_spark(
     lake: Lake, rows: int, is_there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake.limit(unordered_rows=rows)
+    monkeypatch.setattr(Slice, "unordered_rows", rows)
     monkeypatch.setattr("sluice.spark.session.Spark.is_there", is_there)
     for n in range(6):
         lake.put("traces", trace(n, n % 2, "abc"[n % 3]), trace(n + 10, 2))
@@ -68,10 +69,10 @@ def test_closed_slices_are_sealed_with_and_without_spark(
 
 
 def test_a_slice_that_grows_is_compacted_by_its_batches(lake: Lake) -> None:
-    for n in range(2 * Limits().slice_files + 1):
+    for n in range(2 * StoreKept.slice_files + 1):
         lake.put("traces", trace(n, n / 100))
         lake.advance("recent")
-    assert most_files(lake.uri("recent")) == Limits().slice_files
+    assert most_files(lake.uri("recent")) == StoreKept.slice_files
     kinds = [json.loads(h["userMetadata"])["sluice"]["kind"] for h in history(lake)]
     assert kinds.count("compact") == 2
     assert lake.advance("recent")[0].outcome == "unchanged"
@@ -155,9 +156,12 @@ def test_the_trace_store_answers_by_id_and_by_time_from_one_table(new_lake: NewL
 
 
 @pytest.mark.parametrize(("most", "due"), [(16, [1, 3]), (1, [31, 63]), (24, [1, 2]), (100, [0])])
-def test_upkeep_is_done_every_32_intervals(most: int, due: list[int]) -> None:
+def test_upkeep_is_done_every_32_intervals(
+    monkeypatch: pytest.MonkeyPatch, most: int, due: list[int]
+) -> None:
+    monkeypatch.setattr(running, "ROUND_INTERVALS", most)
     days = Schedule(expression="@daily").intervals(
         NOON.replace(hour=0), NOON.replace(2024, 3, 17, 0)
     )
-    rounds = rounds_of(days[:66], Limits(round_intervals=most))
+    rounds = rounds_of(days[:66])
     assert [nth for nth in range(len(rounds)) if _is_upkeep_due(nth, rounds)] == due

@@ -69,7 +69,7 @@ def test_the_rows_are_the_tables_that_spark_writes(
     lake = following("id BIGINT, part STRING, v BIGINT", extra=key)
     theirs = Theirs(spark, lake.crm.path, SETTINGS[settings])
     if not small:
-        lake.limit(computed_here_bytes=-1, swept_bytes=-1)
+        lake.limit(computed_here_bytes=-1, collected_bytes=-1)
     lake.take()
     for nth in (1, 2):
         for op in chance.sample(OPS, 2):

@@ -44,7 +44,7 @@ def project(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     of_files = tmp_path / "config/pipelines/retail.yaml"
     other = debezium.with_topic(of_files.read_text("utf-8"))
     of_files.with_name("topical.yaml").write_text(other, "utf-8")
-    limits = replace(Limits(), computed_here_bytes=HERE, read_here_bytes=HERE)
+    limits = replace(Limits(), read_here_bytes=HERE)
     return load(tmp_path / "config").model_copy(update={"limits": limits})
 
 

@@ -64,7 +64,7 @@ def read_version(
 def _most(session: SparkSession, uri: str, limits: Limits) -> int:
     if is_here(session):
         return limits.computed_here_bytes
-    return limits.swept_bytes if takes_spark(uri) else limits.handed_bytes
+    return limits.collected_bytes if takes_spark(uri) else limits.computed_here_bytes
 
 
 def _by_arrow(

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.delta.log.opened import CommitCache, commit_of
-from sluice.limits import Limits
 
 WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
+FOUND_BYTES = 32_000_000  # of Arrow
 Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
 
 
@@ -47,12 +47,12 @@ class FoundRows:
         )
 
 
-_found: CommitCache[FoundRows] = CommitCache(Limits.found_bytes, lambda found: found.bytes)
+_found: CommitCache[FoundRows] = CommitCache(FOUND_BYTES, lambda found: found.bytes)
 
 
-def keep(uri: str, version: int, found: FoundRows, limits: Limits) -> None:
+def keep(uri: str, version: int, found: FoundRows) -> None:
     """Keep the rows found in a version of a table, unless there are many or none."""
-    if found.bytes <= limits.found_bytes and not found.is_empty:
+    if not found.is_empty:
         _found.keep(commit_of(uri, version), found)
 
 

@@ -26,7 +26,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sluice.changes.feed_columns import OF_FEED
 from sluice.delta.log.opened import commit_of, open_version
 from sluice.delta.reading.live import live_rows, stream_feed
-from sluice.interpreter.refusals import is_here
+from sluice.interpreter.refusals import UnsupportedLocally, is_here
 from sluice.limits import Limits
 
 _is_bare: ContextVar[bool] = ContextVar("_is_bare", default=False)
@@ -49,15 +49,16 @@ def without_rows() -> Iterator[None]:
 
 _ADDED = dict(zip(OF_FEED, ("string", "long", "timestamp"), strict=True))
 _ADDED_TYPES = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
+KEPT_BYTES = 24_000_000  # tables in Arrow, for other views of a run; Spark takes seven times that
 MESSAGE_BYTES = 32_000_000  # of Arrow; a task of Spark takes messages of up to 128 MiB
 
 _kept: LRUCache[tuple[Hashable, ...], tuple[DataFrame, int]] = LRUCache(
-    Limits.kept_bytes, getsizeof=lambda kept: kept[1]
+    KEPT_BYTES, getsizeof=lambda kept: kept[1]
 )
 _keeping = Lock()
 
 
-def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
+def local_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
     """Return the rows of the table as of `version`. Several views of a run share one reading.
 
     A reading is identified by its files, because a restored table reuses version numbers.
@@ -72,23 +73,25 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
     arrow = live_rows(table, uri).to_table()
     rows = hand(session, arrow, spark_schema(table))
     with _keeping:
-        if arrow.nbytes <= min(limits.kept_bytes, _kept.maxsize):
+        if arrow.nbytes <= min(KEPT_BYTES, _kept.maxsize):
             _kept[at] = rows, arrow.nbytes
     return rows
 
 
-def narrowed_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
-    """Return the rows of a larger table for the interpreter, which reads only those that a join
-    needs.
+def narrowed_snapshot(
+    session: SparkSession, uri: str, version: int, columns: Sequence[str] = ()
+) -> DataFrame:
+    """Return these columns of a larger table for the interpreter; all of them if none is named.
 
-    They are read when they are computed.
+    They are read when they are computed, and only those rows that a join needs.
     """
     from sluice.interpreter.local_session import hand_over
 
     if is_bare():
         return _bare_snapshot(session, uri, version)
     table = open_version(uri, version)
-    return hand_over(session, live_rows(table, uri), spark_schema(table))  # type: ignore[arg-type]
+    wanted = [f for f in spark_schema(table).fields if not columns or f.name in columns]
+    return hand_over(session, live_rows(table, uri), StructType(wanted))  # type: ignore[arg-type]
 
 
 def _bare_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
@@ -110,24 +113,36 @@ def few_rows(
     """
     if not is_here(session):
         return None
-    rows = read_few(uri, version, limits.interpreted_rows, columns, where, bounds=where)
+    rows = read_few(uri, version, limits.reread_rows, columns, where, bounds=where)
     return None if rows is None else handed_over(session, uri, version, rows)
 
 
-def local_feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
-    """Return the change feed of versions (after, upto], read here.
+def local_feed(
+    session: SparkSession, uri: str, after: int, upto: int, most: int = sys.maxsize
+) -> DataFrame:
+    """Return the change feed of versions (after, upto], read here, like `read_feed`.
 
     Tables are partitioned by numbers alone: delta-rs does not find files whose path escapes a text.
     """
-    return handed_over(session, uri, upto, read_feed(uri, after, upto))
+    return handed_over(session, uri, upto, read_feed(uri, after, upto, most))
 
 
-def read_feed(uri: str, after: int, upto: int) -> pa.Table:
-    """Return the change feed of versions (after, upto] as Arrow, not yet Spark's."""
+def read_feed(uri: str, after: int, upto: int, most: int = sys.maxsize) -> pa.Table:
+    """Return the change feed of versions (after, upto] as Arrow, not yet Spark's.
+
+    Raises UnsupportedLocally if it takes more than `most` bytes.
+    """
     if is_bare():
         added = map(pa.field, _ADDED, _ADDED_TYPES)
         return pa.schema([*arrow_schema(uri, upto), *added]).empty_table()
-    return plain(stream_feed(open_version(uri, upto), after, upto).read_all())
+    found, held = stream_feed(open_version(uri, upto), after, upto), 0
+    pages = list[pa.RecordBatch]()
+    for page in found:
+        held += page.nbytes
+        if held > most:
+            raise UnsupportedLocally(f"more than {most / 1e6:,.1f} MB of rows in a change feed")
+        pages.append(page)
+    return plain(pa.Table.from_batches(pages, found.schema))
 
 
 def read_rows(

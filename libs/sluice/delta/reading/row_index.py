@@ -31,11 +31,12 @@ from cachetools import LRUCache
 from sluice.cache import rows_folder
 from sluice.delta.places.failpoint import passing
 from sluice.delta.reading.local import plain
+from sluice.errors import UsageError
 
 Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-FORMAT = 1
+VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 1
 ROWS, CODES, UNFINISHED = ".rows", ".codes", ".unfinished-"
 TABLE = "table"  # the file that names the table's folder
 OLD = 3600  # seconds after which another process can't be writing a file
@@ -286,11 +287,11 @@ _lock = Lock()
 class TableIndex:
     """The index of the data files of a table in a folder of this machine.
 
-    `most`: bytes of the indexes of all tables, of which the least used go first; 0: none is kept.
+    Raises UsageError if `SLUICE_CACHE_BYTES` is no number.
     """
 
-    def __init__(self, folder: str, most: int):
-        self._table, self._most = Path(os.path.realpath(folder)), most
+    def __init__(self, folder: str):
+        self._table, self._most = Path(os.path.realpath(folder)), _most_bytes()
         self._folder = rows_folder(folder)
 
     def of(self, data: Path, column: str) -> FileIndex | None:
@@ -391,6 +392,14 @@ class TableIndex:
                 return
             shutil.rmtree(folder, ignore_errors=True)
             sizes.pop(folder)
+
+
+def _most_bytes() -> int:
+    """Return the most bytes of all tables' indexes; the least used go first. 0: none is kept."""
+    text = os.environ.get(VARIABLE, "20000000000")
+    if not text.isdigit():
+        raise UsageError(f"{VARIABLE} is {text!r}, not a number of bytes", hint="0 turns it off")
+    return int(text)
 
 
 _NO_CODES = np.array([], np.uint64)

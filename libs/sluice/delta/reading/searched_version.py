@@ -98,7 +98,7 @@ class SearchedVersion:
         """
         if not self.may_search:
             return None
-        return self.few(wanted, self.limits.matched_rows)
+        return self.few(wanted, self.limits.handed_rows)
 
     def near(self, wanted: Iterable[WantedValues]) -> FeedSize | None:
         """Return the size of the files that may hold such rows; None if values can't be compared.
@@ -124,13 +124,13 @@ class SearchedVersion:
             far = files_far(self._table, known)
             files = searching.files_of(self._table, folder, far)
             parts = self._table.metadata().partition_columns
-            search = searching.FileSearch(folder, schema, known, self.limits, parts, most + 1)
+            search = searching.FileSearch(folder, schema, known, parts, most + 1)
             with suppress(TypeMismatch):
                 pages: dict[Path, pa.Table] = {}
                 found = search.rows(files, chosen.names)
                 rows = _join_pages((pages.setdefault(*one) for one in found), chosen, most)
                 if rows is not None and not self.columns and len(known) == 1:
-                    keep(self.uri, self.version, FoundRows(known[0], pages), self.limits)
+                    keep(self.uri, self.version, FoundRows(known[0], pages))
                 return rows
         if self.bytes > self.limits.scanned_bytes:
             return None

@@ -24,10 +24,10 @@ from polars.exceptions import PolarsError
 from sluice.delta.log.files import active_files, file_name, kept_rows
 from sluice.delta.reading.found import TypeMismatch, WantedValues
 from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
-from sluice.limits import Limits
 
 ROW = "_sluice_row"
 FILES = 16  # searched at a time
+TOGETHER_BYTES = 128_000_000  # of them; all of their rows may be found
 WORTH_BYTES, AT_ONCE_BYTES = 8_000_000, 256_000_000  # of files that one search indexes
 FEW = 8  # one of so many rows of a file is looked up; of more, the file is searched
 
@@ -62,7 +62,6 @@ class FileSearch:
     folder: str
     stored: pa.Schema
     wanted: Sequence[WantedValues]
-    limits: Limits
     parts: Collection[str] = ()
     most: int | None = None
 
@@ -77,7 +76,7 @@ class FileSearch:
         left = yield from self._look_up(near, columns)
         if sum(file.bytes for file, _ in left) > WORTH_BYTES and self._index([f for f, _ in left]):
             left = yield from self._look_up(left, columns)
-        for some in _together(left, self.limits.searched_together_bytes):
+        for some in _together(left, TOGETHER_BYTES):
             frames = [self._frame(file, test, columns) for file, test in some]
             try:
                 found = pl.collect_all(frames)
@@ -140,7 +139,7 @@ class FileSearch:
 
     @cached_property
     def _table_index(self) -> TableIndex:
-        return TableIndex(self.folder, self.limits.indexed_bytes)
+        return TableIndex(self.folder)
 
     @cached_property
     def _distinct(self) -> Sequence[Mapping[str, pa.Array]]:

@@ -4,6 +4,7 @@ A pinned version always bounds a snapshot and a feed. So all tasks of a batch se
 whatever is committed meanwhile.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from weakref import WeakSet
 
@@ -94,16 +95,18 @@ def create(
     return head_of(table, uri)
 
 
-def snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
-    """Return the rows of the table as of `version`."""
+def snapshot(
+    session: SparkSession, uri: str, version: int, limits: Limits, columns: Sequence[str] = ()
+) -> DataFrame:
+    """Return the rows of the table as of `version`, at least with these columns; none means all."""
     size = table_size(uri, version).bytes
     if size <= limits.read_here_bytes:
-        return local_snapshot(session, uri, version, limits)
-    if is_here(session) and size <= limits.narrowed_bytes:
-        return narrowed_snapshot(session, uri, version)
+        return local_snapshot(session, uri, version)
+    if is_here(session) and size <= limits.computed_here_bytes:
+        return narrowed_snapshot(session, uri, version, columns)
     if not is_here(session) and not takes_spark(uri):
         check_handed(uri, size, limits, DISK)
-        return local_snapshot(session, uri, version, limits)
+        return local_snapshot(session, uri, version)
     return session.read.format("delta").option("versionAsOf", version).load(uri)
 
 
@@ -111,11 +114,11 @@ def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits)
     """Return the change feed of versions (after, upto], with Delta's own columns."""
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
-    here = max(limits.computed_here_bytes, limits.narrowed_bytes)
-    most = here if is_here(session) else limits.read_here_bytes
+    most = limits.computed_here_bytes if is_here(session) else limits.read_here_bytes
     size = feed_size(uri, after, upto).bytes
     if size <= most:
-        return local_feed(session, uri, after, upto)
+        held = limits.held_bytes if is_here(session) else sys.maxsize
+        return local_feed(session, uri, after, upto, held)
     if not is_here(session) and not takes_spark(uri):
         check_handed(uri, size, limits, DISK)
         return local_feed(session, uri, after, upto)
@@ -125,10 +128,10 @@ def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits)
 
 def check_handed(what: str, size: int, limits: Limits, hint: str) -> None:
     """Raise UsageError, with a hint of what to do, if this process can't read so much for Spark."""
-    if size > limits.handed_bytes:
+    if size > limits.computed_here_bytes:
         raise UsageError(
             f"{what}: Spark has no access to this store, and {size:,} bytes are more than Sluice "
-            f"reads for it ({limits.handed_bytes:,})",
+            f"reads for it ({limits.computed_here_bytes:,})",
             hint=f"nothing was committed; {hint}",
         )
 

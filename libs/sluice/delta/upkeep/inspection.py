@@ -94,7 +94,7 @@ def index_faults(uri: str) -> Iterator[TableFault]:
     folder = local_path(uri)
     if not folder or not rows_folder(folder).is_dir():
         return
-    if other := TableIndex(folder, 0).differing(arrow_schema(uri, open_table(uri).version())):
+    if other := TableIndex(folder).differing(arrow_schema(uri, open_table(uri).version())):
         what = f"this machine's index holds other rows than {len(other)} files, e.g. {other[0]}"
         yield "wrong-index", what, f"delete {rows_folder(folder)}, then `sluice verify`"
 

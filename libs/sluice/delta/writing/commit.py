@@ -6,7 +6,6 @@ batches in Delta's `txn` action. After each commit, the log shows which attempt 
 discarded after a lost race, because it was made from an outdated head.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -25,6 +24,7 @@ from sluice.delta.writing.merge import check_applied, merge_arrow
 from sluice.delta.writing.own_commits import (
     Committed,
     confirm,
+    count_changes,
     fenced,
     fenced_properties,
     result_of,
@@ -63,7 +63,7 @@ def commit_arrow(
 
     The commit goes onto exactly the version that `before` names, or raises LostRace.
     """
-    done = result_of(before, Counter(rows[CHANGE].to_pylist()))
+    done = result_of(before, count_changes(rows[CHANGE]))
     alters = done.changed > done.inserted
     limits = limits or Limits()
     if alters and is_marked(before, rows, key, limits):

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -71,8 +71,11 @@ class Slice:
     """One partition, by its number, or a whole table that has none.
 
     `rows`: row counts of the files, marked rows included; `lost`: how many of them are marked;
-    `bytes`: those of all files.
+    `bytes`: those of all files. The order of up to `unordered_rows` makes no difference to readers:
+    their files are combined without Spark.
     """
+
+    unordered_rows: ClassVar[int] = 5_000
 
     number: int | None
     paths: tuple[str, ...]
@@ -100,13 +103,14 @@ class Slice:
         """Rows in all of its files."""
         return sum(self.rows)
 
-    def is_small(self, limits: Limits) -> bool:
+    @property
+    def is_small(self) -> bool:
         """True if it has too few rows for their order to matter."""
-        return self.row_count <= limits.unordered_rows
+        return self.row_count <= self.unordered_rows
 
     def is_lumped(self, limits: Limits) -> bool:
         """True if a file has the rows of two, because a MERGE combines rewritten rows unsorted."""
-        is_whole = self.number is None and not self.is_small(limits)
+        is_whole = self.number is None and not self.is_small
         return is_whole and max(self.rows) > 2 * limits.file_rows
 
     @property

@@ -9,7 +9,7 @@ Rows are found by their key, of which only the columns are read of all rows. Two
 their columns have the same values, null included.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +51,7 @@ from sluice.delta.writing.own_commits import (
     commit_actions,
     commit_info,
     confirm,
+    count_changes,
     fenced,
     is_plain,
     now,
@@ -61,6 +62,8 @@ from sluice.delta.writing.own_commits import (
     vectors_allowed,
 )
 from sluice.limits import Limits
+
+PARTED = 32  # times fewer bytes are rewritten in partitions, most of which a small commit leaves
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -109,7 +112,7 @@ class Matched:
     rows: pa.Table
 
 
-def match_rows(before: Head, folder: str, keys: Keys, limits: Limits) -> Iterator[Matched]:
+def match_rows(before: Head, folder: str, keys: Keys) -> Iterator[Matched]:
     """Yield the rows with these keys in the table's files, in a folder of this machine.
 
     They are not searched again if the batch has found them before.
@@ -123,7 +126,7 @@ def match_rows(before: Head, folder: str, keys: Keys, limits: Limits) -> Iterato
     if pages is None:
         files = files_of(table, folder, files_far(table, [keys.values]))
         parts = table.metadata().partition_columns
-        search = FileSearch(folder, schema, [keys.values], limits, parts)
+        search = FileSearch(folder, schema, [keys.values], parts)
         pages = search.rows(files, schema.names)
     for file, page in pages:
         places = keys.places(plain(page))
@@ -275,7 +278,7 @@ def is_marked(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) 
     far = files_far(table, [{name: rows[name] for name in key}])
     near = [file for file in files if file["path"] not in far]
     is_parted = bool(table.metadata().partition_columns)
-    most = limits.merged_slice_bytes if is_parted else limits.merged_bytes
+    most = limits.merged_bytes // (PARTED if is_parted else 1)
     return (
         sum(file["size_bytes"] for file in near) > most
         and rows.num_rows <= limits.marked_share * sum(file["num_records"] for file in near)
@@ -290,14 +293,14 @@ def commit_marked(
 
     Small files of earlier commits are combined with the new one from time to time.
     """
-    uri, done = before.uri, result_of(before, Counter(rows[CHANGE].to_pylist()))
+    uri, done = before.uri, result_of(before, count_changes(rows[CHANGE]))
     table, files = open_version(uri, before.version), added_files(uri, before.version)
     folder = local_path(uri)
     assert folder is not None
     assert files is not None
     schema, kept = arrow_schema(uri, before.version), kept_rows(table)
     with fenced(before, position) as mine:
-        found = list(match_rows(before, folder, Keys(rows, key), limits))
+        found = list(match_rows(before, folder, Keys(rows, key)))
         check_applied(before, done, _count_applied(rows, found))
         (partition,) = table.metadata().partition_columns or (None,)
         marked = MarkedFiles(folder, files, kept, found, schema, limits, partition)
@@ -312,6 +315,6 @@ def commit_marked(
 def _count_applied(rows: pa.Table, found: Sequence[Matched]) -> tuple[int, int, int]:
     """Return the numbers of rows that were missing, as for inserts, and present, as for others."""
     places = np.concatenate([one.places for one in found]) if found else np.array([], np.int64)
-    hits = Counter(rows[CHANGE].take(pa.array(places)).to_pylist())
+    hits = count_changes(rows[CHANGE].take(pa.array(places)))
     inserts = pc.sum(pc.equal(rows[CHANGE], "insert")).as_py() or 0
     return inserts - hits["insert"], hits["update"], hits["delete"]

@@ -5,7 +5,6 @@ anything. Only whole numbers have bounds, because their statistics are exact fro
 report how many rows they inserted, updated and deleted.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from sluice.delta.reading.searched_version import KeyBounds, clusters
 from sluice.delta.reading.spark_reads import check_spark_may_commit
 from sluice.delta.writing import statistics
 from sluice.delta.writing.filing import in_order
-from sluice.delta.writing.own_commits import Committed, confirm, fenced, result_of
+from sluice.delta.writing.own_commits import Committed, confirm, count_changes, fenced, result_of
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
@@ -159,7 +158,7 @@ class SparkCommit:
 
     def arrow(self, rows: pa.Table) -> Committed:
         """Commit a changelog held in this process; its counts and bounds need no Spark job."""
-        counts = Counter(rows[CHANGE].to_pylist())
+        counts = count_changes(rows[CHANGE])
         table = open_table(self.before.uri, version=self.before.version)
         bounds = arrow_bounds(table, rows, self.key, "`")
         handed = self.session.createDataFrame(plain(rows))

@@ -14,6 +14,7 @@ import json
 import os
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -181,6 +182,11 @@ class Committed:
     def changed(self) -> int:
         """Rows in the changelog."""
         return self.inserted + self.updated + self.deleted
+
+
+def count_changes(changes: pa.ChunkedArray) -> Counter[str]:
+    """Return the number of rows of each change."""
+    return Counter({one["values"]: one["counts"] for one in pc.value_counts(changes).to_pylist()})
 
 
 def result_of(before: Head, counts: Mapping[str, int]) -> Committed:

@@ -32,7 +32,6 @@ from sluice.engine.context import Context
 from sluice.engine.query.operator import InputRows, Maintained, Operator, names, union, within
 from sluice.engine.query.windows import Horizon, late_of_change, latest_time
 from sluice.language.wall_clock import EPOCH
-from sluice.limits import Limits
 from sluice.spark.session import Spark
 
 
@@ -40,8 +39,8 @@ def snapshot_at(
     session: SparkSession, context: Context, operator: Operator, input_id: str, pin: Pin
 ) -> DataFrame:
     """Return one input at its pinned version."""
-    rows = snapshot(session, context.lake.uri(input_id), pin.version, context.limits)
-    columns = operator.columns(input_id)
+    uri, columns = context.lake.uri(input_id), operator.columns(input_id)
+    rows = snapshot(session, uri, pin.version, context.limits, columns)
     return rows.select(*names(columns)) if columns else rows
 
 
@@ -146,17 +145,12 @@ class Batch(Generic[Op_co]):
     held: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def few_tasks_bytes(cls, limits: Limits) -> int:
-        """Return the number of bytes up to which few tasks suffice."""
-        return limits.few_tasks_bytes
-
-    @classmethod
     def session_for(cls, spark: Spark, context: Context, read: FeedSize) -> SparkSession:
         """Return the session, configured for the size of the input."""
-        return spark.tune(small=read.bytes <= cls.few_tasks_bytes(context.limits))
+        return spark.tune(small=read.bytes <= context.limits.few_tasks_bytes)
 
     @classmethod
-    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+    def way(cls, plan: BatchPlan, lake: LakeLayout) -> Way:
         """Return the strategy by which a planned batch follows the feeds, and its reason."""
         operator = plan.node.operator
         if operator.row_wise and plan.ranges.keys() <= set(operator.inputs):
@@ -320,7 +314,7 @@ class Batch(Generic[Op_co]):
         pins = {i: self.plan.pins[i] for i in operator.inputs}
         sizes = (table_size(lake.uri(i), pin.version).bytes for i, pin in pins.items())
         is_large = max(sizes) > limits.read_here_bytes
-        return bounds_of(touched, operator.group, limits) if is_large else None
+        return bounds_of(touched, operator.group) if is_large else None
 
     def warnings_of(self, done: Committed) -> tuple[str, ...]:
         """Return warnings about the rows that the batch has committed."""

@@ -13,7 +13,7 @@ from sluice.delta.log.position import Head, Pins
 from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine.query.operator import Maintained
-from sluice.interpreter.refusals import is_here
+from sluice.interpreter.refusals import drop_rows, is_here
 
 
 class Strategy(StrEnum):
@@ -139,7 +139,7 @@ class Carried:
 def settle(session: SparkSession, result: BatchResult) -> BatchResult:
     """Return the computed rows, in memory if this process computes them.
 
-    From here on, nothing is left to Spark.
+    From here on, nothing is left to Spark, and what they were computed from is dropped.
     """
     if not is_here(session):
         return result
@@ -150,4 +150,5 @@ def settle(session: SparkSession, result: BatchResult) -> BatchResult:
     shown = result.shown
     if isinstance(shown, DataFrame):
         shown = to_arrow(shown)
+    drop_rows(session)
     return replace(result, changelog=changelog, shown=shown)

@@ -36,7 +36,6 @@ from sluice.engine.computing.batch_plan import BatchPlan, ChangelogRows
 from sluice.engine.context import Context
 from sluice.engine.query.operator import InputRows, Operator, names
 from sluice.language.typed.types import INTEGERS, base_name
-from sluice.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ def pick(
     named = {i: operator.named(i) for i in operator.inputs}
     if not any(p.is_large for p in (*inputs.values(), current)) or not all(named.values()):
         return None
-    most = context.limits.picked_groups
+    most = context.limits.handed_rows
     groups = to_arrow(touched.limit(most + 1))
     if groups.num_rows > most:
         return None
@@ -198,7 +197,7 @@ def picked_of(
     searched, named = _search(context, plan, input_id, operator), operator.named(input_id)
     if not searched.is_large or not named:
         return None
-    most = context.limits.picked_groups
+    most = context.limits.handed_rows
     groups = to_arrow(touched.limit(most + 1))
     return None if groups.num_rows > most else _rows(searched, groups, named, touched)
 
@@ -223,10 +222,12 @@ def _rows(
     return None if rows is None else handed_over(session, searched.uri, searched.version, rows)
 
 
+NAMED_VALUES = 1_000  # that a scan gets in a list
+NAMED_GROUPS = 64  # of more, a scan gets only the bounds
 _ORDERED = (IntegralType, DecimalType, DateType, StringType)
 
 
-def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Column | None:
+def bounds_of(touched: DataFrame, group: tuple[str, ...]) -> Column | None:
     """Return a condition on the group columns that every touched group meets; None if unknown.
 
     A few groups are listed one by one, so that each excludes files separately.
@@ -234,9 +235,8 @@ def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Col
     columns = [c for c in group if is_bounded(touched.schema[c].dataType)]
     if not columns:
         return None
-    most = limits.named_groups
-    few = touched.select(*[f"`{c}`" for c in columns]).distinct().limit(most + 1).collect()
-    if len(few) <= most:
+    few = touched.select(*[f"`{c}`" for c in columns]).distinct().limit(NAMED_GROUPS + 1).collect()
+    if len(few) <= NAMED_GROUPS:
         return balance(Column.__or__, [F.lit(False), *map(_exactly, few)])
     wanted = (extremes(c).alias(f"b{i}") for i, c in enumerate(columns))
     found = touched.agg(*wanted).collect()[0]
@@ -267,13 +267,13 @@ def _within(name: str, bounds: Row) -> Column:
     return inside | column.isNull() if bounds.has_null else inside
 
 
-def few_of(rows: DataFrame, columns: Mapping[str, Column], most: int) -> Column | None:
+def few_of(rows: DataFrame, columns: Mapping[str, Column]) -> Column | None:
     """Return a condition that the values of `rows` meet, a list per column; None unless few.
 
     `columns`: name in `rows` -> column to compare. Takes one small Spark job.
     """
-    found = rows.select(*columns).distinct().limit(most + 1).collect()
-    if len(found) > most:
+    found = rows.select(*columns).distinct().limit(NAMED_VALUES + 1).collect()
+    if len(found) > NAMED_VALUES:
         return None
     listed = {
         name: sorted({row[name] for row in found if row[name] is not None}) for name in columns

@@ -39,8 +39,6 @@ from sluice.limits import Limits
 from sluice.spark.rehearsing import engine_of
 from sluice.spark.session import left_to_spark
 
-WIDER = 4  # times the bytes of others that a feed of few rows may have in this process
-
 
 class Bound(StrEnum):
     """Meaning of a number of rows."""
@@ -106,11 +104,6 @@ class TouchedGroups:
         is_counted = any(r.bound == Bound.EXACT and not _is_few(r.rows, limits) for r in reads)
         return is_counted or any(r.bound == Bound.MORE_THAN for r in reads)
 
-    def are_few(self, limits: Limits) -> bool:
-        """True if no table has more rows of the groups than this process takes."""
-        reads = self.reads.values()
-        return all(r.bound != Bound.MORE_THAN and _is_few(r.rows, limits) for r in reads)
-
 
 def touched_groups(
     context: Context, node: Node, plan: BatchPlan, *, is_estimated: bool = False
@@ -141,19 +134,11 @@ def _place(context: Context, plan: BatchPlan, table: str) -> tuple[str, int]:
 
 
 def why_not_here(limits: Limits, plan: BatchPlan, touched: TouchedGroups | None) -> str:
-    """Return why a batch is too large for this process, in words; '' if it is small enough.
-
-    A feed of few wide rows may be larger than others, if the groups that it touches are small.
-    """
-    size = plan.size
+    """Return why a batch is too large for this process, in words; '' if it is small enough."""
     if touched and touched.are_many(limits):
-        return f"more than {limits.interpreted_rows:,} rows of touched groups are read at once"
-    if size.bytes <= limits.computed_here_bytes:
-        return ""
-    is_short = _is_short(size, limits) and size.bytes <= WIDER * limits.computed_here_bytes
-    if touched and touched.are_few(limits) and is_short:
-        return ""
-    return f"{size.bytes / 1e6:,.1f} MB are read at once"
+        return f"more than {limits.reread_rows:,} rows of touched groups are read at once"
+    is_small = plan.size.bytes <= limits.computed_here_bytes
+    return "" if is_small else f"{plan.size.bytes / 1e6:,.1f} MB are read at once"
 
 
 def touched_if_in_doubt(context: Context, node: Node, plan: BatchPlan) -> TouchedGroups | None:
@@ -184,9 +169,9 @@ def _values(
     from sluice.interpreter.local_session import Session, interpreting
 
     try:
-        with interpreting(Session(limits.interpreted_rows)) as session:
+        with interpreting(Session(limits.held_bytes)) as session:
             batch = node.batch(context, session, plan, 0)  # type: ignore[arg-type] # a client
-            most = limits.picked_groups
+            most = limits.handed_rows
             found = to_arrow(by(batch).limit(most + 1))
     except (*left_to_spark(), OSError, pa.ArrowException):
         return None
@@ -211,14 +196,14 @@ def _rows_to_read(
     if near is not None and reread.is_sure and reread.is_unique:
         return replace(RowsRead.of(near, most), rows=found.num_rows)
     is_enough = not reread.is_sure or (is_estimated and near and _is_few(near.rows, limits))
-    if near is None or near.bytes > limits.narrowed_bytes or is_enough:
+    if near is None or near.bytes > limits.computed_here_bytes or is_enough:
         return RowsRead.of(near or whole, most)
     return _count(table, wanted, near)
 
 
 def _count(table: SearchedVersion, wanted: Sequence[WantedValues], near: FeedSize) -> RowsRead:
     """Count the rows with these values in the files that may hold them."""
-    most = table.limits.interpreted_rows
+    most = table.limits.reread_rows
     try:
         rows = table.few(wanted, most)
     except (OSError, pa.ArrowException):
@@ -231,11 +216,11 @@ def _count(table: SearchedVersion, wanted: Sequence[WantedValues], near: FeedSiz
 def _is_short(feed: FeedSize, limits: Limits) -> bool:
     """True if a feed has few rows, however wide."""
     is_few = feed.rows is not None and feed.rows <= limits.handed_rows
-    return is_few and feed.bytes <= limits.narrowed_bytes
+    return is_few and feed.bytes <= limits.collected_bytes
 
 
 def _is_few(rows: int | None, limits: Limits) -> bool:
-    return rows is not None and rows <= limits.interpreted_rows
+    return rows is not None and rows <= limits.reread_rows
 
 
 def engine_of_batch(context: Context, node: Node, plan: BatchPlan, *, is_small: bool) -> str:
@@ -250,7 +235,8 @@ def engine_of_rebuild(context: Context, node: Node, plan: BatchPlan, *, is_known
         if is_known:
             _compile(context, node, replace(plan, before=None), session)
 
-    is_small = rebuild_size(plan).bytes <= context.limits.computed_here_bytes
+    limits = context.limits.for_weight(node.operator.weight)
+    is_small = rebuild_size(plan).bytes <= limits.computed_here_bytes
     return engine_of(context.settings, work, is_small=is_small)
 
 

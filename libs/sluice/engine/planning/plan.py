@@ -48,7 +48,6 @@ from sluice.delta.writing.filing import columns_at
 from sluice.engine.computing.batch_plan import BatchPlan, Strategy
 from sluice.engine.planning.nodes import Node
 from sluice.language.names import RESERVED_PREFIX
-from sluice.limits import Limits
 
 
 def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
@@ -173,7 +172,6 @@ def plan_batch(
     node: Node,
     lake: LakeLayout,
     graph: Graph,
-    limits: Limits,
     pins: Mapping[str, int] | None = None,
 ) -> BatchPlan:
     """Plan the next batch of `node`. `pins`: the oldest versions of dimensions allowed.
@@ -183,11 +181,11 @@ def plan_batch(
     """
     before = head(lake.uri(node.id))
     if replaced := _replaced_by_build(node, lake, before):
-        plan = _plan_from(node, lake, graph, limits, None, NOTHING, pins or {})
+        plan = _plan_from(node, lake, graph, None, NOTHING, pins or {})
         return replace(plan, replaces=replaced)
     check_definition(node.table, before)
     recorded = before.position if before else None
-    return _plan_from(node, lake, graph, limits, before, recorded or NOTHING, pins or {})
+    return _plan_from(node, lake, graph, before, recorded or NOTHING, pins or {})
 
 
 def _replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
@@ -201,18 +199,17 @@ def _replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Hea
     return replaceable(before, node.definition)
 
 
-def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph, limits: Limits) -> BatchPlan:
+def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph) -> BatchPlan:
     """Plan to read all inputs at their heads, whatever the table was built from."""
     before = head_as_found(lake.uri(node.id))
     check_fit(node.table.id, before)
-    return _plan_from(node, lake, graph, limits, before, NOTHING, {})
+    return _plan_from(node, lake, graph, before, NOTHING, {})
 
 
 def _plan_from(
     node: Node,
     lake: LakeLayout,
     graph: Graph,
-    limits: Limits,
     before: Head | None,
     last: Position,
     pins: Mapping[str, int],
@@ -236,7 +233,7 @@ def _plan_from(
     if gone := _find_vacuumed(heads, plan.pins):
         return _waiting(node, uri, before, f"{SAME_STATE} ({gone} was vacuumed)")
     if recorded:
-        return _following(node, plan, found, recorded, lake, limits)
+        return _following(node, plan, found, recorded, lake)
     size = sum((table_size(lake.uri(i), p.version) for i, p in plan.pins.items()), FeedSize())
     return replace(plan, size=size)
 
@@ -302,7 +299,6 @@ def _following(
     heads: Mapping[str, Head],
     recorded: Pins,
     lake: LakeLayout,
-    limits: Limits,
 ) -> BatchPlan:
     """Plan how the table follows its inputs' feeds from its position."""
     known = ((i, pin) for i, pin in plan.pins.items() if i in recorded)
@@ -313,7 +309,7 @@ def _following(
     size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
     growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
     plan = replace(plan, ranges=ranges, size=size, growing=growing)
-    strategy, reason = node.batch.way(plan, lake, limits)
+    strategy, reason = node.batch.way(plan, lake)
     return replace(plan, strategy=strategy, reason=reason)
 
 

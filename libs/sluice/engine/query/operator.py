@@ -89,6 +89,11 @@ class Operator(ABC):
     retention: Retention | None = None
 
     @property
+    def weight(self) -> int:
+        """How many times the memory and time of other operators its rows take without Spark."""
+        return 1
+
+    @property
     def totals(self) -> tuple[str, ...]:
         """Aggregates, as written, that sum rows and may overflow."""
         return ()

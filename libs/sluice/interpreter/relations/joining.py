@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import pyarrow.compute as pc
 from pyspark.sql.connect import proto
 
 from sluice.interpreter.expressions import expression_tree as E
@@ -23,6 +24,7 @@ from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
     Value,
+    column_of,
     concatenate,
     null_mask,
     take_rows,
@@ -35,7 +37,8 @@ INNER = _KIND.JOIN_TYPE_INNER
 LEFT, RIGHT = _KIND.JOIN_TYPE_LEFT_OUTER, _KIND.JOIN_TYPE_RIGHT_OUTER
 FULL = _KIND.JOIN_TYPE_FULL_OUTER
 SEMI, ANTI = _KIND.JOIN_TYPE_LEFT_SEMI, _KIND.JOIN_TYPE_LEFT_ANTI
-MOST_PAIRS = 2_000_000
+MOST_PAIRS = 2_000_000  # without equalities
+MOST_MATCHES = 4_000_000  # with equalities; 0.1 kB each, and as much for ten columns
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def _narrow(relation: Relation, other: ColumnBatch, by: Sequence[tuple[int, Valu
     """Return at least the rows that match the other side's in all columns that are compared."""
     for place, value in by:
         if relation.narrow:
-            distinct = list(dict.fromkeys(value.run(other)))
+            distinct = pc.unique(column_of(value.run(other), value.type))
             relation = relation.narrow(place, distinct) or relation
     return relation
 
@@ -190,13 +193,16 @@ def _match(a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]) -> Pa
         numbers.append(number_values(both, type_))
         if not equality.with_nulls:
             nulls |= null_mask(both)
-    keys = combine(numbers, len(nulls))
-    keys[nulls] = -1
+    keys = combine(numbers, len(nulls)) + 1
+    keys[nulls] = 0
     of_left, of_right = keys[: a.count], keys[a.count :]
     by_key = np.argsort(of_right, kind="stable")
-    firsts = np.searchsorted(of_right[by_key], of_left, "left")
-    counts = np.searchsorted(of_right[by_key], of_left, "right") - firsts
-    counts[of_left < 0] = 0
+    sizes = np.bincount(of_right, minlength=int(keys.max(initial=0)) + 1)
+    firsts = (np.cumsum(sizes) - sizes)[of_left]
+    sizes[0] = 0
+    counts = sizes[of_left]
+    if counts.sum() > MOST_MATCHES:
+        raise UnsupportedLocally("a join with too many rows")
     nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return Pairs(np.repeat(np.arange(a.count), counts), by_key[np.repeat(firsts, counts) + nth])
 

@@ -18,6 +18,7 @@ from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
 from sluice.interpreter.relations.projecting import project
 from sluice.interpreter.relations.relation import (
+    Budget,
     CompiledSortItem,
     Narrow,
     Relation,
@@ -50,11 +51,11 @@ KEPT = 512  # relations, in the order of their last use
 class Plans:
     """Reader of plans. A relation that occurs again, by its id, is computed once.
 
-    `most_rows`: of a relation; of more, Spark is faster.
+    `budget`: of the rows that they read, until they are dropped.
     """
 
-    def __init__(self, tables: Mapping[str, Relation], most_rows: int) -> None:
-        self._tables, self.most_rows = tables, most_rows
+    def __init__(self, tables: Mapping[str, Relation], budget: Budget) -> None:
+        self._tables, self.budget = tables, budget
         self._known: dict[int, Relation] = {}
 
     def relation(self, plan: proto.Relation) -> Relation:
@@ -73,8 +74,11 @@ class Plans:
         return found
 
     def forget(self) -> None:
-        """Drop the relations that were read."""
+        """Drop the relations that were read; stored rows are read again if they are needed."""
         self._known.clear()
+        for relation in self._tables.values():
+            relation.drop()
+        self.budget.taken = 0
 
     def table(self, name: str) -> Relation:
         """Return the rows passed in under that name."""
@@ -105,14 +109,13 @@ def _local(plans: Plans, plan: Any) -> Relation:
         )
     rows = pa.ipc.open_stream(plan.data).read_all()
     return of_arrow(
-        rows, schema or from_arrow_schema(rows.schema, prefer_timestamp_ntz=True), plans.most_rows
+        rows, schema or from_arrow_schema(rows.schema, prefer_timestamp_ntz=True), plans.budget
     )
 
 
 def _range(plans: Plans, plan: Any) -> Relation:
     numbers = range(plan.start, plan.end, plan.step)
-    if len(numbers) > plans.most_rows:
-        raise UnsupportedLocally(f"a range of {len(numbers):,} rows")
+    plans.budget.take(8 * len(numbers))
     column_ = RelationColumn("id", T.LongType())
     return Relation((column_,), lambda: ColumnBatch(len(numbers), {0: list(numbers)}))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Optional
+from typing import Optional
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,27 @@ from pyspark.sql import types as T
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node
 from sluice.interpreter.expressions.expression_tree import SortItem
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values, to_arrow
+from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.column_batch import ColumnBatch, Same, Value, hold
 from sluice.interpreter.values.numbering import KeyOf, combine, number_values, rank_values
 from sluice.interpreter.values.value_order import key_of
 from sluice.interpreter.values.value_types import plain
 
-Narrow = Callable[[int, Sequence[Any]], Optional["Relation"]]
+Narrow = Callable[[int, pa.Array], Optional["Relation"]]
+
+
+@dataclass
+class Budget:
+    """Bytes of Arrow that rows of tables may take in a session until they are dropped."""
+
+    most: int
+    taken: int = 0
+
+    def take(self, count: int) -> None:
+        """Add bytes that are held from here on. Raises UnsupportedLocally if they are too many."""
+        self.taken += count
+        if self.taken > self.most:
+            raise UnsupportedLocally(f"more than {self.most / 1e6:,.1f} MB of rows in memory")
 
 
 @dataclass
@@ -29,8 +43,8 @@ class Relation:
 
     A column may be computed only when it is first read.
 
-    `narrow`, if known, takes the number of a column and values. It returns a cheaper relation that
-    has at least the rows with these values; None if it can't by that column.
+    `narrow`, if known, takes the number of a column and distinct values. It returns a cheaper
+    relation that has at least the rows with these values; None if it can't by that column.
 
     `stored`: the same rows in Arrow, if they are in memory.
     """
@@ -46,6 +60,11 @@ class Relation:
         if self._rows is None:
             self._rows = self.compute()
         return self._rows
+
+    def drop(self) -> None:
+        """Drop rows that were read from files."""
+        if self.stored is None:
+            self._rows = None
 
     def whole(self) -> ColumnBatch:
         """Return the rows, with all columns computed."""
@@ -94,7 +113,7 @@ class Relation:
         if narrow is None:
             return None
 
-        def narrowed(at: int, values: Sequence[Any]) -> Relation | None:
+        def narrowed(at: int, values: pa.Array) -> Relation | None:
             own = at if places is None else places[at]
             less = None if own is None else narrow(own, values)
             return None if less is None else again(less)
@@ -128,8 +147,22 @@ def refuse_place(values: Sequence[Value]) -> None:
 
 
 def sort_rows(ranks: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the rows in order of their numbers; those that tie keep their order."""
-    return np.lexsort(ranks[::-1])
+    """Return the rows in order of their numbers; those that tie keep their order.
+
+    Numbers that fit together in 64 bits are sorted as one.
+    """
+    keys, room = list[np.ndarray](), 0
+    for rank in ranks:
+        least, most = (int(end) for end in (rank.min(initial=0), rank.max(initial=0)))
+        width = most - least + 1
+        if width < 2**63:
+            rank = rank.astype(np.int64) - least  # noqa: PLW2901
+        if keys and 0 < room * width < 2**63:
+            keys[-1], room = keys[-1] * width + rank, room * width
+        else:
+            keys.append(rank)
+            room = width
+    return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
 
 
 def number_rows(batch: ColumnBatch, values: Sequence[Value], how: KeyOf = key_of) -> np.ndarray:
@@ -143,47 +176,52 @@ LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)
 
 
-def of_dataset(stored: ds.Dataset, schema: T.StructType, most: int) -> Relation:
-    """Return stored rows as a relation that can be narrowed; more than `most` are left to Spark."""
+def of_dataset(stored: ds.Dataset, schema: T.StructType, budget: Budget) -> Relation:
+    """Return stored rows as a relation that can be narrowed."""
     columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
-    return _where(stored, columns, most, None)
+    return _where(stored, columns, budget, None)
 
 
 def _where(
-    stored: ds.Dataset, columns: tuple[RelationColumn, ...], most: int, met: pc.Expression | None
+    stored: ds.Dataset,
+    columns: tuple[RelationColumn, ...],
+    budget: Budget,
+    met: pc.Expression | None,
 ) -> Relation:
     """Return the stored rows that meet a condition; each narrowing adds another one."""
+    names = [c.name for c in columns]
 
     def read() -> ColumnBatch:
-        return _few(stored.to_table(columns=[c.name for c in columns], filter=met), columns, most)
+        pages = list[pa.RecordBatch]()
+        for page in stored.to_batches(columns=names, filter=met):
+            budget.take(page.nbytes)
+            pages.append(page)
+        types = pages[0].schema if pages else pa.schema([stored.schema.field(n) for n in names])
+        return _hold(pa.Table.from_batches(pages, types), columns)
 
-    def narrow(at: int, values: Sequence[Any]) -> Relation | None:
+    def narrow(at: int, values: pa.Array) -> Relation | None:
         if isinstance(columns[at].type, UNNARROWED):
             return None
-        given = to_arrow([v for v in values if v is not None], columns[at].type)
-        field = pc.field(columns[at].name)
+        given, field = values.drop_null(), pc.field(columns[at].name)
         other = LARGE.get(given.type)
         where = field.cast(other).isin(given.cast(other)) if other else field.isin(given)
-        if None in values:
+        if values.null_count:
             where |= field.is_null()
-        return _where(stored, columns, most, where if met is None else met & where)
+        return _where(stored, columns, budget, where if met is None else met & where)
 
     return Relation(columns, read, narrow)
 
 
-def of_arrow(rows: pa.Table, schema: T.StructType, most: int) -> Relation:
+def of_arrow(rows: pa.Table, schema: T.StructType, budget: Budget) -> Relation:
     """Return rows in memory as a relation; a large one can be narrowed, too."""
     if rows.num_rows > NARROWED_ROWS:
-        return replace(of_dataset(ds.dataset(rows), schema, most), stored=rows)
+        return replace(of_dataset(ds.dataset(rows), schema, budget), stored=rows)
     columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
-    return Relation(columns, lambda: _few(rows, columns, most), stored=rows)
+    return Relation(columns, lambda: _hold(rows, columns), stored=rows)
 
 
-def _few(rows: pa.Table, columns: Sequence[RelationColumn], most: int) -> ColumnBatch:
+def _hold(rows: pa.Table, columns: Sequence[RelationColumn]) -> ColumnBatch:
     """Return rows; a column is converted when it is first read."""
-    if rows.num_rows > most:
-        raise UnsupportedLocally(f"{rows.num_rows:,} rows of a table")
-
     later: dict[Hashable, Callable[[], Values]] = {
         i: partial(hold, rows.column(i), c.type) for i, c in enumerate(columns)
     }

@@ -51,6 +51,9 @@ from sluice.kinds.cogroup.spec import Cogroup, definition_by_part
 from sluice.language.names import STATE, internal
 from sluice.limits import Limits
 
+SPREAD_SAMPLE_ROWS = 50_000  # which show whether the groups of a new state have few rows each
+LEAST_RANGES = 4  # files at which a new state is shuffled in ranges
+
 
 class CogroupStrategy(StrEnum):
     """Strategies for merging a change into the state."""
@@ -63,11 +66,7 @@ class CogroupBatch(Batch[CogroupState]):
     """One batch of the state of a cogroup."""
 
     @classmethod
-    def few_tasks_bytes(cls, limits: Limits) -> int:
-        return limits.few_tasks_merge_bytes
-
-    @classmethod
-    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+    def way(cls, plan: BatchPlan, lake: LakeLayout) -> Way:
         state = plan.node.operator
         assert isinstance(state, CogroupState)
         if not state.is_mergeable:
@@ -203,11 +202,11 @@ def choose_ranges(state: CogroupState, prepared: InputRows, rows: int, limits: L
     keys = union([one.select(*names(state.by)) for one in prepared.values()])
     if not all(_is_exact(f.dataType) for f in keys.schema.fields):
         return 0
-    share = min(1.0, limits.spread_sample_rows / max(rows, 1))
+    share = min(1.0, SPREAD_SAMPLE_ROWS / max(rows, 1))
     hashed = F.count_distinct(F.xxhash64(*names(state.by)))
     sampled, distinct = keys.sample(share, seed=1).agg(F.count(F.lit(1)), hashed).collect()[0]
     ranges = files_for(groups_behind(sampled, distinct, most=int(sampled / share)), limits)
-    return ranges if ranges >= limits.least_ranges and distinct > sampled / 2 else 0
+    return ranges if ranges >= LEAST_RANGES and distinct > sampled / 2 else 0
 
 
 def groups_behind(sampled: int, distinct: int, most: int) -> int:

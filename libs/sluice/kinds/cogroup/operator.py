@@ -65,6 +65,10 @@ class CogroupState(Operator):
         return tuple(a.aggregate.text for a in self.accumulators if a.can_break)
 
     @property
+    def weight(self) -> int:
+        return max((a.weight for a in self.accumulators), default=1)
+
+    @property
     def totals(self) -> tuple[str, ...]:
         return tuple(a.aggregate.text for a in self.accumulators if a.can_overflow)
 

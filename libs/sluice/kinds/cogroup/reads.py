@@ -47,7 +47,7 @@ class GroupReads:
         searched = SearchedVersion(plan.uri, plan.before.version, limits)
         if (
             plan.pins.keys() != plan.recorded.keys()
-            or plan.size.bytes > limits.grouped_feed_bytes
+            or plan.size.bytes > limits.few_tasks_bytes
             or not searched.may_search
         ):
             return None

@@ -26,9 +26,9 @@ from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, names, within
 from sluice.kinds.join.operator import JoinedRows
 from sluice.kinds.join.spec import EquiJoin
-from sluice.limits import Limits
 
 COUNT = "_count"
+MULTIPLIED_ROWS = 1_000_000  # that one value gives in one batch; of more, the report warns
 NAMED = 3  # values that a report names
 
 
@@ -42,13 +42,13 @@ class JoinBatch(Batch[JoinedRows]):
     """One batch of a join."""
 
     @classmethod
-    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+    def way(cls, plan: BatchPlan, lake: LakeLayout) -> Way:
         join = plan.node.operator
         assert isinstance(join, JoinedRows)
         changed = [i for i in plan.pins if i in plan.ranges or i not in plan.recorded]
         if len(changed) == 1 and join.follows_alone(changed[0]):
             return JoinStrategy.ONE_SIDE, f"only {changed[0]} has changed: its rows are joined"
-        return super().way(plan, lake, limits)
+        return super().way(plan, lake)
 
     @classmethod
     def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
@@ -105,8 +105,7 @@ class JoinBatch(Batch[JoinedRows]):
 
     def warnings_of(self, done: Committed) -> tuple[str, ...]:
         """Name values of `on` that multiplied rows. Reads the commit's feed only if it is large."""
-        most = self.context.limits.multiplied_rows
-        if done.changed <= most or not self.operator.spec.shows_right:
+        if done.changed <= MULTIPLIED_ROWS or not self.operator.spec.shows_right:
             return ()
         span, limits = (done.version - 1, done.version), self.context.limits
         feed = delta.feed(self.session, self.plan.uri, *span, limits)
@@ -114,7 +113,7 @@ class JoinBatch(Batch[JoinedRows]):
             subset=[*self.operator.group]
         )
         counts = written.groupBy(*names(self.operator.group)).agg(F.count(F.lit(1)).alias(COUNT))
-        largest = counts.where(F.col(COUNT) > most).orderBy(F.desc(COUNT)).limit(NAMED)
+        largest = counts.where(F.col(COUNT) > MULTIPLIED_ROWS).orderBy(F.desc(COUNT)).limit(NAMED)
         return tuple(map(self._warning, largest.collect()))
 
     def _warning(self, found: Row) -> str:

@@ -172,11 +172,10 @@ class LookupBatch(Batch[LookupJoin]):
 
     def _lies_in(self, touched: DataFrame) -> Column:
         """Return a condition that the view's rows of the touched groups meet."""
-        limits = self.context.limits
         group = tuple(c for c in self.operator.group if c != BUCKET)
-        bounds = [bounds_of(touched, group, limits)]
+        bounds = [bounds_of(touched, group)]
         if BUCKET in self.operator.group:
-            bounds.append(few_of(touched, {BUCKET: F.col(BUCKET)}, limits.named_values))
+            bounds.append(few_of(touched, {BUCKET: F.col(BUCKET)}))
         known = [condition for condition in bounds if condition is not None]
         return reduce(Column.__and__, known, F.expr("true"))
 

@@ -23,6 +23,8 @@ from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import dimension_at
 from sluice.kinds.lookup.spec import Join
 
+CHANGED_SHARE = 0.25  # of a dimension's rows; if more have changed, all facts are joined again
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -52,8 +54,8 @@ def has_mostly_changed(context: Context, plan: BatchPlan, dimension: str) -> boo
     changed = feed_size(uri, *plan.ranges[dimension])
     whole = table_size(uri, plan.pins[dimension].version)
     if changed.rows is not None and whole.rows is not None:
-        return changed.rows > 2 * limits.joined_changed_share * whole.rows
-    few = max(limits.joined_changed_share * whole.bytes, limits.joined_uncounted_bytes)
+        return changed.rows > 2 * CHANGED_SHARE * whole.rows
+    few = max(CHANGED_SHARE * whole.bytes, limits.few_tasks_bytes)
     return changed.bytes > few
 
 
@@ -98,8 +100,8 @@ class ConcernedFacts:
         uri, limits = self.batch.context.lake.uri(self._id), self.batch.context.limits
         size = feed_size(uri, *self.batch.plan.ranges[self._id])
         if size.rows is None:
-            return size.bytes <= limits.joined_uncounted_bytes
-        return size.rows <= limits.matched_rows
+            return size.bytes <= limits.few_tasks_bytes
+        return size.rows <= limits.handed_rows
 
     def _change(self, table_id: str) -> DataFrame:
         """Return the net change of a table; one that has only grown needs no netting."""
@@ -124,7 +126,7 @@ class ConcernedFacts:
 
     def _search(self, keys: Mapping[Join, DataFrame]) -> Facts | None:
         """Find facts in this process, by their plain columns; None if there are too many."""
-        most, wanted = self.batch.context.limits.joined_keys, []
+        most, wanted = self.batch.context.limits.handed_rows, []
         for join, rows in keys.items():
             columns = [fact.plain_column for fact, _ in join.on]
             if not {*columns} <= {*self.searched.columns}:
@@ -140,9 +142,9 @@ class ConcernedFacts:
 
     def _bounds(self, keys: Mapping[Join, DataFrame]) -> dict[Join, Column]:
         """Return conditions that facts must meet to join on these keys, if the keys are few."""
-        most, found = self.batch.context.limits.named_values, {}
+        found = {}
         for join, rows in keys.items():
-            bounds = few_of(rows, {n: F.col(n) for n in rows.columns}, most)
+            bounds = few_of(rows, {n: F.col(n) for n in rows.columns})
             if bounds is not None:
                 found[join] = bounds
         return found

@@ -21,6 +21,7 @@ from sluice.engine.context import Context
 from sluice.engine.query.operator import CURRENT, Operator, names, unstored_rows
 from sluice.spark.session import STATIC_CONF
 
+BROADCAST_SHARE = 0.5  # of Spark's memory that a dimension may fill in every task
 IN_MEMORY = 8 * 2  # bytes of memory per byte of files
 SPARKS_OWN = "1g"  # if nothing else is set
 UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -80,8 +81,7 @@ def broadcast_of(context: Context, table_id: str, pins: Pins) -> Broadcast:
     """Decide how a dimension, or a view over dimensions, is joined. Reads logs only."""
     stored = context.graph.stored([table_id])
     size = sum(table_size(context.lake.uri(i), pins[i].version).bytes for i in stored)
-    share = context.limits.broadcast_memory_share
-    return Broadcast(size, int(memory_bytes(context.settings) * share / IN_MEMORY))
+    return Broadcast(size, int(memory_bytes(context.settings) * BROADCAST_SHARE / IN_MEMORY))
 
 
 def memory_bytes(settings: SparkSettings) -> int:

@@ -18,7 +18,6 @@ from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, Operator, names
 from sluice.kinds.sql.spec import NTH, Sql
 from sluice.language import syntax
-from sluice.limits import Limits
 
 
 class WholeQuery(Operator):
@@ -59,7 +58,7 @@ class WholeBatch(Batch[Operator]):
     """Batch that computes everything."""
 
     @classmethod
-    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+    def way(cls, plan: BatchPlan, lake: LakeLayout) -> Way:
         operator = plan.node.operator
         assert isinstance(operator, WholeQuery)
         return Strategy.RECOMPUTE, f"the whole query, because of {operator.spec.refusal}"

@@ -39,21 +39,22 @@ from sluice.kinds.topk.change import (
 )
 from sluice.kinds.topk.operator import LIMIT, TopKState, TopKView
 from sluice.language.names import STATE, internal
-from sluice.limits import Limits
 
 GROUPS_NAMED = 5
+FULL_BYTES = 8_000_000  # of a feed; above it all of the input is read,
+FULL_SHARE = 0.5  # if the feed has so much of its bytes
 
 
 class TopKBatch(Batch[TopKState]):
     """One batch of a top-k's state."""
 
     @classmethod
-    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+    def way(cls, plan: BatchPlan, lake: LakeLayout) -> Way:
         state, ranges = plan.node.operator, plan.ranges.items()
         assert isinstance(state, TopKState)
         whole = sum((table_size(lake.uri(i), upto) for i, (_, upto) in ranges), FeedSize())
         grows = plan.growing == plan.ranges.keys()
-        return choose_strategy(state, plan.size, whole, limits, only_inserts=grows)
+        return choose_strategy(state, plan.size, whole, only_inserts=grows)
 
     @classmethod
     def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
@@ -154,7 +155,7 @@ class TopKBatch(Batch[TopKState]):
         assert self.plan.before is not None
         last = self.operator.last_rows(self.current())
         size = table_size(self.plan.uri, self.plan.before.version)
-        is_small = size.bytes <= self.context.limits.ranked_state_bytes
+        is_small = size.bytes <= self.context.limits.collected_bytes
         return F.broadcast(last) if is_small else last
 
     def _groups(self, rows: DataFrame) -> DataFrame:
@@ -237,14 +238,14 @@ class TopKStrategy(StrEnum):
 
 
 def choose_strategy(
-    state: TopKState, feed: FeedSize, table: FeedSize, limits: Limits, *, only_inserts: bool
+    state: TopKState, feed: FeedSize, table: FeedSize, *, only_inserts: bool
 ) -> Way:
     """Return the strategy and its reason. `feed`: size of the change; `table`: of the input."""
     declared: str | None = state.ranking.spec.strategy
     if declared == TopKStrategy.FULL:
         return TopKStrategy.FULL, "declared"
     share = feed.bytes / max(table.bytes, 1)
-    is_most = feed.bytes > limits.ranked_full_bytes and share > limits.ranked_full_share
+    is_most = feed.bytes > FULL_BYTES and share > FULL_SHARE
     if not declared and is_most:
         because = f"the feed is {share:.0%} of the input: reading all of it is cheaper"
         return TopKStrategy.FULL, because

@@ -247,7 +247,7 @@ class Candidates:
         uri = batch.context.lake.uri(input_id)
         kept = table_size(plan.uri, plan.before.version).bytes
         limits, size = batch.context.limits, plan.size.bytes
-        if size > limits.ranked_feed_bytes or kept > limits.ranked_state_bytes:
+        if size > limits.collected_bytes or kept > limits.scanned_bytes:
             return None
         is_small = max(size, kept) <= limits.read_here_bytes
         feed = read_feed(uri, after, upto)

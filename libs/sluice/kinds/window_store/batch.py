@@ -42,7 +42,7 @@ class StoreBatch(Batch[WindowStoreRows]):
         assert isinstance(store, WindowStoreRows)
         if store.retention:
             return store
-        most = self.context.limits.slice_rows
+        most = StoreKept.tidied_rows
         return store.cut(Cuts.of(self._stored(), self._arriving(store), most))
 
     @classmethod
@@ -120,7 +120,7 @@ class StoreBatch(Batch[WindowStoreRows]):
     def _arriving(self, store: WindowStoreRows) -> dict[int, int]:
         """Count a large batch's rows by month. One Spark job."""
         rows = self.plan.size.rows
-        if rows is not None and rows <= self.context.limits.unordered_rows:
+        if rows is not None and rows <= Slice.unordered_rows:
             return {}
         (source,) = store.inputs
         given = self.snapshots(store) if self.is_whole else self.changes(store)
@@ -135,7 +135,8 @@ class StoreBatch(Batch[WindowStoreRows]):
 class StoreKept(Kept):
     """Table of a window store."""
 
-    is_tidied = True
+    tidied_rows = 100_000  # of a slice without retention; beyond, its time is cut finer
+    slice_files = 12  # at which a slice is filed again
 
     def crowded(self, filing: Filing) -> list[Slice]:
         return [s for s in filing.slices if self._is_crowded(s)]
@@ -146,13 +147,13 @@ class StoreKept(Kept):
         return [s for s in by_time[:-1] if self._is_unsealed(s)]
 
     def _is_crowded(self, slice_: Slice) -> bool:
-        most = slice_.usual_files(self.limits) - 1 + self.limits.slice_files
+        most = slice_.usual_files(self.limits) - 1 + self.slice_files
         return len(slice_.paths) >= most or slice_.is_worn
 
     def _is_unsealed(self, slice_: Slice) -> bool:
         if len(slice_.paths) > slice_.usual_files(self.limits):
             return True
-        if slice_.is_small(self.limits):
+        if slice_.is_small:
             return False
         return not is_in_order(self.uri, slice_.paths, self.order[0].column)
 

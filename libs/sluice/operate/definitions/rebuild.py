@@ -238,7 +238,7 @@ def take_over(
 def _found(context: Context, node: Node, computed: Computed | None) -> ComputedRows | None:
     if computed is None:
         return None
-    plan = plan_rebuild(node, context.lake, context.graph, context.limits)
+    plan = plan_rebuild(node, context.lake, context.graph)
     return computed.find(plan, context.lake)
 
 
@@ -269,7 +269,7 @@ def _rebuild(
 ) -> Rebuilt:
     clock = Clock()
     with clock.phase("plan"):
-        whole = plan_rebuild(node, context.lake, context.graph, context.limits)
+        whole = plan_rebuild(node, context.lake, context.graph)
         extension = None if found else node.batch.extension(node, context.lake)
     if found:
         reason = "the environment has computed it from the same inputs"
@@ -284,9 +284,10 @@ def _rebuild(
             return node.batch.session_for(spark, context, planned.size)
 
     size = rebuild_size(whole).bytes
-    is_small = size <= context.limits.computed_here_bytes
+    limits = context.limits.for_weight(node.operator.weight)
+    is_small = size <= limits.computed_here_bytes
     (report, ends_feed), engine = spark.best(
-        work, large, context.limits, is_small=is_small, size=0 if is_small else size
+        work, large, limits, is_small=is_small, size=0 if is_small else size
     )
     return replace(report, engine=engine), ends_feed
 
@@ -364,7 +365,7 @@ def _node_can_follow(spark: Spark, context: Context, node: Node, ended: set[str]
 def _has_lost_history(context: Context, node: Node) -> bool:
     """True if the next changes can't be read: an earlier rebuild ended before this view's turn."""
     try:
-        plan_batch(node, context.lake, context.graph, context.limits)
+        plan_batch(node, context.lake, context.graph)
     except ForeignCommit:
         return False  # in another table or in the view; a person must decide
     except HistoryLost:
@@ -374,7 +375,7 @@ def _has_lost_history(context: Context, node: Node) -> bool:
 
 def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
     """True if the table has the columns of its current query."""
-    plan = plan_rebuild(node, context.lake, context.graph, context.limits)
+    plan = plan_rebuild(node, context.lake, context.graph)
 
     def work(session: SparkSession) -> bool:
         assert plan.before is not None
@@ -382,8 +383,9 @@ def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
         old = snapshot(session, plan.uri, plan.before.version, context.limits)
         return column_types(old) == column_types(batch.stored(batch.query()))
 
-    is_small = rebuild_size(plan).bytes <= context.limits.computed_here_bytes
-    return spark.best(work, lambda: spark.session, context.limits, is_small=is_small)[0]
+    limits = context.limits.for_weight(node.operator.weight)
+    is_small = rebuild_size(plan).bytes <= limits.computed_here_bytes
+    return spark.best(work, lambda: spark.session, limits, is_small=is_small)[0]
 
 
 def _report(

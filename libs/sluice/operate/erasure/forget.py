@@ -292,7 +292,7 @@ def _check(spark: Spark, project: Project, tables: Sequence[Table]) -> None:
         require("spark", f"a rebuild of {_enumerate(large)}, which looks rows up in it,")
     for node in (n for t in stored for n in nodes_of(t, project.graph)):
         if exists(lake.uri(node.id)):
-            plan_batch(node, lake, project.graph, project.limits)
+            plan_batch(node, lake, project.graph)
     _check_environments(lake.root)
     _check_previews(lake)
 
@@ -301,7 +301,7 @@ def _needs_spark(project: Project, table: Table) -> bool:
     """True if the rebuild of a table is not computed in this process."""
     context, lake = Context.of(project), layout(project)
     for node in nodes_of(table, context.graph):
-        plan = plan_rebuild(node, lake, context.graph, context.limits)
+        plan = plan_rebuild(node, lake, context.graph)
         if engine_of_rebuild(context, node, plan, is_known=True) != PROCESS:
             return True
     return False

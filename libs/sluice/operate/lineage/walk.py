@@ -86,7 +86,7 @@ def walking(project: Project, table: Table, what: str, hint: str) -> Iterator["W
 
     Raises UsageError, with the hint, if only Spark can.
     """
-    with interpreting(Session(project.limits.interpreted_rows)) as session:
+    with interpreting(Session(project.limits.held_bytes)) as session:
         try:
             yield Walk(project, session, table)
         except (UnsupportedLocally, PySparkException, DecodeError) as reason:
@@ -243,7 +243,7 @@ class Walk:
             raise HistoryLost(
                 f"version {version} of {name} can't be read any more", hint=self._hint
             )
-        size, most = table_size(uri, version).bytes, self.context.limits.narrowed_bytes
+        size, most = table_size(uri, version).bytes, self.context.limits.collected_bytes
         if size > most:
             raise UnsupportedLocally(f"{name} has {size:,} bytes, more than the limit of {most:,}")
         return NumberedRows(read_rows(uri, version), types_of(uri, version))

@@ -19,6 +19,8 @@ from pyspark.sql.types import DataType
 
 from sluice.language.expression import Aggregate, Expression
 
+LISTED = 8  # weight of an aggregate that keeps values one by one
+
 
 @dataclass(frozen=True)
 class Accumulator(ABC):
@@ -26,6 +28,7 @@ class Accumulator(ABC):
 
     `can_break`: it can't apply some removals. `is_approximate`: the state may depend on the order
     of arrival. `can_overflow`: it adds values up, and the total may exceed their sum's type.
+    `weight`: how many times the memory and time of a sum it takes without Spark.
     """
 
     stream: str
@@ -36,6 +39,7 @@ class Accumulator(ABC):
     can_break: ClassVar[bool] = False
     is_approximate: ClassVar[bool] = False
     can_overflow: ClassVar[bool] = False
+    weight: ClassVar[int] = 1
 
     def argument(self) -> Column:
         """Return a row's struct (order keys, tie-break columns, v), null if it doesn't count."""

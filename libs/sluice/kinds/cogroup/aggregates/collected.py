@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
+from sluice.kinds.cogroup.aggregates.accumulator import LISTED, Accumulator
 from sluice.kinds.cogroup.aggregates.arrays import (
     CAME,
     GONE,
@@ -27,6 +27,8 @@ from sluice.kinds.cogroup.aggregates.extremes import order_of
 
 class Listed(Accumulator):
     """collect_list: the values that are not null, in the declared order."""
+
+    weight: ClassVar[int] = LISTED
 
     def gather(self, weight: Column, value: DataType) -> Column:
         tag = F.when(weight > 0, CAME).otherwise(GONE)
@@ -66,6 +68,8 @@ def counted(value: Column, weight: Column) -> Column:
 class Counted(Accumulator):
     """Each value that is not null, with its number of rows, in the values' order."""
 
+    weight: ClassVar[int] = LISTED
+
     def gather(self, weight: Column, value: DataType) -> Column:
         return counted(self.value, weight)
 
@@ -99,6 +103,7 @@ class Frequent(Accumulator):
 
     can_break: ClassVar[bool] = True
     is_approximate: ClassVar[bool] = True
+    weight: ClassVar[int] = LISTED
 
     @property
     def _tracked(self) -> int:
