@@ -90,7 +90,7 @@ class Operator(ABC):
 
     @property
     def weight(self) -> int:
-        """How many times the memory and time of other operators its rows take without Spark."""
+        """Factor of the memory and time of its rows without Spark, beside other operators."""
         return 1
 
     @property
