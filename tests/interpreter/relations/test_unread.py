@@ -98,7 +98,12 @@ def test_rows_are_taken_as_spark_takes_them(session: Session) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "type_"),
-    [("lag(m, 1, 0) OVER (ORDER BY id)", (10, 2)), ("id + m", (23, 2)), ("id * 1.5", (23, 1))],
+    [
+        ("lag(m, 1, 0) OVER (ORDER BY id)", (10, 2)),
+        ("id + m", (23, 2)),
+        ("id * 1.5", (23, 1)),
+        ("CAST(id AS DECIMAL(5))", (5, 0)),
+    ],
 )
 def test_digits_of_decimals(session: Session, sql: str, type_: tuple[int, int]) -> None:
     rows = session.range(2).selectExpr("CAST(id AS DECIMAL(10, 2)) AS m", "id")

@@ -166,6 +166,7 @@ def test_the_rows_of_changes_may_be_of_a_schema_elsewhere() -> None:
         change = {"before": None, "after": None, "op": "c" if image == "after" else "d", image: row}
         (found,) = read(sent(5, encoded(1, change)[5:]))
         assert found.fields["at"] == "2024-05-01 10:00:00.123456"
+        assert found.does == ("insert" if image == "after" else "delete")
     with pytest.raises(Unusable, match="not an object"):
         read(sent(10, b"\2"))
 
