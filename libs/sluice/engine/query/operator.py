@@ -90,7 +90,7 @@ class Operator(ABC):
 
     @property
     def weight(self) -> int:
-        """How many times the memory and time of other operators its rows take without Spark."""
+        """Return how many times the memory of other operators its rows take without Spark."""
         return 1
 
     @property
