@@ -70,7 +70,7 @@ class Limits:
 
     @property
     def delivered_bytes(self) -> int:
-        """Files of a delivery, which is held whole, as it came and as typed rows."""
+        """Files of a delivery or of an expected table's changes, which are held whole."""
         return self.computed_here_bytes // WHOLE
 
     def for_weight(self, weight: int) -> Self:

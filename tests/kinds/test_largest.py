@@ -5,13 +5,19 @@ from pathlib import Path
 
 import pytest
 from tests.benchmarks.engines import VIEWS, build, land, project_in
+from tests.support.lake import NewLake
 
 from sluice.declare.project import Project
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.limits import Limits
 from sluice.spark.session import PROCESS, Spark
 
 TIMES = 100
 ROWS = 2_000_000 // TIMES
+SALES = """
+sources:
+  sales: {path: "s/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, v INT"}
+"""
 LISTED = 8  # weight of rows whose aggregates keep values
 
 
@@ -56,3 +62,16 @@ def test_more_rows_than_are_held_are_left_to_spark(tmp_path: Path) -> None:
     land(project, ROWS)
     with pytest.raises(pytest.fail.Exception, match="Spark was started"):
         build(Spark(project.spark), project, "sums")
+
+
+def test_any_number_of_rows_is_added_here_but_few_are_changed(new_lake: NewLake) -> None:
+    """A merge takes several times the memory of its rows."""
+    view = "views:\n  seen: {kind: select, from: sales, select: {id: id, v: v}}\n"
+    lake = new_lake(SALES + view, small_changelog=2)
+    lake.put("sales", *({"id": i, "v": i} for i in range(5)))
+    assert [report.engine for report in lake.advance()] == [PROCESS]
+    lake.put("sales", *({"id": i, "v": 7} for i in range(2)))
+    assert [(report.engine, report.updated) for report in lake.advance()] == [(PROCESS, 2)]
+    lake.put("sales", *({"id": i, "v": 8} for i in range(3)))
+    with pytest.raises(UnsupportedLocally, match="3 changed rows, which are merged"):
+        lake.advance()

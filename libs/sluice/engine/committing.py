@@ -38,12 +38,12 @@ from sluice.delta.writing import commit
 from sluice.delta.writing.commit import overwrite_arrow
 from sluice.delta.writing.filing import Slice, add_columns
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
-from sluice.delta.writing.own_commits import Committed
+from sluice.delta.writing.own_commits import Committed, count_changes
 from sluice.engine.batch_report import Clock
 from sluice.engine.computing.batch_plan import BatchResult, ChangelogRows, as_rows, settle
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Maintained, is_unique
-from sluice.interpreter.refusals import drop_rows, is_here
+from sluice.interpreter.refusals import UnsupportedLocally, drop_rows, is_here
 from sluice.language.names import ID, INTERVAL
 from sluice.limits import Limits
 from sluice.spark.session import Spark
@@ -264,6 +264,9 @@ def _local(
     assert target.before is not None
     if rows.num_rows == 0:
         return _keep_version(target, target.before, position)
+    altered = rows.num_rows - count_changes(rows[CHANGE])["insert"]
+    if is_here(session) and altered > context.settings.small_changelog and takes_spark(target.uri):
+        raise UnsupportedLocally(f"{altered:,} changed rows, which are merged")
     if context.settings.commit != "spark":
         return commit.commit_arrow(target.before, rows, target.key, position, context.limits)
     return SparkCommit(session, target.before, position, target.key, context.limits).arrow(rows)

@@ -90,7 +90,7 @@ class Operator(ABC):
 
     @property
     def weight(self) -> int:
-        """Factor of the memory and time of its rows without Spark, beside other operators."""
+        """Return how many times the memory of other operators its rows take without Spark."""
         return 1
 
     @property

@@ -145,7 +145,7 @@ def small_feed(
     if after == upto:
         return pa.schema(fields).empty_table(), pa.schema(fields).empty_table()
     try:
-        if feed_size(uri, after, upto).bytes > limits.collected_bytes:
+        if feed_size(uri, after, upto).bytes > limits.delivered_bytes:
             return None
         delta = open_delta(name, uri, upto)
         changes = stream_feed(delta, after, upto, [CHANGE_TYPE, *columns]).read_all()
