@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
-
-from sluice.spark.session import RUNTIME_CONF, SMALL
+from tests.delta.tables import for_small_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -12,6 +11,4 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def session(spark: "SparkSession") -> "SparkSession":
-    for name, value in {**RUNTIME_CONF, **SMALL}.items():
-        spark.conf.set(name, value)
-    return spark
+    return for_small_batches(spark)

@@ -25,6 +25,7 @@ from sluice.delta.writing.commit import (
 )
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.limits import Limits
+from sluice.spark.session import RUNTIME_CONF, SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +94,13 @@ class Small:
 
     def versions(self) -> list[int]:
         return [int(entry["version"]) for entry in DeltaTable(self.uri).history()]
+
+
+def for_small_batches(session: "SparkSession") -> "SparkSession":
+    """That session, set up as a small batch's is."""
+    for name, value in {**RUNTIME_CONF, **SMALL}.items():
+        session.conf.set(name, value)
+    return session
 
 
 def by_spark(session: "SparkSession") -> Commit:

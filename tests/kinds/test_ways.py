@@ -47,7 +47,7 @@ OF_NO_VIEW = {
 }
 
 
-@pytest.mark.parametrize("case", [KINDS[2], KINDS[9]], ids=str)
+@pytest.mark.parametrize("case", [KINDS[0], KINDS[9]], ids=str)
 def test_spark_commits_what_delta_rs_would(case: Case, spark: "SparkSession") -> None:
     hold(replace(case, spark={"commit": "spark"}), spark, steps=2)
 

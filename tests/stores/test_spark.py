@@ -86,9 +86,9 @@ def workers(remote: str, tmp_path: Path) -> Iterator[Pool]:
     pool.stop()
 
 
-@pytest.mark.parametrize("place", ["committing:totals", "committed:totals"])
-def test_kills_are_mended(
-    corrected_by_spark: StoredShop, workers: Pool, undisturbed: dict[str, Any], place: str
+def test_a_kill_before_a_commit_is_mended(
+    corrected_by_spark: StoredShop, workers: Pool, undisturbed: dict[str, Any]
 ) -> None:
-    workers.killed(corrected_by_spark, day(1), at=place)
+    """Its files lie in the store; after a commit, nothing does that tests/crash has not."""
+    workers.killed(corrected_by_spark, day(1), at="committing:totals")
     mended(corrected_by_spark, undisturbed)

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
-from tests.delta.tables import ADDED, ID_AND_V, Row, Small, by_delta_rs, by_spark, in_order, plain
+from tests.delta.tables import (
+    ADDED,
+    ID_AND_V,
+    Row,
+    Small,
+    by_delta_rs,
+    by_spark,
+    for_small_batches,
+    in_order,
+    plain,
+)
 
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import local_feed, local_snapshot
@@ -74,13 +84,16 @@ ODD = {"number": -0.0, "part": float("-inf"), "words": [], "lines": [], "counts"
 EMPTY = dict.fromkeys(a_row(0))
 
 
-@pytest.fixture(params=[by_delta_rs, by_spark], ids=["delta-rs", "spark"])
-def table(request: pytest.FixtureRequest, session: "SparkSession", tmp_path: Path) -> Small:
-    """Appended, merged, compacted, with commits that hold no rows."""
-    write = request.param(session)
-    small = Small.create(
-        tmp_path, COLUMNS, ["id"], write, properties={"delta.checkpointInterval": "3"}
-    )
+@pytest.fixture(scope="module", params=[by_delta_rs, by_spark], ids=["delta-rs", "spark"])
+def table(
+    request: pytest.FixtureRequest,
+    real_spark: "SparkSession",
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Small:
+    """Appended, merged, compacted, with commits that hold no rows. The tests only read it."""
+    session = for_small_batches(real_spark)
+    folder, often = tmp_path_factory.mktemp("local"), {"delta.checkpointInterval": "3"}
+    small = Small.create(folder, COLUMNS, ["id"], request.param(session), properties=often)
     small.commit(*[("insert", a_row(i)) for i in range(3)], ("insert", {**EMPTY, "id": 3}))
     small.position_only()
     small.commit(("insert", a_row(4, **LATE)), ("update", a_row(1, **ODD)), ("delete", a_row(2)))

@@ -200,6 +200,12 @@ def wrong(
     return found
 
 
+def asked_last(lake: Lake, queries: Mapping[str, str]) -> dict[str, str]:
+    """What Spark is asked at a history's end: queries of every form besides, in depth all."""
+    chosen = queries if in_depth() else of_every_form(lake)
+    return {n: sql for n, sql in queries.items() if n in chosen} | not_as_in_duckdb(lake, queries)
+
+
 def not_as_in_duckdb(lake: Lake, queries: Mapping[str, str]) -> dict[str, str]:
     """The queries to which DuckDB, which is fast, has another answer than the view, or none."""
     found = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.kinds.sql.generated import Writer
-from tests.kinds.sql.shop import change, planned, project, wrong
+from tests.kinds.sql.shop import change, not_as_in_duckdb, planned, project, wrong
 from tests.support.games import seeds
 from tests.support.lake import Lake, frozen
 
@@ -44,7 +44,7 @@ def test_random_queries_are_kept_as_spark_answers_them(
     for turn in range(3):
         change(lake, chance)
         (lake.by_spark() if turn == 1 else lake.here()).advance()
-        found = wrong(lake, spark, kept)
+        found = wrong(lake, spark, kept if turn == 2 else not_as_in_duckdb(lake, kept))
         assert not found, (turn, [kept[name] for name in found], found)
         for name, key in proved:
             rows = Counter(frozen([row[c] for c in key]) for row in lake.rows(name))

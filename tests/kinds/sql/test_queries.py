@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.kinds.sql.shop import (
     advance_by_spark,
+    asked_last,
     change,
     fill,
     not_as_in_duckdb,
@@ -50,7 +51,10 @@ TURNS = 16 if in_depth() else 4
 def test_every_form_of_query_is_kept_as_spark_answers_it(
     seed: int, spark: "SparkSession", tmp_path: Path
 ) -> None:
-    """Until the last turn, Spark is asked only what DuckDB can't say, or says otherwise."""
+    """Until the last turn, Spark is asked only what DuckDB can't say, or says otherwise.
+
+    There it is asked a query of each form as well.
+    """
     lake, chance, seen = project(tmp_path, QUERIES, spark), random.Random(seed), set[str]()
     for turn in range(TURNS):
         if turn % 4 == 2:
@@ -58,10 +62,8 @@ def test_every_form_of_query_is_kept_as_spark_answers_it(
         else:
             reports = lake.here().advance()
             assert {r.table: r.engine for r in reports if r.engine.startswith("spark")} == {}
-        asked = QUERIES | IN_SPARKS_WORDS
-        if turn < TURNS - 1:
-            asked = not_as_in_duckdb(lake, asked)
-        assert wrong(lake, spark, asked) == {}, turn
+        choose = not_as_in_duckdb if turn < TURNS - 1 else asked_last
+        assert wrong(lake, spark, choose(lake, QUERIES | IN_SPARKS_WORDS)) == {}, turn
         seen |= {name for name in QUERIES.keys() - seen if lake.rows(name)}
         (change if turn else fill)(lake, chance)
     assert seen == {*QUERIES}

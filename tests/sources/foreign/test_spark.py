@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.sources.foreign.conftest import Made
 
@@ -22,7 +23,7 @@ class Theirs:
     """Somebody else's table, written by Spark."""
 
     def __init__(self, session: SparkSession, path: str, settings: str):
-        self.session, self.table = session, f"delta.`{path}`"
+        self.session, self.path, self.table = session, path, f"delta.`{path}`"
         properties = f" TBLPROPERTIES ({settings})" if settings else ""
         self.sql(f"CREATE TABLE {self.table} (id BIGINT, v BIGINT, part STRING) USING delta"
                  f" PARTITIONED BY (part){properties}")  # fmt: skip
@@ -36,7 +37,7 @@ class Theirs:
 
     @property
     def version(self) -> int:
-        return int(self.sql("DESCRIBE HISTORY {t} LIMIT 1")[0]["version"])
+        return DeltaTable(self.path).version()
 
 
 MERGE = """MERGE INTO {t} t
