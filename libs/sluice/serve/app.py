@@ -241,8 +241,12 @@ class Server:
 
     async def _metrics(self, request: Request) -> Response:
         token = self.access.admit(request.headers)
-        asked = Question(self.served.lake, token, self.limits, {}, Format.JSON)
-        text = await self._work(lambda: "".join(metrics(asked)))
+
+        def read() -> str:
+            asked = Question(self.served.lake, token, self.limits, {}, Format.JSON)
+            return "".join(metrics(asked))
+
+        text = await self._work(read)
         text += "# HELP sluice_requests_total Requests.\n# TYPE sluice_requests_total counter\n"
         for (path, code), count in sorted(self._answered.items()):
             text += f'sluice_requests_total{{route="{path}",code="{code}"}} {count}\n'
