@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from sluice.declare.registry import kind
 from sluice.delta.log.opened import newest_version
-from sluice.delta.places.lake_layout import layout
 from sluice.errors import HistoryLost
-from sluice.language.names import MARK, internal
+from sluice.language.names import internal
 from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.lake import Lake, Reader
 from sluice.read.ordered.rows import Rows
@@ -63,7 +62,7 @@ def pin(asked: Question) -> Pinned:
         versions = {table: v for table, (_, v) in found.pins.items()}
         return Pinned(asked.lake.pinned(versions), uris, versions, question, found.after, True)
     if version is not None:
-        if not asked.table.is_stored and MARK not in asked.address:
+        if not asked.table.is_stored and not asked.is_internal:
             asked.lake.table(asked.address, version=version)  # which is refused
         check_version(asked.address, uris[asked.address], version)
         versions = {asked.address: version}
@@ -78,11 +77,10 @@ def pin(asked: Question) -> Pinned:
 
 
 def _uris(asked: Question) -> dict[str, str]:
-    table, lake = asked.table, layout(asked.lake.project)
-    if MARK in asked.address:
-        suffix = asked.address.partition(MARK)[2]
-        return {asked.address: lake.uri(internal(table.id, suffix))}
-    return {name: lake.uri(name) for name in asked.lake.project.graph.stored([table.id])}
+    if asked.is_internal:
+        return {asked.address: internal(asked.lake.uri(asked.table), asked.suffix)}
+    graph = asked.lake.project.graph
+    return {t: asked.lake.uri(graph.tables[t]) for t in graph.stored([asked.table.id])}
 
 
 def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question], T]:
