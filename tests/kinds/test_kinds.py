@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from sluice.airflow.page.table_page import Block
 from sluice.cli.main import main
 from sluice.declare.column_lineage import Columns
 from sluice.declare.kind import Kind
@@ -23,6 +22,7 @@ from sluice.read.changelog import Mapped
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed
+from sluice.report.table_page import Block
 
 PROTOCOLS = (
     *(Columns, Maker, Unstored, Lineage, Absence, Reader, Mapped, Naming, Landed, Lagging),

@@ -9,8 +9,6 @@ from tests.kinds.throwaway.kind import AboveKind
 from tests.support.lake import Lake, NewLake
 
 from sluice.airflow.blueprint import task_graph
-from sluice.airflow.page.table_page import table
-from sluice.airflow.page.visit import Visit
 from sluice.cli.main import main
 from sluice.declare import registry
 from sluice.declare.registry import register
@@ -20,6 +18,8 @@ from sluice.operate.explain import explain
 from sluice.pages.elements import html
 from sluice.read.lake import open_lake
 from sluice.read.status import status
+from sluice.report.table_page import table
+from sluice.report.visit import Visit
 
 DECLARED = """
 sources:

@@ -18,9 +18,14 @@ from sluice.pages.elements import (
     Chapter,
     Content,
     Details,
+    Edge,
     Element,
     Entry,
+    Field,
+    Form,
+    Graph,
     Listing,
+    Node,
     Page,
     Picture,
     Properties,
@@ -41,6 +46,9 @@ ROWS: list[list[Content]] = [
 BARS = Bars(EVIL, [Bar(nth, Text(LONG, "", "#", EVIL), "1,234,567.89", 1 / nth) for nth in (1, 2)])
 LINE = Picture(EVIL, 30, 10, [Box(1, 1, 6, 6, "warned", EVIL)], "M0 0L9 9", [EVIL])
 ACTION = Action(EVIL, EVIL, EVIL, EVIL, EVIL)
+FORM = Form("/a?b", EVIL, [Field(EVIL, EVIL, EVIL, EVIL), Field(EVIL, "", EVIL, is_hidden=True)])
+NODES = [Node(x, 0, 90, 40, EVIL, EVIL, "passed", EVIL, link) for x, link in ((0, "#"), (190, ""))]
+GRAPH = Graph(EVIL, 280, 40, NODES, [Edge("M90 20L190 20")])
 DETAILS = Details(EVIL, BARS, is_open=True)
 SHOWN = Page(
     EVIL,
@@ -50,6 +58,7 @@ SHOWN = Page(
         Chapter(EVIL, [Listing(COLUMNS, ROWS), Listing(COLUMNS, ROWS, "stacked")]),
         Chapter("", [Card([Entry(LONG, EVIL, EVIL, EVIL, [LINE, DETAILS, ACTION])])]),
         Cards([BARS, BARS, BARS]),
+        [FORM, GRAPH],
     ],
     EVIL,
     EVIL,
@@ -75,7 +84,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.met.add(tag)
-        if tag not in {"meta", "rect", "path"}:
+        if tag not in {"meta", "rect", "path", "input"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from deltalake import DeltaTable
 from starlette.testclient import TestClient
 from tests.serve.conftest import SCHEMA, Visitor, deliver, event, server_of
 from tests.support.landed import Landed, folder_of
 
+from sluice.cli.main import main
 from sluice.declare.project import load
 from sluice.operate.definitions.tables import drop
 from sluice.read.lake import Lake as Reader
@@ -256,3 +258,37 @@ def test_freshness_is_that_of_the_oldest_change(copy: Landed, visit: Visitor) ->
     assert found["state"] == "behind"
     assert found["freshness"]["pending"] == {"shop.events": 1}
     assert found["freshness"]["behind_since"] > found["freshness"]["last_batch_at"]
+
+
+def test_a_forgotten_subject_is_not_found_by_the_next_request(copy: Landed, visit: Visitor) -> None:
+    client, cursors = visit(of=copy), {}
+    found = {"/v1/tables/sums/rows": {"from": "3", "limit": 1}, EVENTS: {"limit": 1}}
+    for path, query in found.items():
+        cursors[path] = client.get(path, params=query).json()["cursor"]
+    config = ["--config", str(copy.folder / "config"), "--json"]
+    done = CliRunner().invoke(main, ["forget", "events", "--where", "user = 3", *config])
+    assert done.exit_code == 0, done.output
+    assert client.get("/v1/tables/sums/rows", params={"from": "3"}).json()["rows"] == []
+    assert client.get(EVENTS, params={"where": "user = 3"}).json()["rows"] == []
+    for path, query in found.items():  # the past, which has the subject, is gone
+        assert client.get(path, params=query | {"cursor": cursors[path]}).status_code == 410
+
+
+def test_why_shows_no_rows_of_other_pipelines(copy: Landed, visit: Visitor) -> None:
+    news = copy.folder / "config" / "pipelines" / "news.yaml"
+    news.write_text(
+        "pipeline: news\nschedule: assets\nviews:\n  few:\n    kind: topk\n    from: shop.sums\n"
+        '    partition_by: [user]\n    order_by: ["n desc"]\n    limit: 1\n'
+    )
+    copy.project = copy.loaded()
+    copy.advance("few")
+    client = visit("a" * 20, f"{'b' * 20} news", of=copy)
+    path = "/v1/tables/few/why?partition=user=1&rank=1"
+    every = client.get(path, headers={"Authorization": f"Bearer {'a' * 20}"}).json()
+    own = client.get(path, headers={"Authorization": f"Bearer {'b' * 20}"}).json()
+    assert {part["table"] for part in every["from"]} == {part["table"] for part in own["from"]}
+    assert any(part["rows"] for part in every["from"])
+    assert not any(part["rows"] for part in own["from"] if part["table"].startswith("shop."))
+    assert not any(part.get("deliveries") for part in own["from"])
+    assert own["reads"] == []
+    assert own["after"] == every["after"]

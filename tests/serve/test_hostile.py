@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import Visitor
 from tests.support.landed import Landed
 
+from sluice.serve.pages import PAGES
 from sluice.serve.routes import ROUTES
 
 PIECES = [
@@ -30,6 +31,8 @@ HEADERS = [
     "If-Match",
     "X-Forwarded-For",
 ]
+ADDRESSES = [(route.path, route.parameters) for route in ROUTES]
+ADDRESSES += [(path, parameters) for path, _, parameters in PAGES]
 MANY = 3_000
 
 
@@ -42,10 +45,10 @@ def piece(chance: random.Random) -> str:
 def ask(client: TestClient, chance: random.Random) -> tuple[int, str, str]:
     """One request: its status, its answer's type, and its body."""
     table = chance.choice(TABLES) if chance.random() < 0.8 else piece(chance)
-    route = chance.choice(ROUTES)
-    path = route.path.replace("{table}", table)
+    path, parameters = chance.choice(ADDRESSES)
+    path = path.replace("{table}", table)
     path = f"{path}{piece(chance)}" if chance.random() < 0.1 else path
-    names = [one.name for one in route.parameters] or ["format"]
+    names = [one.name for one in parameters] or ["format"]
     query = [(chance.choice(names), piece(chance)) for _ in range(chance.randrange(1, 4))]
     query += [(piece(chance), "1")] if chance.random() < 0.05 else []
     headers = {}

@@ -16,7 +16,7 @@ they need it: `isinstance(kind(table.kind), Maker)`. Each protocol describes one
     Planned     its next deliveries, for `sluice plan`      operate.explain
     Delivering  deliveries, replays and rebuilds            operate.delivering
     Resuming    reads that continue elsewhere               operate.delivering
-    Block       its block on Airflow's page                 airflow.page.table_page
+    Block       its block on Airflow's page                 report.table_page
 """
 
 from abc import ABC, abstractmethod

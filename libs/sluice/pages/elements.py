@@ -57,6 +57,26 @@ class Action(Element):
 
 
 @dataclass(frozen=True)
+class Field:
+    """A field of a form below its label, with its value; a hidden one is only sent."""
+
+    name: str
+    label: str
+    value: str = ""
+    about: str = ""
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Form(Element):
+    """Fields of a server's page, whose values are sent to an address by a button."""
+
+    address: str
+    words: str
+    fields: Sequence[Field]
+
+
+@dataclass(frozen=True)
 class Properties(Element):
     """Names and values, side by side."""
 
@@ -128,6 +148,39 @@ class Picture(Element):
     boxes: Sequence[Box]
     path: str = ""
     below: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Node:
+    """A thing of a graph at its place; its look is that of a state. A link if it has an address."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    words: str
+    below: str
+    look: str
+    title: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A line between two things, as an SVG path."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Graph(Element):
+    """Things and the lines between them. A server's page moves and enlarges them."""
+
+    label: str
+    width: int
+    height: int
+    nodes: Sequence[Node]
+    edges: Sequence[Edge]
 
 
 @dataclass(frozen=True)

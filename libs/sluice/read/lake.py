@@ -17,7 +17,7 @@ from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.position import positions
 from sluice.delta.places.delta_rs import is_table
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.errors import UsageError
 from sluice.language.names import MARK, internal
 from sluice.read.as_of import AsOf
@@ -66,10 +66,11 @@ class Lake:
         project: Project,
         as_of: AsOf | Pinned | None = None,
         verbs: Mapping[str, Callable[..., Any]] = NO_VERBS,
+        place: LakeLayout | None = None,
     ) -> None:
         self.project = project
         self._verbs = verbs
-        self._layout, self._as_of = layout(project), as_of
+        self._layout, self._as_of = place or layout(project), as_of
 
     def at(self, moment: str | datetime) -> "Lake":
         """Return the lake as of a moment: all tables at versions that reflect one state.
@@ -81,7 +82,7 @@ class Lake:
 
     def pinned(self, versions: Mapping[str, int]) -> "Lake":
         """Return the lake with these versions of stored tables, by their ids."""
-        return Lake(self.project, Pinned(versions), self._verbs)
+        return Lake(self.project, Pinned(versions), self._verbs, self._layout)
 
     def table(
         self, name: str, *, version: int | None = None, backward_iteration: bool = False

@@ -1,9 +1,10 @@
 """Health of each table's data at its newest check, in a few words; reads no result in full."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from pyarrow.fs import LocalFileSystem
 
@@ -20,6 +21,7 @@ from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Text, 
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
 
+NOTHING: Mapping[str, Content] = MappingProxyType({})
 COLUMNS = ("pipeline", "table", "checked_at", "says", "on_failure", "success", "observed")
 
 
@@ -82,13 +84,22 @@ def failure(kept: Failure, now: dt.datetime | None = None, lead: Content = "") -
     return Entry(kept.reason, lead, detail)
 
 
-def columns(typed: Iterable[tuple[str, str]], key: Iterable[str] = ()) -> Chapter:
-    """Return the names and types of columns; those of the key are marked."""
+def columns(
+    typed: Iterable[tuple[str, str]],
+    key: Iterable[str] = (),
+    made: Mapping[str, Content] = NOTHING,
+) -> Chapter:
+    """Return the names and types of columns; those of the key are marked.
+
+    `made`: what columns are made from.
+    """
     marked, mark = {*key}, Text(" key", "soft small")
+    heads = [("Column", ""), ("Type", "mono soft"), ("Made from", "small")]
     rows: list[list[Content]] = [
-        [[Text(n, "mono"), mark if n in marked else ""], type_] for n, type_ in typed
+        [[Text(n, "mono"), mark if n in marked else ""], type_, made.get(n)] for n, type_ in typed
     ]
-    return Chapter("Columns", [Listing([("Column", ""), ("Type", "mono soft")], rows)])
+    shown = len(heads) if made else 2
+    return Chapter("Columns", [Listing(heads[:shown], [row[:shown] for row in rows])])
 
 
 def replace_page(path: Path, text: str) -> None:

@@ -26,6 +26,7 @@ from sluice.read.stored.scan import Touched
 from sluice.terminal.output import write_csv
 
 VERSION, CURSOR = "Sluice-Version", "Sluice-Cursor"
+END = b"\xff\xff\xff\xff\0\0\0\0"  # of an IPC stream
 PATHS = re.compile(r"(?<![\w.`])(?:[a-z][a-z0-9+.-]*:/)?/[^\s'\",;`)]+")
 
 
@@ -59,7 +60,7 @@ class Refused(Exception):
 class Answer:
     """Status, headers and body of a response."""
 
-    body: bytes | Iterator[bytes]
+    body: bytes | Iterator[bytes | memoryview]
     media: str = Format.JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = HTTPStatus.OK
@@ -103,42 +104,15 @@ class Page:
                 body = to_json(said | {"cursor": self.cursor})
         return Answer(body, format_, headers)
 
-    def _arrow(self) -> Iterator[bytes]:
-        """Yield an IPC stream, batch by batch."""
+    def _arrow(self) -> Iterator[bytes | memoryview]:
+        """Yield an IPC stream: its schema, each batch, and its end."""
+        batches = self.batches
         if self.found is not None:
-            batches = pa.Table.from_pylist(list(self.found), self.schema).to_batches()
-        else:
-            batches = list(self.batches)
-        sink = _Chunks()
-        with pa.ipc.new_stream(pa.PythonFile(sink, "w"), self.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-                yield from sink.take()
-        yield from sink.take()
-
-
-class _Chunks:
-    """A file whose content is taken piece by piece."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def write(self, piece: Any) -> int:
-        self._pieces.append(bytes(piece))
-        return len(self._pieces[-1])
-
-    def flush(self) -> None:
-        """Do nothing: pieces are taken when they are there."""
-
-    def close(self) -> None:
-        self.closed = True
-
-    def take(self) -> Iterator[bytes]:
-        pieces, self._pieces = self._pieces, []
-        if pieces:
-            yield b"".join(pieces)
+            batches = tuple(pa.Table.from_pylist(list(self.found), self.schema).to_batches())
+        yield self.schema.serialize().to_pybytes()
+        for batch in batches:
+            yield memoryview(batch.serialize())
+        yield END
 
 
 def negotiate(accept: str, offered: Iterable[Format]) -> Format:

@@ -11,8 +11,8 @@ import logging
 import os
 import secrets
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,13 +32,14 @@ import sluice
 from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
-from sluice.pages.elements import html
+from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access, Token
 from sluice.serve.answers import Answer, Format, Refused, negotiate
 from sluice.serve.changes import Stream, follow
-from sluice.serve.questions import Limits, Question, Route, refuse
+from sluice.serve.pages import PAGES
+from sluice.serve.questions import Limits, Parameter, Question, Route, refuse
 from sluice.serve.routes import ROUTES, openapi, page
 from sluice.serve.states import metrics
 
@@ -46,6 +47,7 @@ LONGEST = 8_000  # bytes of a request's parameters
 LOOK = 1.0  # seconds between looks at the configuration's files
 NAMES = {"json": Format.JSON, "ndjson": Format.NDJSON, "csv": Format.CSV, "arrow": Format.ARROW}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+PAGES_POLICY = POLICY + "; img-src data:; script-src 'nonce-{nonce}'; form-action 'self'"
 PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 STATUSES: tuple[tuple[type[SluiceError], HTTPStatus], ...] = (
     (UnknownTable, HTTPStatus.NOT_FOUND),
@@ -102,12 +104,13 @@ class Server:
         self._pool = ThreadPoolExecutor(self.threads, "read")
         self._waiting = self._streams = 0
         self._answered = Counter[tuple[str, int]]()
-        self._seconds: dict[str, float] = dict.fromkeys((route.path for route in ROUTES), 0.0)
+        self._seconds = defaultdict[str, float](float)
 
     def app(self) -> Starlette:
         """Return the server as an ASGI application."""
         routes = [Address(r.path, partial(self._answer, r), methods=["GET"]) for r in ROUTES]
         routes += [
+            *(Address(p, partial(self._page, p, build, known)) for p, build, known in PAGES),
             Address("/v1/openapi.json", self._openapi),
             Address("/v1/docs", self._docs),
             Address("/healthz", self._health),
@@ -121,9 +124,13 @@ class Server:
         return Starlette(routes=routes, exception_handlers=handlers)
 
     async def _answer(self, route: Route, request: Request) -> Response:
+        return await self._guard(route.path, self._read(route, request))
+
+    async def _guard(self, path: str, answering: Awaitable[Response]) -> Response:
+        """Return a response, or the refusal that it ended in; count both."""
         begun, status = time.monotonic(), HTTPStatus.INTERNAL_SERVER_ERROR
         try:
-            response = await self._read(route, request)
+            response = await answering
             status = HTTPStatus(response.status_code)
         except (Refused, SluiceError) as error:
             response = self._refusal(error)
@@ -131,8 +138,8 @@ class Server:
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
             response = self._unforeseen(error)
         finally:
-            self._answered[route.path, int(status)] += 1
-            self._seconds[route.path] += time.monotonic() - begun
+            self._answered[path, int(status)] += 1
+            self._seconds[path] += time.monotonic() - begun
         return response
 
     async def _read(self, route: Route, request: Request) -> Response:
@@ -209,13 +216,37 @@ class Server:
         headers = {**PLAIN, "Content-Security-Policy": POLICY}
         return Response(html(page()), headers=headers, media_type="text/html")
 
+    async def _page(
+        self,
+        path: str,
+        build: Callable[[Question], Page | bytes],
+        parameters: tuple[Parameter, ...],
+        request: Request,
+    ) -> Response:
+        async def show() -> Response:
+            token, nonce = self.access.admit(request.headers), secrets.token_urlsafe(16)
+            route = Route(path, "", openapi, parameters)
+
+            def write() -> bytes:
+                made = build(self._question(route, request, token, Format.JSON))
+                return made if isinstance(made, bytes) else html(made, nonce).encode()
+
+            headers = {**PLAIN, "Content-Security-Policy": PAGES_POLICY.format(nonce=nonce)}
+            return Response(await self._work(write), headers=headers, media_type="text/html")
+
+        return await self._guard(path, show())
+
     async def _health(self, _: Request) -> Response:
         return _response(Answer(b'{"status": "ok"}'))
 
     async def _metrics(self, request: Request) -> Response:
         token = self.access.admit(request.headers)
-        asked = Question(self.served.lake, token, self.limits, {}, Format.JSON)
-        text = await self._work(lambda: "".join(metrics(asked)))
+
+        def read() -> str:
+            asked = Question(self.served.lake, token, self.limits, {}, Format.JSON)
+            return "".join(metrics(asked))
+
+        text = await self._work(read)
         text += "# HELP sluice_requests_total Requests.\n# TYPE sluice_requests_total counter\n"
         for (path, code), count in sorted(self._answered.items()):
             text += f'sluice_requests_total{{route="{path}",code="{code}"}} {count}\n'

@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from sluice.delta.log.opened import newest_version
-from sluice.delta.places.lake_layout import layout
 from sluice.errors import HistoryLost, SluiceError
-from sluice.language.names import MARK, internal
+from sluice.language.names import internal
 from sluice.read.changelog import Changelog
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched
@@ -79,9 +78,8 @@ class Followed:
 
     @classmethod
     def of(cls, asked: Question) -> "Followed":
-        suffix, table = asked.address.partition(MARK)[2], asked.table
-        name = internal(table.id, suffix) if suffix else table.id
-        uri = layout(asked.lake.project).uri(name)
+        uri = asked.lake.uri(asked.table)
+        uri = internal(uri, asked.suffix) if asked.is_internal else uri
         Changelog.open(asked.lake, asked.address)  # or it is refused
         return cls(asked, uri, incarnation(asked.address, uri))
 

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.table import Graph, Table
-from sluice.language.names import MARK, unknown
+from sluice.language.names import MARK, internal, unknown
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.read.conditions.values import from_text
 from sluice.serve.access import Token
@@ -105,7 +105,12 @@ class Question:
     @property
     def address(self) -> str:
         """Name of the table as readers take it."""
-        return self.table.id + self.name[len(self.name.partition(MARK)[0]) :]
+        return internal(self.table.id, self.suffix) if self.is_internal else self.table.id
+
+    @property
+    def suffix(self) -> str:
+        """Last part of an internal table's name, such as `quarantine`; of others nothing."""
+        return self.name.partition(MARK)[2]
 
     def sees(self, table_id: str) -> bool:
         """True if the token may see the rows of a table, of which this is the id."""

@@ -8,15 +8,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from sluice.declare.registry import kind
 from sluice.delta.log.opened import newest_version
-from sluice.delta.places.lake_layout import layout
 from sluice.errors import HistoryLost
-from sluice.language.names import MARK, internal
+from sluice.language.names import internal
 from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.lake import Lake, Reader
 from sluice.read.ordered.rows import Rows
@@ -25,6 +24,7 @@ from sluice.serve.answers import Answer, Format, Page, Refused, to_json
 from sluice.serve.cursors import AGAIN, Cursor, check_version, fingerprint, incarnation
 from sluice.serve.questions import NULL, Question, parse_key, refuse, unescape
 
+T = TypeVar("T")
 TIMES, KEYS, NONE = "time", "key", "none"  # orders of rows
 
 
@@ -62,7 +62,7 @@ def pin(asked: Question) -> Pinned:
         versions = {table: v for table, (_, v) in found.pins.items()}
         return Pinned(asked.lake.pinned(versions), uris, versions, question, found.after, True)
     if version is not None:
-        if not asked.table.is_stored and MARK not in asked.address:
+        if not asked.table.is_stored and not asked.is_internal:
             asked.lake.table(asked.address, version=version)  # which is refused
         check_version(asked.address, uris[asked.address], version)
         versions = {asked.address: version}
@@ -77,20 +77,19 @@ def pin(asked: Question) -> Pinned:
 
 
 def _uris(asked: Question) -> dict[str, str]:
-    table, lake = asked.table, layout(asked.lake.project)
-    if MARK in asked.address:
-        suffix = asked.address.partition(MARK)[2]
-        return {asked.address: lake.uri(internal(table.id, suffix))}
-    return {name: lake.uri(name) for name in asked.lake.project.graph.stored([table.id])}
+    if asked.is_internal:
+        return {asked.address: internal(asked.lake.uri(asked.table), asked.suffix)}
+    graph = asked.lake.project.graph
+    return {t: asked.lake.uri(graph.tables[t]) for t in graph.stored([asked.table.id])}
 
 
-def at_versions(answer: Callable[[Question, Pinned], Answer]) -> Callable[[Question], Answer]:
+def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question], T]:
     """Return a handler that fixes versions first.
 
     If files of the newest version go meanwhile, it reads the version that is then the newest.
     """
 
-    def handler(asked: Question) -> Answer:
+    def handler(asked: Question) -> T:
         for is_last in (False, True):
             pinned = pin(asked)
             try:
@@ -111,9 +110,14 @@ def _gone(pinned: Pinned) -> str:
     return f"{versions} can't be read any more: files were vacuumed"
 
 
-@at_versions
-def rows(asked: Question, pinned: Pinned) -> Answer:
+def rows(asked: Question) -> Answer:
     """Return rows by key, by a range of keys or times, or page by page."""
+    return read_rows(asked).answer(asked.format)
+
+
+@at_versions
+def read_rows(asked: Question, pinned: Pinned) -> Page:
+    """Return the page of rows of a question."""
     verbs = reading_verbs(asked)
     order = asked.get("order", TIMES if "window" in verbs else KEYS)
     if order == TIMES and "window" in verbs:
@@ -132,14 +136,14 @@ def rows(asked: Question, pinned: Pinned) -> Answer:
         kept = check_columns(asked.address, asked.columns, table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in kept])
         chosen = () if row is None else ({name: row[name] for name in schema.names},)
-        return Page(asked.address, table.version, schema, found=chosen).answer(asked.format)
+        return Page(asked.address, table.version, schema, found=chosen)
     low = parse_key(table.key, asked.get("from") or asked.get("key_from"))
     high = parse_key(table.key, asked.get("to") or asked.get("key_to"))
     found = table.range(key_from=low, key_to=high, **_how(asked, pinned))
     return page(asked, pinned, table.version, found)
 
 
-def _fetch(asked: Question, pinned: Pinned) -> Answer:
+def _fetch(asked: Question, pinned: Pinned) -> Page:
     store = pinned.lake.window(asked.address)
     keys = {n: parse_key(store.key, asked.get(n)) for n in ("key", "key_from", "key_to")}
     times = {f"time_{name}": _time(asked, name) for name in ("from", "to")}
@@ -170,7 +174,7 @@ def _refuse_others(asked: Question, *names: str) -> None:
         raise refuse(f"a whole key needs nothing else: leave out {', '.join(given)}")
 
 
-def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Answer:
+def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Page:
     """Return a page of these rows, cut where it has the bytes or took the time of a page."""
     batches, count, size, is_cut = list[pa.RecordBatch](), 0, 0, False
     for batch in found.batches():
@@ -188,8 +192,7 @@ def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Answer:
         )
     is_last = not is_cut and count < asked.limit
     after = None if is_last else cursor
-    found_page = Page(asked.address, version, found.schema, tuple(batches), after)
-    return found_page.answer(asked.format)
+    return Page(asked.address, version, found.schema, tuple(batches), after)
 
 
 @at_versions

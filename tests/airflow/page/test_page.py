@@ -7,10 +7,7 @@ from dataclasses import replace
 
 from tests.airflow.conftest import Configured
 
-from sluice.airflow.page import table_page
-from sluice.airflow.page.overview import overview, tables
-from sluice.airflow.page.table_page import table
-from sluice.airflow.page.visit import Visit
+from sluice.airflow.page.app import arguments
 from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import load
 from sluice.delta.notes.failures import Failure, clear, keep
@@ -19,6 +16,10 @@ from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.language.interval import Interval
 from sluice.pages.elements import Page, html
+from sluice.report import table_page
+from sluice.report.overview import overview, tables
+from sluice.report.table_page import table
+from sluice.report.visit import Visit
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 VISIT = Visit(
@@ -148,7 +149,7 @@ def test_only_runs_that_airflow_has_are_links() -> None:
 def test_a_row_is_named_by_the_options_of_every_kind_and_by_no_others() -> None:
     given = [("key", "--json"), ("rank", "2"), ("time", "2017-05-08"), ("config", "/etc")]
     named = ["--rank=2", "--time=2017-05-08", "--", "shop.sales", "--json"]
-    assert table_page.arguments("shop.sales", given) == named
+    assert arguments("shop.sales", given) == named
 
 
 def test_button_of_what_changed_is_for_those_who_may_trigger(configured: Configured) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from tests.airflow.conftest import SHOP, SHOPS_NEWS, Configured
 
 from sluice.airflow.page import app as page
-from sluice.airflow.page.table_page import why
+from sluice.airflow.page.app import why
 from sluice.airflow.projects import airflows_config, pipeline_files, project
 from sluice.report.publish import report_folder
 

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from tests.sources.foreign.conftest import Following, Made
 
-from sluice.airflow.page.overview import tables
-from sluice.airflow.page.table_page import table
-from sluice.airflow.page.visit import Visit
 from sluice.cli.main import main
 from sluice.errors import ExitCode
 from sluice.pages.elements import html
+from sluice.report.overview import tables
+from sluice.report.table_page import table
+from sluice.report.visit import Visit
 
 VISIT = Visit(
     *("/sluice", "", ""),

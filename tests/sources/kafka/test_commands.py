@@ -9,12 +9,12 @@ from tests.sources.kafka.called import called
 from tests.sources.kafka.conftest import CONNECTION, Topical
 from tests.support.landed import RUN
 
-from sluice.airflow.page.overview import tables
 from sluice.errors import ExitCode
 from sluice.operate.explain import explain
 from sluice.operate.run import deliver
 from sluice.read.pending import Unread
 from sluice.read.status import status
+from sluice.report.overview import tables
 from sluice.sources import origins
 
 Made = Callable[..., Topical]

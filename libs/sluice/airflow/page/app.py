@@ -4,7 +4,11 @@ A pipeline is shown to those who may see its DAG. Tables are read without Spark,
 versions; nothing is changed here.
 """
 
+import json
 import secrets
+import subprocess
+import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,19 +24,20 @@ from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Res
 from sqlalchemy import select
 from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
-from sluice.airflow.connections import lent
-from sluice.airflow.page import table_page
-from sluice.airflow.page.overview import Shown, not_a_sluice_dag, overview, tables
-from sluice.airflow.page.table_page import table
-from sluice.airflow.page.visit import Visit
+from sluice.airflow.connections import environ, lent
 from sluice.airflow.projects import airflows_config, mistakes, pipeline_files, project
 from sluice.declare.project import PLACE, Project
 from sluice.declare.table import Table
 from sluice.errors import ConfigError, SluiceError
 from sluice.gate.engine import file_of
 from sluice.pages.elements import Page, html
+from sluice.read.naming import naming_options
+from sluice.report.overview import Shown, not_a_sluice_dag, overview, tables
 from sluice.report.publish import report_folder
 from sluice.report.quality_pages import INDEX
+from sluice.report.table_page import page as explanation
+from sluice.report.table_page import table
+from sluice.report.visit import Visit
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{nonce}'; "
@@ -40,6 +45,8 @@ POLICY = (
 )
 UNSEEN = "the configuration has mistakes, in files that are not of your pipelines"
 MENDING = "those who may see every pipeline see them here; `sluice validate` shows all of them"
+LONGEST = 60  # seconds of an explanation
+ROWS = "10"  # shown of each table that a row comes from
 LEFT_OUT = "{} is left out until mistakes in its file, or of pipelines that it reads, are mended"
 User = Annotated[Any, Depends(get_user)]
 app = FastAPI(
@@ -65,7 +72,7 @@ def every_pipeline(request: Request, user: User) -> Response:
     wrong = _mistakes(user, mistakes(airflows_config()))
     named = {*pipeline_files(airflows_config()).values()} - {"", *declared.pipelines}
     wrong += [LEFT_OUT.format(name) for name in sorted(named) if _may_see(user, name)]
-    return _answer(overview(_visit(request, user, declared), shown, wrong))
+    return _answer(overview(_visit(request, user, declared), shown, wrong, declared.graph))
 
 
 @app.get("/pipelines/{name}")
@@ -75,7 +82,7 @@ def one_pipeline(request: Request, user: User, name: str) -> Response:
     visit = _visit(request, user, declared)
     if name not in declared.pipelines or not _may_see(user, name):
         return _answer(not_a_sluice_dag(visit, name))
-    return _answer(overview(visit, [_pipeline(declared, name)]))
+    return _answer(overview(visit, [_pipeline(declared, name)], graph=declared.graph))
 
 
 @app.get("/tables/{name}")
@@ -92,9 +99,38 @@ def one_row(request: Request, user: User, name: str) -> Response:
     """Show why one row is as it is: the commit that last changed it, and where it comes from."""
     declared = _project(user)
     found = _table(declared, user, name)
-    row = table_page.arguments(found.id, request.query_params.multi_items())
-    answer = table_page.why(declared, airflows_config(), row)
-    return _answer(table_page.page(_visit(request, user, declared), found, answer))
+    row = arguments(found.id, request.query_params.multi_items())
+    answer = why(declared, airflows_config(), row)
+    return _answer(explanation(_visit(request, user, declared), found, answer))
+
+
+def why(project: Project, config: Path, row: Sequence[str]) -> dict[str, Any]:
+    """Return what `sluice why` says of a row, or its `trouble`. `row`: its arguments."""
+    python = project.airflow.python or sys.executable
+    command = [python, "-m", "sluice.cli.main", "why", "--config", str(config)]
+    try:
+        done = subprocess.run(
+            [*command, "--rows", ROWS, "--json", *row],
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            env=environ(project),
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"trouble": str(error)}
+    if done.returncode:  # warnings name files of other pipelines
+        said = (line for line in done.stderr.splitlines() if not line.startswith("warning: "))
+        return {"trouble": "\n".join(said)}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def arguments(table: str, given: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the command's arguments that name a row; values can't be taken for options."""
+    known = {"partition", *naming_options()}
+    options = (f"--{name}={value}" for name, value in given if name in known)
+    return [*options, "--", table, *(value for name, value in given if name == "key")]
 
 
 @app.get("/report/{file}")

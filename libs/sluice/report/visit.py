@@ -12,7 +12,7 @@ from sluice.pages.elements import Action, Content, Text, ago, second
 
 @dataclass(frozen=True)
 class Visit:
-    """One visitor's page as it is served now: below `root`, in an Airflow below `airflow`.
+    """One visitor's page as it is served now: below `root`, in an Airflow below `airflow`, if any.
 
     `sees`: whether they may see a pipeline, by its name. `has_report`: there is a quality report
     that they may open. `has_run`: whether Airflow has a run, by its DAG and its id. `may_trigger`:
@@ -20,7 +20,7 @@ class Visit:
     """
 
     root: str
-    airflow: str
+    airflow: str | None
     environment: str
     has_report: bool
     now: datetime
@@ -45,7 +45,9 @@ class Visit:
         return f"{self.root}/tables/{table_id}/why?{urlencode(names)}"
 
     def dag(self, name: str) -> Text:
-        """Return a link to a DAG in Airflow."""
+        """Return a link to a DAG in Airflow; without Airflow, to the page of that pipeline."""
+        if self.airflow is None:
+            return Text(name, href=f"{self.root}/pipelines/{name}")
         return Text(name, "outside", f"{self.airflow}/dags/{name}")
 
     def run(self, dag_id: str, run: str | None) -> Content:

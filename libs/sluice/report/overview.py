@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sluice.airflow.page.visit import Visit
 from sluice.declare.project import Pipeline, Project
-from sluice.declare.table import Table
+from sluice.declare.table import Graph, Table
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.language.interval import newest
@@ -24,7 +23,9 @@ from sluice.pages.elements import (
     tile,
 )
 from sluice.read.status import TableStatus, status
+from sluice.report.graph import draw_graph
 from sluice.report.health import Health, chapter, health
+from sluice.report.visit import Visit
 
 
 @dataclass(frozen=True)
@@ -71,23 +72,33 @@ COLUMNS = (
     ("Rows", "number"),
     ("Quality", "small nowrap"),
 )
+NO_TABLES = Graph()
 NOBODYS = "This DAG is none of Sluice's pipelines, or you may not see it. "
 
 
 Shown = tuple[Pipeline, Sequence[ShownTable]]  # in the order in which they are brought up to date
 
 
-def overview(visit: Visit, pipelines: Sequence[Shown], mistakes: Sequence[str] = ()) -> Page:
-    """Return the page of these pipelines."""
+def overview(
+    visit: Visit, pipelines: Sequence[Shown], mistakes: Sequence[str] = (), graph: Graph = NO_TABLES
+) -> Page:
+    """Return the page of these pipelines, whose tables are drawn as they are in the graph."""
     environment = f", environment {visit.environment}" if visit.environment else ""
     listed = [_pipeline(visit, *one) for one in pipelines]
     wrong = chapter(Text("Mistakes in the configuration", "wrong"), mistakes)
+    states = {
+        one.table.id: (one.status.state, LOOKS[one.status.state])
+        for _, shown in pipelines
+        for one in shown
+    }
+    members = [t for declared, _ in pipelines for t in graph.pipeline(declared.name)]
+    drawn = [Chapter("From sources to views", [draw_graph(visit, members, states)])]
     nothing = Text("There is no pipeline that you may see.", "line soft")
     return Page(
         "Sluice",
         "Status of the tables",
         [Cards(_tiles([one for _, tables in pipelines for one in tables]))],
-        [wrong, listed or nothing],
+        [wrong, drawn if members else [], listed or nothing],
         visit.foot,
         f"Sluice{environment}",
     )

@@ -1,22 +1,14 @@
 """The page of one table: its state, what its kind shows, its newest versions, its columns.
 
-Explanation of one row, by `sluice why` in a process of its own.
-
-So the server imports nothing that computes. The command reads tables without Spark.
+Also the page of an explanation of one row, by what `sluice why --json` says of it.
 """
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from sluice.airflow.connections import environ
-from sluice.airflow.page.overview import ShownTable, chip, inputs, tables
-from sluice.airflow.page.visit import Visit, pipeline_of
+from sluice.declare.column_lineage import made_from
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
@@ -38,9 +30,10 @@ from sluice.pages.elements import (
     pluralize,
 )
 from sluice.read.lake import Lake
-from sluice.read.naming import naming_options
 from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import FAILED, chapter, columns, failure
+from sluice.report.overview import ShownTable, chip, inputs, tables
+from sluice.report.visit import Visit, pipeline_of
 
 
 @runtime_checkable
@@ -84,11 +77,24 @@ def table(visit: Visit, project: Project, found: Table) -> Page:
             *chapter("Inputs", inputs(visit, one)),
             *chapter("Not as expected, newest batch", one.health.unmet + one.health.unusual),
             *_rows(visit, project, one),
-            columns(found.columns.items(), found.named_key),
+            columns(found.columns.items(), found.named_key, _made_from(visit, project, found)),
         ],
         visit.foot,
         visit.path(Text(found.pipeline, href=f"{visit.root}/pipelines/{found.pipeline}")),
     )
+
+
+def _made_from(visit: Visit, project: Project, found: Table) -> dict[str, Content]:
+    """Return the input columns of each column, with links to their tables."""
+    tables, said = project.graph.tables, dict[str, Content]()
+    for name, made in made_from(found, project.graph).items():
+        parts = list[Content]()
+        for one in sorted(made, key=lambda c: (c.table, c.column)):
+            words = f"{one.table}.{one.column}"
+            is_stored = tables[one.table].is_stored
+            parts += [", ", visit.table(one.table, words) if is_stored else words]
+        said |= {name: parts[1:]} if parts else {}
+    return said
 
 
 def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tuple[str, Content]]:
@@ -122,7 +128,8 @@ def _rows(visit: Visit, project: Project, one: ShownTable) -> Iterator[Chapter]:
         yield from chapter(WRONG, [str(error)])
     commits = islice(back_from(layout(project).uri(found.id), version), COMMITS)
     rows = [_version(visit, found, commit) for commit in commits]
-    named = Text(RUN_NAMES, "soft small") if found.spec.is_by_interval else ""
+    is_named = visit.airflow is not None and found.spec.is_by_interval
+    named = Text(RUN_NAMES, "soft small") if is_named else ""
     yield Chapter("Newest versions", [Listing(VERSIONS, rows), named])
 
 
@@ -134,38 +141,7 @@ def _version(visit: Visit, found: Table, commit: Commit) -> list[Content]:
     return [commit.version, visit.since(commit.at), said, at.batch if at else None, run]
 
 
-LONGEST = 60  # seconds
-ROWS = "10"  # shown of each table
 ANOTHERS = "Rows, runs and files of {} are not shown, because you may not see them."
-
-
-def why(project: Project, config: Path, row: Sequence[str]) -> dict[str, Any]:
-    """Return what `sluice why` says of a row, or its `trouble`. `row`: its arguments."""
-    python = project.airflow.python or sys.executable
-    command = [python, "-m", "sluice.cli.main", "why", "--config", str(config)]
-    try:
-        done = subprocess.run(
-            [*command, "--rows", ROWS, "--json", *row],
-            capture_output=True,
-            text=True,
-            timeout=LONGEST,
-            env=environ(project),
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return {"trouble": str(error)}
-    if done.returncode:  # warnings name files of other pipelines
-        said = (line for line in done.stderr.splitlines() if not line.startswith("warning: "))
-        return {"trouble": "\n".join(said)}
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def arguments(table: str, given: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the command's arguments that name a row; values can't be taken for options."""
-    known = {"partition", *naming_options()}
-    options = (f"--{name}={value}" for name, value in given if name in known)
-    return [*options, "--", table, *(value for name, value in given if name == "key")]
 
 
 def page(visit: Visit, table: Table, answer: Mapping[str, Any]) -> Page:

@@ -1,0 +1,94 @@
+"""Pages for people: what they show of tables, rows and the graph, and to whom."""
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.serve.conftest import Visitor, serving
+from tests.support.landed import Landed
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+TOKENS = ("a" * 20, f"{'b' * 20} news")
+
+
+def test_the_first_page_has_every_table_and_their_graph(visit: Visitor) -> None:
+    found = visit().get("/")
+    assert found.status_code == 200
+    assert "script-src 'nonce-" in found.headers["Content-Security-Policy"]
+    graph = found.text[found.text.index('class="card scroll graph"') :]
+    graph = graph[: graph.index("</svg>")]
+    linked = set(re.findall(r'href="/tables/shop\.(\w+)"', graph))
+    assert linked == {"events", "products", "brands", "visits", "sums", "best", "tied", "unranked"}
+    assert graph.count("<path") == 7  # from each input to each table
+    assert "shop.catalogue: dimension" in graph  # no link: it is not stored
+    assert visit().get("/pipelines/shop").status_code == 200
+    assert visit().get("/pipelines/nope").status_code == 404
+
+
+def test_a_table_shows_the_rows_that_its_form_asks_for(visit: Visitor) -> None:
+    client = visit()
+    page = client.get("/tables/sums", params={"key": ["1", "x"]}).text
+    row = client.get("/v1/tables/sums/rows", params={"key": ["1", "x"]}).json()["rows"][0]
+    assert f">{row['paid']}<" in page
+    assert 'name="key" value="1"' in page
+    assert "Newest changes" in page
+    assert 'href="/tables/shop.events"' in page  # what its columns are made from
+    ordered = client.get("/tables/visits", params={"from": "2024-01-02", "limit": 3}).text
+    assert "Next page" in ordered
+    wrong = client.get("/tables/sums", params={"where": "reflect('a')"}).text
+    assert "where does not support" in wrong
+
+
+def test_a_row_is_explained_and_what_comes_next_is_shown(visit: Visitor) -> None:
+    client = visit()
+    assert "Why this row is here" in client.get("/tables/best/why?partition=user=1&rank=1").text
+    assert "never had such a row" in client.get("/tables/events/why?key=999").text
+    assert "shop.best" in client.get("/plan").text
+
+
+@pytest.mark.parametrize("path", ["/", "/plan", "/tables/best", "/tables/best/why?key=1"])
+def test_pages_are_of_the_pipelines_of_a_token(visit: Visitor, path: str) -> None:
+    client = visit(*TOKENS)
+    assert client.get(path).status_code == 401
+    hidden = client.get(path, auth=("ann", "b" * 20))
+    assert hidden.status_code in (200, 404)
+    assert "shop.best" not in hidden.text.replace("unknown table", "")
+    assert client.get(path, auth=("ann", "a" * 20)).status_code == 200
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(380, "dark"), (1280, "light")])
+def test_a_browser_goes_from_the_graph_to_a_row_by_keyboard(
+    shop: Landed, browser: "Browser", width: int, scheme: str
+) -> None:
+    with serving(shop.folder) as url:
+        page = browser.new_page(
+            viewport={"width": width, "height": 700},
+            color_scheme=scheme,  # type: ignore[arg-type]
+        )
+        elsewhere = list[str]()
+        page.on("request", lambda request: elsewhere.append(request.url))
+        errors = list[str]()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(url)
+        graph = page.locator(".graph")
+        graph.focus()
+        before = page.locator(".graph svg").bounding_box()
+        page.keyboard.press("+")
+        after = page.locator(".graph svg").bounding_box()
+        assert before is not None
+        assert after is not None
+        assert after["width"] > before["width"]
+        page.locator('.graph a[href="/tables/shop.best"]').focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/tables/shop.best")
+        page.get_by_label("limit").fill("1")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**limit=1*")
+        assert page.get_by_text("Next page").is_visible()
+        wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0
+        assert errors == []
+        assert all(address.startswith(url) for address in elsewhere)
+        page.close()
