@@ -20,7 +20,7 @@ from sluice.errors import UsageError
 from sluice.read.stored.snapshot import NotBuilt, open_delta
 from sluice.serve.answers import Refused
 
-AGAIN = "begin again without a cursor; `sluice maintain` keeps versions for a week or longer"
+AGAIN = "begin again without a cursor"
 Pins = Mapping[str, tuple[str, int]]  # of stored tables: their incarnation and version
 
 
