@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from tests.support.java import LEAN
+from tests.support.lake import CONF
 from tests.support.tasks import context
 
 from sluice.airflow.blueprint import Task, TaskKind
@@ -38,7 +39,8 @@ def config(
     for name, rows in LANDED.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    settings = f"small_batches: {request.param}, conf: {{spark.driver.memory: 1g}}"
+    conf = json.dumps({**CONF, "spark.driver.memory": "1g"})
+    settings = f"small_batches: {request.param}, conf: {conf}"
     master = f"{{spark: {{engine: submit, master: 'local[2]', {settings}}}}}"
     if request.param == "auto":
         monkeypatch.setenv("JAVA_HOME", "/nowhere")  # nothing here needs it

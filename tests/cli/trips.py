@@ -17,12 +17,14 @@ from typing import Any
 
 from click.testing import CliRunner
 from pyspark import SparkContext
+from tests.support import lake
 from tests.support.forked import Pipe, forked
 
 from sluice.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = "lake: lake\nspark: {conf: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 1}}\n"
+CONF = json.dumps({"spark.driver.memory": "1g", **lake.CONF})
+SETTINGS = f"lake: lake\nspark: {{conf: {CONF}}}\n"
 TRIPS = """
 pipeline: trips
 schedule: "@daily"
