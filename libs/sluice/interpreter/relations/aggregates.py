@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
+from pyspark.version import __version__
 
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.refusals import UnsupportedLocally
@@ -45,6 +46,7 @@ from sluice.interpreter.values.value_types import (
 )
 from sluice.language.typed.types import Decimal
 
+KEEPS_EACH_NAN = tuple(map(int, __version__.split(".")[:2])) < (4, 2)  # and -0.0 beside 0.0
 MOST_FIRST = 100_000  # rows of min_by and max_by
 MOST_STEPS = 5_000_000
 MOST_ADDITIONS = 500_000_000
@@ -337,6 +339,8 @@ def _collect_list(arguments: list[Value]) -> FoldedAggregate:
 
 
 def _collect_set(arguments: list[Value]) -> FoldedAggregate:
+    if KEEPS_EACH_NAN and has_floats(arguments[0].type):
+        raise UnsupportedLocally("collect_set of fractions, of which Spark 4.1 keeps each NaN")
     key, shown = key_function(arguments[0].type), normal(arguments[0].type)
 
     def distinct(values: list[Any]) -> tuple[Any, ...]:
