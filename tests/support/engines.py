@@ -46,7 +46,8 @@ CONF = {
 IN_THIS_PROCESS = "SPARK_CONNECT_MODE_ENABLED"  # PySpark's switch to columns without a JVM
 
 
-DIFFERENT = ("is_valid_variant", "collect_set")  # with Spark 4.1: see decision 0061
+SETS = ("array_distinct", "array_except", "array_intersect", "array_union", "arrays_overlap")
+DIFFERENT = ("is_valid_variant", "collect_set", *SETS)  # with Spark 4.1: see decision 0061
 
 
 def differs(sql: str) -> bool:

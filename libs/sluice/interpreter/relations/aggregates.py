@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.version import __version__
 
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.refusals import UnsupportedLocally
@@ -31,7 +30,13 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
 )
 from sluice.interpreter.values.numbering import combine, number_values, rank_values, whole_numbers
-from sluice.interpreter.values.value_order import has_floats, key_function, normal, order_of
+from sluice.interpreter.values.value_order import (
+    check_distinct,
+    has_floats,
+    key_function,
+    normal,
+    order_of,
+)
 from sluice.interpreter.values.value_types import (
     BOOLEAN,
     DOUBLE,
@@ -46,7 +51,6 @@ from sluice.interpreter.values.value_types import (
 )
 from sluice.language.typed.types import Decimal
 
-KEEPS_EACH_NAN = tuple(map(int, __version__.split(".")[:2])) < (4, 2)  # and -0.0 beside 0.0
 MOST_FIRST = 100_000  # rows of min_by and max_by
 MOST_STEPS = 5_000_000
 MOST_ADDITIONS = 500_000_000
@@ -339,8 +343,7 @@ def _collect_list(arguments: list[Value]) -> FoldedAggregate:
 
 
 def _collect_set(arguments: list[Value]) -> FoldedAggregate:
-    if KEEPS_EACH_NAN and has_floats(arguments[0].type):
-        raise UnsupportedLocally("collect_set of fractions, of which Spark 4.1 keeps each NaN")
+    check_distinct(arguments[0].type)
     key, shown = key_function(arguments[0].type), normal(arguments[0].type)
 
     def distinct(values: list[Any]) -> tuple[Any, ...]:
