@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql.types import StructType
 from tests.interpreter import answers
 from tests.interpreter.answers import Answer
+from tests.support.engines import differs
 
 PIECES = 4  # of the expressions of rows, one test each
 
@@ -22,6 +23,8 @@ def check(
     """Require the recorded answers."""
     wrong = []
     for sql, type_, rows in recorded:
+        if differs(sql):
+            continue
         ours = ask(sql, [row for some in rows.values() for row in some])
         told = answers.describe(sql, ours) if ours else None
         if told != (sql, type_, rows):

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,12 +47,14 @@ CONF = {
 IN_THIS_PROCESS = "SPARK_CONNECT_MODE_ENABLED"  # PySpark's switch to columns without a JVM
 
 
-NEWER = ("is_valid_variant",)  # functions that Spark has only since 4.2
+SETS = ("array_distinct", "array_except", "array_intersect", "array_union", "arrays_overlap")
+DIFFERENT = ("is_valid_variant", "collect_set", *SETS)  # with Spark 4.1: see decision 0061
 
 
-def lacks(session: "SparkSession", sql: str) -> bool:
-    """True if this Spark is older than a function that the SQL calls."""
-    return is_older(session.version, "4.2") and any(name in sql for name in NEWER)
+def differs(sql: str) -> bool:
+    """True if the installed Spark is older than the recorded one, and may answer otherwise."""
+    is_old = is_older(version("pyspark-client"), "4.2")
+    return is_old and any(name in sql for name in DIFFERENT)
 
 
 @contextmanager

@@ -143,7 +143,9 @@ def test_kafka_alone_asks_a_broker(dist: Path, tmp_path: Path) -> None:
     (tmp_path / "config" / "pipelines").mkdir(parents=True)
     (tmp_path / "config" / "pipelines" / "letters.yaml").write_text(TOPIC, "utf-8")
     post = {"AIRFLOW_CONN_POST": '{"conn_type": "kafka", "host": "127.0.0.1", "port": 9}'}
-    assert "no broker" in run(sluice, "run", "letters", cwd=tmp_path, code=3, **post)
+    assert "the brokers of the connection 'post' don't answer" in run(
+        sluice, "run", "letters", cwd=tmp_path, code=3, **post
+    )
 
 
 @pytest.mark.usefixtures("long")

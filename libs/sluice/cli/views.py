@@ -29,7 +29,7 @@ from sluice.operate.definitions.rebuild import (
 )
 from sluice.operate.definitions.rebuild import rebuild as rebuild_table
 from sluice.operate.delivering import resume
-from sluice.operate.doctor import Finding, examine, strangers
+from sluice.operate.doctor import Finding, examine, strangers, untested_versions
 from sluice.operate.explain import Part, explain_all, parts_of_query
 from sluice.operate.maintain import Swept, Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
@@ -63,7 +63,7 @@ def doctor(table: str | None, is_cluster: bool, format_: Format, config: str) ->
         return
     chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
     findings = examine(project, chosen, datetime.now(UTC))
-    findings += [] if table else strangers(project)
+    findings += [] if table else [*strangers(project), *untested_versions()]
     if findings or format_ is not Format.TABLE:
         write_rows([asdict(one) for one in findings], [f.name for f in fields(Finding)], format_)
     else:

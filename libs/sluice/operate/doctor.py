@@ -26,13 +26,15 @@ from sluice.errors import SluiceError
 from sluice.language.names import ARRIVALS, INTERVALS, QUARANTINE, declared_id, internal
 from sluice.operate.delivering import delivering
 from sluice.operate.maintain import consumers, kept_in
+from sluice.operate.tested import untested
 from sluice.read.status import missing
 
 NOTES = (QUARANTINE, INTERVALS, ARRIVALS)
 MISSING = "missing-intervals"
 UNDECLARED = "undeclared"
 LEFT = "left-behind"
-HARMLESS = ("orphan-files", "short-retention", MISSING, UNDECLARED, LEFT)
+UNTESTED = "untested-versions"
+HARMLESS = ("orphan-files", "short-retention", MISSING, UNDECLARED, LEFT, UNTESTED)
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,12 @@ def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Fi
         for name, view in leftovers(project, tables).items()
     ]
     return list(dict.fromkeys(found))
+
+
+def untested_versions() -> list[Finding]:
+    """Return a finding if the packages of this environment were not tested together."""
+    repair = "`pip install` those, or run your own tests: docs/install.md lists what was tested"
+    return [Finding("", UNTESTED, what, repair) for what in untested()]
 
 
 def strangers(project: Project) -> list[Finding]:

@@ -24,6 +24,7 @@ from sluice.interpreter.values.column_batch import (
     whole,
 )
 from sluice.interpreter.values.value_order import (
+    check_distinct,
     has_floats,
     key_function,
     key_of,
@@ -247,6 +248,7 @@ def _as_sets(type_: T.DataType | None, choose: Callable[..., Any], arguments: li
     of = element_type(arguments[0])
     for other in arguments[1:]:
         of = _comparable(of, element_type(other))
+    check_distinct(of)
     key, show, array = key_function(of), normal(of), T.ArrayType(of)
 
     def firsts(items: Elements) -> Firsts:

@@ -30,7 +30,13 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
 )
 from sluice.interpreter.values.numbering import combine, number_values, rank_values, whole_numbers
-from sluice.interpreter.values.value_order import has_floats, key_function, normal, order_of
+from sluice.interpreter.values.value_order import (
+    check_distinct,
+    has_floats,
+    key_function,
+    normal,
+    order_of,
+)
 from sluice.interpreter.values.value_types import (
     BOOLEAN,
     DOUBLE,
@@ -337,6 +343,7 @@ def _collect_list(arguments: list[Value]) -> FoldedAggregate:
 
 
 def _collect_set(arguments: list[Value]) -> FoldedAggregate:
+    check_distinct(arguments[0].type)
     key, shown = key_function(arguments[0].type), normal(arguments[0].type)
 
     def distinct(values: list[Any]) -> tuple[Any, ...]:

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import types as T
+from pyspark.version import __version__
 
 from sluice.interpreter.refusals import UnsupportedLocally
 
+IS_SPARK_41 = tuple(map(int, __version__.split(".")[:2])) < (4, 2)
 NAN = float("nan")  # the one NaN of keys: tuples compare it by identity
 
 
@@ -26,6 +28,15 @@ def _holds(type_: T.DataType, kinds: tuple[type[T.DataType], ...]) -> bool:
 def has_floats(type_: T.DataType) -> bool:
     """True if values of the type are floating point numbers, or hold some."""
     return _holds(type_, (T.FloatType, T.DoubleType))
+
+
+def check_distinct(type_: T.DataType) -> None:
+    """Raise UnsupportedLocally if the project's Spark has other distinct values of the type.
+
+    Spark 4.1 keeps -0.0 beside 0.0, and in collect_set each NaN; later ones keep one of them.
+    """
+    if IS_SPARK_41 and has_floats(type_):
+        raise UnsupportedLocally("distinct floating point numbers, for Spark 4.1")
 
 
 def has_maps(type_: T.DataType) -> bool:
