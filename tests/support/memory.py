@@ -87,6 +87,7 @@ class Tables(dict[str, Stored]):
             patch("sluice.delta.places.delta_rs.DeltaTable", self.opened()),
             patch("sluice.delta.places.delta_rs.options", lambda _uri: None),
             patch("sluice.delta.log.opened.stored_stamp", lambda _uri: None),
+            patch("sluice.delta.places.lake_layout.check_format", lambda _lake: None),
         ):
             yield
 

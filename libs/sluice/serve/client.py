@@ -63,7 +63,7 @@ class Remote:
         return RemoteTable(self, name, about, backward_iteration)
 
     def window(self, name: str, *, version: int | None = None) -> "RemoteStore":
-        """Return a window store for reading by key and time."""
+        """Return a table of rows by key and time, to be read by both."""
         store = RemoteStore(self, name, self.ask(f"{_path(name)}/at", self.pinned(version)))
         store.fetch(limit=0).to_arrow()  # or it is refused
         return store
@@ -360,7 +360,7 @@ class RemoteTable(Handle):
 
 @dataclass(frozen=True)
 class RemoteStore(Handle):
-    """A window store, read by key and time."""
+    """Rows by key and time, read by both."""
 
     def refresh(self) -> "RemoteStore":
         """Return the store at its newest version."""

@@ -25,10 +25,10 @@ from sluice.serve.answers import Refused
 from sluice.serve.questions import COLUMNS, CURSOR, KEY, LIMIT, PARTITION, Parameter, Question
 from sluice.serve.reads import read_rows, reading_verbs
 
-FROM = Parameter("from", "First key, or time of a window store.", many=True)
+FROM = Parameter("from", "First key; of rows by key and time, the first time.", many=True)
 TO = Parameter("to", "Last key, or time.", many=True)
 WHERE = Parameter("where", "Condition, such as total > 10.")
-ORDER = Parameter("order", "key, none, or of a window store time.")
+ORDER = Parameter("order", "key, none, or time, for rows by key and time.")
 REVERSE = Parameter("reverse", "true: last first.", bool)
 ASKED = (KEY, FROM, TO, WHERE, ORDER, REVERSE, LIMIT)
 SHOWN = 12  # rows and changes
