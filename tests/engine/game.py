@@ -72,10 +72,10 @@ class Game(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lake = layout(self.by.project)
         self.tables = Tables()
         self.patched = self.tables.in_place()
         self.patched.__enter__()
+        self.lake = layout(self.by.project)
         self.views = {name: View() for name in NODES}
         self.asleep: list[Batch] = []
         self.late: list[Head] = []
