@@ -43,7 +43,7 @@ def test_plan_run_status_and_doctor_follow_a_table(following: Made) -> None:
     lake.crm.append({"id": 3, "v": 3})
     lake.crm.table.delete("id = 1")
     assert "lag: shop.events is behind, by 2 versions" in called(lake, "status")[1]
-    assert [one.state for one in tables(lake.project, [lake.table("events")])] == ["behind"]
+    assert [one.status.state for one in tables(lake.project, [lake.table("events")])] == ["behind"]
     page = html(table(VISIT, lake.project, lake.table("events")))
     assert ">2 versions unread<" in page
     assert "the Delta table crm" in page
@@ -51,7 +51,9 @@ def test_plan_run_status_and_doctor_follow_a_table(following: Made) -> None:
     assert code == 0, said
     assert called(lake, "run", "shop")[0] == 0
     lake.check()
-    assert [one.state for one in tables(lake.project, [lake.table("events")])] == ["up to date"]
+    assert [one.status.state for one in tables(lake.project, [lake.table("events")])] == [
+        "up to date"
+    ]
     code, said = called(lake, "cost", "--by", "table")
     assert (code, "events" in said) == (0, True), said
 

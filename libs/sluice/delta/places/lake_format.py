@@ -23,7 +23,12 @@ def check_format(lake: str) -> None:
 
 
 def note_format(table_uri: str) -> None:
-    """Note the format of the lake in which a table is about to be created, if it has no note."""
+    """Note the format of the lake in which a table is about to be created, if it has no note.
+
+    A preview's tables leave no note.
+    """
+    if f"/{PREVIEWS}/" in table_uri:
+        return
     notes = SmallFiles(_whole_lake(table_uri.rstrip("/").rsplit("/", 2)[0]))
     if notes.read(FILE) is None:
         notes.write(FILE, json.dumps({"format": FORMAT}).encode())
