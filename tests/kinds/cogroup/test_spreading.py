@@ -57,7 +57,7 @@ HOUR = 3_600_000_000
 
 def made(folder: Path, spark: "SparkSession") -> Lake:
     lake = Lake(folder, DECLARED, spark, small_changelog=0)
-    return lake.limit(read_here_bytes=0, file_rows=100)
+    return lake.limit(read_here_bytes=0, collected_bytes=-1, file_rows=100)
 
 
 @pytest.fixture

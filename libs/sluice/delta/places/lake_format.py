@@ -6,7 +6,6 @@ format 1: it is older than the number, or has no table yet.
 
 import json
 import re
-from functools import cache
 
 from sluice.delta.places.folders import SmallFiles
 from sluice.errors import NewerLake
@@ -14,12 +13,31 @@ from sluice.language.names import ENVIRONMENTS, PREVIEWS, REBUILT
 
 FORMAT = 1
 FILE = "__format"
+_checked: set[str] = set()
 INSIDE = re.compile(f"/(?:{ENVIRONMENTS}|{PREVIEWS}|{REBUILT})/")
 
 
 def check_format(lake: str) -> None:
-    """Raise NewerLake if the lake's format is newer than this release; asks once in a process."""
-    _check(_whole_lake(lake))
+    """Raise NewerLake if the lake's format is newer than this release; asks once in a process.
+
+    A lake that can't be read is asked again: what reads it next names the reason.
+    """
+    whole = _whole_lake(lake)
+    if whole in _checked:
+        return
+    try:
+        content = SmallFiles(whole).read(FILE)
+    except OSError:
+        return
+    found = json.loads(content)["format"] if content else FORMAT
+    if found > FORMAT:
+        raise NewerLake(
+            f"the lake {whole} has format {found}; this release of Sluice reads formats up to "
+            f"{FORMAT}",
+            hint="install the release that wrote it, or a newer one, wherever this lake is used; "
+            "nothing was changed",
+        )
+    _checked.add(whole)
 
 
 def note_format(table_uri: str) -> None:
@@ -37,16 +55,3 @@ def note_format(table_uri: str) -> None:
 def _whole_lake(lake: str) -> str:
     """Return the lake in which this one is an environment or a preview; else itself."""
     return INSIDE.split(lake)[0]
-
-
-@cache
-def _check(lake: str) -> None:
-    content = SmallFiles(lake).read(FILE)
-    found = json.loads(content)["format"] if content else FORMAT
-    if found > FORMAT:
-        raise NewerLake(
-            f"the lake {lake} has format {found}; this release of Sluice reads formats up to "
-            f"{FORMAT}",
-            hint="install the release that wrote it, or a newer one, wherever this lake is used; "
-            "nothing was changed",
-        )
