@@ -57,7 +57,7 @@ HOUR = 3_600_000_000
 
 def made(folder: Path, spark: "SparkSession") -> Lake:
     lake = Lake(folder, DECLARED, spark, small_changelog=0)
-    return lake.limit(read_here_bytes=0, collected_bytes=-1, file_rows=100)
+    return lake.limit(read_here_bytes=0, file_rows=100)
 
 
 @pytest.fixture
@@ -68,7 +68,8 @@ def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory, real_spark: "SparkSession") -> Lake:
     """A lake whose first batch had a thousand groups."""
-    return filled(made(tmp_path_factory.mktemp("many"), real_spark), 1000)
+    lake = made(tmp_path_factory.mktemp("many"), real_spark)
+    return filled(lake.limit(computed_here_bytes=-1), 1000)
 
 
 def filled(lake: Lake, groups: int) -> Lake:
