@@ -9,13 +9,13 @@ source's intervals are delivered.
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval, parse_time
+from sluice.operate import run as runs
 from sluice.operate.run import deliver, run
 from sluice.operate.workers import Process, forked
 from sluice.spark.session import Spark, with_spark
@@ -41,19 +41,18 @@ def days(
     starts = [start + number * DAY for number in range(count + 1)]
     every = [Interval(start, start + DAY) for start in starts]
 
-    limits = replace(project.limits, round_intervals=1)
-    daily = project.model_copy(update={"limits": limits})
+    runs.ROUND_INTERVALS = 1
     tables = [] if source else project.graph.pipeline("retail")
 
     def work(spark: Spark) -> float:
         take = partial(_deliver, name=source) if source else partial(_run, processes=processes)
-        take(spark, daily, every[:1])
+        take(spark, project, every[:1])
         begun()
         began = time.monotonic()
-        take(spark, daily, every[1:])
+        take(spark, project, every[1:])
         return (time.monotonic() - began) / count
 
-    with forked(daily, tables) as processes:
+    with forked(project, tables) as processes:
         return with_spark(project.spark, work)
 
 

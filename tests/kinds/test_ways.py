@@ -43,7 +43,6 @@ MARKABLE = [*(case for case in COGROUPS if not case.needs_spark), *KINDS[:2], *K
 OF_NO_VIEW = {
     "piece_bytes": "test_merging",
     "reread_rows": "test_rereads",
-    "indexed_bytes": "test_row_index",
 }
 
 
