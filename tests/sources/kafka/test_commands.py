@@ -56,7 +56,7 @@ def test_lag_is_shown_in_messages_and_time_of_each_partition(topical: Made) -> N
     parts = json.loads(called(lake, "status", "--json")[1])["unread"]
     assert [part["messages"] for part in parts] == [1, 0, 0]
     assert parts[0]["since"].startswith("2024-05-01T10:01:00")
-    assert tables(lake.project, [lake.table("events")])[0].state == "behind"
+    assert tables(lake.project, [lake.table("events")])[0].status.state == "behind"
 
 
 def test_silent_brokers_hide_the_lag(topical: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_silent_brokers_hide_the_lag(topical: Made, monkeypatch: pytest.MonkeyPa
     said = called(lake, "status")[1]
     assert "lag: shop.events is not known: the brokers of the connection" in said
     shown = tables(lake.project, [lake.table("events")])[0]
-    assert (shown.state, shown.status.rows) == ("up to date", 1)
+    assert (shown.status.state, shown.status.rows) == ("up to date", 1)
     assert "don't answer" in shown.status.unheard
 
 
