@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
+from sluice.extras import DISTRIBUTION
 from sluice.pages.elements import Chapter, Content, Listing, Page, Text
 from sluice.serve import changes, reads, states
 from sluice.serve.answers import Answer, Format, to_json
@@ -141,7 +142,7 @@ def openapi(_: Question | None = None) -> Answer:
     }
     said = {
         "openapi": "3.1.0",
-        "info": {"title": "Sluice", "version": version("sluice"), "description": ABOUT},
+        "info": {"title": "Sluice", "version": version(DISTRIBUTION), "description": ABOUT},
         "paths": paths,
         "components": {
             "schemas": schemas,
