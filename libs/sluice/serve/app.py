@@ -28,12 +28,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as Address
 
-import sluice
 from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.pages.elements import Page, html
-from sluice.read.lake import Lake
+from sluice.read.lake import Lake, open_lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access, Token
 from sluice.serve.answers import Answer, Format, Refused, negotiate
@@ -70,7 +69,7 @@ class Served:
     def __init__(self, config: str | Path) -> None:
         self._config, self._lock = Path(config), Lock()
         self._looked, self._stamps = time.monotonic(), self._stamp()
-        self._lake = sluice.open(config)
+        self._lake = open_lake(config)
 
     @property
     def lake(self) -> Lake:
@@ -81,7 +80,7 @@ class Served:
                 if (stamps := self._stamp()) != self._stamps:
                     self._stamps = stamps
                     try:
-                        self._lake = sluice.open(self._config)
+                        self._lake = open_lake(self._config)
                     except ConfigError as error:
                         log.warning("the changed configuration is not served: %s", error)
             return self._lake
