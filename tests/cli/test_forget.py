@@ -146,6 +146,7 @@ def test_no_byte_of_a_subject_is_left_and_every_view_follows(project: Here, tmp_
     assert project.sluice("doctor").out.startswith("nothing is wrong")
 
 
+@pytest.mark.usefixtures("long")
 def test_later_rows_are_quarantined_without_values(project: Here, tmp_path: Path) -> None:
     forgotten(project, "sales", "--where", f"person = '{ANNA}'", code=1)
     forgotten(project, "people", "--key", "471004711")
