@@ -4,6 +4,8 @@ Endpoint, region and credentials come from the environment (`AWS_*`, `AZURE_*`, 
 profile or a role, and are written nowhere.
 """
 
+import base64
+import binascii
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -126,7 +128,14 @@ def _azure_endpoint() -> str:
 
 @lru_cache(maxsize=8)
 def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSystem:  # noqa: ARG001
-    """Return the client for these variables: by key, token, or Azure's usual credentials."""
+    """Return the client for these variables: by key, token, or Azure's usual credentials.
+
+    Raises OSError for a key that is not base64: the client would end the process.
+    """
+    try:
+        base64.b64decode(_first_set(*AZURE_KEYS), validate=True)
+    except binascii.Error as error:
+        raise OSError(f"Azure Error: the key is no Base64 encoded string: {error}") from None
     named = {"account_key": _first_set(*AZURE_KEYS), "sas_token": _first_set(*AZURE_TOKENS)}
     if endpoint := _azure_endpoint():
         server = urlsplit(endpoint)

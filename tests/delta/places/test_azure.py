@@ -2,7 +2,8 @@
 
 import pytest
 
-from sluice.delta.places.delta_rs import endpoint_of, locate, options, uri_of
+from sluice.delta.places.delta_rs import endpoint_of, locate, options, store_fault, uri_of
+from sluice.errors import StoreRefused
 
 LAKE = "abfss://lakes@shops.dfs.core.windows.net/retail/lake/"
 KEY = "c2VjcmV0"
@@ -43,3 +44,16 @@ def test_the_server_is_azures_own_unless_a_variable_names_another(
 
 def test_no_secret_is_an_option() -> None:
     assert KEY not in (options(LAKE) or {}).values()
+
+
+@pytest.mark.parametrize("key", ["no key!", "c2VjcmV0c", "c2Vj cmV0"])
+def test_a_key_of_other_characters_is_refused_before_the_client_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", key)
+    with pytest.raises(OSError, match="Azure Error") as refused:
+        locate(LAKE)
+    fault = store_fault(refused.value)
+    assert isinstance(fault, StoreRefused)
+    assert "rejects the account's key" in str(fault)
+    assert key not in str(refused.value)
