@@ -1,13 +1,16 @@
 """Batches as large as this process takes: a hundredth of the rows, by limits as much smaller."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.benchmarks.engines import VIEWS, build, land, project_in
 from tests.support.lake import NewLake
 
 from sluice.declare.project import Project
+from sluice.delta.places.delta_rs import open_table
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.limits import Limits
 from sluice.spark.session import PROCESS, Spark
@@ -75,3 +78,20 @@ def test_any_number_of_rows_is_added_here_but_few_are_changed(new_lake: NewLake)
     lake.put("sales", *({"id": i, "v": 8} for i in range(3)))
     with pytest.raises(UnsupportedLocally, match="3 changed rows, which are merged"):
         lake.advance()
+
+
+def test_a_large_build_lies_in_files_of_which_a_small_change_rewrites_one(
+    new_lake: NewLake,
+) -> None:
+    view = "views:\n  seen: {kind: select, from: sales, select: {id: id, v: v}}\n"
+    lake = new_lake(SALES + view).limit(file_rows=10_000)
+    lake.put("sales", *({"id": i, "v": i * 2_654_435_761 % 2**31} for i in range(60_000)))
+    lake.advance()
+    built = open_table(lake.uri("seen"))
+    files = pa.table(built.get_add_actions(flatten=True))
+    assert max(files["num_records"].to_pylist()) < 20_000
+    ranges = sorted(zip(files["min.id"].to_pylist(), files["max.id"].to_pylist(), strict=True))
+    assert all(last < first for (_, last), (first, _) in pairwise(ranges)), "each key in one"
+    lake.put("sales", {"id": 7, "v": 1})
+    lake.advance()
+    assert len({*built.file_uris()} - {*open_table(lake.uri("seen")).file_uris()}) == 1

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.opened import keep, open_for_writer
@@ -81,11 +81,22 @@ def commit_arrow(
                 mode="append",
                 commit_properties=how,
                 writer_properties=writer_properties(plain.schema),
+                target_file_size=_bytes_per_file(plain, table, limits),
             )
         else:
             check_applied(before, done, merge_arrow(table, rows, columns, key, how))
     keep(before.uri, table)
     return confirm(before, position, done)
+
+
+def _bytes_per_file(rows: pa.Table, table: DeltaTable, limits: Limits) -> int | None:
+    """Return the size of files of about `file_rows` rows; None if the rows fit in one or two.
+
+    It is the size in memory: files of values that repeat have more rows.
+    """
+    if rows.num_rows <= 2 * limits.file_rows or table.metadata().partition_columns:
+        return None
+    return rows.nbytes * limits.file_rows // rows.num_rows
 
 
 def overwrite_arrow(
