@@ -14,6 +14,7 @@ from tests.gate.rows import expect
 
 from sluice.declare.expectation import Expectation
 from sluice.gate import engine, review
+from sluice.gate.rules.other_table import other_column
 
 COLUMNS = {"quantity": "INT", "price": "DECIMAL(12,2)", "department": "STRING", "at": "TIMESTAMP"}
 
@@ -131,7 +132,7 @@ def test_validate_imports_only_what_it_needs_to_look_again(tmp_path: Path) -> No
     config = tmp_path / "config" / "pipelines"
     config.mkdir(parents=True)
     (config / "shop.yaml").write_text(SALES)
-    heavy = ("great_expectations", "pandas", "pyspark.sql.connect", "airflow")
+    heavy = ("great_expectations", "pandas", "pyspark", "pyarrow", "numpy", "airflow")
     program = (
         "import sys\n"
         "from sluice.cli.main import main\n"
@@ -152,3 +153,8 @@ def test_the_gate_does_not_import_great_expectations() -> None:
         "sys.exit('great_expectations' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env=dict(os.environ))
+
+
+def test_another_tables_column_has_the_same_name_unless_another_is_given() -> None:
+    rule = expect("column_sum_to_equal_other_table", column="n", other_table_name="t", over="table")
+    assert other_column(rule) == "n"

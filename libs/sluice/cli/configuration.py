@@ -5,16 +5,13 @@ from pathlib import Path
 
 import click
 
-from sluice.dbt.importing import import_project
-from sluice.dbt.pipeline import lines
 from sluice.declare.environment_folders import of_base
 from sluice.declare.project import load
 from sluice.declare.schema import json_schema
-from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import UsageError
 from sluice.extras import is_installed
 from sluice.language.names import listing
-from sluice.starter.new_project import EXAMPLES, NEXT
+from sluice.starter import EXAMPLES, NEXT
 from sluice.terminal.options import config_option, debug_option
 from sluice.terminal.output import pluralize
 
@@ -27,8 +24,6 @@ def validate(config: str) -> None:
 
     project = load(config, review=mistakes)
     tables = project.graph.tables.values()
-    for table in tables:
-        nodes_of(table, project.graph)
     names = ", ".join(project.pipelines)
     pipelines = pluralize(len(project.pipelines), "pipeline")
     click.echo(f"{pipelines} ({names}), {pluralize(len(tables), 'table')}: no mistakes")
@@ -141,6 +136,8 @@ def dbt(
     MANIFEST is target/manifest.json, as `dbt compile --full-refresh` writes it. The dbt project is
     not changed.
     """
+    from sluice.dbt.importing import import_project
+    from sluice.dbt.pipeline import lines
     from sluice.gate.review import mistakes
 
     target = (Path(config), pipeline)

@@ -12,7 +12,6 @@ reads, it learns that in advance. It still imports pandas if rows are converted 
 import os
 import sys
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
 import click
@@ -24,7 +23,7 @@ from sluice.terminal.options import debug_option, env_option, wants_trace
 from sluice.terminal.program import run
 
 
-class _Hidden(MetaPathFinder):
+class _Hidden:
     """A finder that reports pandas as not installed."""
 
     def find_spec(self, name: str, *_: object) -> None:

@@ -23,7 +23,6 @@ from datetime import datetime
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import urlopen
 
 from sluice.errors import Retryable, StoreRefused
 
@@ -108,6 +107,8 @@ def _role(environ: Mapping[str, str]) -> _Role | None:
 
 def _request_keys(role: _Role) -> tuple[float, Credentials]:
     """Return fresh keys of a role, and when they end, in seconds since 1970."""
+    from urllib.request import urlopen
+
     try:
         asked = {
             "Action": "AssumeRoleWithWebIdentity",

@@ -34,9 +34,7 @@ from typing import Any
 from sluice.cache import cache_folder
 from sluice.declare.expectation import Expectation
 from sluice.extras import is_installed
-from sluice.gate import engine
-from sluice.gate.outcomes import history
-from sluice.gate.rules import suite
+from sluice.gate.rules import other_table, suite
 from sluice.gate.rules.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
 from sluice.language.names import unknown
@@ -210,19 +208,22 @@ ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
 
 def not_on_spark(expectation: Expectation) -> list[str]:
     """Return a mistake if Great Expectations has the expectation, but not for Spark."""
-    return _answer(engine.not_on_spark, expectation)
+    return _answer("not_on_spark", expectation)
 
 
-def _answer(ask: Callable[[Expectation], list[str]], expectation: Expectation) -> list[str]:
+def _answer(ask: str, expectation: Expectation) -> list[str]:
+    """Return the answer of a function of the engine, which is imported if it has to be asked."""
     if not is_installed("quality"):
         return []
     file = cache_folder() / f"expectations-{version('great-expectations')}.json"
-    asked = [ask.__name__, expectation.type, expectation.kwargs]
+    asked = [ask, expectation.type, expectation.kwargs]
     text = json.dumps(asked, sort_keys=True, default=lambda v: f"{type(v).__name__} {v}")
     settled, question = _read_kept(file), hashlib.sha256(text.encode()).hexdigest()
     if question in settled:
         return []
-    found = ask(expectation)
+    from sluice.gate import engine
+
+    found: list[str] = getattr(engine, ask)(expectation)
     if not found:
         _keep(file, settled | {question})
     return found
@@ -260,10 +261,10 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
         expectation = suite.at(expectation, NOW)
     except ValueError as error:
         return [str(error)]
-    if expectation.type in history.COMPILED:
-        return history.mistakes(expectation)
+    if expectation.type in other_table.COMPILED:
+        return other_table.mistakes(expectation)
     values = list(_values(expectation, columns))
-    if not is_plain(expectation) and (problems := _answer(engine.mistakes, expectation)):
+    if not is_plain(expectation) and (problems := _answer("mistakes", expectation)):
         return values or problems
     if problems := refusals(expectation):
         return problems

