@@ -7,6 +7,7 @@ adjacent, and aligned in that zone: a day on which clocks change has 23 or 25 ho
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -184,12 +185,7 @@ class Schedule(Model):
         for bound in (start, end):
             if off := self.off_grid(bound):
                 raise off
-        whole, found = Interval(start, end), list[Interval]()
-        for interval in self.onward(whole.start):
-            found.append(interval)
-            if interval.end >= whole.end:
-                break
-        return found
+        return list(_cut(self._cron, Interval(start, end)))
 
     def off_grid(self, bound: datetime) -> IntervalError | None:
         """Return why no interval begins or ends there, and the nearest bounds; None if one does."""
@@ -210,11 +206,7 @@ class Schedule(Model):
 
     def onward(self, moment: datetime) -> Iterator[Interval]:
         """Yield the intervals from the one that contains the moment on, without end."""
-        start = self.last_until(moment)
-        while True:
-            following = self.next_after(start)
-            yield Interval(start, following)
-            start = following
+        return _onward(self._cron, in_utc(moment))
 
     @property
     def _cron(self) -> Cron:
@@ -224,6 +216,25 @@ class Schedule(Model):
                 hint="give it a cron expression or a preset such as '@daily'",
             )
         return Cron(self.expression, zone(self.timezone))
+
+
+def _onward(cron: Cron, moment: datetime) -> Iterator[Interval]:
+    start = cron.until(moment)
+    while True:
+        following = cron.after(start)
+        yield Interval(start, following)
+        start = following
+
+
+@lru_cache(maxsize=8)
+def _cut(cron: Cron, whole: Interval) -> tuple[Interval, ...]:
+    """Return the intervals between two of the grid's instants; all sources of a pipeline ask."""
+    found = list[Interval]()
+    for interval in _onward(cron, whole.start):
+        found.append(interval)
+        if interval.end >= whole.end:
+            break
+    return tuple(found)
 
 
 SHOWN = 3

@@ -10,6 +10,7 @@ the skipped hour.
 import re
 from calendar import monthrange
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -146,8 +147,12 @@ def _both(local: datetime, zone: ZoneInfo) -> set[datetime]:
 
 
 @lru_cache(maxsize=256)
+def _parsed(expression: str) -> croniter:
+    return croniter(expression)
+
+
 def _names_every_hour(expression: str) -> bool:
-    hours: list[object] = croniter(expression).expanded[1]
+    hours: list[object] = _parsed(expression).expanded[1]
     return hours == ["*"]
 
 
@@ -196,6 +201,8 @@ class Cron:
 
     def _steps(self, start: datetime, way: str) -> Iterator[datetime]:
         """Yield the expression's local times from there, forward or back."""
-        step = getattr(croniter(self.expression, start), way)
+        steps = copy(_parsed(self.expression))  # to parse takes longer than to step
+        steps.set_current(start)
+        step = getattr(steps, way)
         while True:
             yield step(datetime)
