@@ -16,11 +16,12 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sluice.language.names import Row
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 Address = Callable[[Sequence[tuple[str, str]]], str]  # of a page, by names and values
 
@@ -278,7 +279,9 @@ def html(page: Page, nonce: str = "") -> str:
 
 
 @cache
-def _environment() -> Environment:
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     made = Environment(
         loader=PackageLoader("sluice.pages", "templates"),
         autoescape=True,
