@@ -93,7 +93,7 @@ def prove(name: str, pair: Pair) -> str:
     run(UV, "venv", "--quiet", "--python", pair.python, str(home / "venv"))
     python = str(home / "venv/bin/python")
     tests = [f"{package}=={version(package)}" for package in FOR_TESTS]
-    install = (UV, "pip", "install", "--quiet", "--python", python)
+    install = (UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", python)
     run(*install, "--no-deps", "--editable", str(ROOT))
     passed, extras = [], []
     for extra, proofs in STEPS.items():
