@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.java import LEAN
 
+from daemons import Daemons
 from ports import free_port
 from sluice.cli.main import main
 from sluice.declare.project import SparkSettings
@@ -23,6 +25,7 @@ from sluice.operate import cluster
 from sluice.spark import session, starting
 from sluice.spark.connect_server import ConnectServer
 from sluice.spark.session import STATIC_CONF, Spark
+from spark_cluster import Cluster
 
 ROOT = Path(__file__).parents[2]
 LAKES = ROOT / "tests" / "delta" / "lakes"
@@ -185,3 +188,23 @@ def test_a_real_server_has_all_that_is_asked(
     assert rows["pyarrow of executors"]["found"]
     assert rows[f"access to {lake.resolve()}"]["found"] == "read"
     assert totals == [["Bern", 12], ["Graz", 1], ["Rome", 5]]
+
+
+@pytest.mark.usefixtures("own_spark")
+def test_a_real_master_is_asked_by_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in LEAN.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    daemons = Daemons(tmp_path / "daemons")
+    cluster = Cluster(daemons)
+    own = "spark.driver.host: 127.0.0.1, spark.driver.bindAddress: 127.0.0.1"
+    conf = f"{{{own}, spark.driver.memory: 700m, spark.executor.memory: 600m}}"
+    begin(tmp_path, f"master: '{cluster.url}', conf: {conf}")
+    try:
+        cluster.start(1)
+        rows = shown(run("-m", "sluice.cli.main", "doctor", "--spark", "--json"))
+    finally:
+        daemons.stop()
+    assert {row["repair"] for row in rows.values()} == {""}
+    assert rows[f"version of {cluster.url}"]["found"] == f"Spark {version('pyspark')}"
+    assert rows["pyspark of executors"]["found"] == version("pyspark")
