@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 import pytest
-from airflow.sdk.exceptions import AirflowException
 
 from sluice.airflow.alerts import KILLED, of_delay, of_failure
 from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.exceptions import AirflowException
 from sluice.airflow.jobs import JobFailed, JobOutcome, JobRefused
 from sluice.airflow.tasks import SeparateJob
 from sluice.cli.main import main

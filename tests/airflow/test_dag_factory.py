@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG, TriggerRule
-from airflow.serialization.serialized_objects import DagSerialization
+from airflow.serialization import serialized_objects
 from airflow.timetables.interval import CronDataIntervalTimetable
 
 from sluice.airflow.dag_factory import dags, maintenance, verification
 
 from .conftest import SHOP, Configured
 
+# Airflow 3.1 has one class for both.
+DagSerialization = getattr(serialized_objects, "DagSerialization", serialized_objects.SerializedDAG)
 CONNECT = "spark: {engine: connect, remote: 'sc://spark:15002'}"
 
 
@@ -96,7 +98,8 @@ def test_failures_are_retried_as_the_settings_say(configured: Configured) -> Non
     settings = f"{CONNECT}\nairflow: {{retries: 5, retry_delay: 10 seconds, owner: shops}}"
     task = dags_of(configured(settings))["shop"].get_task("advance.sums")
     assert (task.retries, task.retry_delay.total_seconds(), task.owner) == (5, 10, "shops")
-    assert task.retry_exponential_backoff == 2
+    doubled = task.retry_exponential_backoff
+    assert doubled is True or doubled == 2  # a flag in Airflow 3.1
 
 
 def test_one_setting_chooses_the_engine(configured: Configured) -> None:

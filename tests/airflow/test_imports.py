@@ -13,7 +13,10 @@ DAGS = Path(__file__).parents[2] / "dags"
 HEAVY = ("pyspark", "pandas", "great_expectations", "pyarrow", "deltalake", "numpy")
 READ = f"""
 import json, os, sys
-from airflow.dag_processing.dagbag import DagBag
+try:
+    from airflow.dag_processing.dagbag import DagBag
+except ImportError:  # Airflow 3.1
+    from airflow.models.dagbag import DagBag
 for variables in json.loads(sys.argv[1]):
     if os.fork():  # Airflow is imported once, for all readings
         os.wait()

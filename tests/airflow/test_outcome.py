@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from sluice.airflow.exceptions import AirflowException, AirflowFailException
 from sluice.airflow.jobs import JobOutcome, check, sentence
 
 REPORT = {

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice.airflow import blueprint
 from sluice.airflow.blueprint import check, site
 from sluice.airflow.projects import config_folder, project
 from sluice.errors import ConfigError
@@ -57,6 +58,17 @@ def test_a_mistake_is_raised_with_its_file_and_line(configured: Configured) -> N
 
 def test_nothing_is_raised_where_nothing_is_wrong(configured: Configured) -> None:
     check(configured())
+
+
+def test_a_deadline_is_named_where_airflow_has_none(
+    configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = f"{SHOP}airflow: {{deadline: 2 hours}}\n"
+    monkeypatch.setattr(blueprint, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"shop: `airflow: .deadline.*\n.*Airflow 3\.2 or newer"):
+        check(configured(shop=shop))
+    monkeypatch.setattr(blueprint, "find_spec", lambda name: name)
+    check(configured(shop=shop))
 
 
 def test_the_configuration_lies_beside_the_folder_of_dag_files_unless_it_is_named(

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from sluice.airflow.dag_factory import QualityTask, dags
+from sluice.airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from .conftest import Configured
 

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from tests.support.java import LEAN
 from tests.support.lake import CONF
 from tests.support.tasks import context
 
 from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.exceptions import AirflowFailException
 from sluice.airflow.scheduling import asset
 from sluice.airflow.tasks import SeparateJob
 from sluice.language.interval import Interval, parse_time

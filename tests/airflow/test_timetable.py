@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from airflow.sdk import DAG
-from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction, Timetable
 from airflow.timetables.interval import CronDataIntervalTimetable
 from pendulum import instance
@@ -18,6 +17,7 @@ from sluice.declare.project import load
 from sluice.language.interval import Schedule
 
 from .conftest import Configured
+from .test_dag_factory import DagSerialization
 
 Span = tuple[datetime, datetime]
 INSTANT = timedelta(microseconds=1)

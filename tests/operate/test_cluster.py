@@ -3,7 +3,10 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.java import LEAN
 
+from daemons import Daemons
 from ports import free_port
 from sluice.cli.main import main
 from sluice.declare.project import SparkSettings
@@ -21,6 +25,7 @@ from sluice.operate import cluster
 from sluice.spark import session, starting
 from sluice.spark.connect_server import ConnectServer
 from sluice.spark.session import STATIC_CONF, Spark
+from spark_cluster import Cluster
 
 ROOT = Path(__file__).parents[2]
 LAKES = ROOT / "tests" / "delta" / "lakes"
@@ -140,18 +145,25 @@ def test_a_batch_names_an_older_server(monkeypatch: pytest.MonkeyPatch) -> None:
         assert spark.session
 
 
-def asked_by_sql(remote: str, table: Path) -> list[tuple[str, int]]:
-    """What a notebook's Spark SQL reads, as docs/other_engines.md shows it."""
-    from pyspark.sql import SparkSession
+# What a notebook's Spark SQL reads, as docs/other_engines.md shows it. Like the command, it is a
+# process of its own: beside a regular session, which other tests have, PySpark opens no remote one.
+ASK = """
+import json, sys
+from pyspark.sql import SparkSession
 
-    session = SparkSession.Builder().remote(remote).create()
-    try:
-        rows = session.sql(
-            f"SELECT town, sum(sum) FROM delta.`{table}` GROUP BY town ORDER BY town"
-        )
-        return [tuple(row) for row in rows.collect()]
-    finally:
-        session.stop()
+session = SparkSession.Builder().remote(sys.argv[1]).create()
+towns = f"SELECT town, sum(sum) FROM delta.`{sys.argv[2]}` GROUP BY town ORDER BY town"
+print(json.dumps([tuple(row) for row in session.sql(towns).collect()]))
+session.stop()
+"""
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.usefixtures("own_spark")
@@ -167,14 +179,32 @@ def test_a_real_server_has_all_that_is_asked(
     shutil.copytree(LAKES / str(FORMAT) / "lake", lake)
     server.start(SparkSettings(conf={"spark.driver.memory": "700m"}))
     try:
-        totals = asked_by_sql(server.remote, lake / "trips" / "towns")
-        done = CliRunner().invoke(main, ["doctor", "--spark", "--json"])
+        totals = json.loads(run("-c", ASK, server.remote, str(lake / "trips" / "towns")))
+        rows = shown(run("-m", "sluice.cli.main", "doctor", "--spark", "--json"))
     finally:
         server.stop()
-    assert done.exit_code == 0, done.output
-    rows = shown(done.stdout)
     assert {row["repair"] for row in rows.values()} == {""}
     assert rows["jars of Delta"]["found"] == "found"
     assert rows["pyarrow of executors"]["found"]
     assert rows[f"access to {lake.resolve()}"]["found"] == "read"
-    assert totals == [("Bern", 12), ("Graz", 1), ("Rome", 5)]
+    assert totals == [["Bern", 12], ["Graz", 1], ["Rome", 5]]
+
+
+@pytest.mark.usefixtures("own_spark")
+def test_a_real_master_is_asked_by_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in LEAN.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    daemons = Daemons(tmp_path / "daemons")
+    cluster = Cluster(daemons)
+    own = "spark.driver.host: 127.0.0.1, spark.driver.bindAddress: 127.0.0.1"
+    conf = f"{{{own}, spark.driver.memory: 700m, spark.executor.memory: 600m}}"
+    begin(tmp_path, f"master: '{cluster.url}', conf: {conf}")
+    try:
+        cluster.start(1)
+        rows = shown(run("-m", "sluice.cli.main", "doctor", "--spark", "--json"))
+    finally:
+        daemons.stop()
+    assert {row["repair"] for row in rows.values()} == {""}
+    assert rows[f"version of {cluster.url}"]["found"] == f"Spark {version('pyspark')}"
+    assert rows["pyspark of executors"]["found"] == version("pyspark")

@@ -4,19 +4,22 @@ import os
 import socket
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from sluice.declare.project import SparkSettings
 from sluice.errors import MissingDependency, Retryable
 from sluice.spark import starting
 from sluice.spark.session import open_session
-from sluice.spark.starting import check_server, lasting
+from sluice.spark.starting import check_server, lasting, start_or_explain
 
 START = """
 from sluice.spark.session import Spark
@@ -82,6 +85,69 @@ def test_a_server_that_is_not_there_is_reported_at_once(monkeypatch: pytest.Monk
     ) as raised:
         open_session(SparkSettings())
     assert "secret" not in str(raised.value)
+
+
+def test_a_master_that_is_not_there_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        master = f"spark://127.0.0.1:{taken.getsockname()[1]}"
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    with pytest.raises(Retryable, match=r"no Spark master answers at 127\.0\.0\.1"):
+        open_session(SparkSettings(master=master))
+
+
+def test_a_master_that_takes_no_application_is_named() -> None:
+    class Refusal(Py4JJavaError):  # type: ignore[misc]
+        def __init__(self) -> None: ...
+
+        def __str__(self) -> str:
+            return "Cannot call methods on a stopped SparkContext.\n\tat org.apache.spark"
+
+    def start() -> None:
+        raise Refusal
+
+    with pytest.raises(
+        MissingDependency, match=r"^spark://m:7077 answers, but takes no appl"
+    ) as no:
+        start_or_explain(start, Path("/jdk"), "spark://m:7077")
+    assert "\tat" not in str(no.value)
+
+
+class WorkersPage(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'<span class="version" style="margin-right: 15px;">4.1.3</span>')
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_executors_of_another_spark_are_named(
+    is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), WorkersPage) as page:
+        Thread(target=page.serve_forever, daemon=True).start()
+        if not is_shown:
+            page.shutdown()
+            page.server_close()
+        context = Mock(master="spark://m:7077")
+        executors = context._jsc.sc().statusStore().executorList(True)
+        executors.size.return_value = 1
+        logs = f"http://127.0.0.1:{page.server_port}/logPage/?appId=1 http://w"
+        executors.apply(0).executorLogs().values().mkString.return_value = logs
+        monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+        monkeypatch.setattr(starting, "version", lambda _: "4.2.0")
+        with pytest.raises(MissingDependency) as raised, lasting():
+            raise RuntimeError("java.io.InvalidClassException: RDD; local class incompatible: 1")
+        if is_shown:
+            page.shutdown()
+    theirs = "Spark 4.1.3" if is_shown else "another Spark"
+    said, hint = str(raised.value).splitlines()
+    assert said == (
+        f"executors of spark://m:7077 run {theirs}, which can't read tasks of Spark 4.2.0"
+    )
+    assert hint.startswith("hint: run Spark 4.2 on its workers")
+    assert ("pip install 'pyspark==4.1.*' 'pyspark-client==4.1.*'" in hint) is is_shown
 
 
 def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:

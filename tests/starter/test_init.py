@@ -262,6 +262,16 @@ def test_days_and_months_are_a_pipeline_each(
     assert (list(daily["dimensions"]), "dimensions" in monthly) == (["staff"], False)
 
 
+def test_by_uvx_the_next_steps_say_where_the_command_is(
+    tmp_path: Path, land: Land, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land("shop/staff.csv", "id,name\n1,ann\n")
+    monkeypatch.chdir(tmp_path / "shop")
+    monkeypatch.setattr("sys.argv", ["/cache/bin/sluice-views", "init"])
+    said = CliRunner().invoke(main, ["init", "--from", "."]).stdout.splitlines()
+    assert said[-1] == "`uv tool install sluice-views` installs `sluice`; or use `uvx sluice-views`"
+
+
 def test_tables_side_by_side_have_names_of_their_own(tmp_path: Path, land: Land) -> None:
     for day in ("2024-05-30", "2024-05-31"):
         land(f"landing/{day}/orders.csv", "id,paid\n1,2\n")

@@ -1,14 +1,19 @@
 """`make dist`: its wheel, in an empty environment with each extra alone, from the registry."""
 
+import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 import zipfile
 from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
 
 import pytest
 from tests.support.wheel import ROOT, UV, run
 
+from ports import free_port
 from sluice.cache import cache_folder
 from sluice.extras import DISTRIBUTION, MODULES
 
@@ -55,6 +60,20 @@ def install(dist: Path, folder: Path, extra: str = "") -> str:
     wanted = f"{DISTRIBUTION}[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)
     run(UV, "pip", "install", "-q", "--python", str(folder / "venv"), wanted, cwd=folder)
     return str(folder / "venv" / "bin" / "sluice")
+
+
+def asked_until_served(address: str) -> bytes:
+    """The answer to a GET, once the server takes it."""
+    for _ in range(100):
+        try:
+            with urlopen(address, timeout=10) as answer:
+                read: bytes = answer.read()
+                return read
+        except HTTPError:
+            raise
+        except URLError:
+            time.sleep(0.2)
+    raise AssertionError(f"nothing answers at {address}")
 
 
 def begin(sluice: str, folder: Path) -> Path:
@@ -154,6 +173,20 @@ def test_dbt_alone_imports_a_project(dist: Path, tmp_path: Path) -> None:
     manifest = ROOT / "tests" / "dbt" / "bakery" / "manifest.json"
     run(sluice, "import", "dbt", str(manifest), cwd=tmp_path)
     assert (tmp_path / "config" / "pipelines" / "bakery.yaml").is_file()
+
+
+@pytest.mark.usefixtures("long")
+def test_serve_alone_answers_with_rows(dist: Path, project: Path) -> None:
+    sluice = install(dist, project, "serve")
+    pipeline = begin(sluice, project)
+    run(sluice, "run", pipeline.stem, cwd=project)
+    port = str(free_port())
+    address = f"http://127.0.0.1:{port}/v1/tables/newest_sales/rows"
+    with subprocess.Popen([sluice, "serve", "--port", port], cwd=project) as server:
+        try:
+            assert b"rye" in asked_until_served(address)
+        finally:
+            server.terminate()
 
 
 @pytest.mark.usefixtures("long")

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -195,10 +196,16 @@ def site(config: Path) -> Site:
 
 
 def check(config: Path) -> None:
-    """Raise ConfigError with every mistake of that folder."""
+    """Raise ConfigError with every mistake of that folder, and what this Airflow can't do."""
     found = site(config)
     if found.mistakes:
         raise ConfigError(found.mistakes, hint=found.hint)
+    unwatched = [pipeline.name for pipeline in found.pipelines if pipeline.policy.deadline]
+    if unwatched and not find_spec("airflow.sdk.definitions.callback"):
+        raise ConfigError(
+            [f"{', '.join(unwatched)}: `airflow: {{deadline: …}}` reports nothing in this Airflow"],
+            hint="install Airflow 3.2 or newer, or remove the setting",
+        )
 
 
 def _read_kept(kept: KeptResult) -> Site | None:

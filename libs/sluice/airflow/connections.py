@@ -10,8 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowNotFoundException
 
+from sluice.airflow.exceptions import AirflowNotFoundException
 from sluice.errors import UsageError
 
 if TYPE_CHECKING:

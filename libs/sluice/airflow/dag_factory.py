@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, TriggerRule
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.timetables.trigger import CronTriggerTimetable
 
 from sluice.airflow.alerts import alert_of_failure
 from sluice.airflow.blueprint import Blueprint, Policy, Site, Task, TaskKind, site
 from sluice.airflow.connections import export_lake
+from sluice.airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from sluice.airflow.jobs import refusing
 from sluice.airflow.projects import project
 from sluice.airflow.request import form, is_preview
@@ -77,6 +77,7 @@ class QualityTask(BaseOperator):  # type: ignore[misc]
 
 
 LONGEST_DELAY = timedelta(hours=1)
+DOUBLED = 2 if BaseOperator.retry_exponential_backoff is not False else True  # a flag in 3.1
 FIRST_START = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -198,7 +199,7 @@ def _defaults(policy: Policy) -> dict[str, Any]:
         "owner": policy.owner,
         "retries": policy.retries,
         "retry_delay": policy.retry_delay,
-        "retry_exponential_backoff": 2,
+        "retry_exponential_backoff": DOUBLED,
         "max_retry_delay": LONGEST_DELAY,
     }
 

@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
 from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.exceptions import AirflowException, AirflowFailException
 from sluice.errors import ExitCode, SluiceError
 
 if TYPE_CHECKING:

@@ -21,14 +21,18 @@ from zoneinfo import ZoneInfo
 
 from airflow.configuration import conf
 from airflow.sdk import Asset, AssetAny
-from airflow.sdk.definitions.callback import SyncCallback
-from airflow.sdk.definitions.deadline import BaseDeadlineReference, DeadlineAlert
 from airflow.timetables.interval import CronDataIntervalTimetable
 from pendulum import DateTime, instance
 
 from sluice.airflow.alerts import late
 from sluice.airflow.blueprint import Policy
 from sluice.language.names import declared_id
+
+try:
+    from airflow.sdk.definitions.callback import SyncCallback
+    from airflow.sdk.definitions.deadline import BaseDeadlineReference, DeadlineAlert
+except ImportError:  # Airflow 3.1: `blueprint.check` names pipelines that have a deadline
+    SyncCallback, BaseDeadlineReference, DeadlineAlert = None, object, None
 
 if TYPE_CHECKING:
     from sluice.language.wall_clock import Cron
@@ -76,9 +80,9 @@ class Due(BaseDeadlineReference):  # type: ignore[misc]
         return datetime.now(UTC) if str(query.scalar()) in WATCHED else None
 
 
-def deadline(policy: Policy) -> DeadlineAlert | None:
+def deadline(policy: Policy) -> "DeadlineAlert | None":
     """Return the deadline of a pipeline with that policy, as an alert."""
-    if policy.deadline is None:
+    if policy.deadline is None or SyncCallback is None:
         return None
     alert = SyncCallback(late, {"limit": policy.deadline_text})
     return DeadlineAlert(Due(), policy.deadline, alert, name="late")

@@ -33,10 +33,10 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from sluice.airflow.blueprint import Task, TaskKind
 from sluice.airflow.connections import export, export_lake
+from sluice.airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from sluice.airflow.jobs import (
     Command,
     JobFailed,

@@ -1,6 +1,7 @@
 """Commands on the configuration itself."""
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from sluice.declare.environment_folders import of_base
 from sluice.declare.project import load
 from sluice.declare.schema import json_schema
 from sluice.errors import UsageError
-from sluice.extras import is_installed
+from sluice.extras import DISTRIBUTION, is_installed
 from sluice.language.names import listing
 from sluice.starter import EXAMPLES, NEXT
 from sluice.terminal.options import config_option, debug_option
@@ -91,6 +92,10 @@ def init(
     ]
     steps = NEXT[example] if example else ("sluice plan", *runs)
     click.echo(f"next: {', then '.join(f'`{step}`' for step in steps)}")
+    if Path(sys.argv[0]).name == DISTRIBUTION:
+        click.echo(
+            f"`uv tool install {DISTRIBUTION}` installs `sluice`; or use `uvx {DISTRIBUTION}`"
+        )
 
 
 @click.command()

@@ -5,6 +5,7 @@ found before anything else is asked of it, because other answers would mislead.
 """
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -14,10 +15,12 @@ from sluice.declare.project import Project
 from sluice.declare.stores import store_of, takes_spark
 from sluice.delta.places.inventory import stored_tables
 from sluice.delta.places.lake_layout import layout
+from sluice.errors import SluiceError
 from sluice.spark.session import RUNTIME_CONF, STATIC_CONF, remote_of
-from sluice.spark.starting import is_older, minor
+from sluice.spark.starting import is_older, lasting, minor
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 DELTA = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
@@ -25,6 +28,12 @@ FETCH = "put the jars that `python -m sluice.spark.jars` prints on its class pat
 RESTART = "restart it with `--conf {}={}`, or by `sluice connect start`"
 NO_DELTA = ("DATA_SOURCE_NOT_FOUND", "ClassNotFound", "NoClassDef", "NoSuchMethod")
 LONGEST = 200  # letters of a fault
+PATIENCE = 60.0  # seconds for a cluster to start an executor
+UNCHECKED = "other items were not checked"
+FREE = (
+    "start a worker with free cores and memory, or lower `spark.executor.memory` and "
+    "`spark.executor.cores` in sluice.yaml"
+)
 
 
 @dataclass(frozen=True)
@@ -39,10 +48,14 @@ class Requirement:
 
 def examine_cluster(project: Project, session: "SparkSession") -> Iterator[Requirement]:
     """Yield each requirement of the project's Spark, with what it has."""
-    place = remote_of(project.spark) or project.spark.master
     client = version("pyspark-client")
-    yield _version(place, session.version, client)
-    if is_older(session.version, client):
+    if remote := remote_of(project.spark):
+        yield _version(remote, session.version, client)
+        is_other = is_older(session.version, client)
+    else:
+        yield (executors := _version_of_executors(session, client))
+        is_other = executors.repair != ""
+    if is_other:
         return
     for name in DELTA:
         yield _setting(session, name, STATIC_CONF[name])
@@ -62,11 +75,36 @@ def _version(place: str, found: str, client: str) -> Requirement:
     if is_older(found, client):
         repair = (
             f"run Spark {minor(client)} there, or install its client here: pip install "
-            f"'pyspark-client=={minor(found)}.*'; other items were not checked"
+            f"'pyspark-client=={minor(found)}.*'; {UNCHECKED}"
         )
     elif minor(found) != minor(client):
         repair = f"newer than the client, which is untested: run Spark {minor(client)} there"
     return Requirement(f"version of {place}", f"Spark {minor(client)}", f"Spark {found}", repair)
+
+
+def _version_of_executors(session: "SparkSession", client: str) -> Requirement:
+    """Run a task, which executors of another Spark can't read. The driver's Spark is this one."""
+    context = session.sparkContext
+    item, needs = f"version of {context.master}", f"Spark {minor(client)}"
+    if not context.master.startswith("local") and not _await_executor(context):
+        found = f"no executor in {PATIENCE:.0f} s"
+        return Requirement(item, needs, found, f"{FREE}; {UNCHECKED}")
+    try:
+        with lasting():
+            session.range(1).collect()
+    except SluiceError as error:
+        return Requirement(item, needs, error.message, f"{error.hint}; {UNCHECKED}")
+    return Requirement(item, needs, f"Spark {session.version}")
+
+
+def _await_executor(context: "SparkContext") -> bool:
+    """Return True once an executor has registered, and False if none does in a minute."""
+    store, begun = context._jsc.sc().statusStore(), time.monotonic()  # noqa: SLF001 - shown nowhere else
+    while time.monotonic() - begun < PATIENCE:
+        if store.executorList(True).size() > 1:  # beside the driver
+            return True
+        time.sleep(0.2)
+    return False
 
 
 def _setting(session: "SparkSession", name: str, value: str) -> Requirement:
@@ -151,6 +189,8 @@ def _ask_executor(session: "SparkSession") -> list[tuple[str, str]]:
 
 
 def _words(error: Exception) -> str:
-    """Return the first line of a fault that says something."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:LONGEST]
+    """Return the first line of a fault that says something; of a task's, what failed there."""
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+    telling = [line for line in lines if not line.startswith("An error occurred while calling")]
+    first = (telling or lines or [type(error).__name__])[0]
+    return first.rpartition("most recent failure: ")[2][:LONGEST]

@@ -414,7 +414,8 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
     builder = SparkSession.Builder().appName(os.environ.get("SLUICE_APP_NAME", "sluice"))
     for name, value in conf.items():
         builder = builder.config(name, value)
-    session = start_or_explain(builder.getOrCreate, java)
+    check_server(conf["spark.master"])
+    session = start_or_explain(builder.getOrCreate, java, conf["spark.master"])
     watch(session.sparkContext)
     keep_classes(session.sparkContext._jvm)  # noqa: SLF001
     if process := getattr(session.sparkContext._gateway, "proc", None):  # noqa: SLF001

@@ -3,21 +3,36 @@
 Its Java may end at once or during the work, or its server may be down.
 """
 
+import re
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import TimeoutExpired
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from sluice.errors import MissingDependency, Retryable, SluiceError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 T = TypeVar("T")
 PORT = 15002
 ENDING = 20.0  # seconds to wait for the exit code of a Java that ends
 PATIENCE = 10.0  # seconds for a server to accept the connection; its client would try for minutes
+
+
+HINTS = {  # by the scheme of an address
+    "sc": "`sluice connect start` starts one here; SPARK_REMOTE, or spark.remote in sluice.yaml, "
+    "names another; `engine: submit` needs none",
+    "spark": "start it, or name another by spark.master in sluice.yaml",
+}
+OTHER_CLASSES = "local class incompatible"  # Java's words for a class of another release
+REFUSED = "stopped SparkContext"  # by itself, since no master registered it
+SHOWN_VERSION = re.compile(r'class="version"[^>]*>\s*([\d.]+)')
 
 
 # PySpark logs to them the errors that it also raises, with long stack traces.
@@ -32,19 +47,19 @@ def hush() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
-def check_server(remote: str) -> None:
-    """Raise Retryable if nothing listens at `sc://host:port`."""
-    address = urlsplit(remote)
-    if address.scheme != "sc" or not address.hostname:
+def check_server(url: str) -> None:
+    """Raise Retryable if nothing listens at `sc://host:port`, or at one master's `spark://`."""
+    address = urlsplit(url)
+    if address.scheme not in HINTS or not address.hostname or "," in url:
         return
+    what = "Spark master" if address.scheme == "spark" else "Spark Connect server"
     place = (address.hostname, address.port or PORT)
     try:
         socket.create_connection(place, timeout=PATIENCE).close()
     except OSError as error:
         raise Retryable(
-            f"no Spark Connect server answers at {place[0]}:{place[1]}: {error.strerror or error}",
-            hint="`sluice connect start` starts one here; SPARK_REMOTE, or spark.remote in "
-            "sluice.yaml, names another; `engine: submit` needs none",
+            f"no {what} answers at {place[0]}:{place[1]}: {error.strerror or error}",
+            hint=HINTS[address.scheme],
         ) from None
 
 
@@ -57,6 +72,38 @@ def check_age(place: str, found: str) -> None:
             hint=f"run Spark {minor(client)} there, or install its client here: pip install "
             f"'pyspark-client=={minor(found)}.*'",
         )
+
+
+def _name_other_spark() -> MissingDependency:
+    """Return the error for executors that could not read a task, with their version if shown."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context  # noqa: SLF001 PySpark shows it nowhere else
+    client, found = version("pyspark-client"), spark_of_workers(context) if context else ""
+    place = f"executors of {context.master}" if context else "executors"
+    theirs, hint = "another Spark", f"run Spark {minor(client)} on its workers"
+    if found:
+        theirs = f"Spark {found}"
+        pins = " ".join(f"'{name}=={minor(found)}.*'" for name in ("pyspark", "pyspark-client"))
+        hint += f", or install the cluster's here: pip install {pins}"
+    return MissingDependency(
+        f"{place} run {theirs}, which can't read tasks of Spark {client}", hint=hint
+    )
+
+
+def spark_of_workers(context: "SparkContext") -> str:
+    """Return the version on the web page of a worker that runs an executor; '' if none shows it."""
+    executors = context._jsc.sc().statusStore().executorList(True)  # noqa: SLF001 as above
+    for nth in range(executors.size()):
+        logs = urlsplit(
+            executors.apply(nth).executorLogs().values().mkString("\n").partition("\n")[0]
+        )
+        with suppress(OSError, ValueError):
+            with urlopen(f"{logs.scheme}://{logs.netloc}/", timeout=PATIENCE) as page:
+                shown = SHOWN_VERSION.search(page.read().decode("utf-8", "replace"))
+            if shown:
+                return shown[1]
+    return ""
 
 
 def is_older(found: str, than: str) -> bool:
@@ -73,12 +120,20 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, minor(release).split(".")))
 
 
-def start_or_explain(start: Callable[[], T], java: Path) -> T:
-    """Return what `start` returns; raise MissingDependency if Java ended before Spark was up."""
+def start_or_explain(start: Callable[[], T], java: Path, master: str) -> T:
+    """Return what `start` returns; raise MissingDependency if Java or the master refuses."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkRuntimeError
 
     try:
         return start()
+    except Py4JJavaError as error:
+        if REFUSED not in _message_of(error):
+            raise
+        raise MissingDependency(
+            f"{master} answers, but takes no application of Spark {version('pyspark')}",
+            hint="its log and its web page name its version, which must be the same minor one",
+        ) from error
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
@@ -91,7 +146,10 @@ def start_or_explain(start: Callable[[], T], java: Path) -> T:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Raise Retryable if Spark ran out of memory, or if its Java has ended or is about to."""
+    """Raise Retryable if Spark ran out of memory, or if its Java has ended or is about to.
+
+    Raises MissingDependency if executors run another version of Spark.
+    """
     try:
         yield
     except SluiceError:
@@ -99,6 +157,8 @@ def lasting() -> Iterator[None]:
     except Exception as error:
         from py4j.protocol import Py4JNetworkError
 
+        if OTHER_CLASSES in _message_of(error):
+            raise _name_other_spark() from error
         is_short = "OutOfMemoryError" in _message_of(error)  # Java's, or Spark's own
         is_ending = _is_ending()
         is_cut_off = isinstance(error, (Py4JNetworkError, ConnectionError))

@@ -162,7 +162,7 @@ def test_the_types_of_the_examples_are_sparks(rows: "DataFrame") -> None:
     for text, type_ in EXAMPLES:
         if type_:
             found = of_spark(rows, Expression.parse(text).sql)
-            if differs(text):
+            if differs(text) and "is_valid_variant" in text:  # others differ in values alone
                 assert found == "refused"
                 continue
             assert found == type_.lower().replace(", ", ",").replace(": ", ":"), text
