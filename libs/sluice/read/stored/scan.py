@@ -12,7 +12,7 @@ from sluice.changes.feed_columns import CHANGE_TYPE, GOES
 from sluice.delta.log.files import feed_size
 from sluice.delta.reading.live import stream_feed
 from sluice.limits import Limits
-from sluice.read.conditions.key_order import KeyRange
+from sluice.read.conditions.key_order import KeyOrder, KeyRange
 from sluice.read.conditions.where import Predicate
 from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot, open_delta
 
@@ -45,7 +45,7 @@ class Scan:
 
     def files(self, *, also: tuple[str, ...] = ()) -> list[DataFile]:
         """Return the files that may hold wanted rows, with bounds of the columns in `also`, too."""
-        files = self.snapshot.files({*self.bounded, *also})
+        files = self.snapshot.files({*self.bounded, *also}, self._ranges)
         return [file for file in files if self._may_hold(file)]
 
     def row_groups(self, file: DataFile, *, also: tuple[str, ...] = ()) -> list[RowGroup]:
@@ -69,7 +69,8 @@ class Scan:
 
         GROUP is the row group's place among those given, ROW the row's number in it.
         """
-        table = self.snapshot.read_stored(groups, dict.fromkeys((*columns, *self._tested)))
+        needed = dict.fromkeys((*columns, *self._tested))
+        table = self.snapshot.read_stored(groups, needed, again=self._is_narrow)
         numbers = enumerate(group.rows for group in groups)
         places = [pa.repeat(pa.scalar(i), rows) for i, rows in numbers]
         rows = [pa.arange(0, group.rows) for group in groups]
@@ -86,7 +87,7 @@ class Scan:
         self, groups: Sequence[RowGroup], numbers: pa.ChunkedArray, columns: tuple[str, ...]
     ) -> pa.Table:
         """Return these columns of the numbered rows, counted through row groups of one file."""
-        table = self.snapshot.read_stored(groups, columns)
+        table = self.snapshot.read_stored(groups, columns, again=self._is_narrow)
         return table if len(numbers) == table.num_rows else table.take(numbers)
 
     def note(self, group: RowGroup, columns: tuple[str, ...]) -> None:
@@ -110,15 +111,25 @@ class Scan:
                 yield table
 
     def only(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-        """Yield the wanted row, if there is one at most; the file with most rows is read first.
+        """Yield the row of one key, if there is one; the file with most rows is read first.
 
         If files of many batches may hold the key, that file is the likeliest place.
         """
+        (key,) = self.ranges
+        assert key.low is not None
         for file in sorted(self.files(), key=lambda file: -(file.rows or 0)):
             for group in self.row_groups(file):
-                if (table := self.read(group, columns)).num_rows:
-                    yield table.select(columns)
+                self.note(group, columns)
+                keys = self.snapshot.read(group, key.columns, again=True)
+                number = pc.index(KeyOrder(key.columns).at(keys, key.low), value=True).as_py()
+                if number >= 0:
+                    yield self.snapshot.read(group, columns, again=True).slice(number, 1)
                     return
+
+    @cached_property
+    def _is_narrow(self) -> bool:
+        """True for rows of one key, whose row groups are likely to be read again soon."""
+        return any(key_range.low and key_range.low == key_range.high for key_range in self.ranges)
 
     @cached_property
     def _ranges(self) -> tuple[KeyRange, ...]:
@@ -131,7 +142,8 @@ class Scan:
         return tuple(sorted(tested | (self.where.columns if self.where else set())))
 
     def _may_hold(self, unit: DataFile | RowGroup) -> bool:
-        return unit.rows != 0 and all(key_range.may_hold(unit.bounds) for key_range in self._ranges)
+        ranges = (r for r in self._ranges if not r.is_box)
+        return unit.rows != 0 and all(key_range.may_hold(unit.bounds) for key_range in ranges)
 
 
 def small_feed(
