@@ -17,6 +17,7 @@ from sluice.read.conditions.where import Predicate
 from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot, open_delta
 
 GROUP, ROW = "_group", "_row"
+TOGETHER = 65_536  # rows that are read at a time where the order does not matter
 
 
 @dataclass
@@ -74,8 +75,9 @@ class Scan:
         numbers = enumerate(group.rows for group in groups)
         places = [pa.repeat(pa.scalar(i), rows) for i, rows in numbers]
         rows = [pa.arange(0, group.rows) for group in groups]
-        table = table.append_column(GROUP, pa.chunked_array(places, pa.int64()))
-        table = table.append_column(ROW, pa.chunked_array(rows, pa.int64()))
+        added = [pa.chunked_array(places, pa.int64()), pa.chunked_array(rows, pa.int64())]
+        names = [*table.column_names, GROUP, ROW]
+        table = pa.Table.from_arrays([*table.columns, *added], names=names)
         if groups[0].file.kept is not None:
             table = table.filter(pa.chunked_array([group.kept for group in groups]))
         for key_range in self.ranges:
@@ -100,15 +102,37 @@ class Scan:
     def read_unordered(
         self, columns: tuple[str, ...], limit: int | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the wanted rows as they are read, at most `limit`."""
-        left = limit
+        """Yield the wanted rows as they are stored, at most `limit`."""
+        return (table.select(columns) for table in self.read_numbered(columns, limit))
+
+    def read_numbered(
+        self, columns: tuple[str, ...], limit: int | None = None, after: int = -1
+    ) -> Iterator[pa.Table]:
+        """Yield the wanted rows as they are stored, at most `limit`: these columns, and ROW.
+
+        Here, ROW numbers the stored rows of the version, whose order never changes. `after`: the
+        number of a row, to start behind it.
+        """
+        left, few = limit, TOGETHER if limit is None else min(limit, TOGETHER)
         for file in self.files():
-            for group in self.row_groups(file):
+            start = self.snapshot.starts[file.path]
+            unread = [g for g in self.row_groups(file) if start + g.start + g.rows > after + 1]
+            for groups in _gather(unread, few):
                 if left is not None and left <= 0:
                     return
-                table = self.read(group, columns).select(columns).slice(0, left)
-                left = left if left is None else left - table.num_rows
-                yield table
+                first = start + groups[0].start
+                for group in groups:
+                    self.note(group, columns)
+                found = self.find(groups, ())
+                begins = pa.array([group.start - groups[0].start for group in groups])
+                numbers = pc.add(pc.take(begins, found[GROUP]), found[ROW])
+                if after >= first:
+                    numbers = numbers.filter(pc.greater(numbers, after - first))
+                if len(numbers):
+                    table = self.fetch(groups, numbers, columns)
+                    table = table.append_column(ROW, pc.add(numbers, first)).slice(0, left)
+                    left = left if left is None else left - table.num_rows
+                    yield table
 
     def only(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         """Yield the row of one key, if there is one; the file with most rows is read first.
@@ -144,6 +168,19 @@ class Scan:
     def _may_hold(self, unit: DataFile | RowGroup) -> bool:
         ranges = (r for r in self._ranges if not r.is_box)
         return unit.rows != 0 and all(key_range.may_hold(unit.bounds) for key_range in ranges)
+
+
+def _gather(groups: Sequence[RowGroup], rows: int) -> Iterator[list[RowGroup]]:
+    """Yield row groups that follow each other in the file, about that many rows at a time."""
+    some = list[RowGroup]()
+    for group in groups:
+        is_next = not some or group.index == some[-1].index + 1
+        if not is_next or sum(one.rows for one in some) >= rows:
+            yield some
+            some = []
+        some.append(group)
+    if some:
+        yield some
 
 
 def small_feed(

@@ -185,7 +185,7 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table as of `version`."""
+    """A table as of `version`; `actions`: its files in one order, the newest first."""
 
     name: str
     uri: str
@@ -209,7 +209,8 @@ class Snapshot:
         table = open_delta(name, uri, version, build=build)
         refuse_unreadable(name, table)
         schema = pa.schema(table.schema().to_arrow())
-        actions = active_files(table)
+        newest_first = [("modification_time", "descending"), ("path", "ascending")]
+        actions = active_files(table).sort_by(newest_first)
         partitions = frozenset(table.metadata().partition_columns)
         kept = kept_rows(table)
         found = cls(name, uri, table.version(), schema, partitions, actions, kept)
@@ -317,6 +318,13 @@ class Snapshot:
         stored, known = footer(self.uri, path).row_group(group.index), leaves(self.uri, path)
         chunks = (stored.column(i) for name in columns for i in known.get(name, ()))
         return sum(chunk.total_compressed_size for chunk in chunks)
+
+    @cached_property
+    def starts(self) -> Mapping[str, int]:
+        """Number of stored rows before those of each file, by its path."""
+        every = self.files(())
+        rows = (footer(self.uri, f.path).num_rows if f.rows is None else f.rows for f in every)
+        return dict(zip((file.path for file in every), accumulate(rows, initial=0), strict=False))
 
     @cached_property
     def _files(self) -> list[tuple[str, int | None, dict[str, Any]]]:
