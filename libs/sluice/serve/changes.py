@@ -18,13 +18,12 @@ import pyarrow as pa
 
 from sluice.delta.log.opened import newest_version
 from sluice.errors import HistoryLost, SluiceError
-from sluice.language.names import internal
 from sluice.read.changelog import Changelog
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched
 from sluice.serve.answers import Answer, Page, Refused, to_json, without_paths
-from sluice.serve.cursors import AGAIN, incarnation
 from sluice.serve.questions import Question, refuse
+from sluice.serve.reads import AGAIN, incarnation, uris_of
 
 AT_ONCE = 1_000  # events that are made at a time
 POLL, PING = 0.3, 15.0  # seconds between looks at the log, and between signs of life
@@ -78,9 +77,8 @@ class Followed:
 
     @classmethod
     def of(cls, asked: Question) -> "Followed":
-        uri = asked.lake.uri(asked.table)
-        uri = internal(uri, asked.suffix) if asked.is_internal else uri
         Changelog.open(asked.lake, asked.address)  # or it is refused
+        uri = uris_of(asked)[asked.address]
         return cls(asked, uri, incarnation(asked.address, uri))
 
     def begin(self, after: str | None) -> Place | None:

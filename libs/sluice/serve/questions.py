@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.table import Graph, Table
 from sluice.language.names import MARK, internal, unknown
+from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.read.conditions.values import from_text
 from sluice.serve.access import Token
@@ -73,7 +74,11 @@ LIMIT = Parameter("limit", "Largest number of rows of a page.", int)
 CURSOR = Parameter("cursor", "Cursor of the previous page: continue after it.")
 KEY = Parameter("key", "Value of a key column, in the key's order; repeatable.", many=True)
 PARTITION = Parameter("partition", "COLUMN=VALUE of a partition; repeatable.", many=True)
-RUN = Parameter("run", "Only what this run changed.")
+FROM = Parameter("from", "First key; of rows by key and time, the first time.", many=True)
+TO = Parameter("to", "Last key; of rows by key and time, the last time.", many=True)
+WHERE = Parameter("where", "Only rows that meet this condition, such as total > 10.")
+ORDER = Parameter("order", "key, none, or time, for rows by key and time.")
+REVERSE = Parameter("reverse", "true: last first.", bool)
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,7 @@ class Question:
         return {column: value for column, _, value in pairs}
 
 
-Handler = Callable[[Question], Answer]
+Handler = Callable[[Question], Answer | Page]
 PAGES = "ask page by page: each answer has the cursor of the next one"
 
 

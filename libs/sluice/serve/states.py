@@ -5,7 +5,7 @@ inputs of tables that it sees.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import PurePath
@@ -194,16 +194,21 @@ METRICS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def metrics(asked: Question) -> Iterator[str]:
-    """Yield the state of every table in Prometheus' text format."""
+Samples = tuple[str, str, str, Mapping[str, float]]  # of a metric: name, type, meaning, values
+
+
+def metrics(asked: Question, own: Iterable[Samples]) -> Iterator[str]:
+    """Yield the state of every table, and the server's `own`, in Prometheus' text format."""
     now = time.time()
     found = status(asked.lake.project, asked.graph.tables.values())
     measured = {one.table: dict(_measure(asked, one, now)) for one in found}
-    for name, (kind_, about) in METRICS.items():
-        yield f"# HELP sluice_table_{name} {about}\n# TYPE sluice_table_{name} {kind_}\n"
-        for table_id, values in measured.items():
-            if values.get(name) is not None:
-                yield f'sluice_table_{name}{{table="{table_id}"}} {values[name]:.15g}\n'
+    tables = (
+        (f"table_{name}", *about, {f'{{table="{t}"}}': v.get(name) for t, v in measured.items()})
+        for name, about in METRICS.items()
+    )
+    for name, kind, about, values in (*tables, *own):
+        yield f"# HELP sluice_{name} {about}\n# TYPE sluice_{name} {kind}\n"
+        yield from (f"sluice_{name}{of} {v:.15g}\n" for of, v in values.items() if v is not None)
 
 
 def _measure(asked: Question, one: TableStatus, now: float) -> Iterator[tuple[str, float | None]]:
