@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,7 +36,7 @@ from sluice.read.lake import Lake, open_lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access, Token
 from sluice.serve.answers import Answer, Format, Refused, negotiate
-from sluice.serve.changes import Stream, follow
+from sluice.serve.changes import events, follow
 from sluice.serve.pages import PAGES
 from sluice.serve.questions import Limits, Question, Route, refuse
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
@@ -169,12 +169,10 @@ class Server:
             what = f"{self.limits.streams} streams are open already"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, what, "close one, or ask page by page")
 
-        def begin() -> tuple[Stream, bytes]:
+        def begin() -> tuple[Iterator[bytes], bytes]:
             question = asked()
-            if others := {"limit", "run", "to_version"} & question.values.keys():
-                raise refuse(f"events go on without end: leave out {', '.join(sorted(others))}")
-            stream = Stream(question, last or question.get("cursor"))
-            return stream, stream.take()
+            stream = events(question, last or question.get("cursor"))
+            return stream, next(stream)
 
         self._streams += 1
         try:
@@ -185,9 +183,9 @@ class Server:
         body = self._counted(follow(stream, first, self._work))
         return StreamingResponse(body, media_type=Format.EVENTS, headers=PLAIN)
 
-    async def _counted(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _counted(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         try:
-            async for one in events:
+            async for one in body:
                 yield one
         finally:
             self._streams -= 1

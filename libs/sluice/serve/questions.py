@@ -155,12 +155,12 @@ class Question:
             raise refuse(f"the condition has more than {LONGEST} characters")
         return condition
 
-    def partition(self) -> dict[str, str]:
+    def partition(self) -> dict[str, str | None]:
         """Return the values of a partition by their columns."""
         pairs = [text.partition("=") for text in self.get("partition", ())]
         if wrong := next((column for column, equals, _ in pairs if not equals), None):
             raise refuse(f"partition={wrong}: write partition=COLUMN=VALUE")
-        return {column: value for column, _, value in pairs}
+        return {column: parse(value) for column, _, value in pairs}
 
 
 Handler = Callable[[Question], Answer | Page]
@@ -202,11 +202,11 @@ def parse_key(columns: KeyColumns, texts: Sequence[str] | None) -> tuple[Any, ..
         raise columns.misfit(len(texts))
     named = zip(texts, columns.types, columns.names, strict=False)
     return tuple(
-        None if text == NULL else from_text(unescape(text), kind, name)
+        None if (value := parse(text)) is None else from_text(value, kind, name)
         for text, kind, name in named
     )
 
 
-def unescape(text: str) -> str:
-    """Return the text of a value; one that begins with a backslash was written with one more."""
-    return text.removeprefix("\\")
+def parse(text: str) -> str | None:
+    """Return a value; a text that begins with a backslash was written with one more."""
+    return None if text == NULL else text.removeprefix("\\")

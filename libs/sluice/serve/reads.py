@@ -28,7 +28,7 @@ from sluice.read.lake import Lake, Reader
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired, open_delta
 from sluice.serve.answers import Answer, Format, Page, Refused, to_json
-from sluice.serve.questions import NULL, Question, parse_key, refuse, unescape
+from sluice.serve.questions import Question, parse_key, refuse
 
 T = TypeVar("T")
 TIMES, KEYS, NONE = "time", "key", "none"  # orders of rows
@@ -244,7 +244,7 @@ def top(asked: Question, pinned: Pinned) -> Answer:
     ranking = pinned.lake.ranking(asked.address)
     types = ranking.table.schema
     given = {
-        column: None if text == NULL else ranking.value(column, unescape(text))
+        column: None if text is None else ranking.value(column, text)
         for column, text in asked.partition().items()
     }
     names = ranking.partition_columns

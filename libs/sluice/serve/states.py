@@ -21,7 +21,7 @@ from sluice.read.status import TableStatus, status
 from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import health
 from sluice.serve.answers import Answer, Refused, to_json, without_paths
-from sluice.serve.questions import NULL, Parameter, Question, unescape
+from sluice.serve.questions import Parameter, Question, parse
 
 SHOWN = 5  # rows of each table that a row comes from
 MOST = 1_000
@@ -113,9 +113,7 @@ def row_parameters() -> Iterator[Parameter]:
 def _given(asked: Question) -> Given:
     """Return the values that name a row. Raises Refused if there are none."""
     others = {name: asked.get(name) for name in naming_options()}
-    key = tuple(None if t == NULL else unescape(t) for t in asked.get("key", ()))
-    parts = {c: None if t == NULL else unescape(t) for c, t in asked.partition().items()}
-    given = Given.of(key, parts, others)
+    given = Given.of(tuple(map(parse, asked.get("key", ()))), asked.partition(), others)
     if given == Given():
         raise Refused(HTTPStatus.BAD_REQUEST, "no row is named", "give key=VALUE, once per column")
     return given
