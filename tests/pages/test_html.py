@@ -47,8 +47,11 @@ BARS = Bars(EVIL, [Bar(nth, Text(LONG, "", "#", EVIL), "1,234,567.89", 1 / nth) 
 LINE = Picture(EVIL, 30, 10, [Box(1, 1, 6, 6, "warned", EVIL)], "M0 0L9 9", [EVIL])
 ACTION = Action(EVIL, EVIL, EVIL, EVIL, EVIL)
 FORM = Form("/a?b", EVIL, [Field(EVIL, EVIL, EVIL, EVIL), Field(EVIL, "", EVIL, is_hidden=True)])
-NODES = [Node(x, 0, 90, 40, EVIL, EVIL, "passed", EVIL, link) for x, link in ((0, "#"), (190, ""))]
-GRAPH = Graph(EVIL, 280, 40, NODES, [Edge("M90 20L190 20")])
+NODES = [
+    Node(EVIL, x, 0, 90, 80, EVIL, EVIL, "passed", EVIL, link, (EVIL, LONG))
+    for x, link in ((0, "#"), (190, ""))
+]
+GRAPH = Graph(EVIL, 280, 80, NODES, [Edge("M90 20L190 20", EVIL, EVIL)])
 DETAILS = Details(EVIL, BARS, is_open=True)
 SHOWN = Page(
     EVIL,

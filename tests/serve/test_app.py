@@ -210,7 +210,7 @@ def test_an_unforeseen_failure_shows_nothing(
     def fail(_: Any) -> None:
         raise KeyError("/secret/place")
 
-    monkeypatch.setattr(reads, "_uris", fail)
+    monkeypatch.setattr(reads, "uris_of", fail)
     found = visit().get(EVENTS)
     assert found.status_code == 500
     assert "secret" not in found.text

@@ -35,10 +35,10 @@ def places(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in PLACE) for row in rows]
 
 
-def stream_of(shop: Landed, name: str, after: str | None = None, **values: Any) -> changes.Stream:
+def stream_of(shop: Landed, name: str, after: str | None = None, **values: Any) -> Iterator[bytes]:
     lake = Served(shop.folder / "config").lake
     question = Question(lake, EVERYTHING, Limits(), values, Format.EVENTS, name)
-    return changes.Stream(question, after)
+    return changes.events(question, after)
 
 
 def read_events(text: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -49,8 +49,8 @@ def read_events(text: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
             yield fields["id"], json.loads(fields.get("data", "{}"))
 
 
-def drain(stream: changes.Stream) -> Iterator[tuple[str, dict[str, Any]]]:
-    while text := stream.take():
+def drain(stream: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
+    while text := next(stream):
         yield from read_events(text)
 
 
@@ -109,16 +109,16 @@ def test_new_commits_follow_and_upkeep_moves_the_place(shop: Landed) -> None:
 
 
 def test_a_dropped_table_ends_its_streams(shop: Landed) -> None:
-    stream = stream_of(shop, "tied")
-    (last, _), *_ = list(drain(stream))[::-1]
+    streams = [stream_of(shop, "tied") for _ in range(2)]
+    (last, _), *_ = [event for stream in streams for event in drain(stream)][::-1]
     drop(shop.project, "shop.tied", event(1)["at"], at_once=True)
     with pytest.raises(Refused, match="was dropped"):
-        stream.take()
+        next(streams[0])
     shop.advance("tied")
     with pytest.raises(Refused, match="was dropped"):
-        stream.take()
+        next(streams[1])
     with pytest.raises(Refused, match="created again"):
-        stream_of(shop, "tied", last)
+        next(stream_of(shop, "tied", last))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_dropped_table_ends_its_streams(shop: Landed) -> None:
 )
 def test_a_place_of_another_table_is_refused(shop: Landed, after: str) -> None:
     with pytest.raises(Refused):
-        stream_of(shop, "best", after)
+        next(stream_of(shop, "best", after))
 
 
 def test_a_lost_past_is_gone(shop: Landed, visit: Visitor) -> None:

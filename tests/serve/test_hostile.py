@@ -31,8 +31,7 @@ HEADERS = [
     "If-Match",
     "X-Forwarded-For",
 ]
-ADDRESSES = [(route.path, route.parameters) for route in ROUTES]
-ADDRESSES += [(path, parameters) for path, _, parameters in PAGES]
+ADDRESSES = [(route.path, route.parameters) for route in (*ROUTES, *PAGES)]
 MANY = 3_000
 
 

@@ -22,6 +22,7 @@ def test_the_first_page_has_every_table_and_their_graph(visit: Visitor) -> None:
     linked = set(re.findall(r'href="/tables/shop\.(\w+)"', graph))
     assert linked == {"events", "products", "brands", "visits", "sums", "best", "tied", "unranked"}
     assert graph.count("<path") == 7  # from each input to each table
+    assert 'data-from="shop.sums" data-to="shop.best"' in graph
     assert "shop.catalogue: dimension" in graph  # no link: it is not stored
     assert visit().get("/pipelines/shop").status_code == 200
     assert visit().get("/pipelines/nope").status_code == 404
@@ -39,6 +40,15 @@ def test_a_table_shows_the_rows_that_its_form_asks_for(visit: Visitor) -> None:
     assert "Next page" in ordered
     wrong = client.get("/tables/sums", params={"where": "reflect('a')"}).text
     assert "where does not support" in wrong
+
+
+def test_a_column_is_followed_there_and_back(visit: Visitor) -> None:
+    page = visit().get("/tables/sums").text
+    graph = page[page.index("Column lineage") :]
+    lines = set(re.findall(r'data-from="shop\.([\w.]+)" data-to="shop\.([\w.]+)"', graph))
+    assert {("events.price", "sums.paid"), ("events.what", "sums.what")} <= lines
+    assert {("sums.paid", f"{view}.paid") for view in ("best", "tied", "unranked")} <= lines
+    assert not any("visits" in line[1] for line in lines), "it is made from events alone"
 
 
 def test_a_row_is_explained_and_what_comes_next_is_shown(visit: Visitor) -> None:
@@ -81,8 +91,21 @@ def test_a_browser_goes_from_the_graph_to_a_row_by_keyboard(
         assert after is not None
         assert after["width"] > before["width"]
         page.locator('.graph a[href="/tables/shop.best"]').focus()
+        marked = page.locator(".graph .marked[data-id]")
+        ids = marked.evaluate_all("all => all.map(one => one.dataset.id)")
+        assert set(ids) == {"shop.events", "shop.sums", "shop.best"}
         page.keyboard.press("Enter")
         page.wait_for_url("**/tables/shop.best")
+        column = page.locator('.column[data-id="shop.events.price"]')
+        column.focus()
+        page.keyboard.press("Enter")
+        assert column.get_attribute("aria-pressed") == "true"
+        ids = page.locator(".column.marked").evaluate_all("all => all.map(one => one.dataset.id)")
+        made = {f"shop.{name}" for name in ("sums.paid", "best.paid", "best.rank")}
+        assert set(ids) == {"shop.events.price"} | made
+        page.keyboard.press("Escape")
+        assert column.get_attribute("aria-pressed") == "false"
+        assert page.locator(".graph.marking, .column.marked").count() == 0
         page.get_by_label("limit").fill("1")
         page.keyboard.press("Enter")
         page.wait_for_url("**limit=1*")

@@ -98,9 +98,10 @@ class JoinedTable(KeyValues):
         where: str | None = None,
         limit: int | None = None,
         columns: Iterable[str] | None = None,
+        after: str | None = None,
     ) -> Rows:
         """Return rows in key order; a join has no stored order."""
-        return self.range(limit=limit, where=where, columns=columns)
+        return self.range(limit=limit, where=where, columns=columns, after=after)
 
     def between(
         self,

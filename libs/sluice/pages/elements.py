@@ -153,8 +153,12 @@ class Picture(Element):
 
 @dataclass(frozen=True)
 class Node:
-    """A thing of a graph at its place; its look is that of a state. A link if it has an address."""
+    """A thing of a graph at its place; its look is that of a state. A link if it has an address.
 
+    `columns`: lines below its words, each of which may be chosen.
+    """
+
+    id: str
     x: int
     y: int
     width: int
@@ -164,18 +168,25 @@ class Node:
     look: str
     title: str
     href: str
+    columns: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A line between two things, as an SVG path."""
+    """A line between two things or two of their columns, by their ids, as an SVG path."""
 
     path: str
+    begin: str
+    end: str
 
 
 @dataclass(frozen=True)
 class Graph(Element):
-    """Things and the lines between them. A server's page moves and enlarges them."""
+    """Things and the lines between them.
+
+    A server's page moves and enlarges them. It marks all that leads to a thing, and from it, while
+    the thing has the focus, or as long as one of its columns is chosen.
+    """
 
     label: str
     width: int

@@ -1,20 +1,26 @@
-"""The graph of tables, sources to views, laid out from the declarations.
+"""Graphs from the declarations: of tables, sources to views, and of a table's columns.
 
 A table stands right of all of its inputs. Within a column, tables stand near their inputs: each is
 put at the mean height of these, in two passes there and back (the barycenter heuristic of Sugiyama
 et al., 1981). Cost: the number of inputs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import mean
 
+from sluice.declare.column_lineage import made_from
+from sluice.declare.table import Graph as Declared
 from sluice.declare.table import Table
+from sluice.language.names import RESERVED_PREFIX
 from sluice.pages.elements import Edge, Graph, Node
 from sluice.report.visit import Visit
 
 WIDTH, HEIGHT, GAP, APART = 190, 40, 14, 70  # of a table, and between tables and columns
+LINE = 19  # height of a column's name in its table
 LONGEST = 21  # characters of a name
 PASSES = 4
+Column = tuple[str, str]  # a table's id, and a column's name
 
 
 def draw_graph(
@@ -27,21 +33,93 @@ def draw_graph(
     """
     shown = {table.id: table for table in tables}
     inputs = {name: list(table.inputs) for name, table in shown.items()}
-    inputs |= {i: [] for made_from in [*inputs.values()] for i in made_from if i not in inputs}
-    columns = _arrange(inputs)
-    tallest = max(map(len, columns), default=0)
-    places = {
-        name: (x * (WIDTH + APART), round((y + (tallest - len(column)) / 2) * (HEIGHT + GAP)))
-        for x, column in enumerate(columns)
-        for y, name in enumerate(column)
-    }
+    inputs |= {i: [] for made in [*inputs.values()] for i in made if i not in inputs}
+    links = [(i, name) for name, made in inputs.items() for i in made]
     nodes = [
-        _node(visit, name, shown.get(name), states.get(name, ("", "none")), *places[name])
-        for name in places
+        _node(visit, name, shown.get(name), states.get(name, ("", "none")), at)
+        for name, at in _place(inputs, dict.fromkeys(inputs, HEIGHT)).items()
     ]
-    edges = [Edge(_path(places[i], places[name])) for name, of in inputs.items() for i in of]
-    width, height = len(columns) * (WIDTH + APART) - APART, tallest * (HEIGHT + GAP) - GAP
-    return Graph("Tables, sources to views", max(width, 0), max(height, 0), nodes, edges)
+    boxes = {node.id: (node.x, node.y + HEIGHT // 2) for node in nodes}
+    return _graph("Tables, sources to views", nodes, links, boxes)
+
+
+def draw_columns(visit: Visit, table: Table, graph: Declared) -> Graph:
+    """Return a table's columns, the columns that they are made from, and those made from them.
+
+    Columns of pipelines that the visitor may not see are followed no further, and not shown where
+    they are made from the table's.
+    """
+    links = _links(visit, table, graph)
+    columns: dict[str, dict[str, None]] = {table.id: dict.fromkeys(_visible(table))}
+    for id_, name in (column for link in links for column in link):
+        columns.setdefault(id_, {})[name] = None
+    inputs: dict[str, list[str]] = {id_: [] for id_ in columns}
+    for (of, _), (id_, _) in sorted(links):
+        if of not in inputs[id_]:
+            inputs[id_].append(of)
+    names = {i: [n for n in graph.tables[i].columns if n in columns[i]] for i in columns}
+    heights = {id_: HEIGHT + LINE * len(of) + 6 for id_, of in names.items()}
+    looks = {id_: ("", "passed" if id_ == table.id else "none") for id_ in columns}
+    nodes = [
+        _node(visit, id_, graph.tables[id_], looks[id_], at, heights[id_], names[id_])
+        for id_, at in _place(inputs, heights).items()
+    ]
+    nodes = [replace(node, href="") if node.id == table.id else node for node in nodes]
+    lines = {
+        f"{node.id}.{name}": (node.x, node.y + HEIGHT + LINE * n + LINE // 2)
+        for node in nodes
+        for n, name in enumerate(node.columns)
+    }
+    ends = [(".".join(begin), ".".join(end)) for begin, end in sorted(links)]
+    ends = [(begin, end) for begin, end in ends if begin in lines and end in lines]
+    return _graph("Columns and what they are made from", nodes, ends, lines)
+
+
+def _visible(table: Table) -> Iterator[str]:
+    return (name for name in table.columns if not name.startswith(RESERVED_PREFIX))
+
+
+def _links(visit: Visit, table: Table, graph: Declared) -> set[tuple[Column, Column]]:
+    """Return each column with one that is made from it, if they are on a way of the table's."""
+    before = {one.id for one in graph.ancestors(table.id)}
+    every = {
+        ((made.table, made.column), (one.id, name))
+        for one in graph.tables.values()
+        if one.id == table.id or one.id in before or table in graph.ancestors(one.id)
+        if visit.sees_table(one.id)
+        for name, of in made_from(one, graph).items()
+        for made in of
+        if not name.startswith(RESERVED_PREFIX)
+    }
+    kept = set[tuple[Column, Column]]()
+    for near, far in ((1, 0), (0, 1)):
+        reached = {(table.id, name) for name in _visible(table)}
+        while found := {link for link in every if link[near] in reached} - kept:
+            kept |= found
+            reached |= {link[far] for link in found}
+    return kept
+
+
+def _place(
+    inputs: Mapping[str, Sequence[str]], heights: Mapping[str, int]
+) -> dict[str, tuple[int, int]]:
+    """Return the place of each table. The tallest column is full; others stand beside it."""
+    columns = _arrange(inputs)
+    tall = [sum(heights[name] + GAP for name in column) for column in columns]
+    tallest = tall.index(max(tall)) if tall else 0
+    tops = dict[str, int]()
+    for x in sorted(range(len(columns)), key=lambda x: abs(x - tallest)):
+        wanted, end = list[int](), 0
+        for name in columns[x]:
+            near = [n for n in inputs if n in tops and (n in inputs[name] or name in inputs[n])]
+            middle = mean([tops[n] + heights[n] / 2 for n in near] or [end + heights[name] / 2])
+            wanted.append(max(end, round(middle - heights[name] / 2)))
+            end = wanted[-1] + heights[name] + GAP
+        end = max(tall)
+        for name, top in zip(columns[x][::-1], wanted[::-1], strict=True):
+            tops[name] = min(top, end - GAP - heights[name])
+            end = tops[name]
+    return {n: (x * (WIDTH + APART), tops[n]) for x, names in enumerate(columns) for n in names}
 
 
 def _arrange(inputs: Mapping[str, Sequence[str]]) -> list[list[str]]:
@@ -71,23 +149,42 @@ def _arrange(inputs: Mapping[str, Sequence[str]]) -> list[list[str]]:
 
 
 def _node(
-    visit: Visit, name: str, table: Table | None, state: tuple[str, str], x: int, y: int
+    visit: Visit,
+    name: str,
+    table: Table | None,
+    state: tuple[str, str],
+    place: tuple[int, int],
+    height: int = HEIGHT,
+    columns: Sequence[str] = (),
 ) -> Node:
-    words = table.name if table else name
-    words = words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
     kind = table.declared_kind.replace("_", " ") if table else "of another pipeline"
     below = f"{kind} · {table.pipeline}" if table else kind
     is_linked = table is not None and table.is_stored and visit.sees_table(name)
     title = f"{name}: {', '.join(filter(None, (kind, state[0])))}"
     href = f"{visit.root}/tables/{name}" if is_linked else ""
-    return Node(x, y, WIDTH, HEIGHT, words, below, state[1], title, href)
-
-
-def _path(begin: tuple[int, int], end: tuple[int, int]) -> str:
-    """Return a curve from the right of one table to the left of another."""
-    (x, y), (to_x, to_y) = (
-        (begin[0] + WIDTH, begin[1] + HEIGHT // 2),
-        (end[0], end[1] + HEIGHT // 2),
+    words = _shorten(table.name if table else name)
+    return Node(
+        name, *place, WIDTH, height, words, _shorten(below, 30), state[1], title, href, columns
     )
-    half = (to_x - x) // 2
-    return f"M{x} {y}C{x + half} {y} {to_x - half} {to_y} {to_x} {to_y}"
+
+
+def _shorten(words: str, longest: int = LONGEST) -> str:
+    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+
+
+def _graph(
+    label: str,
+    nodes: Sequence[Node],
+    links: Iterable[tuple[str, str]],
+    places: Mapping[str, tuple[int, int]],
+) -> Graph:
+    """Return a graph whose lines lead from the right of one place to the left of another."""
+    edges = []
+    for begin, end in links:
+        (x, y), (to_x, to_y) = places[begin], places[end]
+        half = (to_x - x - WIDTH) // 2
+        curve = f"M{x + WIDTH} {y}C{x + WIDTH + half} {y} {to_x - half} {to_y} {to_x} {to_y}"
+        edges.append(Edge(curve, begin, end))
+    width = max((node.x + node.width for node in nodes), default=0)
+    height = max((node.y + node.height for node in nodes), default=0)
+    return Graph(label, width, height, nodes, edges)

@@ -1,8 +1,9 @@
 """The overview of pipelines; and what a table lacks or waits for."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Graph, Table
@@ -72,7 +73,14 @@ COLUMNS = (
     ("Rows", "number"),
     ("Quality", "small nowrap"),
 )
-NO_TABLES = Graph()
+RUNS = {
+    "success": "passed",
+    "running": "running",
+    "up_for_retry": "warned",
+    "failed": "stopped",
+    "upstream_failed": "stopped",
+}
+NO_TABLES, NO_RUNS = Graph(), MappingProxyType[str, str]({})
 NOBODYS = "This DAG is none of Sluice's pipelines, or you may not see it. "
 
 
@@ -80,9 +88,16 @@ Shown = tuple[Pipeline, Sequence[ShownTable]]  # in the order in which they are 
 
 
 def overview(
-    visit: Visit, pipelines: Sequence[Shown], mistakes: Sequence[str] = (), graph: Graph = NO_TABLES
+    visit: Visit,
+    pipelines: Sequence[Shown],
+    mistakes: Sequence[str] = (),
+    graph: Graph = NO_TABLES,
+    runs: Mapping[str, str] = NO_RUNS,
 ) -> Page:
-    """Return the page of these pipelines, whose tables are drawn as they are in the graph."""
+    """Return the page of these pipelines, whose tables are drawn as they are in the graph.
+
+    `runs`: the states of tables' tasks in the last run, which then colour the graph.
+    """
     environment = f", environment {visit.environment}" if visit.environment else ""
     listed = [_pipeline(visit, *one) for one in pipelines]
     wrong = chapter(Text("Mistakes in the configuration", "wrong"), mistakes)
@@ -90,6 +105,9 @@ def overview(
         one.table.id: (one.status.state, LOOKS[one.status.state])
         for _, shown in pipelines
         for one in shown
+    }
+    states |= {
+        table: (f"{run} in the last run", RUNS.get(run, "none")) for table, run in runs.items()
     }
     members = [t for declared, _ in pipelines for t in graph.pipeline(declared.name)]
     drawn = [Chapter("From sources to views", [draw_graph(visit, members, states)])]

@@ -31,6 +31,7 @@ from sluice.pages.elements import (
 )
 from sluice.read.lake import Lake
 from sluice.read.stored.commits import Commit, back_from
+from sluice.report.graph import draw_columns
 from sluice.report.health import FAILED, chapter, columns, failure
 from sluice.report.overview import ShownTable, chip, inputs, tables
 from sluice.report.visit import Visit, pipeline_of
@@ -54,6 +55,9 @@ RUN_NAMES = (
     "delivers 2014-11-10."
 )
 WRONG = Text("What is wrong", "wrong")
+CHOOSE = Text(
+    "Choose a column to see what it is made from, and what is made from it.", "soft small"
+)
 VERSIONS = (
     ("Version", "number"),
     ("When", "small nowrap"),
@@ -78,6 +82,7 @@ def table(visit: Visit, project: Project, found: Table) -> Page:
             *chapter("Not as expected, newest batch", one.health.unmet + one.health.unusual),
             *_rows(visit, project, one),
             columns(found.columns.items(), found.named_key, _made_from(visit, project, found)),
+            Chapter("Column lineage", [draw_columns(visit, found, project.graph), CHOOSE]),
         ],
         visit.foot,
         visit.path(Text(found.pipeline, href=f"{visit.root}/pipelines/{found.pipeline}")),

@@ -38,6 +38,8 @@ class Format(StrEnum):
     CSV = "text/csv"
     ARROW = "application/vnd.apache.arrow.stream"
     EVENTS = "text/event-stream"
+    HTML = "text/html"
+    TEXT = "text/plain"
 
 
 class Refused(Exception):

@@ -12,24 +12,22 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from sluice.delta.log.opened import newest_version
 from sluice.errors import HistoryLost, SluiceError
-from sluice.language.names import internal
 from sluice.read.changelog import Changelog
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched
 from sluice.serve.answers import Answer, Page, Refused, to_json, without_paths
-from sluice.serve.cursors import AGAIN, incarnation
 from sluice.serve.questions import Question, refuse
+from sluice.serve.reads import AGAIN, incarnation, uris_of
 
 AT_ONCE = 1_000  # events that are made at a time
 POLL, PING = 0.3, 15.0  # seconds between looks at the log, and between signs of life
 WRITTEN = re.compile(r"(?P<made>[0-9a-f]{12})\.(?P<version>\d{1,18})(\.(?P<number>\d{1,18}))?")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -78,9 +76,8 @@ class Followed:
 
     @classmethod
     def of(cls, asked: Question) -> "Followed":
-        uri = asked.lake.uri(asked.table)
-        uri = internal(uri, asked.suffix) if asked.is_internal else uri
         Changelog.open(asked.lake, asked.address)  # or it is refused
+        uri = uris_of(asked)[asked.address]
         return cls(asked, uri, incarnation(asked.address, uri))
 
     def begin(self, after: str | None) -> Place | None:
@@ -132,74 +129,59 @@ def changes(asked: Question) -> Answer:
     return page.answer(asked.format)
 
 
-class Stream:
-    """Server-sent events of one client: those after a place, then those of new versions."""
+def events(asked: Question, after: str | None) -> Iterator[bytes]:
+    """Yield server-sent events: changes after a place, then those of new versions; else nothing.
 
-    def __init__(self, asked: Question, after: str | None) -> None:
-        self.followed = Followed.of(asked)
-        self._asked = asked
-        self._place = self.followed.begin(after)
-        self._left: Changes | None = None
-        self._parts = self._open()
-
-    def take(self) -> bytes:
-        """Return the next events; nothing if there is nothing new."""
-        if self._left is None:
-            self._left = next(self._parts, None)
-        if self._left is None:
-            return self._advance()
-        part = self._left
-        rows, made = part.rows.slice(0, AT_ONCE), self.followed.made
-        said = Rows(iter([rows]), rows.schema, part.version, Touched())
-        events = [
-            f"id: {part.place(made, n)}\nevent: change\ndata: ".encode() + to_json(row) + b"\n\n"
-            for n, row in enumerate(said, 1)
-        ]
-        done = part.first + rows.num_rows
-        self._place = part.place(made, rows.num_rows) if events else self._place
-        rest = part.rows.slice(AT_ONCE)
-        self._left = Changes(part.version, done, part.count, rest) if rest.num_rows else None
-        return b"".join(events)
-
-    def _advance(self) -> bytes:
-        """Move behind the newest version that was read; open a newer one, if there is one."""
-        reached = Place(self.followed.made, self._upto)
-        said = b"" if self._place == reached else f"id: {reached}\n\n".encode()
-        if self._place is None or self._place.version <= self._upto:
-            self._place = reached
-        newest = newest_version(self.followed.uri)
-        made = incarnation(self._asked.address, self.followed.uri) if newest >= 0 else None
-        if made != self.followed.made:
-            raise Refused(HTTPStatus.GONE, f"{self._asked.address} was dropped", AGAIN)
-        if newest > self._upto:
-            self._parts = self._open()
-            return said or self.take()
-        return said
-
-    def _open(self) -> Iterator[Changes]:
-        changelog = Changelog.open(self._asked.lake, self._asked.address)
-        self._upto = changelog.snapshot.version
-        return self.followed.walk(changelog, self._place)
+    Raises Refused for what can't be followed, and when the table was dropped.
+    """
+    if others := {"limit", "run", "to_version"} & asked.values.keys():
+        raise refuse(f"events go on without end: leave out {', '.join(sorted(others))}")
+    followed = Followed.of(asked)
+    made, place = followed.made, followed.begin(after)
+    while True:
+        changelog = Changelog.open(asked.lake, asked.address)
+        upto = changelog.snapshot.version
+        for part in followed.walk(changelog, place):
+            for begin in range(0, part.rows.num_rows, AT_ONCE):
+                rows = part.rows.slice(begin, AT_ONCE)
+                said = Rows(iter([rows]), rows.schema, part.version, Touched())
+                yield b"".join(
+                    f"id: {part.place(made, n)}\nevent: change\ndata: ".encode()
+                    + to_json(row)
+                    + b"\n\n"
+                    for n, row in enumerate(said, begin + 1)
+                )
+                place = part.place(made, begin + rows.num_rows)
+        reached = Place(made, upto)
+        if place is None or (place.version <= upto and place != reached):
+            place = reached
+            yield f"id: {place}\n\n".encode()
+        newest = upto
+        while newest <= upto:
+            newest = newest_version(followed.uri)
+            if newest < 0 or incarnation(asked.address, followed.uri) != made:
+                raise Refused(HTTPStatus.GONE, f"{asked.address} was dropped", AGAIN)
+            if newest <= upto:
+                yield b""
 
 
 async def follow(
-    stream: Stream, first: bytes, work: Callable[[Callable[[], bytes]], Awaitable[bytes]]
+    stream: Iterator[bytes], first: bytes, work: Callable[[Callable[[], bytes]], Awaitable[bytes]]
 ) -> AsyncIterator[bytes]:
     """Yield a stream's events as they arise; `work` runs a read elsewhere. Ends with an error."""
     yield first or b": begin\n\n"
     heard = time.monotonic()
     while True:
         try:
-            events = await work(stream.take)
+            found = await work(lambda: next(stream))
         except (Refused, SluiceError) as error:
             said: dict[str, Any] = {"message": without_paths(error.message), "hint": error.hint}
             yield b"event: error\ndata: " + to_json({"error": said}) + b"\n\n"
             return
-        if events:
-            yield events
+        if not found and time.monotonic() - heard > PING:
+            found = b": still here\n\n"
+        if found:
+            yield found
             heard = time.monotonic()
-            continue
-        if time.monotonic() - heard > PING:
-            yield b": still here\n\n"
-            heard = time.monotonic()
-        await asyncio.sleep(POLL)
+        else:
+            await asyncio.sleep(POLL)

@@ -9,12 +9,13 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from threading import local
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import pyarrow as pa
@@ -31,7 +32,6 @@ TOKEN = "SLUICE_TOKEN"  # the variable that has it
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
 ERRORS: Mapping[int, type[SluiceError]] = {410: HistoryLost, 429: Retryable, 503: Retryable}
 Query = Sequence[tuple[str, Any]]
-LOST = (http.client.HTTPException, ConnectionError)
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,18 @@ class Remote:
         `after`: the id of the last change that was seen. A lost connection is made again.
         """
         query = [(n, _text(v)) for n, v in options.items() if v is not None]
+        is_heard = False
         while True:
             try:
                 for id_, kind, data in self._events(f"{_path(name)}/changes", query, after):
-                    after = id_ or after
+                    is_heard, after = True, id_ or after
                     if kind == "error":
                         raise HistoryLost(data["error"]["message"], hint=data["error"]["hint"])
-                    if kind:
+                    if kind == "change":
                         yield {"id": after, **data}
-            except LOST:
+            except Lost:
+                if not is_heard:
+                    raise
                 time.sleep(1)
 
     def ask(self, path: str, query: Query = ()) -> Any:
@@ -146,60 +149,54 @@ class Remote:
             return None
         return found
 
-    def _connection(self) -> http.client.HTTPConnection:
+    @contextmanager
+    def _response(
+        self, path: str, query: Query, headers: Mapping[str, str]
+    ) -> Iterator[http.client.HTTPResponse]:
+        """Give the response to a request, over this thread's connection; close one that is lost."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{self.url!r} is no address of a server", hint="http://HOST:PORT")
         if not hasattr(self._known, "connection"):
-            parts = urlsplit(self.url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise UsageError(f"{self.url!r} is no address of a server", hint="http://HOST:PORT")
             is_safe = parts.scheme == "https"
             make = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
             self._known.connection = make(parts.hostname, parts.port, timeout=SECONDS)
-        found: http.client.HTTPConnection = self._known.connection
-        return found
-
-    def _open(self, path: str, query: Query, headers: Mapping[str, str]) -> Any:
-        """Return the response to a request. A connection that was lost is made once again."""
+        connection = self._known.connection
         token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        address = f"{urlsplit(self.url).path.rstrip('/')}{path}?{urlencode(query)}"
-        for is_last in (False, True):
-            connection = self._connection()
-            try:
-                connection.request("GET", address, headers={**headers, **token})
-                return connection.getresponse()
-            except LOST as error:
-                connection.close()
-                if is_last:
-                    why = f"{self.url} does not answer: {error}"
-                    raise Retryable(why, hint="start it with `sluice serve`") from error
-            except OSError as error:
-                connection.close()
-                raise Retryable(f"{self.url} does not answer: {error}") from error
-        raise AssertionError
+        address = f"{parts.path.rstrip('/')}{path}?{urlencode(query)}"
+        try:
+            connection.request("GET", address, headers={**headers, **token})
+            response = connection.getresponse()
+            if response.status != 200:
+                raise _error(response.status, response.read())
+            yield response
+        except (http.client.HTTPException, OSError) as error:
+            connection.close()
+            hint = "start it with `sluice serve`"
+            raise Lost(f"{self.url} does not answer: {error}", hint=hint) from error
+        except GeneratorExit:
+            connection.close()
+            raise
 
     def _get(self, path: str, query: Query, accept: str) -> tuple[bytes, str | None]:
+        """Return an answer, and the next page's cursor. A lost connection is made once again."""
         for is_last in (False, True):
-            response = self._open(path, query, {"Accept": accept})
             try:
-                body = response.read()
-                break
-            except LOST as error:
-                self._connection().close()
+                with self._response(path, query, {"Accept": accept}) as response:
+                    return response.read(), response.headers.get("Sluice-Cursor")
+            except Lost:
                 if is_last:
-                    raise Retryable(f"{self.url} broke off: {error}") from error
-        if response.status != 200:
-            raise _error(response.status, body)
-        return body, response.headers.get("Sluice-Cursor")
+                    raise
+        raise AssertionError
 
     def _events(
         self, path: str, query: Query, after: str | None
     ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield id, kind and data of each event of one response."""
+        """Yield id, kind and data of each event of one response; first that it has begun."""
         last = {"Last-Event-ID": after} if after else {}
-        response = self._open(path, query, {"Accept": EVENTS, **last})
-        if response.status != 200:
-            raise _error(response.status, response.read())
-        fields: dict[str, str] = {}
-        try:
+        with self._response(path, query, {"Accept": EVENTS, **last}) as response:
+            yield "", "begin", {}
+            fields: dict[str, str] = {}
             while line := response.readline():
                 name, _, value = line.decode().rstrip("\n").partition(": ")
                 if name:
@@ -208,9 +205,11 @@ class Remote:
                     data = json.loads(fields.get("data", "{}"))
                     yield fields.get("id", ""), fields.get("event", ""), data
                     fields = {}
-        finally:
-            self._connection().close()
-        raise ConnectionError("the stream has ended")
+            raise ConnectionError("the stream has ended")
+
+
+class Lost(Retryable):
+    """A server that does not answer, or broke off."""
 
 
 class NoSuchRow(UsageError):
@@ -227,7 +226,7 @@ class RemoteRows(Rows):
         self._ended = self._taken = 0
         pages = self._pages()
         first = next(pages)
-        super().__init__(self._all(first, pages), first.schema, of.version, Touched())
+        super().__init__(chain([first], pages), first.schema, of.version, Touched())
 
     def __next__(self) -> Row:
         row = super().__next__()
@@ -242,32 +241,26 @@ class RemoteRows(Rows):
 
     @property
     def cursor(self) -> str | None:
-        """Cursor after the last row taken; None if nothing was taken, or there is no order."""
+        """Cursor after the last row taken; None if nothing was taken."""
         if self._taken in (self._begun[0], self._ended):
             return self._begun[1] if self._taken == self._begun[0] else self._next
-        query = [*self._query, ("limit", self._taken - self._begun[0])]
-        return self._of.lake.page(self._of.path, _after(query, self._begun[1]))[1]
-
-    def _all(self, first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        yield first
-        yield from others
+        return self._ask(self._taken - self._begun[0], self._begun[1])[1]
 
     def _pages(self) -> Iterator[pa.Table]:
         most = min(PAGE, self._of.about["page"])
         while True:
             size = most if self._limit is None else min(most, self._limit - self._ended)
-            before, query = self._next, [*self._query, ("limit", size)]
-            page, self._next = self._of.lake.page(self._of.path, _after(query, before))
+            before = self._next
+            page, self._next = self._ask(size, before)
             self._begun, self._ended = (self._ended, before), self._ended + page.num_rows
-            is_full = self._limit is not None and self._ended >= self._limit
             yield page
-            if is_full or (self._next is None and page.num_rows < size):
+            if self._next is None or self._ended == self._limit:
                 return
-            if self._next is None:
-                raise UsageError(
-                    f"the rows of {self._of.name!r} have no order: only {most} can be read",
-                    hint="give a limit or a condition",
-                )
+
+    def _ask(self, size: int, after: str | None) -> tuple[pa.Table, str | None]:
+        cursor = [("cursor", after)] if after else []
+        query = [*self._query, ("limit", size), *cursor]
+        return self._of.lake.page(f"{_path(self._of.name)}/rows", query)
 
 
 @dataclass(frozen=True)
@@ -278,10 +271,7 @@ class Handle:
     name: str
     about: Mapping[str, Any]
 
-    @property
-    def path(self) -> str:
-        """Address of its rows."""
-        return f"{_path(self.name)}/rows"
+    ORDER: ClassVar[str]
 
     @property
     def version(self) -> int:
@@ -291,6 +281,14 @@ class Handle:
     def schema(self) -> pa.Schema:
         """Schema of the visible columns."""
         return self._rows([("order", "none")], limit=0).schema
+
+    def to_arrow(self) -> pa.Table:
+        """Return every row, in this handle's order, as an Arrow table."""
+        return self.all().to_arrow()
+
+    def all(self, **how: Any) -> Rows:
+        """Return every row, in this handle's order."""
+        return self._rows([("order", self.ORDER)], **how)
 
     def _rows(
         self,
@@ -317,6 +315,8 @@ class RemoteTable(Handle):
 
     backward_iteration: bool = False
 
+    ORDER = "key"
+
     @property
     def count(self) -> int:
         return int(self.about["rows"])
@@ -334,9 +334,8 @@ class RemoteTable(Handle):
         """Return the row of that key, given in order or by columns; None if there is none."""
         values = self.key.read_values(key, named) if named or not key else key
         nested = len(values) == 1 and isinstance(values[0], tuple | list)
-        query = [("order", "key"), *_texts("key", values[0] if nested else values)]
-        page, _ = self.lake.page(self.path, [*query, *self._version()])
-        return next(Rows(iter([page]), page.schema, self.version, Touched()), None)
+        query = _texts("key", values[0] if nested else values)
+        return next(self._rows([("order", "key"), *query]), None)
 
     def range(self, *, key_from: Key = None, key_to: Key = None, **how: Any) -> Rows:
         """Return the rows from `key_from` to `key_to`, both included, in key order."""
@@ -344,23 +343,16 @@ class RemoteTable(Handle):
         backward = [("backward_iteration", "true")] if self.backward_iteration else []
         return self._rows([("order", "key"), *backward, *keys], **how)
 
-    def all(self, **how: Any) -> Rows:
-        """Return every row in key order."""
-        return self.range(**how)
-
     def read(self, **how: Any) -> Rows:
         """Return rows in no particular order."""
-        is_short = how.get("limit") is not None or not self.about["is_ordered"]
-        return self._rows([("order", "none" if is_short else "key")], **how)
-
-    def to_arrow(self) -> pa.Table:
-        """Return every row, in key order, as an Arrow table."""
-        return self.all().to_arrow()
+        return self._rows([("order", "none")], **how)
 
 
 @dataclass(frozen=True)
 class RemoteStore(Handle):
     """Rows by key and time, read by both."""
+
+    ORDER = "time"
 
     def refresh(self) -> "RemoteStore":
         """Return the store at its newest version."""
@@ -376,30 +368,16 @@ class RemoteStore(Handle):
         query = [pair for name, value in keys.items() for pair in _texts(name, value)]
         return self._rows([("order", "time"), *query], **how)
 
+    fetch_all = fetch
+
     def fetch_one(self, key: Key, time: datetime | str) -> Row | None:
         """Return the row of that key and window start; of duplicates, the last one."""
         at = (None,) if key is None else key
         return next(self.fetch(key=at, time_from=time, time_to=time, reverse=True, limit=1), None)
 
-    def fetch_all(self, **times: Any) -> Rows:
-        """Return the rows of every key between two times."""
-        return self.fetch(**times)
-
-    def all(self, **how: Any) -> Rows:
-        """Return every row, by window start."""
-        return self.fetch(**how)
-
-    def to_arrow(self) -> pa.Table:
-        """Return every row, oldest first, as an Arrow table."""
-        return self.all().to_arrow()
-
 
 def _path(name: str) -> str:
     return f"/v1/tables/{quote(name, safe='')}"
-
-
-def _after(query: Query, cursor: str | None) -> list[tuple[str, Any]]:
-    return [*query, ("cursor", cursor)] if cursor else [*query]
 
 
 def _texts(name: str, key: Key) -> list[tuple[str, str]]:

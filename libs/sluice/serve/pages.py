@@ -3,7 +3,6 @@
 A table's page also has a form, whose answer are the rows that the same request would get.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
@@ -21,15 +20,23 @@ from sluice.report.table_page import page as explanation
 from sluice.report.table_page import table as table_page
 from sluice.report.visit import Visit
 from sluice.serve import states
-from sluice.serve.answers import Refused
-from sluice.serve.questions import COLUMNS, CURSOR, KEY, LIMIT, PARTITION, Parameter, Question
+from sluice.serve.answers import Answer, Format, Refused
+from sluice.serve.questions import (
+    COLUMNS,
+    CURSOR,
+    FROM,
+    KEY,
+    LIMIT,
+    ORDER,
+    PARTITION,
+    REVERSE,
+    TO,
+    WHERE,
+    Question,
+    Route,
+)
 from sluice.serve.reads import read_rows, reading_verbs
 
-FROM = Parameter("from", "First key; of rows by key and time, the first time.", many=True)
-TO = Parameter("to", "Last key, or time.", many=True)
-WHERE = Parameter("where", "Condition, such as total > 10.")
-ORDER = Parameter("order", "key, none, or time, for rows by key and time.")
-REVERSE = Parameter("reverse", "true: last first.", bool)
 ASKED = (KEY, FROM, TO, WHERE, ORDER, REVERSE, LIMIT)
 SHOWN = 12  # rows and changes
 
@@ -141,20 +148,21 @@ def visit(asked: Question) -> Visit:
     )
 
 
-def report(asked: Question) -> bytes:
+def report(asked: Question) -> Answer:
     """Return a file of the quality report, for tokens that see every pipeline."""
     known = {INDEX, *(f"{name}.html" for name in asked.lake.project.graph.tables)}
     file = report_folder(asked.lake.project) / asked.name
     if asked.token.pipelines is not None or asked.name not in known or not file.is_file():
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such report")
-    return file.read_bytes()
+    return Answer(file.read_bytes(), Format.HTML)
 
 
-PAGES: tuple[tuple[str, Callable[[Question], Page | bytes], tuple[Parameter, ...]], ...] = (
-    ("/", first, ()),
-    ("/pipelines/{table}", pipeline, ()),
-    ("/tables/{table}", table, (*ASKED, CURSOR, COLUMNS)),
-    ("/tables/{table}/why", row, (KEY, PARTITION, *states.row_parameters())),
-    ("/plan", plan, ()),
-    ("/report/{table}", report, ()),
+HTML = (Format.HTML,)
+PAGES = (
+    Route("/", "", first, formats=HTML),
+    Route("/pipelines/{table}", "", pipeline, formats=HTML),
+    Route("/tables/{table}", "", table, (*ASKED, CURSOR, COLUMNS), HTML),
+    Route("/tables/{table}/why", "", row, (KEY, PARTITION, *states.row_parameters()), HTML),
+    Route("/plan", "", plan, formats=HTML),
+    Route("/report/{table}", "", report, formats=HTML),
 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.table import Graph, Table
 from sluice.language.names import MARK, internal, unknown
+from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.read.conditions.values import from_text
 from sluice.serve.access import Token
@@ -73,7 +74,11 @@ LIMIT = Parameter("limit", "Largest number of rows of a page.", int)
 CURSOR = Parameter("cursor", "Cursor of the previous page: continue after it.")
 KEY = Parameter("key", "Value of a key column, in the key's order; repeatable.", many=True)
 PARTITION = Parameter("partition", "COLUMN=VALUE of a partition; repeatable.", many=True)
-RUN = Parameter("run", "Only what this run changed.")
+FROM = Parameter("from", "First key; of rows by key and time, the first time.", many=True)
+TO = Parameter("to", "Last key; of rows by key and time, the last time.", many=True)
+WHERE = Parameter("where", "Only rows that meet this condition, such as total > 10.")
+ORDER = Parameter("order", "key, none, or time, for rows by key and time.")
+REVERSE = Parameter("reverse", "true: last first.", bool)
 
 
 @dataclass(frozen=True)
@@ -150,15 +155,15 @@ class Question:
             raise refuse(f"the condition has more than {LONGEST} characters")
         return condition
 
-    def partition(self) -> dict[str, str]:
+    def partition(self) -> dict[str, str | None]:
         """Return the values of a partition by their columns."""
         pairs = [text.partition("=") for text in self.get("partition", ())]
         if wrong := next((column for column, equals, _ in pairs if not equals), None):
             raise refuse(f"partition={wrong}: write partition=COLUMN=VALUE")
-        return {column: value for column, _, value in pairs}
+        return {column: parse(value) for column, _, value in pairs}
 
 
-Handler = Callable[[Question], Answer]
+Handler = Callable[[Question], Answer | Page]
 PAGES = "ask page by page: each answer has the cursor of the next one"
 
 
@@ -197,11 +202,11 @@ def parse_key(columns: KeyColumns, texts: Sequence[str] | None) -> tuple[Any, ..
         raise columns.misfit(len(texts))
     named = zip(texts, columns.types, columns.names, strict=False)
     return tuple(
-        None if text == NULL else from_text(unescape(text), kind, name)
+        None if (value := parse(text)) is None else from_text(value, kind, name)
         for text, kind, name in named
     )
 
 
-def unescape(text: str) -> str:
-    """Return the text of a value; one that begins with a backslash was written with one more."""
-    return text.removeprefix("\\")
+def parse(text: str) -> str | None:
+    """Return a value; a text that begins with a backslash was written with one more."""
+    return None if text == NULL else text.removeprefix("\\")

@@ -1,38 +1,46 @@
 """Reads of rows over HTTP, by the same readers as `sluice.open`.
 
 Each read first fixes the versions of the stored tables behind it. A page ends at its limit of rows
-or bytes, and its cursor continues at these versions.
+or bytes. Its cursor holds these versions and the last row. So the next page is of the same
+versions, whatever was committed since, and the server keeps nothing: it may end and start again
+between two pages. A version that was vacuumed is reported, not replaced.
+
+Cursors are not signed. All in them is checked as if it came from the client, and a cursor can name
+nothing that a request could not: what a token may see is checked for each request.
 """
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from sluice.declare.registry import kind
-from sluice.delta.log.opened import newest_version
-from sluice.errors import HistoryLost
+from sluice.delta.log.opened import commit_of, newest_version
+from sluice.errors import HistoryLost, UsageError
 from sluice.language.names import internal
 from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.lake import Lake, Reader
 from sluice.read.ordered.rows import Rows
-from sluice.read.stored.snapshot import SnapshotExpired
+from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired, open_delta
 from sluice.serve.answers import Answer, Format, Page, Refused, to_json
-from sluice.serve.cursors import AGAIN, Cursor, check_version, fingerprint, incarnation
-from sluice.serve.questions import NULL, Question, parse_key, refuse, unescape
+from sluice.serve.questions import Question, parse_key, refuse
 
 T = TypeVar("T")
 TIMES, KEYS, NONE = "time", "key", "none"  # orders of rows
+AGAIN = "begin again without a cursor"
 
 
 @dataclass(frozen=True)
 class Pinned:
     """A lake at the versions that a question is answered by.
 
-    `uris`: of the stored tables that it reads. `after`: the row after which it continues.
+    `uris`: of the stored tables that it reads. `question`: what distinguishes it from others.
+    `after`: the row after which it continues.
     """
 
     lake: Lake
@@ -44,27 +52,26 @@ class Pinned:
 
     def cursor(self, after: str) -> str:
         """Return the cursor after a row of the readers' own."""
-        pins = {t: (incarnation(t, self.uris[t]), v) for t, v in self.versions.items()}
-        return Cursor(pins, self.question, after).encode()
+        pins = {t: [incarnation(t, self.uris[t]), v] for t, v in self.versions.items()}
+        body = json.dumps([pins, self.question, after])
+        return urlsafe_b64encode(body.encode()).decode().rstrip("=")
 
 
 def pin(asked: Question) -> Pinned:
     """Fix the versions of the tables behind a question: of its cursor, version, time, or newest."""
-    uris = _uris(asked)
+    uris, after = uris_of(asked), None
     apart = {"cursor", "limit", "format"}
     given = {n: v for n, v in sorted(asked.values.items()) if n not in apart}
-    question, version = fingerprint(asked.address, given), asked.get("version")
-    cursor, moment = asked.get("cursor"), asked.get("as_of")
+    question = sha256(json.dumps([asked.address, given]).encode()).hexdigest()[:12]
+    version, cursor, moment = (asked.get(name) for name in ("version", "cursor", "as_of"))
     if version is not None and moment is not None:
         raise refuse("give either version or as_of")
     if cursor is not None:
-        found = Cursor.decode(cursor, question, uris)
-        versions = {table: v for table, (_, v) in found.pins.items()}
-        return Pinned(asked.lake.pinned(versions), uris, versions, question, found.after, True)
-    if version is not None:
+        versions, after = _decode(cursor, question, uris)
+    elif version is not None:
         if not asked.table.is_stored and not asked.is_internal:
             asked.lake.table(asked.address, version=version)  # which is refused
-        check_version(asked.address, uris[asked.address], version)
+        _check_version(asked.address, uris[asked.address], version)
         versions = {asked.address: version}
     elif moment is not None:
         then = asked.lake.at(moment)
@@ -72,15 +79,58 @@ def pin(asked: Question) -> Pinned:
         versions = {table: v for table, v in known.items() if v is not None}
     else:
         versions = {t: v for t, uri in uris.items() if (v := newest_version(uri)) >= 0}
-    is_past = version is not None or moment is not None
-    return Pinned(asked.lake.pinned(versions), uris, versions, question, None, is_past)
+    is_past = any(one is not None for one in (version, cursor, moment))
+    return Pinned(asked.lake.pinned(versions), uris, versions, question, after, is_past)
 
 
-def _uris(asked: Question) -> dict[str, str]:
+def uris_of(asked: Question) -> dict[str, str]:
+    """Return the places of the stored tables that a question reads."""
     if asked.is_internal:
         return {asked.address: internal(asked.lake.uri(asked.table), asked.suffix)}
     graph = asked.lake.project.graph
     return {t: asked.lake.uri(graph.tables[t]) for t in graph.stored([asked.table.id])}
+
+
+def incarnation(table: str, uri: str) -> str:
+    """Return what distinguishes the table at a URI from one that is created there later."""
+    return str(open_delta(table, uri).metadata().id).replace("-", "")[:12]
+
+
+def _decode(cursor: str, question: str, uris: Mapping[str, str]) -> tuple[dict[str, int], str]:
+    """Return the versions in a cursor of that question, and the row after which it continues."""
+    try:
+        pins, of, after = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        versions = {table: version for table, (_, version) in pins.items()}
+        is_sound = all(type(v) is int and v >= 0 for v in versions.values())
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        is_sound = False
+    if not is_sound or of != question or {*versions} != {*uris} or not isinstance(after, str):
+        raise refuse(
+            "the cursor is not one of this read",
+            "repeat the request of the previous page, and add its cursor",
+        )
+    for table, (made, version) in pins.items():
+        if incarnation(table, uris[table]) != made:
+            raise Refused(HTTPStatus.GONE, f"{table} was dropped and created again", AGAIN)
+        _check_version(table, uris[table], version)
+    return versions, after
+
+
+def _check_version(table: str, uri: str, version: int) -> None:
+    """Raise Refused for a version that a table does not have, or not any more."""
+    if commit_of(uri, version) is not None:
+        return
+    try:
+        open_delta(table, uri, version)  # a checkpoint may show it
+    except NotBuilt:
+        raise
+    except UsageError:
+        newest = newest_version(uri)
+        if version > newest:
+            why, hint = f"{table} has no version {version} yet", f"the newest is {newest}"
+            raise Refused(HTTPStatus.NOT_FOUND, why, hint) from None
+        why = f"version {version} of {table} is no longer there"
+        raise Refused(HTTPStatus.GONE, why, AGAIN) from None
 
 
 def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question], T]:
@@ -128,7 +178,8 @@ def read_rows(asked: Question, pinned: Pinned) -> Page:
     is_backward = bool(asked.get("backward_iteration"))
     table = pinned.lake.table(asked.address, backward_iteration=is_backward)
     if order == NONE:
-        found = table.read(where=asked.where, limit=asked.limit, columns=asked.columns)
+        how = {"where": asked.where, "limit": asked.limit, "columns": asked.columns}
+        found = table.read(**how, after=pinned.after)
         return page(asked, pinned, table.version, found)
     if key := asked.get("key"):
         _refuse_others(asked, "from", "to", "key_from", "key_to", "reverse", "where", "cursor")
@@ -175,23 +226,15 @@ def _refuse_others(asked: Question, *names: str) -> None:
 
 
 def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Page:
-    """Return a page of these rows, cut where it has the bytes or took the time of a page."""
+    """Return a page of these rows, which ends early where it has the bytes or took the time."""
     batches, count, size, is_cut = list[pa.RecordBatch](), 0, 0, False
     for batch in found.batches():
         batches.append(batch)
         count, size = count + batch.num_rows, size + batch.nbytes
-        if is_cut := count < asked.limit and (size >= asked.limits.bytes or asked.is_late):
+        if is_cut := size >= asked.limits.bytes or asked.is_late:
             break
-    cursor = pinned.cursor(found.cursor) if found.cursor and count else None
-    if is_cut and cursor is None:
-        too = "long" if asked.is_late else "much"
-        raise Refused(
-            HTTPStatus.REQUEST_TIMEOUT if asked.is_late else HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"this takes too {too}: {count} rows were read, and they have no order to go on from",
-            "give a smaller limit, fewer columns, or a range",
-        )
-    is_last = not is_cut and count < asked.limit
-    after = None if is_last else cursor
+    last = found.cursor if count and (is_cut or count >= asked.limit) else None
+    after = pinned.cursor(last) if last else None
     return Page(asked.address, version, found.schema, tuple(batches), after)
 
 
@@ -201,7 +244,7 @@ def top(asked: Question, pinned: Pinned) -> Answer:
     ranking = pinned.lake.ranking(asked.address)
     types = ranking.table.schema
     given = {
-        column: None if text == NULL else ranking.value(column, unescape(text))
+        column: None if text is None else ranking.value(column, text)
         for column, text in asked.partition().items()
     }
     names = ranking.partition_columns
@@ -259,7 +302,6 @@ def at(asked: Question, pinned: Pinned) -> Answer:
         "columns": {field.name: type_name(field.type) for field in table.schema},
         "rows": table.count,
         "is_stored": asked.is_internal or asked.table.is_stored,
-        "is_ordered": bool(getattr(table, "identity", True)),
         "page": asked.limits.rows,
     }
     return Answer(to_json(said))

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Any
 
 from sluice.extras import DISTRIBUTION
-from sluice.pages.elements import Chapter, Content, Listing, Page, Text
+from sluice.pages.elements import Chapter, Content, Listing, Page, Text, html
 from sluice.serve import changes, reads, states
 from sluice.serve.answers import Answer, Format, to_json
 from sluice.serve.questions import (
@@ -13,16 +13,21 @@ from sluice.serve.questions import (
     COLUMNS,
     CURSOR,
     FORMAT,
+    FROM,
     KEY,
     LIMIT,
+    ORDER,
     PARTITION,
-    RUN,
+    REVERSE,
+    TO,
     VERSION,
+    WHERE,
     Parameter,
     Question,
     Route,
 )
 
+HTML = Format.HTML
 ROWS = (Format.JSON, Format.NDJSON, Format.CSV, Format.ARROW)
 TABLE = "/v1/tables/{table}"
 TYPES = {str: "string", int: "integer", bool: "boolean"}
@@ -43,15 +48,15 @@ ROUTES = (
         reads.rows,
         (
             KEY,
-            Parameter("from", "First key; of rows by key and time, the first time.", many=True),
-            Parameter("to", "Last key; of rows by key and time, the last time.", many=True),
+            FROM,
+            TO,
             Parameter("key_from", "First value of each key column; repeatable.", many=True),
             Parameter("key_to", "Last value of each key column; repeatable.", many=True),
             Parameter("overlapping", "Windows that overlap the times.", bool),
-            Parameter("order", "key, none, or time, for rows by key and time."),
+            ORDER,
             Parameter("backward_iteration", "Let a range from late to early be reversed.", bool),
-            Parameter("reverse", "Last first.", bool),
-            Parameter("where", "Only rows that meet this condition."),
+            REVERSE,
+            WHERE,
             COLUMNS,
             LIMIT,
             CURSOR,
@@ -78,7 +83,7 @@ ROUTES = (
         (
             Parameter("from_version", "First version.", int),
             Parameter("to_version", "Last version; not of events.", int),
-            RUN,
+            Parameter("run", "Only what this run changed."),
             COLUMNS,
             LIMIT,
             CURSOR,
@@ -117,7 +122,7 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
         yield {"name": one.name, "in": "query", "description": one.about, "schema": shown}
 
 
-def openapi(_: Question | None = None) -> Answer:
+def openapi(_: Question) -> Answer:
     """Return the description of all routes as OpenAPI 3.1."""
     refusal = {
         "description": "The request can't be answered: `error` has `message` and `hint`.",
@@ -153,21 +158,26 @@ def openapi(_: Question | None = None) -> Answer:
     return Answer(to_json(said))
 
 
-def page() -> Page:
-    """Return the description of all routes as a page."""
+def page(_: Question) -> Answer:
+    """Return the description of all routes as a page, without a script."""
     chapters = []
     for route in ROUTES:
         rows: list[list[Content]] = [
             [Text(p.name, "mono"), f"{TYPES[p.type]}{', repeatable' if p.many else ''}", p.about]
             for p in (*route.parameters, FORMAT)
         ]
-        columns = [("Parameter", ""), ("Type", "soft small"), ("", "")]
-        formats = ", ".join(route.formats)
         parts = [
             Text(route.about, "line"),
-            Text(formats, "line soft small"),
-            Listing(columns, rows),
+            Text(", ".join(route.formats), "line soft small"),
+            Listing([("Parameter", ""), ("Type", "soft small"), ("", "")], rows),
         ]
         chapters.append(Chapter(Text(f"GET {route.path}", "mono"), parts))
     spec = Text("openapi.json", href="/v1/openapi.json")
-    return Page("Sluice", "Reads over HTTP", [ABOUT], chapters, ["The same for programs: ", spec])
+    foot: list[Content] = ["The same for programs: ", spec]
+    return Answer(html(Page("Sluice", "Reads over HTTP", [ABOUT], chapters, foot)).encode(), HTML)
+
+
+DESCRIPTIONS = (
+    Route("/v1/openapi.json", "", openapi),
+    Route("/v1/docs", "", page, formats=(HTML,)),
+)

@@ -5,7 +5,7 @@ inputs of tables that it sees.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import PurePath
@@ -21,7 +21,7 @@ from sluice.read.status import TableStatus, status
 from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import health
 from sluice.serve.answers import Answer, Refused, to_json, without_paths
-from sluice.serve.questions import NULL, Parameter, Question, unescape
+from sluice.serve.questions import Parameter, Question, parse
 
 SHOWN = 5  # rows of each table that a row comes from
 MOST = 1_000
@@ -113,9 +113,7 @@ def row_parameters() -> Iterator[Parameter]:
 def _given(asked: Question) -> Given:
     """Return the values that name a row. Raises Refused if there are none."""
     others = {name: asked.get(name) for name in naming_options()}
-    key = tuple(None if t == NULL else unescape(t) for t in asked.get("key", ()))
-    parts = {c: None if t == NULL else unescape(t) for c, t in asked.partition().items()}
-    given = Given.of(key, parts, others)
+    given = Given.of(tuple(map(parse, asked.get("key", ()))), asked.partition(), others)
     if given == Given():
         raise Refused(HTTPStatus.BAD_REQUEST, "no row is named", "give key=VALUE, once per column")
     return given
@@ -194,16 +192,21 @@ METRICS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def metrics(asked: Question) -> Iterator[str]:
-    """Yield the state of every table in Prometheus' text format."""
+Samples = tuple[str, str, str, Mapping[str, float]]  # of a metric: name, type, meaning, values
+
+
+def metrics(asked: Question, own: Iterable[Samples]) -> Iterator[str]:
+    """Yield the state of every table, and the server's `own`, in Prometheus' text format."""
     now = time.time()
     found = status(asked.lake.project, asked.graph.tables.values())
     measured = {one.table: dict(_measure(asked, one, now)) for one in found}
-    for name, (kind_, about) in METRICS.items():
-        yield f"# HELP sluice_table_{name} {about}\n# TYPE sluice_table_{name} {kind_}\n"
-        for table_id, values in measured.items():
-            if values.get(name) is not None:
-                yield f'sluice_table_{name}{{table="{table_id}"}} {values[name]:.15g}\n'
+    tables = (
+        (f"table_{name}", *about, {f'{{table="{t}"}}': v.get(name) for t, v in measured.items()})
+        for name, about in METRICS.items()
+    )
+    for name, kind, about, values in (*tables, *own):
+        yield f"# HELP sluice_{name} {about}\n# TYPE sluice_{name} {kind}\n"
+        yield from (f"sluice_{name}{of} {v:.15g}\n" for of, v in values.items() if v is not None)
 
 
 def _measure(asked: Question, one: TableStatus, now: float) -> Iterator[tuple[str, float | None]]:

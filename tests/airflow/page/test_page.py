@@ -82,7 +82,11 @@ def test_quarantined_rows_are_counted_on_all_pages(configured: Configured) -> No
 def test_tables_link_to_what_they_are_made_from(configured: Configured) -> None:
     project = load(configured())
     lines = html(table(VISIT, project, project.graph.table("lines")))
+    lines, _, drawn = lines.partition("Column lineage")
     assert set(re.findall(r'href="/sluice/tables/([^"]+)"', lines)) == {"shop.sales"}
+    linked = {f"shop.{name}" for name in ("sales", "sums", "best", "makers")}
+    assert set(re.findall(r'href="/sluice/tables/([^"]+)"', drawn)) == linked
+    assert 'data-from="shop.sales.' in drawn
     assert "shop.catalogue" in lines  # a view over dimensions is not stored
 
 

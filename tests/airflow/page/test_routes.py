@@ -1,20 +1,24 @@
 """The page's routes: each user sees their own pipelines, and nothing of the others."""
 
+import datetime as dt
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
 from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, insert
 from sqlalchemy.orm import Session
 from tests.airflow.conftest import SHOP, SHOPS_NEWS, Configured
 
+from sluice.airflow.blueprint import site
 from sluice.airflow.page import app as page
 from sluice.airflow.page.app import why
 from sluice.airflow.projects import airflows_config, pipeline_files, project
@@ -32,6 +36,7 @@ schedule: assets
 views:
   buyers: {kind: sql, sql: SELECT name FROM shop.sums ORDER BY paid DESC LIMIT 3}
 """
+RUNS = {"shop.sales": "success", "shop.sums": "failed", "shop.best": "queued"}
 Visitor = Callable[..., TestClient]
 
 
@@ -52,6 +57,7 @@ def visitor(
             page, "get_auth_manager", lambda: SimpleNamespace(is_authorized_dag=allows)
         )
         monkeypatch.setattr(page, "_has_run", lambda *_: False)
+        monkeypatch.setattr(page, "_runs", lambda names: {} if "news" in names else RUNS)
         page.app.dependency_overrides[page.get_user] = lambda: "ann"
         return TestClient(page.app)
 
@@ -136,6 +142,42 @@ def test_a_run_is_airflows_if_its_database_has_it(monkeypatch: pytest.MonkeyPatc
         session.commit()
     asked = [("shop", day), ("news", day), ("shop", "promote-20240101T000000-c0ffee")]
     assert [page._has_run(*one) for one in asked] == [True, False, False]
+
+
+def test_the_graph_is_coloured_by_the_last_run(visitor: Visitor) -> None:
+    for path in ("/", "/pipelines/shop"):
+        said = visitor("shop").get(path).text
+        looks = dict(re.findall(r'<title>shop\.(\w+): .*?</title><rect class="(\w+)"', said))
+        assert {looks[name] for name in ("sales", "sums", "best")} == {"passed", "stopped", "none"}
+        assert "failed in the last run" in said
+        assert looks["lines"] == "none", "no run had it, and it is not built"
+
+
+def test_states_of_tables_are_those_of_tasks_in_the_last_run(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = page._runs
+    visitor("shop")
+    database = create_engine("sqlite://")
+    DagRun.metadata.create_all(database)
+    monkeypatch.setattr(page, "create_session", partial(Session, database))
+    (shop,) = [one for one in site(airflows_config()).pipelines if one.name == "shop"]
+    tables = [task for task in shop.graph.tasks if task.tables]
+    with Session(database) as session:
+        for day, state in ((1, "failed"), (2, "success")):
+            at = dt.datetime(2024, 1, day, tzinfo=dt.UTC)
+            run = DagRun("shop", f"r{day}", run_type=DagRunType.MANUAL, run_after=at)
+            session.add(run)
+            session.flush()
+            for number, task in enumerate(tables):
+                new = {"task_id": task.id, "dag_id": "shop", "run_id": f"r{day}", "map_index": -1}
+                new |= {"id": uuid4(), "state": state if number else "skipped", "pool": "default"}
+                new |= {"try_number": 1, "max_tries": 0, "pool_slots": 1, "executor_config": {}}
+                session.execute(insert(TaskInstance.__table__).values(new))
+        session.commit()
+    expected = {table: "success" for task in tables[1:] for table in task.tables}
+    assert runs(["shop"]) == dict.fromkeys(tables[0].tables, "skipped") | expected
+    assert runs(["news"]) == {}
 
 
 def test_the_pipeline_of_a_file_is_known_also_if_the_file_is_broken(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.read.tables import keyed, placed, write
 
 from sluice.errors import UsageError
 from sluice.read.conditions.key_order import KeyColumns
+from sluice.read.stored import snapshot
 from sluice.read.stored.snapshot import NotBuilt, Snapshot, SnapshotExpired
 
 KEY = pa.schema([("k", pa.int64()), ("s", pa.string()), ("v", pa.int64())])
@@ -130,6 +131,20 @@ def test_a_vacuumed_version_is_named_not_skipped(tmp_path):
     DeltaTable(uri).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     with pytest.raises(SnapshotExpired, match="vacuumed"):
         next(rows)
+
+
+def test_a_key_that_was_read_is_not_decoded_again_and_goes_with_its_file(tmp_path, monkeypatch):
+    uri, decoded = some_table(tmp_path), []
+    read = snapshot._decode
+    monkeypatch.setattr(snapshot, "_decode", lambda *args: decoded.append(args[-1]) or read(*args))
+    table = keyed(uri, "k")
+    for key in (333, 334, 333):  # in one row group
+        assert table.get(key) == {"k": key, "v": str(key)}
+    assert decoded == [["k"], ["v"]]
+    DeltaTable(uri).delete()
+    DeltaTable(uri).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    with pytest.raises(SnapshotExpired, match="vacuumed"):
+        table.get(333)
 
 
 def test_null_is_a_key_like_any_other(tmp_path):

@@ -105,3 +105,21 @@ def test_a_refreshed_store_sees_what_came(tmp_path):
     assert (len(list(rows)), len(list(store.all())), table.count) == (1, 1, 1)
     assert store.refresh().refresh().version == 1
     assert Lake(project).table("visits", backward_iteration=True).refresh().backward_iteration
+
+
+def test_rows_as_they_are_stored_have_pages_and_whole_row_groups_are_skipped(tmp_path):
+    for first in (0, 40, 80):
+        rows = [(n, day(1), "abc"[n % 3]) for n in range(first, first + 40)]
+        write(tmp_path / "t", table_of(rows), group_rows=8)
+    DeltaTable(str(tmp_path / "t")).delete("user = 47")
+    for table in (keyed(tmp_path / "t", "user"), keyed(tmp_path / "t")):
+        for where in (None, "what <> 'b'"):
+            read = lambda **how: table.read(where=where, **how)  # noqa: B023, E731
+            whole = list(read())
+            assert len(whole) == (119 if where is None else 79)
+            assert pages(read, 7) == whole
+    last = table.read(limit=90)
+    assert len(list(last)) == 90
+    rest = table.read(after=last.cursor)
+    assert len(list(rest)) == 29
+    assert rest.touched.row_groups == 4

@@ -8,7 +8,7 @@ import json
 import secrets
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,14 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from sqlalchemy import select
 from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
+from sluice.airflow.blueprint import site
 from sluice.airflow.connections import environ, lent
 from sluice.airflow.projects import airflows_config, mistakes, pipeline_files, project
 from sluice.declare.project import PLACE, Project
@@ -72,7 +74,8 @@ def every_pipeline(request: Request, user: User) -> Response:
     wrong = _mistakes(user, mistakes(airflows_config()))
     named = {*pipeline_files(airflows_config()).values()} - {"", *declared.pipelines}
     wrong += [LEFT_OUT.format(name) for name in sorted(named) if _may_see(user, name)]
-    return _answer(overview(_visit(request, user, declared), shown, wrong, declared.graph))
+    runs = _runs([pipeline.name for pipeline, _ in shown])
+    return _answer(overview(_visit(request, user, declared), shown, wrong, declared.graph, runs))
 
 
 @app.get("/pipelines/{name}")
@@ -82,7 +85,8 @@ def one_pipeline(request: Request, user: User, name: str) -> Response:
     visit = _visit(request, user, declared)
     if name not in declared.pipelines or not _may_see(user, name):
         return _answer(not_a_sluice_dag(visit, name))
-    return _answer(overview(visit, [_pipeline(declared, name)], graph=declared.graph))
+    shown = [_pipeline(declared, name)]
+    return _answer(overview(visit, shown, graph=declared.graph, runs=_runs([name])))
 
 
 @app.get("/tables/{name}")
@@ -207,6 +211,25 @@ def _has_run(dag_id: str, run: str) -> bool:
     sought = select(DagRun.id).where(DagRun.dag_id == dag_id, DagRun.run_id == run)
     with create_session() as session:
         return session.scalar(sought) is not None
+
+
+def _runs(pipelines: Collection[str]) -> dict[str, str]:
+    """Return the state of the task of each table in the last run of its pipeline."""
+    found = dict[str, str]()
+    with create_session() as session:
+        for pipeline in site(airflows_config()).pipelines:
+            if pipeline.name not in pipelines:
+                continue
+            runs = select(DagRun.run_id).where(DagRun.dag_id == pipeline.name)
+            last = session.scalar(runs.order_by(DagRun.run_after.desc()).limit(1))
+            ended = select(TaskInstance.task_id, TaskInstance.state).where(
+                TaskInstance.dag_id == pipeline.name, TaskInstance.run_id == last
+            )
+            states = dict(session.execute(ended).all())
+            for task in pipeline.graph.tasks:
+                if state := states.get(task.id):
+                    found |= dict.fromkeys(task.tables, str(state))
+    return found
 
 
 def _visit(request: Request, user: Any, declared: Project) -> Visit:

@@ -226,6 +226,11 @@ class KeyRange:
     high: Places | None = None
     is_open: bool = False
 
+    @property
+    def is_box(self) -> bool:
+        """True if the bounds of each column by itself show which units may hold a row."""
+        return len(self.columns) == 1 or (self.low is not None and self.low == self.high)
+
     def may_hold(self, bounds: Mapping[str, Bounds]) -> bool:
         """Return False only if no row within the bounds can be in the range.
 

@@ -19,8 +19,10 @@ from sluice.read.conditions.key_order import Cursors, Key, KeyColumns, KeyOrder,
 from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.ordered.first import MOST, Candidates, read_in_order
 from sluice.read.ordered.rows import Rows, check_limit
-from sluice.read.stored.scan import Scan
+from sluice.read.stored.scan import ROW, Scan
 from sluice.read.stored.snapshot import Snapshot
+
+NUMBERED = KeyOrder((ROW,)), pa.schema([(ROW, pa.int64())])  # the order of rows as they are stored
 
 
 class KeyValues(ABC):
@@ -64,6 +66,7 @@ class KeyValues(ABC):
         where: str | None = None,
         limit: int | None = None,
         columns: Iterable[str] | None = None,
+        after: str | None = None,
     ) -> Rows:
         """Return rows in no particular order."""
 
@@ -226,9 +229,10 @@ class KeyedTable(KeyValues):
         where: str | None = None,
         limit: int | None = None,
         columns: Iterable[str] | None = None,
+        after: str | None = None,
     ) -> Rows:
         """Return rows in no particular order, which costs no sort."""
-        return self.select((), None, where, columns, limit)
+        return self.select((), None, where, columns, limit, after)
 
     def select(
         self,
@@ -241,20 +245,21 @@ class KeyedTable(KeyValues):
     ) -> Rows:
         """Return the visible rows in these ranges, after the cursor `after`.
 
-        Without an order, rows come in no particular order.
+        Without an order, rows come as they are stored.
         """
         limit = check_limit(limit)
-        if order:
-            self._check_order(order)
-        if after is not None and order:
-            ranges = (*ranges, behind(after, order, self.snapshot.schema))
         shown = check_columns(self.name, columns, self.snapshot.visible)
         condition = predicates.parse(where, self.snapshot.schema) if where is not None else None
-        scan = Scan(self.snapshot, ranges, condition)
         schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
         if not order or not order.columns:
-            tables = scan.read_unordered(shown, limit)
-            return Rows(tables, schema, self.version, scan.touched)
+            scan, cursors = Scan(self.snapshot, ranges, condition), Cursors((ROW,), after=after)
+            number = -1 if after is None else _number(after)
+            tables = scan.read_numbered(shown, limit, number)
+            return Rows(tables, schema, self.version, scan.touched, cursors)
+        self._check_order(order)
+        if after is not None:
+            ranges = (*ranges, behind(after, order, self.snapshot.schema))
+        scan = Scan(self.snapshot, ranges, condition)
         if limit and limit <= MOST:
             search = Candidates(scan, order, limit)
             cursors = Cursors(order.columns, search.complete, after)
@@ -272,3 +277,9 @@ class KeyedTable(KeyValues):
                     f"of type {type_name(kind)}",
                     hint=f"read them as they are stored: `sluice read {self.name} --where ...`",
                 )
+
+
+def _number(cursor: str) -> int:
+    """Return the number of the stored row that a cursor names."""
+    place = behind(cursor, *NUMBERED).low
+    return int(place[0][-1]) if place else -1

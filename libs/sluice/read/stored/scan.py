@@ -12,11 +12,12 @@ from sluice.changes.feed_columns import CHANGE_TYPE, GOES
 from sluice.delta.log.files import feed_size
 from sluice.delta.reading.live import stream_feed
 from sluice.limits import Limits
-from sluice.read.conditions.key_order import KeyRange
+from sluice.read.conditions.key_order import KeyOrder, KeyRange
 from sluice.read.conditions.where import Predicate
 from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot, open_delta
 
 GROUP, ROW = "_group", "_row"
+TOGETHER = 65_536  # rows that are read at a time where the order does not matter
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Scan:
 
     def files(self, *, also: tuple[str, ...] = ()) -> list[DataFile]:
         """Return the files that may hold wanted rows, with bounds of the columns in `also`, too."""
-        files = self.snapshot.files({*self.bounded, *also})
+        files = self.snapshot.files({*self.bounded, *also}, self._ranges)
         return [file for file in files if self._may_hold(file)]
 
     def row_groups(self, file: DataFile, *, also: tuple[str, ...] = ()) -> list[RowGroup]:
@@ -69,12 +70,14 @@ class Scan:
 
         GROUP is the row group's place among those given, ROW the row's number in it.
         """
-        table = self.snapshot.read_stored(groups, dict.fromkeys((*columns, *self._tested)))
+        needed = dict.fromkeys((*columns, *self._tested))
+        table = self.snapshot.read_stored(groups, needed, again=self._is_narrow)
         numbers = enumerate(group.rows for group in groups)
         places = [pa.repeat(pa.scalar(i), rows) for i, rows in numbers]
         rows = [pa.arange(0, group.rows) for group in groups]
-        table = table.append_column(GROUP, pa.chunked_array(places, pa.int64()))
-        table = table.append_column(ROW, pa.chunked_array(rows, pa.int64()))
+        added = [pa.chunked_array(places, pa.int64()), pa.chunked_array(rows, pa.int64())]
+        names = [*table.column_names, GROUP, ROW]
+        table = pa.Table.from_arrays([*table.columns, *added], names=names)
         if groups[0].file.kept is not None:
             table = table.filter(pa.chunked_array([group.kept for group in groups]))
         for key_range in self.ranges:
@@ -86,7 +89,7 @@ class Scan:
         self, groups: Sequence[RowGroup], numbers: pa.ChunkedArray, columns: tuple[str, ...]
     ) -> pa.Table:
         """Return these columns of the numbered rows, counted through row groups of one file."""
-        table = self.snapshot.read_stored(groups, columns)
+        table = self.snapshot.read_stored(groups, columns, again=self._is_narrow)
         return table if len(numbers) == table.num_rows else table.take(numbers)
 
     def note(self, group: RowGroup, columns: tuple[str, ...]) -> None:
@@ -99,26 +102,58 @@ class Scan:
     def read_unordered(
         self, columns: tuple[str, ...], limit: int | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the wanted rows as they are read, at most `limit`."""
-        left = limit
+        """Yield the wanted rows as they are stored, at most `limit`."""
+        return (table.select(columns) for table in self.read_numbered(columns, limit))
+
+    def read_numbered(
+        self, columns: tuple[str, ...], limit: int | None = None, after: int = -1
+    ) -> Iterator[pa.Table]:
+        """Yield the wanted rows as they are stored, at most `limit`: these columns, and ROW.
+
+        Here, ROW numbers the stored rows of the version, whose order never changes. `after`: the
+        number of a row, to start behind it.
+        """
+        left, few = limit, TOGETHER if limit is None else min(limit, TOGETHER)
         for file in self.files():
-            for group in self.row_groups(file):
+            start = self.snapshot.starts[file.path]
+            unread = [g for g in self.row_groups(file) if start + g.start + g.rows > after + 1]
+            for groups in _gather(unread, few):
                 if left is not None and left <= 0:
                     return
-                table = self.read(group, columns).select(columns).slice(0, left)
-                left = left if left is None else left - table.num_rows
-                yield table
+                first = start + groups[0].start
+                for group in groups:
+                    self.note(group, columns)
+                found = self.find(groups, ())
+                begins = pa.array([group.start - groups[0].start for group in groups])
+                numbers = pc.add(pc.take(begins, found[GROUP]), found[ROW])
+                if after >= first:
+                    numbers = numbers.filter(pc.greater(numbers, after - first))
+                if len(numbers):
+                    table = self.fetch(groups, numbers, columns)
+                    table = table.append_column(ROW, pc.add(numbers, first)).slice(0, left)
+                    left = left if left is None else left - table.num_rows
+                    yield table
 
     def only(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-        """Yield the wanted row, if there is one at most; the file with most rows is read first.
+        """Yield the row of one key, if there is one; the file with most rows is read first.
 
         If files of many batches may hold the key, that file is the likeliest place.
         """
+        (key,) = self.ranges
+        assert key.low is not None
         for file in sorted(self.files(), key=lambda file: -(file.rows or 0)):
             for group in self.row_groups(file):
-                if (table := self.read(group, columns)).num_rows:
-                    yield table.select(columns)
+                self.note(group, columns)
+                keys = self.snapshot.read(group, key.columns, again=True)
+                number = pc.index(KeyOrder(key.columns).at(keys, key.low), value=True).as_py()
+                if number >= 0:
+                    yield self.snapshot.read(group, columns, again=True).slice(number, 1)
                     return
+
+    @cached_property
+    def _is_narrow(self) -> bool:
+        """True for rows of one key, whose row groups are likely to be read again soon."""
+        return any(key_range.low and key_range.low == key_range.high for key_range in self.ranges)
 
     @cached_property
     def _ranges(self) -> tuple[KeyRange, ...]:
@@ -131,7 +166,21 @@ class Scan:
         return tuple(sorted(tested | (self.where.columns if self.where else set())))
 
     def _may_hold(self, unit: DataFile | RowGroup) -> bool:
-        return unit.rows != 0 and all(key_range.may_hold(unit.bounds) for key_range in self._ranges)
+        ranges = (r for r in self._ranges if not r.is_box)
+        return unit.rows != 0 and all(key_range.may_hold(unit.bounds) for key_range in ranges)
+
+
+def _gather(groups: Sequence[RowGroup], rows: int) -> Iterator[list[RowGroup]]:
+    """Yield row groups that follow each other in the file, about that many rows at a time."""
+    some = list[RowGroup]()
+    for group in groups:
+        is_next = not some or group.index == some[-1].index + 1
+        if not is_next or sum(one.rows for one in some) >= rows:
+            yield some
+            some = []
+        some.append(group)
+    if some:
+        yield some
 
 
 def small_feed(

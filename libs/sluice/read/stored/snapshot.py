@@ -6,10 +6,10 @@ order or identity needs them, and never shown. Data files never change once writ
 read once is right for every version.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from threading import Lock
 from typing import Any
 from urllib.parse import unquote
@@ -44,6 +44,8 @@ FOOTERS = 24_000_000  # bytes of cached footers, as in files; in memory they tak
 BOUNDS = 250_000  # bounds of row groups' columns that are cached
 FILES = 4_096  # files whose columns are cached
 SNAPSHOTS = 64  # kept, of any tables
+DECODED = 48_000_000  # bytes of row groups' columns that stay decoded
+FEW = 4  # row groups whose columns stay decoded
 MANY = 24  # column chunks that are worth threads
 
 
@@ -76,11 +78,51 @@ def leaves(uri: str, path: str) -> Mapping[str, tuple[int, ...]]:
 def row_groups(uri: str, path: str, indexes: Sequence[int], columns: Sequence[str]) -> pa.Table:
     """Return those of the columns that the file has, of some row groups one after the other."""
     present = [c for c in columns if c in leaves(uri, path)]
-    is_far = "://" in uri  # for a local file, gathering pieces takes longer than reading them
     with filesystem(uri).open_input_file(path) as source:
-        reader = pq.ParquetFile(source, metadata=footer(uri, path), pre_buffer=is_far)
-        many = len(indexes) * len(present) >= MANY
-        return reader.read_row_groups(list(indexes), columns=present, use_threads=many)
+        return _decode(source, uri, path, indexes, present)
+
+
+def _decode(
+    source: pa.NativeFile, uri: str, path: str, indexes: Sequence[int], columns: Sequence[str]
+) -> pa.Table:
+    is_far = "://" in uri  # for a local file, gathering pieces takes longer than reading them
+    reader = pq.ParquetFile(source, metadata=footer(uri, path), pre_buffer=is_far)
+    many = len(indexes) * len(columns) >= MANY
+    return reader.read_row_groups(list(indexes), columns=list(columns), use_threads=many)
+
+
+_decoded: LRUCache[tuple[str, str, int, str], pa.ChunkedArray] = LRUCache(
+    DECODED, getsizeof=lambda column: column.nbytes
+)
+_decoding = Lock()
+
+
+def recalled_group(uri: str, path: str, index: int, columns: Sequence[str]) -> pa.Table:
+    """Return those of the columns that the file has, of one row group.
+
+    They stay decoded for the next such read. The file is opened each time, so that nothing is
+    returned of one that was deleted.
+    """
+    present = [c for c in columns if c in leaves(uri, path)]
+    with filesystem(uri).open_input_file(path) as source:
+        with _decoding:
+            found = {c: _decoded.get((uri, path, index, c)) for c in present}
+        if missing := [c for c, column in found.items() if column is None]:
+            read = _decode(source, uri, path, [index], missing)
+            found |= {name: read[name] for name in missing}
+            with _decoding:
+                for name in missing:
+                    if read[name].nbytes <= DECODED:
+                        _decoded[uri, path, index, name] = read[name]
+    return pa.table(found)
+
+
+@cached(LRUCache(BOUNDS, getsizeof=lambda counts: len(counts[0])), lock=Lock())
+def row_counts(uri: str, path: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the number of rows of each row group of a file, and of all before it."""
+    meta = footer(uri, path)
+    rows = tuple(meta.row_group(i).num_rows for i in range(meta.num_row_groups))
+    return rows, tuple(accumulate(rows, initial=0))
 
 
 @cached(LRUCache(BOUNDS, getsizeof=len), lock=Lock())
@@ -143,7 +185,7 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table as of `version`."""
+    """A table as of `version`; `actions`: its files in one order, the newest first."""
 
     name: str
     uri: str
@@ -167,7 +209,8 @@ class Snapshot:
         table = open_delta(name, uri, version, build=build)
         refuse_unreadable(name, table)
         schema = pa.schema(table.schema().to_arrow())
-        actions = active_files(table)
+        newest_first = [("modification_time", "descending"), ("path", "ascending")]
+        actions = active_files(table).sort_by(newest_first)
         partitions = frozenset(table.metadata().partition_columns)
         kept = kept_rows(table)
         found = cls(name, uri, table.version(), schema, partitions, actions, kept)
@@ -191,9 +234,15 @@ class Snapshot:
         )
         return stored - int(sum(mask.false_count for mask in self.kept.values()))
 
-    def files(self, columns: Iterable[str]) -> list[DataFile]:
-        """Return every data file, with the bounds of these columns."""
+    def files(self, columns: Iterable[str], within: Iterable[KeyRange] = ()) -> list[DataFile]:
+        """Return every data file, with the bounds of these columns.
+
+        Most files that are outside a range are skipped.
+        """
         known = {c: self._bounds_of(c) for c in columns}
+        chosen: Sequence[int] = range(len(self._files))
+        for key_range in within:
+            chosen = _within(key_range, chosen, self._places_of)
         return [
             DataFile(
                 path,
@@ -202,7 +251,8 @@ class Snapshot:
                 partition,
                 self.kept.get(file_name(path)),
             )
-            for i, (path, rows, partition) in enumerate(self._files)
+            for i in chosen
+            for path, rows, partition in (self._files[i],)
         ]
 
     def row_groups(
@@ -210,16 +260,23 @@ class Snapshot:
     ) -> list[RowGroup]:
         """Return the file's row groups with the bounds of these columns; opens its footer.
 
-        Row groups whose first column is outside a range are skipped first.
+        Most row groups that are outside a range are skipped.
         """
         try:
             opened = footer(self.uri, file.path)
         except FileNotFoundError:
             raise self._report_expired() from None
-        rows = [opened.row_group(i).num_rows for i in range(opened.num_row_groups)]
-        starts, chosen = list(accumulate(rows, initial=0)), list(range(len(rows)))
+        rows, starts = row_counts(self.uri, file.path)
+
+        def places_of(column: str) -> Sequence[tuple[Place, Place]]:
+            if column in file.partition:
+                bounds = file.bounds[column]
+                return [(lowest(bounds), highest(bounds))] * len(rows)
+            return group_places(self.uri, file.path, column, self.type_of(column))
+
+        chosen: Sequence[int] = range(opened.num_row_groups)
         for key_range in within:
-            chosen = self._within(file, key_range, chosen)
+            chosen = _within(key_range, chosen, places_of)
         stored = [c for c in columns if c not in file.partition]
         known = {c: group_bounds(self.uri, file.path, c, self.type_of(c)) for c in stored}
         fixed = {c: file.bounds[c] for c in columns if c in file.partition}
@@ -228,20 +285,27 @@ class Snapshot:
             for i in chosen
         ]
 
-    def read(self, group: RowGroup, columns: Iterable[str]) -> pa.Table:
+    def read(self, group: RowGroup, columns: Iterable[str], *, again: bool = False) -> pa.Table:
         """Return the row group's rows that are still there, in the table's types."""
-        rows, kept = self.read_stored([group], columns), group.kept
+        rows, kept = self.read_stored([group], columns, again=again), group.kept
         return rows if kept is None else rows.filter(kept)
 
-    def read_stored(self, groups: Sequence[RowGroup], columns: Iterable[str]) -> pa.Table:
+    def read_stored(
+        self, groups: Sequence[RowGroup], columns: Iterable[str], *, again: bool = False
+    ) -> pa.Table:
         """Return all rows of one file's row groups, one after the other, in the table's types.
 
-        Columns that the file lacks are null.
+        Columns that the file lacks are null. Those of a few groups that may be read `again` stay
+        decoded.
         """
         file, fields = groups[0].file, [self.schema.field(c) for c in columns]
         stored = [f.name for f in fields if f.name not in file.partition]
         try:
-            found = row_groups(self.uri, file.path, [g.index for g in groups], stored)
+            if again and len(groups) <= FEW:
+                parts = [recalled_group(self.uri, file.path, g.index, stored) for g in groups]
+                found = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+            else:
+                found = row_groups(self.uri, file.path, [g.index for g in groups], stored)
         except FileNotFoundError:
             raise self._report_expired() from None
         rows = sum(group.rows for group in groups)
@@ -255,17 +319,12 @@ class Snapshot:
         chunks = (stored.column(i) for name in columns for i in known.get(name, ()))
         return sum(chunk.total_compressed_size for chunk in chunks)
 
-    def _within(self, file: DataFile, key_range: KeyRange, groups: list[int]) -> list[int]:
-        """Return the row groups whose values of the range's first column may be in it."""
-        first = key_range.columns[0]
-        if first in file.partition:
-            return groups
-        places = group_places(self.uri, file.path, first, self.type_of(first))
-        low, high = (
-            key_range.low[0] if key_range.low else FIRST,
-            key_range.high[0] if key_range.high else LAST,
-        )
-        return [i for i in groups if places[i][0] <= high and places[i][1] >= low]
+    @cached_property
+    def starts(self) -> Mapping[str, int]:
+        """Number of stored rows before those of each file, by its path."""
+        every = self.files(())
+        rows = (footer(self.uri, f.path).num_rows if f.rows is None else f.rows for f in every)
+        return dict(zip((file.path for file in every), accumulate(rows, initial=0), strict=False))
 
     @cached_property
     def _files(self) -> list[tuple[str, int | None, dict[str, Any]]]:
@@ -283,6 +342,15 @@ class Snapshot:
     @cached_property
     def _known(self) -> dict[str, list[Bounds]]:
         return {}
+
+    @cached_property
+    def _placed(self) -> dict[str, list[tuple[Place, Place]]]:
+        return {}
+
+    def _places_of(self, column: str) -> list[tuple[Place, Place]]:
+        if column not in self._placed:
+            self._placed[column] = [(lowest(b), highest(b)) for b in self._bounds_of(column)]
+        return self._placed[column]
 
     def _bounds_of(self, column: str) -> list[Bounds]:
         if column not in self._known:
@@ -302,6 +370,24 @@ class Snapshot:
 
 
 _snapshots: CommitCache[Snapshot] = CommitCache(SNAPSHOTS)
+
+
+def _within(
+    key_range: KeyRange,
+    units: Sequence[int],
+    places_of: Callable[[str], Sequence[tuple[Place, Place]]],
+) -> Sequence[int]:
+    """Return the units that may hold rows of the range, looking at one column at a time.
+
+    After columns that have one value in the range, the next one's places count by themselves.
+    """
+    bounds = zip_longest(key_range.low or (), key_range.high or ())
+    for column, (first, last) in zip(key_range.columns, bounds, strict=False):
+        known, low, high = places_of(column), first or FIRST, last or LAST
+        units = [i for i in units if known[i][0] <= high and known[i][1] >= low]
+        if low != high:
+            break
+    return units
 
 
 def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
