@@ -9,7 +9,7 @@
 A seed draws each kind of fault equally often, and the same ones after changes of other code. The
 tests that reach a fault run in a fork of this process, until one fails. What was found and what
 survived is kept in `.cache/faults`: a call goes on where the last one ended. `--tier deep` and
-`--with` run the survivors alone, with other tests. docs/faults.md has the figures.
+`--with` run the survivors alone, with other tests. docs/testing.md has the figures.
 """
 
 import argparse
