@@ -96,7 +96,7 @@ def _bytes_per_file(rows: pa.Table, table: DeltaTable, limits: Limits) -> int | 
     """
     if rows.num_rows <= 2 * limits.file_rows or table.metadata().partition_columns:
         return None
-    return rows.nbytes * limits.file_rows // rows.num_rows
+    return int(rows.nbytes) * limits.file_rows // int(rows.num_rows)
 
 
 def overwrite_arrow(
