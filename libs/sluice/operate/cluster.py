@@ -85,8 +85,9 @@ def _version(place: str, found: str, client: str) -> Requirement:
 def _version_of_executors(session: "SparkSession", client: str) -> Requirement:
     """Run a task, which executors of another Spark can't read. The driver's Spark is this one."""
     context = session.sparkContext
-    item, needs = f"version of {context.master}", f"Spark {minor(client)}"
-    if not context.master.startswith("local") and not _await_executor(context):
+    master = str(context.master)
+    item, needs = f"version of {master}", f"Spark {minor(client)}"
+    if not master.startswith("local") and not _await_executor(context):
         found = f"no executor in {PATIENCE:.0f} s"
         return Requirement(item, needs, found, f"{FREE}; {UNCHECKED}")
     try:
