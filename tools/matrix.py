@@ -1,7 +1,7 @@
 """Prove the pairs of versions that Sluice runs with: a core suite with each, from the registry.
 
     make matrix                    # every pair whose Python is on this machine
-    make matrix ARGS=oldest        # one of them, in half an hour of two cores
+    make matrix ARGS=oldest        # one of them, in a quarter of an hour of two cores
 
 The wheel's requirements are installed into a new environment, first alone, then with one extra
 after the other. After each step, the tests that need no other extra must pass. The tests' own
