@@ -65,7 +65,7 @@ in-gcs: $(SETUP)
 soak: $(SETUP) ## kill 200 runs of random histories; takes at least an hour (make soak ARGS="--minutes 10 --kills 20")
 	@PYTHONPATH=tools $(PY) -m tests.crash.soak $(ARGS)
 
-matrix: $(SETUP) ## test the wheel's version ranges with the lowest and the newest versions (half an hour)
+matrix: $(SETUP) ## test the wheel's version ranges with the lowest and the newest versions (a quarter of an hour each)
 	@$(PY) tools/matrix.py $(ARGS)
 
 check: lint types contracts house test ## format, lint, types, import contracts, and the tests of `make test`

@@ -163,6 +163,7 @@ def run(*arguments: str) -> str:
         [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "Warning" not in done.stderr
     return done.stdout
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from sluice.declare.project import SparkSettings
 from sluice.errors import MissingDependency, Retryable
 from sluice.spark import starting
-from sluice.spark.session import open_session
+from sluice.spark.session import Spark, open_session
 from sluice.spark.starting import check_server, lasting, start_or_explain
 
 START = """
@@ -224,6 +224,30 @@ def test_errors_of_a_spark_that_goes_on_are_raised(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("division by zero")
     assert java.poll() is None, "it was not waited for"
     java.communicate(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("no rows", "no rows"), ("java.io: local class incompatible", "executors run another Spark")],
+)
+def test_errors_are_raised_where_only_the_client_is_installed(
+    fault: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "is_installed", lambda _: False)
+    monkeypatch.setitem(sys.modules, "py4j.protocol", None)
+    monkeypatch.delattr("pyspark.SparkContext")
+    with pytest.raises((RuntimeError, MissingDependency)) as raised, lasting():
+        raise RuntimeError(fault)
+    assert said in str(raised.value)
+
+
+def test_a_client_alone_ends_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.extras.is_installed", lambda _: False)
+    monkeypatch.setitem(sys.modules, "py4j.protocol", None)
+    spark = Spark(SparkSettings(engine="connect", remote="sc://cluster:15002"))
+    spark.__dict__["_session"] = session = Mock()
+    spark.stop()
+    session.stop.assert_called_once_with()
 
 
 @pytest.mark.usefixtures("own_spark")

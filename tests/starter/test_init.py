@@ -269,7 +269,7 @@ def test_by_uvx_the_next_steps_say_where_the_command_is(
     monkeypatch.chdir(tmp_path / "shop")
     monkeypatch.setattr("sys.argv", ["/cache/bin/sluice-views", "init"])
     said = CliRunner().invoke(main, ["init", "--from", "."]).stdout.splitlines()
-    assert said[-1] == "`uv tool install sluice-views` installs `sluice`; or use `uvx sluice-views`"
+    assert said[-1] == "by uvx, write `uvx sluice-views` for `sluice`, with the options given now"
 
 
 def test_tables_side_by_side_have_names_of_their_own(tmp_path: Path, land: Land) -> None:

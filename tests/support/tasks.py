@@ -6,11 +6,14 @@ from typing import Any
 from sluice.language.interval import Interval
 
 
-class Events(dict[Any, SimpleNamespace]):
-    """What a task adds to the events of its outlets."""
+class Events:
+    """What a task adds to the events of its outlets, which Airflow 3.1 can't hash."""
 
-    def __missing__(self, outlet: Any) -> SimpleNamespace:
-        return self.setdefault(outlet, SimpleNamespace(extra={}))
+    def __init__(self) -> None:
+        self._by_uri: dict[str, SimpleNamespace] = {}
+
+    def __getitem__(self, outlet: Any) -> SimpleNamespace:
+        return self._by_uri.setdefault(outlet.uri, SimpleNamespace(extra={}))
 
 
 def context(day: Interval) -> dict[str, Any]:

@@ -93,9 +93,7 @@ def init(
     steps = NEXT[example] if example else ("sluice plan", *runs)
     click.echo(f"next: {', then '.join(f'`{step}`' for step in steps)}")
     if Path(sys.argv[0]).name == DISTRIBUTION:
-        click.echo(
-            f"`uv tool install {DISTRIBUTION}` installs `sluice`; or use `uvx {DISTRIBUTION}`"
-        )
+        click.echo(f"by uvx, write `uvx {DISTRIBUTION}` for `sluice`, with the options given now")
 
 
 @click.command()

@@ -185,7 +185,9 @@ def _ask_executor(session: "SparkSession") -> list[tuple[str, str]]:
             return ""
 
     names = session.createDataFrame([("python",), ("pyspark",), ("pyarrow",)], "name STRING")
-    rows = names.select("name", udf(look, "STRING")("name").alias("found")).collect()
+    rows = names.select(
+        "name", udf(look, "STRING", useArrow=False)("name").alias("found")
+    ).collect()
     return [(row["name"], row["found"]) for row in rows]
 
 

@@ -10,6 +10,7 @@ PACKAGES = ("pyspark-client", "deltalake", "pyarrow", "pandas")
 TESTED = (  # Python, then each of the packages, by minor version
     ("3.11", "4.1", "1.6", "25.0", "2.2"),
     ("3.11", "4.2", "1.6", "26.0", "2.3"),
+    ("3.12", "4.1", "1.6", "26.0", "2.3"),
     ("3.13", "4.2", "1.6", "26.0", "2.3"),
     ("3.14", "4.2", "1.6", "26.0", "2.3"),
 )

@@ -355,7 +355,9 @@ class Spark:
         if remote_of(self.settings):
             for sibling in self._siblings:
                 sibling.stop()
-        if self.is_started:
+        if self.is_started and not extras.is_installed("spark"):
+            self.session.stop()
+        elif self.is_started:
             from py4j.protocol import Py4JError
 
             with suppress(Py4JError, ConnectionError):  # Java has ended already

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from sluice.errors import MissingDependency, Retryable, SluiceError
+from sluice.extras import is_installed
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -76,9 +77,11 @@ def check_age(place: str, found: str) -> None:
 
 def _name_other_spark() -> MissingDependency:
     """Return the error for executors that could not read a task, with their version if shown."""
-    from pyspark import SparkContext
+    context = None
+    if is_installed("spark"):
+        from pyspark import SparkContext
 
-    context = SparkContext._active_spark_context  # noqa: SLF001 PySpark shows it nowhere else
+        context = SparkContext._active_spark_context  # noqa: SLF001 PySpark shows it nowhere else
     client, found = version("pyspark-client"), spark_of_workers(context) if context else ""
     place = f"executors of {context.master}" if context else "executors"
     theirs, hint = "another Spark", f"run Spark {minor(client)} on its workers"
@@ -155,14 +158,10 @@ def lasting() -> Iterator[None]:
     except SluiceError:
         raise
     except Exception as error:
-        from py4j.protocol import Py4JNetworkError
-
         if OTHER_CLASSES in _message_of(error):
             raise _name_other_spark() from error
         is_short = "OutOfMemoryError" in _message_of(error)  # Java's, or Spark's own
-        is_ending = _is_ending()
-        is_cut_off = isinstance(error, (Py4JNetworkError, ConnectionError))
-        code = _java_ended(ENDING if is_ending or is_cut_off else 0)
+        is_ending, code = _look_at_java(error) if is_installed("spark") else (False, None)
         if code is None and not is_ending and not is_short:
             raise
         known = "" if code is None else f" (exit code {code})"
@@ -172,6 +171,15 @@ def lasting() -> Iterator[None]:
             hint="nothing is half-written; run it again to continue. Where the log reports "
             "OutOfMemoryError, raise spark.driver.memory under spark: conf: in sluice.yaml",
         ) from error
+
+
+def _look_at_java(error: Exception) -> tuple[bool, int | None]:
+    """Return whether this process's Java stops Spark, and its exit code if it has ended."""
+    from py4j.protocol import Py4JNetworkError
+
+    is_ending = _is_ending()
+    is_cut_off = isinstance(error, (Py4JNetworkError, ConnectionError))
+    return is_ending, _java_ended(ENDING if is_ending or is_cut_off else 0)
 
 
 def _is_ending() -> bool:
