@@ -114,6 +114,20 @@ def test_what_a_server_lacks_is_named_with_its_repair(examine: Callable[[Server]
     assert "\tat org.apache" not in done.output
 
 
+def test_of_a_workers_trace_its_error_is_shown() -> None:
+    trace = (
+        "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"
+        "[PYTHON_EXCEPTION] An exception was thrown: Traceback (most recent call last):\n"
+        '  File "worker.py", line 3569, in main\n    check_python_version(infile)\n'
+        "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has 3.10\n"
+        "Please check environment variables\n"
+    )
+    shown = (
+        "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has 3.10"
+    )
+    assert cluster._words(RuntimeError(trace)) == shown
+
+
 def test_several_extensions_are_not_a_fault(examine: Callable[[Server], Any]) -> None:
     more = {"spark.sql.extensions": f"a.B,{STATIC_CONF['spark.sql.extensions']}"}
     done = examine(Server(cluster.version("pyspark-client"), more, has_delta=True))

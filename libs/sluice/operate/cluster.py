@@ -4,6 +4,7 @@ docs/cluster.md has the same table. Nothing is written. A cluster that is older 
 found before anything else is asked of it, because other answers would mislead.
 """
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
 DELTA = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
 FETCH = "put the jars that `python -m sluice.spark.jars` prints on its class path"
+MOUNT = "mount the lake there at the same path, or see docs/object_stores.md"
 RESTART = "restart it with `--conf {}={}`, or by `sluice connect start`"
 NO_DELTA = ("DATA_SOURCE_NOT_FOUND", "ClassNotFound", "NoClassDef", "NoSuchMethod")
+RAISED = re.compile(r"Traceback \(.*\n(?:[ \t].*\n|\n)*([\w.]+: .+)")  # by Python
 LONGEST = 200  # letters of a fault
 PATIENCE = 60.0  # seconds for a cluster to start an executor
 UNCHECKED = "other items were not checked"
@@ -146,8 +149,10 @@ def _lake(session: "SparkSession", root: str, table: Callable[[], str | None]) -
     try:
         session.read.format("delta").load(f"{root}/{name.replace('.', '/')}").limit(1).toArrow()
     except Exception as error:  # noqa: BLE001 - Java's are of many kinds
-        repair = "mount the lake there at the same path, or see docs/object_stores.md"
-        return Requirement(item, f"{name} is read", _words(error), repair)
+        fault, repair = _words(error), MOUNT
+        if any(missing in fault for missing in NO_DELTA):
+            repair = FETCH
+        return Requirement(item, f"{name} is read", fault, repair)
     return Requirement(item, f"{name} is read", "read")
 
 
@@ -192,7 +197,12 @@ def _ask_executor(session: "SparkSession") -> list[tuple[str, str]]:
 
 
 def _words(error: Exception) -> str:
-    """Return the first line of a fault that says something; of a task's, what failed there."""
+    """Return the first line of a fault that says something; of a task's, what failed there.
+
+    A server shows the trace of a worker's Python, whose error is the first line after it.
+    """
+    if raised := RAISED.search(str(error)):
+        return raised[1][:LONGEST]
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
     telling = [line for line in lines if not line.startswith("An error occurred while calling")]
     first = (telling or lines or [type(error).__name__])[0]
