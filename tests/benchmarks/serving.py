@@ -161,7 +161,7 @@ def arrow(port: int, megabytes: float = 100) -> dict[str, float]:
             answer = connection.getresponse()
             size += len(answer.read())
             assert answer.status == 200
-            cursor = f"&cursor={answer.headers['Sluice-Cursor']}" if order == "key" else ""
+            cursor = f"&cursor={answer.headers['Sluice-Cursor']}"
             if cursor.endswith("=None"):
                 break
         found[f"MB/s, order={order}"] = round(size / 1e6 / (time.perf_counter() - began))
