@@ -190,7 +190,7 @@ class KeyedTable(KeyValues):
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([self.snapshot.schema.field(c) for c in self.snapshot.visible])
+        return self.snapshot.visible_schema
 
     @property
     def count(self) -> int:
