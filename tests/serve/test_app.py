@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from sluice.declare.project import load
 from sluice.operate.definitions.tables import drop
 from sluice.read.lake import Lake as Reader
 from sluice.serve import app, reads
+from sluice.serve.access import EVERYTHING
+from sluice.serve.answers import Format, Refused
+from sluice.serve.app import Served
+from sluice.serve.questions import Limits, Question
 
 EVENTS = "/v1/tables/events/rows"
 
@@ -188,6 +193,19 @@ def test_limits_are_refusals(visit: Visitor) -> None:
     assert "took longer" in found.json()["error"]["message"]
     assert visit().get(EVENTS, params={"where": "id = 1 or " * 250 + "id = 1"}).status_code == 400
     assert visit().get(f"{EVENTS}?key={'1' * 9000}").status_code == 414
+
+
+def test_a_read_ends_before_its_request_does(shop: Landed) -> None:
+    lake = Served(shop.folder / "config").lake
+    begun = time.monotonic() - 0.9 * Limits.seconds
+    for where, order in (("id < 0", "none"), ("price < 0", "key")):
+        values = {"where": where, "order": order}
+        late = Question(lake, EVERYTHING, Limits(), values, Format.JSON, "events", begun)
+        with pytest.raises(Refused, match="took longer than 30 s") as refused:
+            reads.read_rows(late)
+        assert refused.value.status == 408
+        soon = Question(lake, EVERYTHING, Limits(), values, Format.JSON, "events")
+        assert list(reads.read_rows(soon).rows()) == []
 
 
 def test_a_page_of_many_bytes_ends_early_and_goes_on(visit: Visitor) -> None:

@@ -38,7 +38,7 @@ from sluice.serve.access import Access
 from sluice.serve.answers import Answer, Format, Refused, negotiate
 from sluice.serve.changes import events, follow
 from sluice.serve.pages import PAGES
-from sluice.serve.questions import Limits, Question, Route, refuse
+from sluice.serve.questions import Limits, Question, Route, refuse, took_long
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
 from sluice.serve.states import metrics
 
@@ -155,9 +155,7 @@ class Server:
         done, _ = await asyncio.wait([reading], timeout=self.limits.seconds)
         if done:
             return reading.result()
-        what = f"the request took longer than {self.limits.seconds:g} s"
-        hint = "narrow its key, range or columns, or ask for fewer rows"
-        raise Refused(HTTPStatus.REQUEST_TIMEOUT, what, hint)
+        raise took_long(self.limits)
 
     def _end(self, reading: "asyncio.Future[T]") -> None:
         self._waiting -= 1
