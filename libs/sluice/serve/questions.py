@@ -34,7 +34,7 @@ class Limits:
     """Limits of the server: rows and bytes of a page, seconds of a request, streams at a time."""
 
     rows: int = 1_000_000
-    bytes: int = 64_000_000
+    bytes: int = 32_000_000
     seconds: float = 30
     streams: int = 100
     page: int = 1_000  # rows without `limit`
