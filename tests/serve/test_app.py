@@ -94,6 +94,7 @@ def read_pages(client: TestClient, path: str, between: Any, **query: Any) -> lis
     [
         (EVENTS, {}),
         (EVENTS, {"reverse": "true", "where": "price > 10"}),
+        (EVENTS, {"order": "none", "where": "price > 10"}),
         ("/v1/tables/visits/rows", {}),
         ("/v1/tables/visits/rows", {"key_from": "1", "key_to": "2", "reverse": "true"}),
         ("/v1/tables/catalogue/rows", {"reverse": "true"}),
@@ -109,9 +110,8 @@ def test_pages_are_of_one_version_while_batches_commit(
     def commit() -> None:  # rows before, on and behind the page; and one that goes
         nth = next(days)
         numbers = range(24 * 5 + nth, 24 * 5 + 30, 3)
-        rows = [event(n, at=event(24 * 5)["at"]) for n in numbers]
-        deliver(shop, 5, *rows)
         name = f"{path}{query}{nth}"
+        deliver(shop, 5, *(event(n, at=event(24 * 5)["at"], what=name) for n in numbers))
         shop.land("p", a_parquet=[{"product_id": n, "name": name, "brand_id": 0} for n in range(9)])
         shop.load("products")
 
