@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from sluice.declare.project import load
 from sluice.operate.definitions.tables import drop
 from sluice.read.lake import Lake as Reader
 from sluice.serve import app, reads
+from sluice.serve.access import EVERYTHING
+from sluice.serve.answers import Format, Refused
+from sluice.serve.app import Served
+from sluice.serve.questions import Limits, Question
 
 EVENTS = "/v1/tables/events/rows"
 
@@ -89,6 +94,7 @@ def read_pages(client: TestClient, path: str, between: Any, **query: Any) -> lis
     [
         (EVENTS, {}),
         (EVENTS, {"reverse": "true", "where": "price > 10"}),
+        (EVENTS, {"order": "none", "where": "price > 10"}),
         ("/v1/tables/visits/rows", {}),
         ("/v1/tables/visits/rows", {"key_from": "1", "key_to": "2", "reverse": "true"}),
         ("/v1/tables/catalogue/rows", {"reverse": "true"}),
@@ -104,9 +110,8 @@ def test_pages_are_of_one_version_while_batches_commit(
     def commit() -> None:  # rows before, on and behind the page; and one that goes
         nth = next(days)
         numbers = range(24 * 5 + nth, 24 * 5 + 30, 3)
-        rows = [event(n, at=event(24 * 5)["at"]) for n in numbers]
-        deliver(shop, 5, *rows)
         name = f"{path}{query}{nth}"
+        deliver(shop, 5, *(event(n, at=event(24 * 5)["at"], what=name) for n in numbers))
         shop.land("p", a_parquet=[{"product_id": n, "name": name, "brand_id": 0} for n in range(9)])
         shop.load("products")
 
@@ -188,6 +193,19 @@ def test_limits_are_refusals(visit: Visitor) -> None:
     assert "took longer" in found.json()["error"]["message"]
     assert visit().get(EVENTS, params={"where": "id = 1 or " * 250 + "id = 1"}).status_code == 400
     assert visit().get(f"{EVENTS}?key={'1' * 9000}").status_code == 414
+
+
+def test_a_read_ends_before_its_request_does(shop: Landed) -> None:
+    lake = Served(shop.folder / "config").lake
+    begun = time.monotonic() - 0.9 * Limits.seconds
+    for where, order in (("id < 0", "none"), ("price < 0", "key")):
+        values = {"where": where, "order": order}
+        late = Question(lake, EVERYTHING, Limits(), values, Format.JSON, "events", begun)
+        with pytest.raises(Refused, match="took longer than 30 s") as refused:
+            reads.read_rows(late)
+        assert refused.value.status == 408
+        soon = Question(lake, EVERYTHING, Limits(), values, Format.JSON, "events")
+        assert list(reads.read_rows(soon).rows()) == []
 
 
 def test_a_page_of_many_bytes_ends_early_and_goes_on(visit: Visitor) -> None:

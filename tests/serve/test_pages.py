@@ -35,6 +35,8 @@ def test_a_table_shows_the_rows_that_its_form_asks_for(visit: Visitor) -> None:
     assert f">{row['paid']}<" in page
     assert 'name="key" value="1"' in page
     assert "Newest changes" in page
+    costs = re.findall(r'data-name="(Seconds|Bytes read|Bytes written)">([\d.,]+)<', page)
+    assert {name for name, _ in costs} == {"Seconds", "Bytes read", "Bytes written"}
     assert 'href="/tables/shop.events"' in page  # what its columns are made from
     ordered = client.get("/tables/visits", params={"from": "2024-01-02", "limit": 3}).text
     assert "Next page" in ordered

@@ -23,7 +23,7 @@ from sluice.terminal.options import config_option
 @click.option(
     "--bytes",
     type=click.IntRange(1),
-    default=64_000_000,
+    default=32_000_000,
     show_default=True,
     help="Bytes after which a page ends.",
 )

@@ -18,7 +18,7 @@ from sluice.report.visit import Visit
 
 WIDTH, HEIGHT, GAP, APART = 190, 40, 14, 70  # of a table, and between tables and columns
 LINE = 19  # height of a column's name in its table
-LONGEST = 21  # characters of a name
+LONGEST = 19  # characters of a name
 PASSES = 4
 Column = tuple[str, str]  # a table's id, and a column's name
 

@@ -63,6 +63,9 @@ VERSIONS = (
     ("When", "small nowrap"),
     ("What", "small"),
     ("Batch", "number"),
+    ("Seconds", "number"),
+    ("Bytes read", "number"),
+    ("Bytes written", "number"),
     ("Run", "small"),
 )
 
@@ -143,7 +146,10 @@ def _version(visit: Visit, found: Table, commit: Commit) -> list[Content]:
     what = at.kind if at else commit.operation.lower()
     said = [what, "" if commit.changes_data else Text(" changed no row", "soft")]
     run = visit.run(found.pipeline, at.run if at else None)
-    return [commit.version, visit.since(commit.at), said, at.batch if at else None, run]
+    cost = at.cost if at else {}
+    seconds = f"{cost['seconds']:,.1f}" if "seconds" in cost else None
+    batch = [at.batch if at else None, seconds, cost.get("read"), commit.written]
+    return [commit.version, visit.since(commit.at), said, *batch, run]
 
 
 ANOTHERS = "Rows, runs and files of {} are not shown, because you may not see them."

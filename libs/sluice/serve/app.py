@@ -34,11 +34,11 @@ from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, Usag
 from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake, open_lake
 from sluice.read.stored.snapshot import NotBuilt
-from sluice.serve.access import Access, Token
+from sluice.serve.access import Access
 from sluice.serve.answers import Answer, Format, Refused, negotiate
 from sluice.serve.changes import events, follow
 from sluice.serve.pages import PAGES
-from sluice.serve.questions import Limits, Question, Route, refuse
+from sluice.serve.questions import Limits, Question, Route, refuse, took_long
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
 from sluice.serve.states import metrics
 
@@ -129,20 +129,20 @@ class Server:
         return response
 
     async def _read(self, route: Route, request: Request) -> Response:
-        token, format_ = self.access.admit(request.headers), _format(route, request)
-        asked = partial(self._question, route, request, token, format_)
-        if format_ is Format.EVENTS:
-            return await self._stream(asked, request.headers.get("last-event-id"))
-        return await self._work(lambda: _respond(route.answer(asked())))
-
-    def _question(self, route: Route, request: Request, token: Token, format_: Format) -> Question:
-        given = request.scope.get("query_string", b"")
+        token, given = self.access.admit(request.headers), request.scope.get("query_string", b"")
         if len(given) > LONGEST:
             what = f"the parameters have more than {LONGEST} bytes"
             raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, what)
-        values = route.read(parse_qsl(given.decode("latin-1"), keep_blank_values=True))
+        pairs = parse_qsl(given.decode("latin-1"), keep_blank_values=True)
+        format_ = _format(route, dict(pairs).get("format"), request.headers.get("accept", ""))
         name = request.path_params.get("table", "")
-        return Question(self.served.lake, token, self.limits, values, format_, name)
+
+        def asked() -> Question:
+            return Question(self.served.lake, token, self.limits, route.read(pairs), format_, name)
+
+        if format_ is Format.EVENTS:
+            return await self._stream(asked, request.headers.get("last-event-id"))
+        return await self._work(lambda: _respond(route.answer(asked())))
 
     async def _work(self, read: Callable[[], T]) -> T:
         """Return what a read in a thread returns. Raises Refused if it must wait too long."""
@@ -155,9 +155,7 @@ class Server:
         done, _ = await asyncio.wait([reading], timeout=self.limits.seconds)
         if done:
             return reading.result()
-        what = f"the request took longer than {self.limits.seconds:g} s"
-        hint = "narrow its key, range or columns, or ask for fewer rows"
-        raise Refused(HTTPStatus.REQUEST_TIMEOUT, what, hint)
+        raise took_long(self.limits)
 
     def _end(self, reading: "asyncio.Future[T]") -> None:
         self._waiting -= 1
@@ -208,11 +206,10 @@ async def _health(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-def _format(route: Route, request: Request) -> Format:
+def _format(route: Route, chosen: str | None, accept: str) -> Format:
     """Return the format of an answer: that of the parameter `format`, or the preferred one."""
-    chosen = request.query_params.get("format")
     if chosen is None:
-        return negotiate(request.headers.get("accept", ""), route.formats)
+        return negotiate(accept, route.formats)
     offered = {format_.name.lower(): format_ for format_ in route.formats}
     if chosen not in offered:
         raise refuse(f"format={chosen}: the formats here are {', '.join(offered)}")

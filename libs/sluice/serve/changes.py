@@ -52,21 +52,6 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Changes:
-    """Changes of one version from some number on; `count`: those of the whole version."""
-
-    version: int
-    first: int
-    count: int
-    rows: pa.Table
-
-    def place(self, made: str, taken: int) -> Place:
-        """Return the place behind the first of these rows."""
-        last = self.first + taken - 1
-        return Place(made, self.version, None if last == self.count - 1 else last)
-
-
-@dataclass(frozen=True)
 class Followed:
     """Changelog of a table, read from places."""
 
@@ -91,15 +76,20 @@ class Followed:
             raise Refused(HTTPStatus.GONE, why, "begin again without a place")
         return place
 
-    def walk(self, changelog: Changelog, after: Place | None) -> Iterator[Changes]:
-        """Yield the changes behind a place, by version."""
+    def walk(
+        self, changelog: Changelog, after: Place | None
+    ) -> Iterator[tuple[int, int, pa.Table]]:
+        """Yield versions with their changes, and how many of these are not behind a place."""
         names = changelog.schema(self.asked.columns).names
         first = None if after is None else after.version + (after.number is None)
         for commit in changelog.commits(from_version=first, run=self.asked.get("run")):
             feed = changelog.feed(commit.version).select(names)
             is_begun = after is not None and commit.version == after.version
-            skip = (after.number or 0) + 1 if after and is_begun else 0
-            yield Changes(commit.version, skip, feed.num_rows, feed.slice(skip))
+            yield commit.version, (after.number or 0) + 1 if after and is_begun else 0, feed
+
+    def place(self, version: int, feed: pa.Table, taken: int) -> Place:
+        """Return the place behind that many changes of a version."""
+        return Place(self.made, version, None if taken == feed.num_rows else taken - 1)
 
 
 def changes(asked: Question) -> Answer:
@@ -113,14 +103,13 @@ def changes(asked: Question) -> Answer:
         place = begin
     found, count, size = list[pa.RecordBatch](), 0, 0
     try:
-        for part in followed.walk(changelog, begin):
-            rows = part.rows.slice(0, limit - count)
+        for version, skip, feed in followed.walk(changelog, begin):
+            rows = feed.slice(skip, limit - count)
             found += rows.combine_chunks().to_batches()
             count, size = count + rows.num_rows, size + rows.nbytes
             if count >= limit or size >= asked.limits.bytes or asked.is_late:
-                place = (
-                    part.place(followed.made, rows.num_rows) if rows.num_rows else begin or place
-                )
+                taken = followed.place(version, feed, skip + rows.num_rows)
+                place = taken if rows.num_rows else begin or place
                 break
     except HistoryLost as error:
         raise Refused(HTTPStatus.GONE, error.message, error.hint) from None
@@ -141,17 +130,17 @@ def events(asked: Question, after: str | None) -> Iterator[bytes]:
     while True:
         changelog = Changelog.open(asked.lake, asked.address)
         upto = changelog.snapshot.version
-        for part in followed.walk(changelog, place):
-            for begin in range(0, part.rows.num_rows, AT_ONCE):
-                rows = part.rows.slice(begin, AT_ONCE)
-                said = Rows(iter([rows]), rows.schema, part.version, Touched())
+        for version, skip, feed in followed.walk(changelog, place):
+            for begin in range(skip, feed.num_rows, AT_ONCE):
+                rows = feed.slice(begin, AT_ONCE)
+                said = Rows(iter([rows]), rows.schema, version, Touched())
                 yield b"".join(
-                    f"id: {part.place(made, n)}\nevent: change\ndata: ".encode()
+                    f"id: {followed.place(version, feed, n)}\nevent: change\ndata: ".encode()
                     + to_json(row)
                     + b"\n\n"
                     for n, row in enumerate(said, begin + 1)
                 )
-                place = part.place(made, begin + rows.num_rows)
+                place = followed.place(version, feed, begin + rows.num_rows)
         reached = Place(made, upto)
         if place is None or (place.version <= upto and place != reached):
             place = reached

@@ -41,20 +41,12 @@ ASKED = (KEY, FROM, TO, WHERE, ORDER, REVERSE, LIMIT)
 SHOWN = 12  # rows and changes
 
 
-def first(asked: Question) -> Page:
-    """Return the page of all pipelines."""
-    return _overview(asked, list(asked.lake.project.pipelines))
-
-
-def pipeline(asked: Question) -> Page:
-    """Return the page of one pipeline. Raises Refused if there is none."""
-    return _overview(asked, [asked.name])
-
-
-def _overview(asked: Question, names: list[str]) -> Page:
+def pipelines(asked: Question) -> Page:
+    """Return the page of one pipeline, or of all. Raises Refused if there is none."""
     project = asked.lake.project
+    names = [asked.name] if asked.name else project.pipelines
     seen = [n for n in names if n in project.pipelines and asked.token.sees(n)]
-    if names != seen and len(names) == 1:
+    if asked.name and not seen:
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no pipeline {asked.name!r}")
     shown = [(project.pipelines[n], tables(project, project.graph.pipeline(n))) for n in seen]
     return overview(visit(asked), shown, graph=project.graph)
@@ -159,8 +151,8 @@ def report(asked: Question) -> Answer:
 
 HTML = (Format.HTML,)
 PAGES = (
-    Route("/", "", first, formats=HTML),
-    Route("/pipelines/{table}", "", pipeline, formats=HTML),
+    Route("/", "", pipelines, formats=HTML),
+    Route("/pipelines/{table}", "", pipelines, formats=HTML),
     Route("/tables/{table}", "", table, (*ASKED, CURSOR, COLUMNS), HTML),
     Route("/tables/{table}/why", "", row, (KEY, PARTITION, *states.row_parameters()), HTML),
     Route("/plan", "", plan, formats=HTML),

@@ -34,7 +34,7 @@ class Limits:
     """Limits of the server: rows and bytes of a page, seconds of a request, streams at a time."""
 
     rows: int = 1_000_000
-    bytes: int = 64_000_000
+    bytes: int = 32_000_000
     seconds: float = 30
     streams: int = 100
     page: int = 1_000  # rows without `limit`
@@ -127,9 +127,13 @@ class Question:
         return MARK in self.name
 
     @property
+    def until(self) -> float:
+        """Time by the clock at which a page ends, so that it still comes in time."""
+        return self.begun + 0.8 * self.limits.seconds
+
+    @property
     def is_late(self) -> bool:
-        """True if the time of a request is over."""
-        return time.monotonic() - self.begun > self.limits.seconds
+        return time.monotonic() > self.until
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a parameter."""
@@ -192,6 +196,13 @@ class Route:
 def refuse(message: str, hint: str = "") -> Refused:
     """Return the error for a request that can't be read."""
     return Refused(HTTPStatus.BAD_REQUEST, message, hint)
+
+
+def took_long(limits: Limits) -> Refused:
+    """Return the error for a request whose time is over."""
+    what = f"the request took longer than {limits.seconds:g} s"
+    hint = "narrow its key, range, condition or columns, or ask for fewer rows"
+    return Refused(HTTPStatus.REQUEST_TIMEOUT, what, hint)
 
 
 def parse_key(columns: KeyColumns, texts: Sequence[str] | None) -> tuple[Any, ...] | None:

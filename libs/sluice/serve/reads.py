@@ -26,9 +26,10 @@ from sluice.language.names import internal
 from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.lake import Lake, Reader
 from sluice.read.ordered.rows import Rows
+from sluice.read.stored.scan import Overdue
 from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired, open_delta
 from sluice.serve.answers import Answer, Format, Page, Refused, to_json
-from sluice.serve.questions import Question, parse_key, refuse
+from sluice.serve.questions import Question, parse_key, refuse, took_long
 
 T = TypeVar("T")
 TIMES, KEYS, NONE = "time", "key", "none"  # orders of rows
@@ -228,11 +229,17 @@ def _refuse_others(asked: Question, *names: str) -> None:
 def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Page:
     """Return a page of these rows, which ends early where it has the bytes or took the time."""
     batches, count, size, is_cut = list[pa.RecordBatch](), 0, 0, False
-    for batch in found.batches():
-        batches.append(batch)
-        count, size = count + batch.num_rows, size + batch.nbytes
-        if is_cut := size >= asked.limits.bytes or asked.is_late:
-            break
+    found.touched.until = asked.until
+    try:
+        for batch in found.batches():
+            batches.append(batch)
+            count, size = count + batch.num_rows, size + batch.nbytes
+            if is_cut := size >= asked.limits.bytes or asked.is_late:
+                break
+    except Overdue:
+        if not count:
+            raise took_long(asked.limits) from None
+        is_cut = True
     last = found.cursor if count and (is_cut or count >= asked.limit) else None
     after = pinned.cursor(last) if last else None
     return Page(asked.address, version, found.schema, tuple(batches), after)

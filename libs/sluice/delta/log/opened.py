@@ -94,7 +94,9 @@ def exists(uri: str) -> bool:
 
 def newest_version(uri: str) -> int:
     """Return the newest version of the table at a URI; -1 if there is no table."""
-    return open_version(uri).version() if exists(uri) else -1
+    if commit := commit_of(uri):
+        return commit[1]
+    return open_version(uri).version() if is_table(uri) else -1
 
 
 def open_for_writer(uri: str, version: int | None = None) -> DeltaTable:

@@ -8,6 +8,7 @@ bound includes it, and two adjoining ranges split a table without a gap.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -169,7 +170,7 @@ class KeyedTable(KeyValues):
     def version(self) -> int:
         return self.snapshot.version
 
-    @property
+    @cached_property
     def key(self) -> KeyColumns:
         names = [c for c in self.identity if not c.startswith(RESERVED_PREFIX)]
         return KeyColumns.of(self.name, names, self.snapshot.schema)
@@ -190,7 +191,7 @@ class KeyedTable(KeyValues):
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([self.snapshot.schema.field(c) for c in self.snapshot.visible])
+        return self.snapshot.visible_schema
 
     @property
     def count(self) -> int:

@@ -91,18 +91,17 @@ class Rows(Iterator[Row]):
         assert self._batch is not None
         page = self._batch.slice(self._seen, PAGE)
         visible = self._visible(page)
-        # FLOATs become the DOUBLEs of the fewest digits that are the same FLOATs, such as 38.4.
-        texts, doubles = (
-            pa.schema(_with(scalar, field) for field in visible.schema)
-            for scalar in (pa.string(), pa.float64())
-        )
-        if texts != visible.schema:
-            visible = visible.cast(texts).cast(doubles)
+        if any("float" in str(kind) for kind in visible.schema.types):
+            # FLOATs become the DOUBLEs of the fewest digits that are the same FLOATs, such as 38.4.
+            for scalar in (pa.string(), pa.float64()):
+                whole = pa.schema(_with(scalar, field) for field in self.schema)
+                visible = visible.cast(whole)
         self._page.extend(visible.to_pylist(maps_as_pydicts="lossy"))
         self._seen += page.num_rows
 
     def _visible(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.select(self.schema.names).cast(self.schema)
+        visible = batch.select(self.schema.names)
+        return visible if visible.schema.equals(self.schema) else visible.cast(self.schema)
 
 
 def _with(scalar: pa.DataType, field: pa.Field) -> pa.Field:

@@ -1,5 +1,7 @@
 """Scan of a snapshot: the rows that one read wants, and what it touched; here units are pruned."""
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,14 +22,19 @@ GROUP, ROW = "_group", "_row"
 TOGETHER = 65_536  # rows that are read at a time where the order does not matter
 
 
+class Overdue(Exception):
+    """A read that has reached the time at which it is to end."""
+
+
 @dataclass
 class Touched:
-    """Amount that a read has read so far."""
+    """Amount that a read has read so far; `until`: the time, by a clock, at which it is to end."""
 
     files: int = 0
     row_groups: int = 0
     rows: int = 0
     bytes: int = 0
+    until: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,9 @@ class Scan:
         return table if len(numbers) == table.num_rows else table.take(numbers)
 
     def note(self, group: RowGroup, columns: tuple[str, ...]) -> None:
-        """Count a row group that is read."""
+        """Count a row group that is read. Raises Overdue if the read is to have ended."""
+        if time.monotonic() > self.touched.until:
+            raise Overdue
         self.touched.row_groups += 1
         self.touched.rows += group.rows
         needed = dict.fromkeys((*columns, *self._tested))

@@ -218,10 +218,14 @@ class Snapshot:
             _snapshots.keep(commit, found)
         return found
 
-    @property
+    @cached_property
     def visible(self) -> tuple[str, ...]:
         """Columns that a reader sees."""
         return tuple(n for n in self.schema.names if not n.startswith(RESERVED_PREFIX))
+
+    @cached_property
+    def visible_schema(self) -> pa.Schema:
+        return pa.schema([self.schema.field(c) for c in self.visible])
 
     def type_of(self, column: str) -> pa.DataType:
         return self.schema.field(column).type
