@@ -52,7 +52,7 @@ from sluice.terminal.program import is_program, stopping
 
 
 @click.command()
-@click.argument("pipeline")
+@click.argument("pipeline", required=False)
 @start_option
 @end_option
 @changed_option
@@ -61,7 +61,7 @@ from sluice.terminal.program import is_program, stopping
 @format_option
 @config_option
 def run(
-    pipeline: str,
+    pipeline: str | None,
     start: str | None,
     end: str | None,
     changed: bool,
@@ -72,6 +72,8 @@ def run(
 ) -> None:
     """Run PIPELINE: its sources interval by interval, then dimensions and every view.
 
+    PIPELINE may be left out if the project has only one.
+
     With many intervals, views are updated after every sixteenth.
 
     Without bounds, every complete interval since start_date that was not delivered yet.
@@ -79,7 +81,8 @@ def run(
     project = load_project(config)
     declared = _pipeline(project, pipeline)
     check_bounds(start, end, changed=changed)
-    tables = project.graph.pipeline(pipeline)
+    tables = project.graph.pipeline(declared.name)
+    warn_of_left_out(project)
     if preview:
         intervals, news = _choose_intervals(project, declared, start, end, changed=changed)
         with project_of(project, tables, preview, format_) as (beside, show):
@@ -297,7 +300,19 @@ def _steps(intervals: Sequence[Interval], tables: Iterable[Table], only: News | 
     return each + count["load"] + len(rounds) * count["advance"]
 
 
-def _pipeline(project: Project, name: str) -> Pipeline:
+def warn_of_left_out(project: Project) -> None:
+    """Name on standard error each part of the configuration that is left out, and why."""
+    if left_out := project.graph.left_out:
+        for reason in left_out.mistakes:
+            click.echo(f"left out: {reason}", err=True)
+
+
+def _pipeline(project: Project, name: str | None) -> Pipeline:
+    """Return the pipeline of that name, or the only one. Raises UsageError."""
+    if name is None and len(project.pipelines) == 1:
+        return next(iter(project.pipelines.values()))
+    if name is None:
+        raise UsageError(f"name one of the pipelines: {listing(project.pipelines)}")
     if name not in project.pipelines:
         message, _, hint = unknown("pipeline", name, project.pipelines).partition("; ")
         raise UsageError(message, hint=hint)

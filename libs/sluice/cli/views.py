@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from sluice.cli.progress import PreviewOptions, preview_option, summary
-from sluice.cli.runs import do, name_run
+from sluice.cli.runs import do, name_run, warn_of_left_out
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
@@ -93,6 +93,9 @@ def _examine_spark(project: Project, format_: Format) -> None:
     metavar="REVISION|DIR",
     help="Show instead what changes from another configuration.",
 )
+@click.option(
+    "--strict", is_flag=True, help="Exit 2 if a view is computed whole, or something is left out."
+)
 @preview_option
 @format_option
 @config_option
@@ -101,6 +104,7 @@ def plan(
     sql: str | None,
     pipeline: str | None,
     against: str | None,
+    strict: bool,
     preview: PreviewOptions | None,
     format_: Format,
     config: str,
@@ -131,6 +135,12 @@ def plan(
     else:
         write_rows([asdict(step) for step in steps], [f.name for f in fields(NextBatch)], format_)
     raise_all(errors)
+    warn_of_left_out(project)
+    cautions = [f"{t.id}: {t.spec.caution}" for t in chosen if t.spec.caution]
+    for caution in cautions:
+        click.echo(f"computed whole: {caution}", err=True)
+    if strict and (cautions or project.graph.left_out):
+        raise click.exceptions.Exit(int(ExitCode.CONFIGURATION))
 
 
 @click.command()

@@ -258,7 +258,9 @@ class DeclarationFile:
 
 
 def find_files(folder: Path) -> list[Path]:
-    """Return `sluice.yaml`, then the pipelines' files by name."""
+    """Return `sluice.yaml`, then the pipelines' files by name; a file in the folder's place."""
+    if folder.is_file():
+        return [folder]
     if not folder.is_dir():
         raise ConfigError([f"{folder}: there is no such folder"], hint="give it by --config")
     pipelines = sorted((folder / "pipelines").glob("*.y*ml"))

@@ -98,7 +98,7 @@ class Document:
 
     `blocks`: lines of texts that begin with `>` or `|`. `variables`: places that name a variable,
     with the file's own text there, including defaults. `values`: the environment's values of these
-    variables.
+    variables. `files`: places that lie in other files, with all below them.
     """
 
     path: str
@@ -108,6 +108,13 @@ class Document:
     mistakes: list[tuple[Where, str]] = field(default_factory=list)
     variables: dict[Where, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
+    files: dict[Where, str] = field(default_factory=dict)
+
+    def file(self, where: Where) -> str:
+        """Return the file of that place: the document's own, unless another one has it."""
+        while where and where not in self.files:
+            where = where[:-1]
+        return self.files.get(where, self.path)
 
     def without_values(self, text: str) -> str:
         """Replace values of environment variables in a message with their names."""

@@ -30,6 +30,7 @@ from sluice.declare.settings import (
     QualitySettings,
     SparkSettings,
 )
+from sluice.declare.spark_specs import SparkProject, is_spec, read_spec
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
 from sluice.declare.table import Graph
 from sluice.declare.table_spec import TableSpec
@@ -71,6 +72,7 @@ def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> N
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
 
+LEFT_OUT = "these parts of spark-pipelines projects are left out; the rest runs"
 MANY_TABLES = 8  # from here on, loading takes longer than the cache
 
 
@@ -150,6 +152,7 @@ class Project(Model):
     quality: QualitySettings = QualitySettings()
     airflow: AirflowSettings = AirflowSettings()
     modules: tuple[str, ...] = ()
+    spark_pipelines: tuple[str, ...] = ()
     pipelines: dict[str, Pipeline] = Field(default_factory=dict)
     root: Path = Path()
     graph: Graph = Graph()
@@ -185,6 +188,9 @@ def load(
 ) -> Project:
     """Load the project declared in that folder; ConfigError lists every mistake.
 
+    A spec of a spark-pipelines project in place of the folder is a project with that pipeline; its
+    lake is the spec's storage.
+
     Its lake is the environment that `SLUICE_ENV` names, if any; UsageError if there is none.
     `review` checks each expectation further, and returns mistakes as text. Files named in
     `without` are ignored.
@@ -196,18 +202,30 @@ def load(
     if project is None:
         project, documents = _read_project(folder, noting, review, without)
         is_worth_it = len(project.graph.tables) >= MANY_TABLES
-        if is_whole and is_worth_it and not project.modules:
+        is_kept_apart = project.spark_pipelines or is_spec(folder)  # by the files of each spec
+        if is_whole and is_worth_it and not project.modules and not is_kept_apart:
             keep(project, documents, kept, noting)
     chosen = environ.get(VARIABLE)
     return project.within(chosen) if chosen else project
 
 
 def _read_project(
-    folder: Path, environ: Mapping[str, str], review: Review | None, without: Collection[str]
+    folder: Path, environ: Noting, review: Review | None, without: Collection[str]
 ) -> tuple[Project, list[Document]]:
     mistakes = Mistakes()
-    found = [path for path in find_files(folder) if path.as_posix() not in without]
-    settings, *files = [read_file(path, environ, mistakes) for path in found]
+    specs: list[SparkProject | None]
+    if is_spec(folder):
+        specs = [read_spec(folder, environ, mistakes)]
+        lake = {"lake": specs[0].storage} if specs[0] else {}
+        settings: DeclarationFile | None = DeclarationFile(Document(folder.as_posix(), {**lake}))
+        files: list[DeclarationFile | None] = []
+    else:
+        found = [path for path in find_files(folder) if path.as_posix() not in without]
+        settings, *files = [read_file(path, environ, mistakes) for path in found]
+        named = settings.document.data.get("spark_pipelines") if settings else ()
+        paths = [folder / str(path) for path in (named if isinstance(named, list) else ())]
+        specs = [read_spec(p, environ, mistakes) for p in paths if p.as_posix() not in without]
+    files += [spec.file if spec else None for spec in specs]
     readings = [read_tables(reading, mistakes) for reading in files if reading]
     pipelines = list(_pipelines(readings, settings, mistakes))
     project = _project(settings, mistakes)
@@ -219,6 +237,9 @@ def _read_project(
         check_modules(declared.values(), project.modules, mistakes)
         _check_store(project, settings, declared.values(), environ, mistakes)
     mistakes.raise_any()
+    left_out = [reason for spec in specs if spec for reason in spec.left_out]
+    if left_out:
+        graph = replace(graph, left_out=ConfigError(left_out, hint=LEFT_OUT))
     loaded = _assemble(project or Project(), pipelines, graph, folder.resolve().parent)
     return loaded, [reading.document for reading in (settings, *files) if reading]
 
@@ -343,7 +364,7 @@ def load_sound(
                 raise ConfigError(mistakes) from None
         else:
             reported = _error(mistakes, left_out)
-            graph = replace(project.graph, left_out=reported)
+            graph = replace(project.graph, left_out=reported or project.graph.left_out)
             return project.model_copy(update={"graph": graph}), reported
 
 

@@ -97,28 +97,31 @@ class KeptResult:
 def kept_in(folder: Path, config: Path) -> KeptResult:
     """Return the file in a folder that keeps a configuration's result."""
     shown = repr((str(config), str(config.absolute())))  # messages show paths as given
-    state = repr((shown, str(config.resolve()), _made_by(), stamps(config)))
+    state = repr((shown, str(config.resolve()), made_by(), stamps(config)))
     name = hashlib.sha256(shown.encode()).hexdigest()[:16]
     return KeptResult(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
 
 
 @cache
-def _made_by() -> tuple[object, ...]:
+def made_by() -> tuple[object, ...]:
     """Return the identity of this process's code, whose files were read once."""
     return (sys.version, *map(version, LIBRARIES), *stamps(PACKAGE, ".py"))
 
 
-def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
+def stamps(folder: Path, suffix: str | tuple[str, ...] = "") -> tuple[Stamp, ...]:
     """Return the state of the files below a folder, without reading them.
 
     Declarations refer to files of queries and schemas, so any file counts, linked ones included.
     The state of too many files is never the same.
     """
-    found = sorted(islice(_stamps(str(folder), suffix, ()), MOST_FILES))
+    below = str(folder if folder.is_dir() else folder.parent)
+    found = sorted(islice(_stamps(below, suffix, ()), MOST_FILES))
     return tuple(found) if len(found) < MOST_FILES else ((secrets.token_hex(), 0, 0, 0, 0),)
 
 
-def _stamps(folder: str, suffix: str, inside: tuple[tuple[int, int], ...]) -> Iterator[Stamp]:
+def _stamps(
+    folder: str, suffix: str | tuple[str, ...], inside: tuple[tuple[int, int], ...]
+) -> Iterator[Stamp]:
     for entry in _entries(folder):
         with suppress(OSError):  # an editor's file that has disappeared, or a broken link
             found = entry.stat()

@@ -79,14 +79,17 @@ def lake_options(command: F) -> F:
 
 
 def config_option(command: F) -> F:
-    """Add `--config DIR`, as the argument `config`."""
+    """Add `--config DIR`, or `--spec FILE` for a spark-pipelines project, as `config`."""
     return click.option(
         "--config",
+        "--spec",
+        "config",
         envvar="SLUICE_CONFIG",
         default="config",
         show_default=True,
-        metavar="DIR",
-        help="The folder of the configuration (or SLUICE_CONFIG).",
+        metavar="DIR|SPEC",
+        help="The folder of the configuration, or the spec of a spark-pipelines project (or "
+        "SLUICE_CONFIG).",
     )(command)
 
 
