@@ -43,7 +43,10 @@ PAIRS = {
         "SELECT id, amount * 2 AS twice FROM orders WHERE amount > 5 AND state IS NOT NULL",
     ),
     "with_columns": (
-        "o.withColumn('amount', o.amount + 1).withColumn('b', F.upper('state')).drop('at', 'price')",
+        (
+            "o.withColumn('amount', o.amount + 1).withColumn('b', F.upper('state'))"
+            ".drop('at', 'price')"
+        ),
         "SELECT id, cust, state, amount + 1 AS amount, upper(state) AS b FROM orders",
     ),
     "rename": (
@@ -55,10 +58,14 @@ PAIRS = {
         "SELECT id AS a, state AS b FROM orders",
     ),
     "case": (
-        "o.select('id', F.when(o.amount > 5, 'big').when(o.amount > 1, 'some').otherwise('no')"
-        ".alias('size'))",
-        "SELECT id, CASE WHEN amount > 5 THEN 'big' WHEN amount > 1 THEN 'some' ELSE 'no' END AS size"
-        " FROM orders",
+        (
+            "o.select('id', F.when(o.amount > 5, 'big').when(o.amount > 1, 'some').otherwise('no')"
+            ".alias('size'))"
+        ),
+        (
+            "SELECT id, CASE WHEN amount > 5 THEN 'big' WHEN amount > 1 THEN 'some' ELSE 'no' END"
+            " AS size FROM orders"
+        ),
     ),
     "cast": (
         "o.select(o.amount.cast('string').alias('a'), F.coalesce('price', F.lit(0.5)).alias('p'))",
@@ -90,10 +97,12 @@ PAIRS = {
     ),
     "pivot": (
         "o.groupBy('cust').pivot('state', ['CA', 'NY']).agg(F.sum('amount'))",
-        "SELECT cust, CASE WHEN count(*) FILTER (WHERE state <=> 'CA') > 0 THEN"
-        " sum(amount) FILTER (WHERE state <=> 'CA') END AS ca,"
-        " CASE WHEN count(*) FILTER (WHERE state <=> 'NY') > 0 THEN"
-        " sum(amount) FILTER (WHERE state <=> 'NY') END AS ny FROM orders GROUP BY cust",
+        (
+            "SELECT cust, CASE WHEN count(*) FILTER (WHERE state <=> 'CA') > 0 THEN"
+            " sum(amount) FILTER (WHERE state <=> 'CA') END AS ca,"
+            " CASE WHEN count(*) FILTER (WHERE state <=> 'NY') > 0 THEN"
+            " sum(amount) FILTER (WHERE state <=> 'NY') END AS ny FROM orders GROUP BY cust"
+        ),
     ),
     "join_using": (
         "o.join(c.drop('state'), 'cust').select('id', 'name', 'cust')",
@@ -101,17 +110,23 @@ PAIRS = {
     ),
     "left_join": (
         "o.join(c, o.cust == c.cust, 'left').select(o.id, c.name, c.state.alias('home'))",
-        "SELECT o.id, c.name, c.state AS home FROM orders o LEFT JOIN customers c"
-        " ON o.cust = c.cust",
+        (
+            "SELECT o.id, c.name, c.state AS home FROM orders o LEFT JOIN customers c"
+            " ON o.cust = c.cust"
+        ),
     ),
     "full_join": (
         "o.select('cust', 'id').join(c.select('cust', 'name'), 'cust', 'full')",
-        "SELECT coalesce(o.cust, c.cust) AS cust, id, name FROM orders o FULL JOIN customers c"
-        " ON o.cust = c.cust",
+        (
+            "SELECT coalesce(o.cust, c.cust) AS cust, id, name FROM orders o FULL JOIN customers c"
+            " ON o.cust = c.cust"
+        ),
     ),
     "aliases": (
-        "o.alias('a').join(o.alias('b'), F.col('a.cust') == F.col('b.id'))"
-        ".select(F.col('a.id').alias('x'), 'b.amount')",
+        (
+            "o.alias('a').join(o.alias('b'), F.col('a.cust') == F.col('b.id'))"
+            ".select(F.col('a.id').alias('x'), 'b.amount')"
+        ),
         "SELECT a.id AS x, b.amount FROM orders a JOIN orders b ON a.cust = b.id",
     ),
     "semi": (
@@ -124,8 +139,10 @@ PAIRS = {
     ),
     "join_then_group": (
         "o.join(c, o.cust == c.cust).groupBy(c.name).agg(F.avg(o.price).alias('price'))",
-        "SELECT c.name, avg(o.price) AS price FROM orders o JOIN customers c ON o.cust = c.cust"
-        " GROUP BY c.name",
+        (
+            "SELECT c.name, avg(o.price) AS price FROM orders o JOIN customers c ON o.cust = c.cust"
+            " GROUP BY c.name"
+        ),
     ),
     "distinct": ("o.select('state').distinct()", "SELECT DISTINCT state FROM orders"),
     "top": (
@@ -133,16 +150,24 @@ PAIRS = {
         "SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 3",
     ),
     "window": (
-        "o.select('id', F.row_number().over(Window.partitionBy('state').orderBy(F.desc('amount'),"
-        " 'id')).alias('rank')).filter('rank <= 2')",
-        "SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY state ORDER BY amount DESC, id)"
-        " AS rank FROM orders) WHERE rank <= 2",
+        (
+            "o.select('id', F.row_number().over(Window.partitionBy('state').orderBy(F.desc('amount'),"
+            " 'id')).alias('rank')).filter('rank <= 2')"
+        ),
+        (
+            "SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY state ORDER BY amount DESC, id)"
+            " AS rank FROM orders) WHERE rank <= 2"
+        ),
     ),
     "running": (
-        "o.withColumn('sofar', F.sum('amount').over(Window.partitionBy('cust').orderBy('at', 'id')"
-        ".rowsBetween(Window.unboundedPreceding, Window.currentRow))).select('id', 'sofar')",
-        "SELECT id, sum(amount) OVER (PARTITION BY cust ORDER BY at, id ROWS BETWEEN UNBOUNDED"
-        " PRECEDING AND CURRENT ROW) AS sofar FROM orders",
+        (
+            "o.withColumn('sofar', F.sum('amount').over(Window.partitionBy('cust').orderBy('at', 'id')"
+            ".rowsBetween(Window.unboundedPreceding, Window.currentRow))).select('id', 'sofar')"
+        ),
+        (
+            "SELECT id, sum(amount) OVER (PARTITION BY cust ORDER BY at, id ROWS BETWEEN UNBOUNDED"
+            " PRECEDING AND CURRENT ROW) AS sofar FROM orders"
+        ),
     ),
     "union": (
         "o.select('id', 'state').union(c.select('cust', 'state'))",
@@ -150,8 +175,10 @@ PAIRS = {
     ),
     "union_by_name": (
         "o.select('state', 'cust').unionByName(c.select('cust', 'name'), allowMissingColumns=True)",
-        "SELECT state, cust, CAST(NULL AS STRING) AS name FROM orders UNION ALL"
-        " SELECT NULL, cust, name FROM customers",
+        (
+            "SELECT state, cust, CAST(NULL AS STRING) AS name FROM orders UNION ALL"
+            " SELECT NULL, cust, name FROM customers"
+        ),
     ),
     "intersect": (
         "o.select('cust').intersect(c.select('cust'))",

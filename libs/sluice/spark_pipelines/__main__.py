@@ -19,7 +19,7 @@ class _Environment(os._Environ):  # type: ignore[type-arg] # noqa: SLF001 - to b
 
     def __getitem__(self, key: str) -> str:
         self.asked.add(str(key))
-        return super().__getitem__(key)
+        return str(super().__getitem__(key))
 
 
 def read(spec_path: Path) -> dict[str, Any]:

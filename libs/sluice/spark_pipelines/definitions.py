@@ -155,7 +155,8 @@ def _read_file(spec_path: Path, spec: PipelineSpec, file: Path, registry: _Regis
         return
     alone = replace(spec, libraries=(LibrariesGlob(shown),))
     with _noting(registry, shown):
-        register_definitions(spec_path, registry, alone, registry.session, "sluice")
+        session: Any = registry.session  # a client's, which PySpark's types don't know here
+        register_definitions(spec_path, registry, alone, session, "sluice")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Expressions of Spark Connect's protocol as expressions of a query."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -79,6 +79,7 @@ class Expressions:
     """Translator of expressions over the columns that `find` finds."""
 
     find: Find
+    bound: dict[str, str] = field(default_factory=dict)  # variables of lambdas: PySpark's -> ours
 
     def tree(self, expression: Any) -> Tree:
         """Return an expression's tree. Raises NotTranslated."""
@@ -178,8 +179,12 @@ class Expressions:
         return value, "FOLLOWING"
 
     def lambda_function(self, found: Any) -> Tree:
-        names = [exp.to_identifier(a.name_parts[0]) for a in found.arguments]
+        names = [exp.to_identifier(self.variable(a.name_parts[0])) for a in found.arguments]
         return exp.Lambda(this=self.tree(found.function), expressions=names)
+
+    def variable(self, name: str) -> str:
+        """Return a lambda's variable; PySpark numbers them through a process, in any order."""
+        return self.bound.setdefault(name, f"{name.rpartition('_')[0]}_{len(self.bound) + 1}")
 
     def extract(self, found: Any) -> Tree:
         child, of = self.tree(found.child), self.tree(found.extraction)
@@ -309,7 +314,9 @@ _READERS: dict[str, Callable[[Expressions, Any], Tree]] = {
     "cast": Expressions.cast,
     "sort_order": Expressions.sort_order,
     "lambda_function": Expressions.lambda_function,
-    "unresolved_named_lambda_variable": lambda _, found: exp.column(found.name_parts[0]),
+    "unresolved_named_lambda_variable": lambda e, found: exp.column(
+        e.variable(found.name_parts[0])
+    ),
     "unresolved_extract_value": Expressions.extract,
     "window": Expressions.window,
 }

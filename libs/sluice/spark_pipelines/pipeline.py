@@ -32,7 +32,6 @@ from sluice.errors import ConfigError
 from sluice.interpreter.expressions.from_protocol import schema_of
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.syntax import Tree, Verbatim, reason_of
-from sluice.language.typed.types import read_columns
 from sluice.spark_pipelines.delivered import declared_columns, write_constants
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
 from sluice.spark_pipelines.expressions import Expressions, NotTranslated, call
@@ -93,22 +92,19 @@ class Declarations:
         self._done = set[FullName]()
         self._temporary: dict[FullName, tuple[Query, str]] = {}
         self.foreign: dict[str, str] = {}  # places of Delta tables -> names
+        self.files: dict[str, str] = {}  # declarations of streams of files -> names
 
     def declare_all(self) -> None:
         """Declare every dataset; note what is mistaken or left out."""
-        for name, value in self.spec.configuration.items():
-            if problem := setting_problem(name, value):
+        for setting, value in self.spec.configuration.items():
+            if problem := setting_problem(setting, value):
                 self.elements.mistakes.append((Place(self.spec_path.name, 1), problem))
         for flow in self.elements.flows:
-            if self.dataset(flow.target) is None and ("", "", flow.target[-1]) not in self._sinks:
+            if self.dataset(flow.target) is None:
                 problem = f"the flow {flow.name!r} has an unknown target {flow.target[-1]!r}"
                 self.elements.mistakes.append((flow.place, problem))
         for name in self.elements.datasets:
             self.ensure(name)
-
-    @property
-    def _sinks(self) -> set[FullName]:
-        return {name for name, d in self.elements.datasets.items() if d.kind == "sink"}
 
     def dataset(self, name: FullName) -> Dataset | None:
         """Return the dataset that a full name means: a temporary view by its last part."""
@@ -201,22 +197,30 @@ class Declarations:
             if not reader.flow.cdc and (what := changing_part(reader.rows().query)):
                 raise Refused(APPENDED.format(what), reader.flow.place)
         first, *others = found
-        files = readers[0].files
-        if not others and len(files) == 1 and not flows[0].cdc:
-            (name,) = files
-            columns = [c.tree.name for c in first.columns]
-            delivered = [*dict(read_columns(files[name]["schema"]))]
-            if first.is_plain and columns == delivered == first.names:
-                self.add_source(self.table(dataset.name), files[name], dataset)
-                return
-        for reader in readers:
-            for name, source in reader.files.items():
-                self.add_source(name, source, dataset)
+        if self.table(dataset.name) in self.sections["sources"]:
+            return
         query: exp.Query = first.query
         for one in others:
             ordered = by_name(first, one, dataset)
             query = exp.Union(this=query, expression=ordered.query, distinct=False)
         self.add_view(dataset, flows[0], sql(query))
+
+    def read_files(self, flow: Query, fields: dict[str, Any]) -> Table:
+        """Return the source of a stream of files, declared once.
+
+        A streaming table that is no more than these files is the source itself.
+        """
+        key = json.dumps(fields)
+        if key not in self.files:
+            target = self.dataset(flow.target)
+            own = self.table(flow.target)
+            flows = [one for one in self.elements.flows if one.target == flow.target]
+            kind = flow.relation.WhichOneof("rel_type")
+            is_all = target is not None and target.kind == "streaming table" and len(flows) == 1
+            name = own if is_all and kind == "read" else self.free_name(f"{own}_files")
+            self.add_source(name, fields, target)
+            self.files[key] = name
+        return self.tables[f"{self.pipeline}.{self.files[key]}"]
 
     def add_source(self, name: str, fields: dict[str, Any], dataset: Dataset | None) -> None:
         """Declare a source."""
@@ -314,7 +318,6 @@ class _Reader(Tables):
     flow: Query
     streams: set[str] = field(default_factory=set)
     batches: set[str] = field(default_factory=set)
-    files: dict[str, dict[str, Any]] = field(default_factory=dict)
     _rows: Rows | None = None
 
     def query(self) -> str:
@@ -426,10 +429,12 @@ class _Reader(Tables):
             inner.rows()
             self.streams |= inner.streams
             self.batches |= inner.batches if not is_streaming or inner.streams else set()
-            self.files |= inner.files
             return "", (flow, text)
-        if is_streaming and dataset.kind != "streaming table":
-            raise Refused(CHANGING.format(shown, dataset.kind), self.flow.place)
+        flows = (flow for flow in declarations.elements.flows if flow.target == dataset.name)
+        is_of_changes = any(flow.cdc for flow in flows)
+        if is_streaming and (is_of_changes or dataset.kind != "streaming table"):
+            what = "table kept by a flow of changes" if is_of_changes else dataset.kind
+            raise Refused(CHANGING.format(shown, what), self.flow.place)
         (self.streams if is_streaming else self.batches).add(shown)
         return declarations.table(dataset.name), None
 
@@ -460,21 +465,16 @@ class _Reader(Tables):
                 f"a stream of {format_} files has no schema: .schema(...)", self.flow.place
             )
         self.streams.add(places[0])
-        known = {name: f for name, f in self.files.items() if f["path"] == place}
-        name = next(iter(known), "") or declarations.free_name(
-            f"{table_name([self.flow.target[-1]])}_files{len(self.files) + 1 if self.files else ''}"
-        )
-        columns = declared_columns(schema_of(source.schema))
         options = {k: v for k, v in source.options.items() if k.lower() != "path"}
-        self.files[name] = {
+        fields = {
             "path": place,
             "format": format_,
             "delivery": "stream",
-            **columns,
+            **declared_columns(schema_of(source.schema)),
             **({"options": options} if options else {}),
         }
-        names = [*dict(read_columns(columns["schema"]))]
-        return plans.from_table(name, names, ())
+        table = declarations.read_files(self.flow, fields)
+        return plans.from_table(table.name, [*table.columns], ())
 
     def text(self, plans: Plans, query: str, views: dict[str, Rows]) -> Rows:
         return self.text_rows(plans, self.over_tables(query, views))
@@ -499,17 +499,18 @@ class _Reader(Tables):
             if not isinstance(table.this, exp.Identifier):
                 continue
             parts = [part.name for part in table.parts]
-            name = parts[-1].lower()
-            if len(parts) == 1 and name in views:
-                with_[name] = sql(views[name].query)
-                continue
+            name, query = parts[-1].lower(), ""
             if len(parts) == 1 and name in own:
                 continue
             begin, end = table.parts[0].meta["start"], table.parts[-1].meta["end"]
-            found, query = self._found(parts, is_streaming=begin in streams)
+            if len(parts) == 1 and name in views:
+                query = sql(views[name].query)
+            else:
+                found, view = self._found(parts, is_streaming=begin in streams)
+                query = sql(parsed(view[1])) if view else ""
             if query:
-                with_[name] = sql(parsed(query[1]))
-                found = name
+                found = next((n for n in with_ if with_[n] == query), f"view_{len(with_) + 1}")
+                with_[found] = query
             alias = "" if table.alias or found == name else f" AS {name}"
             edits.append((begin, end + 1, f"{found}{alias}"))
         for begin, end, new in sorted(edits, reverse=True):

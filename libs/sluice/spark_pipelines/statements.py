@@ -230,7 +230,7 @@ class _Statement:
             self.expect(")")
         self.expect("KEYS")
         keys = [parse_as(t.text, None) for t in self.group() if t.text != ","]
-        deletes = ()
+        deletes: tuple[Any, ...] = ()
         if self.take("APPLY", "AS", "DELETE", "WHEN"):
             deletes = (parse_as(self.rest(("SEQUENCE",)).text, None),)
         self.expect("SEQUENCE", "BY")
