@@ -151,17 +151,20 @@ PAIRS = {
     ),
     "window": (
         (
-            "o.select('id', F.row_number().over(Window.partitionBy('state').orderBy(F.desc('amount'),"
+            "o.select('id',"
+            " F.row_number().over(Window.partitionBy('state').orderBy(F.desc('amount'),"
             " 'id')).alias('rank')).filter('rank <= 2')"
         ),
         (
-            "SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY state ORDER BY amount DESC, id)"
+            "SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY state ORDER BY amount"
+            " DESC, id)"
             " AS rank FROM orders) WHERE rank <= 2"
         ),
     ),
     "running": (
         (
-            "o.withColumn('sofar', F.sum('amount').over(Window.partitionBy('cust').orderBy('at', 'id')"
+            "o.withColumn('sofar',"
+            " F.sum('amount').over(Window.partitionBy('cust').orderBy('at', 'id')"
             ".rowsBetween(Window.unboundedPreceding, Window.currentRow))).select('id', 'sofar')"
         ),
         (
@@ -260,7 +263,8 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
         "@dp.materialized_view\ndef sampled():\n    return o.sample(0.5)\n"
         "@dp.materialized_view\ndef mistaken():\n    return o.select('amounts')\n"
         "dp.create_sink('out', 'kafka', {})\n"
-        "@dp.append_flow(target='out')\ndef to_out():\n    return spark.readStream.table('orders')\n"
+        "@dp.append_flow(target='out')\ndef to_out():\n    return"
+        " spark.readStream.table('orders')\n"
     )
     found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
     shown = [f"{line}: {what}" for _, line, what in found["left_out"]]

@@ -138,6 +138,19 @@ class Document:
             where = where[:-1]
         return self.lines.get(where, 1)
 
+    def locate(self, where: Where, message: str) -> tuple[str, int, str]:
+        """Return the file and line of a place, and the message.
+
+        In another file, the line of a text that the message begins with is one of that file.
+        """
+        file, line = self.file(where), self.line_of(where, message)
+        found = re.match(r"line (\d+): ", message) if file != self.path else None
+        if found is None:
+            return file, line, message
+        last = max(self.blocks.get(where, ()), default=self.line(where))
+        line = min(self.line(where) + int(found[1]) - 1, last)
+        return file, line, message[found.end() :]
+
     def line_of(self, where: Where, message: str) -> int:
         """Return the line of that place, or the line within its text that the message quotes.
 

@@ -202,8 +202,9 @@ def load(
     if project is None:
         project, documents = _read_project(folder, noting, review, without)
         is_worth_it = len(project.graph.tables) >= MANY_TABLES
-        is_kept_apart = project.spark_pipelines or is_spec(folder)  # by the files of each spec
-        if is_whole and is_worth_it and not project.modules and not is_kept_apart:
+        is_worth_it = is_worth_it or bool(noting.folders)
+        is_worth_it = is_worth_it and not project.graph.left_out
+        if is_whole and is_worth_it and not project.modules:
             keep(project, documents, kept, noting)
     chosen = environ.get(VARIABLE)
     return project.within(chosen) if chosen else project

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]
 LIBRARIES = ("croniter", "pydantic", "ruamel.yaml", "sqlglot")  # which read a configuration
+SOURCES = (".py", ".sql", ".yaml", ".yml")  # that define a spark-pipelines project
 OTHERS_MAY_WRITE = 0o022
 MOST_FILES = 20_000
 Stamp = tuple[str, int, int, int, int]
@@ -40,10 +41,20 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Recur
 
 @dataclass(frozen=True)
 class Noting(Mapping[str, str]):
-    """An environment; `asked`: names of the variables that were read."""
+    """An environment; `asked`: names of the variables that were read.
+
+    `folders`: those outside the configuration whose sources (SOURCES) were read.
+    """
 
     environ: Mapping[str, str] = field(default_factory=lambda: process_environ)
     asked: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+
+    def note_folder(self, folder: str) -> None:
+        """Note that a folder's sources were read, for whoever asked as well."""
+        self.folders.add(folder)
+        if isinstance(self.environ, Noting):
+            self.environ.note_folder(folder)
 
     def __getitem__(self, name: str) -> str:
         self.asked.add(name)
@@ -75,6 +86,9 @@ class KeptResult:
                 return None
             head = json.loads(file.readline())
             is_same = head["environ"] == _fingerprints(environ, head["environ"], head["salt"])
+            for folder in head["folders"] if isinstance(environ, Noting) else ():
+                environ.note_folder(folder)
+            is_same = is_same and head["folders"] == _states(head["folders"])
             return file.read() if head["state"] == self.state and is_same else None
         return None
 
@@ -82,7 +96,10 @@ class KeptResult:
         """Keep a result. A folder that can't be written only costs time."""
         salt = secrets.token_hex()
         values = _fingerprints(noted.environ, noted.asked, salt)
-        head = json.dumps({"state": self.state, "salt": salt, "environ": values})
+        folders = _states(noted.folders)
+        head = json.dumps(
+            {"state": self.state, "salt": salt, "environ": values, "folders": folders}
+        )
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             handle, draft = mkstemp(".kept", dir=self.file.parent)
@@ -114,9 +131,16 @@ def stamps(folder: Path, suffix: str | tuple[str, ...] = "") -> tuple[Stamp, ...
     Declarations refer to files of queries and schemas, so any file counts, linked ones included.
     The state of too many files is never the same.
     """
-    below = str(folder if folder.is_dir() else folder.parent)
-    found = sorted(islice(_stamps(below, suffix, ()), MOST_FILES))
+    if folder.is_file():  # a spec, whose folder may hold the lake, too
+        folder, suffix = folder.parent, SOURCES
+    found = sorted(islice(_stamps(str(folder), suffix, ()), MOST_FILES))
     return tuple(found) if len(found) < MOST_FILES else ((secrets.token_hex(), 0, 0, 0, 0),)
+
+
+def _states(folders: Iterable[str]) -> dict[str, str]:
+    """Return fingerprints of the sources of folders."""
+    found = {folder: repr(stamps(Path(folder), SOURCES)) for folder in folders}
+    return {folder: hashlib.sha256(text.encode()).hexdigest() for folder, text in found.items()}
 
 
 def _stamps(

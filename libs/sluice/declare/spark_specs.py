@@ -19,10 +19,9 @@ from sluice.cache import cache_folder
 from sluice.declare.building import DeclarationFile
 from sluice.declare.document import BrokenDocument, Document, read_document
 from sluice.declare.mistakes import Mistakes
-from sluice.declare.project_cache import KeptResult, Noting, made_by, stamps
+from sluice.declare.project_cache import SOURCES, KeptResult, Noting, made_by, stamps
 
 READER = "sluice.spark_pipelines"
-SOURCES = (".py", ".sql", ".yaml", ".yml")
 BESIDE = "sluice.yml"  # a file beside the spec: schedule, expectations, settings for Airflow
 HEADER = frozenset(
     {"description", "schedule", "start_date", "end_date", "catchup", "timezone", "airflow"}
@@ -50,6 +49,7 @@ def read_spec(path: Path, noting: Noting, mistakes: Mistakes) -> SparkProject | 
     if not path.is_file():
         mistakes.add_at(shown, 1, "there is no such spec of a spark-pipelines project")
         return None
+    noting.note_folder(str(folder.resolve()))
     found = _read(path, noting)
     for file, line, problem in found["mistakes"]:
         mistakes.add_at((folder / file).as_posix(), line, problem)
