@@ -54,7 +54,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Changes:
-    """How a flow of changes is applied: lists of the protocol's expressions."""
+    """Rules by which a flow of changes is applied: lists of the protocol's expressions."""
 
     keys: tuple[Any, ...]
     sequence: tuple[Any, ...]
