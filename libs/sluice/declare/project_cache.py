@@ -86,8 +86,9 @@ class KeptResult:
                 return None
             head = json.loads(file.readline())
             is_same = head["environ"] == _fingerprints(environ, head["environ"], head["salt"])
-            for folder in head["folders"] if isinstance(environ, Noting) else ():
-                environ.note_folder(folder)
+            if isinstance(environ, Noting):
+                for folder in head["folders"]:
+                    environ.note_folder(folder)
             is_same = is_same and head["folders"] == _states(head["folders"])
             return file.read() if head["state"] == self.state and is_same else None
         return None

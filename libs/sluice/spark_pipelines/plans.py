@@ -385,7 +385,7 @@ class Plans:
 
 
 class Tables:
-    """What plans read from: see `pipeline`."""
+    """Tables and texts that plans read from: see `pipeline`."""
 
     def named(self, plans: Plans, name: Sequence[str], read: Any) -> Rows:
         """Return the rows of a table or view by its name."""
