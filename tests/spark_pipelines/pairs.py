@@ -167,10 +167,13 @@ PAIRS = {
         "SELECT id, state FROM orders UNION ALL SELECT cust, state FROM customers",
     ),
     "union_by_name": (
-        "o.select('state', 'cust').unionByName(c.select('cust', 'name'), allowMissingColumns=True)",
+        (
+            "o.select('state', 'cust').unionByName(c.select('cust', 'name', 'state'),"
+            " allowMissingColumns=True)"
+        ),
         (
             "SELECT state, cust, CAST(NULL AS STRING) AS name FROM orders UNION ALL"
-            " SELECT NULL, cust, name FROM customers"
+            " SELECT state, cust, name FROM customers"
         ),
     ),
     "intersect": (
@@ -196,6 +199,16 @@ PAIRS = {
     "range": (
         "o.join(spark.range(3).withColumnRenamed('id', 'amount'), 'amount').select('id')",
         "SELECT o.id FROM orders o JOIN range(0, 3, 1) r ON o.amount = r.id",
+    ),
+    "local": (
+        (
+            "o.join(spark.createDataFrame([('CA', 1.5), ('NY', None)],"
+            " 'state STRING, rate DOUBLE'), 'state').select('id', 'rate')"
+        ),
+        (
+            "SELECT o.id, cast(rate AS DOUBLE) AS rate FROM orders o JOIN (VALUES ('CA', 1.5),"
+            " ('NY', NULL)) AS r (state, rate) ON o.state = cast(r.state AS STRING)"
+        ),
     ),
     "no_equality": (
         "o.join(c, o.amount > c.cust).select('id')",

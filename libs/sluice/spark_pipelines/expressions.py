@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql.connect import proto
@@ -253,6 +254,19 @@ def literal(found: Any) -> Tree:  # noqa: PLR0911 - one per kind
         case "array":
             return call("array", *(literal(one) for one in value.elements))
     raise NotTranslated(f"a literal of kind {kind}")
+
+
+def constant(value: Any) -> Tree:
+    """Return a Python value as a literal; a column's cast gives it its type."""
+    if value is None:
+        return exp.null()
+    if isinstance(value, bool):
+        return exp.true() if value else exp.false()
+    if isinstance(value, int | float):
+        return _number(value)
+    if isinstance(value, str | date | Decimal):
+        return exp.Literal.string(str(value))
+    raise NotTranslated(f"a value of its own like {value!r}")
 
 
 _NUMBERS = {

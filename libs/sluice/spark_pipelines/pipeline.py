@@ -395,7 +395,7 @@ class _Reader(Tables):
                 rows = self.text_rows(plans, text)
             known = frozenset(aliases)
             return replace(rows, columns=tuple(replace(c, aliases=known) for c in rows.columns))
-        columns = [*self.declarations.tables[f"{self.declarations.pipeline}.{table}"].columns]
+        columns = self.declarations.tables[f"{self.declarations.pipeline}.{table}"].columns
         return plans.from_table(table, columns, aliases)
 
     def _found(
@@ -454,7 +454,7 @@ class _Reader(Tables):
         place = declarations.local(places[0])
         if format_ == "delta":
             name, _ = self._followed(place, Path(place).name, places[0], read.is_streaming)
-            columns = [*declarations.tables[f"{declarations.pipeline}.{name}"].columns]
+            columns = declarations.tables[f"{declarations.pipeline}.{name}"].columns
             return plans.from_table(name, columns, ())
         if format_ not in FILES:
             raise Refused(f"the format {format_!r} is not supported", self.flow.place)
@@ -474,7 +474,7 @@ class _Reader(Tables):
             **({"options": options} if options else {}),
         }
         table = declarations.read_files(self.flow, fields)
-        return plans.from_table(table.name, [*table.columns], ())
+        return plans.from_table(table.name, table.columns, ())
 
     def text(self, plans: Plans, query: str, views: dict[str, Rows]) -> Rows:
         return self.text_rows(plans, self.over_tables(query, views))

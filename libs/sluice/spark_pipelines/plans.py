@@ -7,37 +7,46 @@ that Spark gives them, the aliases and the plans that may name them, so that `df
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.connect import proto
+from pyspark.sql.pandas.types import from_arrow_schema
 from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
+from sluice.interpreter.expressions.from_protocol import schema_of
 from sluice.language.names import unknown
-from sluice.language.syntax import Tree
+from sluice.language.syntax import Tree, Verbatim
 from sluice.spark_pipelines.expressions import (
     Expressions,
     NotTranslated,
     call,
+    constant,
     is_aggregated,
     literal,
     name_of,
 )
 
+MOST_ROWS = 1_000  # that a plan has itself
 UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer", "inline"})
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: Spark's name of it, its expression over the rows' FROM, and what may name it."""
+    """A column: Spark's name of it, its expression over the rows' FROM, and what may name it.
+
+    `type`: as the table that it comes from declares it, if it is one's.
+    """
 
     name: str
     tree: Tree
     plans: frozenset[int] = frozenset()
     aliases: frozenset[str] = frozenset()
+    type: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,12 +142,15 @@ class Plans:
         columns = (replace(column, plans=column.plans | plan) for column in found.columns)
         return replace(found, columns=tuple(columns))
 
-    def from_table(self, name: str, columns: Sequence[str], aliases: Iterable[str]) -> Rows:
-        """Return the rows of a table."""
+    def from_table(self, name: str, columns: Mapping[str, str], aliases: Iterable[str]) -> Rows:
+        """Return the rows of a table. `columns`: with their types."""
         alias = f"{name.rpartition('.')[2]}_{next(self.numbers)}"
         source = exp.Select().from_(exp.alias_(exp.to_table(name), alias, table=True))
         known = frozenset(aliases)
-        made = (Column(c, exp.column(c, alias), aliases=known) for c in columns)
+        made = (
+            Column(c, exp.column(c, alias), aliases=known, type=type_)
+            for c, type_ in columns.items()
+        )
         return Rows(tuple(made), source)
 
     def from_query(self, query: exp.Query, columns: Iterable[Column], names: list[str]) -> Rows:
@@ -277,7 +289,7 @@ class Plans:
         name = proto.SetOperation.SetOpType.Name(plan.set_op_type).rpartition("_")[2]
         made = {"UNION": exp.Union, "INTERSECT": exp.Intersect, "EXCEPT": exp.Except}[name]
         query = made(this=left.query, expression=right.query, distinct=not plan.is_all)
-        columns = (Column(column.name, column.tree) for column in left.columns)
+        columns = (Column(c.name, c.tree, type=c.type) for c in left.columns)
         return self.from_query(query, columns, left.names)
 
     def sort(self, plan: Any) -> Rows:
@@ -373,6 +385,30 @@ class Plans:
         views = {r.subquery_alias.alias: self.rows(r.subquery_alias.input) for r in plan.references}
         return self.tables.text(self, plan.root.sql.query, views)
 
+    def read_local(self, plan: Any) -> Rows:
+        """Return rows that the plan itself has, as VALUES."""
+        schema = schema_of(plan.schema) if plan.schema else None
+        table = pa.ipc.open_stream(plan.data).read_all() if plan.HasField("data") else None
+        found = table.to_pylist() if table is not None else []
+        if not found or len(found) > MOST_ROWS:
+            raise NotTranslated(f"a DataFrame of {len(found)} rows of its own: 1 to {MOST_ROWS}")
+        schema = schema or from_arrow_schema(table.schema)
+        name, columns = f"v_{next(self.numbers)}", [f"c{n}" for n in range(len(schema))]
+        rows = [exp.Tuple(expressions=[*map(constant, row.values())]) for row in found]
+        values = exp.Values(
+            expressions=rows,
+            alias=exp.TableAlias(
+                this=exp.to_identifier(name), columns=[*map(exp.to_identifier, columns)]
+            ),
+        )
+        made = (
+            Column(
+                f.name, exp.cast(exp.column(c, name), f.dataType.simpleString(), dialect=Verbatim)
+            )
+            for f, c in zip(schema, columns, strict=True)
+        )
+        return Rows(tuple(made), exp.Select().from_(values))
+
     def read_range(self, plan: Any) -> Rows:
         name = f"r_{next(self.numbers)}"
         numbers = [exp.Literal.number(n) for n in (plan.start, plan.end, plan.step)]
@@ -431,14 +467,16 @@ def _by_name(left: Rows, right: Rows, *, missing: bool) -> tuple[Rows, Rows]:
     others = {c.name.lower(): c.name for c in right.columns}
     if not missing and names.keys() != others.keys():
         raise NotTranslated("unionByName of DataFrames with different columns")
-    every = {**others, **names}
+    every = {c.name.lower(): c for c in (*right.columns, *left.columns)}
     order = [*names, *(name for name in others if name not in names)]
+
+    def absent(column: Column) -> Column:
+        null = exp.cast(exp.null(), column.type, dialect=Verbatim) if column.type else exp.null()
+        return replace(column, tree=null)
 
     def only(rows: Rows) -> Rows:
         own = {c.name.lower(): c for c in rows.columns}
-        return replace(
-            rows, columns=tuple(own.get(n) or Column(every[n], exp.null()) for n in order)
-        )
+        return replace(rows, columns=tuple(own.get(n) or absent(every[n]) for n in order))
 
     return only(left), only(right)
 
@@ -456,6 +494,7 @@ _READERS: dict[str, Callable[[Plans, Any], Rows]] = {
     "with_relations": Plans.read_text_over,
     "deduplicate": Plans.deduplicate,
     "range": Plans.read_range,
+    "local_relation": Plans.read_local,
     "subquery_alias": Plans.alias_rows,
     "to_df": Plans.rename_all,
     "with_columns_renamed": Plans.rename,

