@@ -7,7 +7,7 @@ import pytest
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
 
 from sluice.airflow import blueprint
-from sluice.declare.project import load
+from sluice.declare.project import load, load_sound
 from sluice.declare.project_cache import Noting
 from sluice.errors import ConfigError
 
@@ -29,6 +29,10 @@ views:
   total:
     kind: sql
     sql: SELECT sum(id) AS total FROM shop.odd
+"""
+RAW_IN_YAML = """
+sources:
+  raw: {path: landing/raw, format: json, delivery: stream, schema: id BIGINT}
 """
 
 
@@ -66,6 +70,19 @@ def test_pipelines_of_both_are_one_project_and_one_has_dags_like_the_other(
     even = "CREATE MATERIALIZED VIEW even AS SELECT id FROM numbers WHERE id % 2 = 0"
     (spec.parent / "transformations/even.sql").write_text(even)
     assert tables() == {"shop.numbers", "shop.odd", "shop.even", "sums.total"}
+
+
+def test_a_project_with_a_mistake_is_left_out_and_the_others_run(tmp_path: Path) -> None:
+    config, spec = configure(tmp_path)
+    alone = YAML.replace("sums", "alone").partition("views:")[0] + RAW_IN_YAML
+    (config / "pipelines" / "sums.yaml").write_text(alone)
+    (spec.parent / "transformations/broken.py").write_text("import nowhere_at_all")
+    project, mistakes = load_sound(config)
+    assert {*project.graph.tables} == {"alone.raw"}
+    assert mistakes is not None
+    assert "/etl/transformations/broken.py:1: ModuleNotFoundError" in mistakes.mistakes[0]
+    with pytest.raises(ConfigError):
+        load_sound(spec)
 
 
 def test_the_file_beside_a_spec_has_its_schedule_and_expectations(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A spark-pipelines project, run by Sluice as it is."""
 
+import json
 from pathlib import Path
 
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
@@ -71,3 +72,25 @@ def test_the_template_of_spark_pipelines_runs_unchanged(tmp_path: Path) -> None:
     assert len(rows_of(spec, "example_python_materialized_view")) == 10
     even = rows_of(spec, "example_sql_materialized_view")
     assert sorted(row["id"] for row in even) == [0, 2, 4, 6, 8]
+
+
+def test_a_run_refreshes_only_the_tables_that_are_named(tmp_path: Path) -> None:
+    spec = write_project(tmp_path, orders_py=ORDERS, by_state_sql=BY_STATE)
+    land(tmp_path / "landing/orders", "1.json", {"order_id": 1, "state": "CA", "amount": 10})
+    assert sluice("run", "--spec", spec).exit_code == 0
+    land(tmp_path / "landing/orders", "2.json", {"order_id": 2, "state": "CA", "amount": 4})
+    ran = sluice("run", "--spec", spec, "--refresh", "orders, cheap", "--format", "json")
+    assert ran.exit_code == 0, ran.output
+    ran_for = {json.loads(line)["table"] for line in ran.stdout.splitlines()}
+    assert ran_for == {"shop.orders", "shop.cheap"}
+    assert [row["order_id"] for row in rows_of(spec, "cheap")] == [2]
+
+    ran = sluice("run", "--spec", spec, "--full-refresh", "by_state", "--format", "json")
+    again = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert {(one["table"], one["strategy"]) for one in again} == {
+        ("shop.by_state__state", "build"),
+        ("shop.by_state", "build"),
+    }
+    both = sluice("run", "--spec", spec, "--full-refresh-all", "--refresh", "cheap")
+    assert both.exit_code == 2
+    assert "leave out the others" in both.output

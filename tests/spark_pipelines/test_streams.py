@@ -35,6 +35,7 @@ FLOWS = """
     )
 """
 IN_SQL = """
+    CREATE TEMPORARY VIEW `Changes_Too` AS SELECT * FROM STREAM(changes);
     CREATE STREAMING TABLE all_sales;
     CREATE FLOW of_sales COMMENT 'all' AS
     INSERT INTO all_sales BY NAME SELECT amount, id FROM STREAM(sales);
@@ -42,7 +43,7 @@ IN_SQL = """
     INSERT INTO all_sales BY NAME SELECT cust AS id, 0 AS amount FROM STREAM changes;
 
     CREATE STREAMING TABLE customers_too;
-    CREATE FLOW to_customers AS AUTO CDC INTO customers_too FROM STREAM(changes)
+    CREATE FLOW to_customers AS AUTO CDC INTO customers_too FROM STREAM(changes_too)
     KEYS (cust) APPLY AS DELETE WHEN op = 'delete' SEQUENCE BY seq COLUMNS * EXCEPT (op, seq)
     STORED AS SCD TYPE 1;
 """

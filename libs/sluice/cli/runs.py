@@ -11,6 +11,7 @@ from uuid import uuid4
 import click
 
 from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
+from sluice.cli.refresh import refresh_options
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
@@ -59,6 +60,7 @@ from sluice.terminal.program import is_program, stopping
 @empty_option
 @preview_option
 @format_option
+@refresh_options
 @config_option
 def run(
     pipeline: str | None,
@@ -79,7 +81,7 @@ def run(
     Without bounds, every complete interval since start_date that was not delivered yet.
     """
     project = load_project(config)
-    declared = _pipeline(project, pipeline)
+    declared = choose_pipeline(project, pipeline)
     check_bounds(start, end, changed=changed)
     tables = project.graph.pipeline(declared.name)
     warn_of_left_out(project)
@@ -307,7 +309,7 @@ def warn_of_left_out(project: Project) -> None:
             click.echo(f"left out: {reason}", err=True)
 
 
-def _pipeline(project: Project, name: str | None) -> Pipeline:
+def choose_pipeline(project: Project, name: str | None) -> Pipeline:
     """Return the pipeline of that name, or the only one. Raises UsageError."""
     if name is None and len(project.pipelines) == 1:
         return next(iter(project.pipelines.values()))

@@ -193,7 +193,7 @@ def load(
 
     Its lake is the environment that `SLUICE_ENV` names, if any; UsageError if there is none.
     `review` checks each expectation further, and returns mistakes as text. Files named in
-    `without` are ignored.
+    `without` are ignored, and so is a spark-pipelines project with such a file.
     """
     folder, noting = Path(config_dir), Noting(environ)
     kept = kept_in(cache_folder(environ) / "projects", folder)
@@ -225,7 +225,8 @@ def _read_project(
         settings, *files = [read_file(path, environ, mistakes) for path in found]
         named = settings.document.data.get("spark_pipelines") if settings else ()
         paths = [folder / str(path) for path in (named if isinstance(named, list) else ())]
-        specs = [read_spec(p, environ, mistakes) for p in paths if p.as_posix() not in without]
+        sound = (p for p in paths if not any(Path(f).is_relative_to(p.parent) for f in without))
+        specs = [read_spec(path, environ, mistakes) for path in sound]
     files += [spec.file if spec else None for spec in specs]
     readings = [read_tables(reading, mistakes) for reading in files if reading]
     pipelines = list(_pipelines(readings, settings, mistakes))

@@ -39,7 +39,7 @@ class Defaults:
     def name(self, text: str, kind: DatasetKind) -> FullName:
         """Return the full name of a dataset; temporary views and sinks have no database."""
         is_stored = kind in ("materialized view", "streaming table")
-        return self.of(text) if is_stored else ("", "", text.lower())
+        return self.of(text) if is_stored else ("", "", self.of(text)[2])
 
 
 @dataclass(frozen=True)

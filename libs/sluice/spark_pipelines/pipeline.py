@@ -31,6 +31,7 @@ from sluice.delta.log.opened import exists, open_version
 from sluice.errors import ConfigError
 from sluice.interpreter.expressions.from_protocol import schema_of
 from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.language.names import unknown
 from sluice.language.syntax import Tree, Verbatim, reason_of
 from sluice.spark_pipelines.delivered import declared_columns, write_constants
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
@@ -413,10 +414,10 @@ class _Reader(Tables):
         if dataset is None:
             place = declarations.in_catalog(full)
             if not exists(place):
-                known = ", ".join(declarations.table(n) for n in declarations.elements.datasets)
+                known = [declarations.table(one) for one in declarations.elements.datasets]
                 raise Refused(
-                    f"unknown table {shown!r}; the project defines {known}, and there is no Delta "
-                    f"table at {place} (set {WAREHOUSE})",
+                    f"{unknown('table', shown, known)}; and there is no Delta table at {place} "
+                    f"({WAREHOUSE})",
                     self.flow.place,
                 )
             return self._followed(place, declarations.table(full), shown, is_streaming)

@@ -95,16 +95,26 @@ def config_option(command: F) -> F:
 
 def format_option(command: F) -> F:
     """Add `--format table|json|csv`, or `--json` for short, as the argument `format_`."""
+
+    def read(_context: click.Context, _option: click.Parameter, value: Any) -> Any:
+        return Format(value) if isinstance(value, str) else value  # of the option that is given
+
     choice = click.option(
         "--format",
         "format_",
         type=click.Choice([f.value for f in Format]),
         default=Format.TABLE.value,
         show_default=True,
-        callback=lambda _context, _option, value: Format(value),
+        callback=read,
         help="table for people, json (an object a line) and csv for programs.",
     )
-    short = click.option("--json", "format_", flag_value="json", help="The same as --format json.")
+    short = click.option(
+        "--json",
+        "format_",
+        flag_value="json",
+        callback=read,
+        help="The same as --format json.",
+    )
     return short(choice(command))
 
 
