@@ -11,7 +11,7 @@ from uuid import uuid4
 import click
 
 from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
-from sluice.cli.refresh import refresh_options
+from sluice.cli.refresh import Refresh, refresh_options
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
@@ -22,6 +22,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
+from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import replay as replay_intervals
 from sluice.operate.delivering import to_replay
 from sluice.operate.preview import downstream
@@ -52,6 +53,35 @@ from sluice.terminal.output import Format, pluralize
 from sluice.terminal.program import is_program, stopping
 
 
+def refresh_tables(
+    refresh: Refresh,
+    *,
+    pipeline: str | None,
+    allow_empty: bool,
+    preview: PreviewOptions | None,
+    format_: Format,
+    config: str,
+) -> None:
+    """Run some tables of a pipeline, or compute them again, in the order of the graph."""
+    project = load_project(config)
+    every = project.graph.pipeline(choose_pipeline(project, pipeline).name)
+    again = {project.graph.table(name).id for name in refresh.full}
+    again |= {t.id for t in every if refresh.is_all and t.spec.STEP == "advance"}
+    chosen = again | {project.graph.table(name).id for name in refresh.names}
+    this = name_run("refresh", allow_empty=allow_empty)
+
+    def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
+        if table.id in again:
+            return rebuild(spark, project, table, this)
+        if table.spec.STEP == "advance":
+            return bring_up(spark, project, table, this)
+        return deliver(spark, project, table, this, ())
+
+    warn_of_left_out(project)
+    tables = [table for table in every if table.id in chosen]
+    do(project, tables, this, step, format_, preview=preview)
+
+
 @click.command()
 @click.argument("pipeline", required=False)
 @start_option
@@ -60,7 +90,7 @@ from sluice.terminal.program import is_program, stopping
 @empty_option
 @preview_option
 @format_option
-@refresh_options
+@refresh_options(refresh_tables)
 @config_option
 def run(
     pipeline: str | None,
