@@ -24,6 +24,7 @@ VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
             {"a_py": VIEW + "spark.range(3)\nspark.conf.set('a', 'b')\n"},
             "a.py:5: [SESSION_MUTATION",
         ),
+        ({"a_py": VIEW + "spark.sql('DROP TABLE t')\n"}, "a.py:4: a definition only describes"),
         ({"a_py": "raise SystemExit(3)\n"}, "a.py:1: SystemExit: 3"),
         ({"a_sql": "SELECT 1"}, "a.sql:1: a definition file has CREATE MATERIALIZED VIEW"),
         ({"a_sql": "\nCREATE TABLE t AS SELECT 1"}, "a.sql:2: a definition file has"),

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from pyspark.errors import PySparkException
 from pyspark.pipelines.cli import LibrariesGlob, PipelineSpec, register_definitions
-from pyspark.pipelines.flow import AutoCdcFlow, Flow
+from pyspark.pipelines.flow import Flow
 from pyspark.pipelines.graph_element_registry import GraphElementRegistry
 from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTable
 from pyspark.sql.connect import proto
@@ -25,10 +25,12 @@ from pyspark.sql.connect.session import SparkSession
 
 from sluice.interpreter.local_session import Service, Session
 from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.language.syntax import Verbatim
 from sluice.spark_pipelines.elements import Changes, Dataset, DatasetKind, Elements, Place, Query
 from sluice.spark_pipelines.statements import StatementMistake, read_statements
 
 FILES = (".py", ".sql")
+QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 ACTION = (
     "a definition only describes rows, and this line asks for them or for their columns: "
     "leave it out, or name the columns"
@@ -53,8 +55,14 @@ class _Definitions(Service):
         command = request.plan.command
         if command.WhichOneof("command_type") != "sql_command":
             raise MistakenDefinition(ACTION)
+        asked = command.sql_command.input
+        is_over_views = asked.WhichOneof("rel_type") == "with_relations"
+        query = (asked.with_relations.root if is_over_views else asked).sql.query
+        words = Verbatim().tokenize(query)[:1]
+        if not words or words[0].text.upper() not in QUERIES:
+            raise MistakenDefinition(ACTION)
         answer = proto.ExecutePlanResponse(session_id=request.session_id)
-        answer.sql_command_result.relation.CopyFrom(command.sql_command.input)
+        answer.sql_command_result.relation.CopyFrom(asked)
         done = proto.ExecutePlanResponse(session_id=request.session_id)
         done.result_complete.SetInParent()
         return iter((answer, done))
@@ -91,7 +99,7 @@ class _Registry(GraphElementRegistry):
         query = Query(place, defaults, relation=relation)
         self.elements.flows.append(replace(query, name=flow.name, target=defaults.of(flow.target)))
 
-    def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
+    def register_auto_cdc_flow(self, flow: Any) -> None:  # of PySpark 4.2 and later
         def plans(columns: Any) -> tuple[proto.Expression, ...]:
             return tuple(column.to_plan(self.session.client) for column in columns or ())
 

@@ -64,7 +64,8 @@ class Rows:
         found: list[str] = []
         for column in self.columns:
             words = re.findall(r"[a-z0-9_]+", column.name.lower())
-            name = first = "_".join(words).strip("_") or "c"
+            plain = "_".join(words).strip("_")
+            name = first = plain if plain[:1].isalpha() else f"c_{plain}".rstrip("_")
             numbers = count(1)
             while name in found:
                 name = f"{first}_{next(numbers)}"
