@@ -48,6 +48,7 @@ from sluice.terminal.options import (
     pin_option,
     read_pins,
     start_option,
+    warn_of_left_out,
 )
 from sluice.terminal.output import Format, pluralize
 from sluice.terminal.program import is_program, stopping
@@ -77,7 +78,7 @@ def refresh_tables(
             return bring_up(spark, project, table, this)
         return deliver(spark, project, table, this, ())
 
-    warn_of_left_out(project)
+    warn_of_left_out(project.graph)
     tables = [table for table in every if table.id in chosen]
     do(project, tables, this, step, format_, preview=preview)
 
@@ -114,7 +115,7 @@ def run(
     declared = choose_pipeline(project, pipeline)
     check_bounds(start, end, changed=changed)
     tables = project.graph.pipeline(declared.name)
-    warn_of_left_out(project)
+    warn_of_left_out(project.graph)
     if preview:
         intervals, news = _choose_intervals(project, declared, start, end, changed=changed)
         with project_of(project, tables, preview, format_) as (beside, show):
@@ -330,13 +331,6 @@ def _steps(intervals: Sequence[Interval], tables: Iterable[Table], only: News | 
     rounds = rounds_of(intervals)
     each = len(intervals) * count["ingest"] if only is None else sum(map(len, only.values()))
     return each + count["load"] + len(rounds) * count["advance"]
-
-
-def warn_of_left_out(project: Project) -> None:
-    """Name on standard error each part of the configuration that is left out, and why."""
-    if left_out := project.graph.left_out:
-        for reason in left_out.mistakes:
-            click.echo(f"left out: {reason}", err=True)
 
 
 def choose_pipeline(project: Project, name: str | None) -> Pipeline:

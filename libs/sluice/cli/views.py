@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from sluice.cli.progress import PreviewOptions, preview_option, summary
-from sluice.cli.runs import do, name_run, warn_of_left_out
+from sluice.cli.runs import do, name_run
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
@@ -39,7 +39,12 @@ from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark, open_session, with_spark
-from sluice.terminal.options import config_option, empty_option, format_option
+from sluice.terminal.options import (
+    config_option,
+    empty_option,
+    format_option,
+    warn_of_left_out,
+)
 from sluice.terminal.output import Format, pluralize, print_fitted, print_table, write_rows
 
 
@@ -135,7 +140,7 @@ def plan(
     else:
         write_rows([asdict(step) for step in steps], [f.name for f in fields(NextBatch)], format_)
     raise_all(errors)
-    warn_of_left_out(project)
+    warn_of_left_out(project.graph)
     cautions = [f"{t.id}: {t.spec.caution}" for t in chosen if t.spec.caution]
     for caution in cautions:
         click.echo(f"computed whole: {caution}", err=True)

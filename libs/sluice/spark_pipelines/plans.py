@@ -388,12 +388,13 @@ class Plans:
 
     def read_local(self, plan: Any) -> Rows:
         """Return rows that the plan itself has, as VALUES."""
-        schema = schema_of(plan.schema) if plan.schema else None
-        table = pa.ipc.open_stream(plan.data).read_all() if plan.HasField("data") else None
-        found = table.to_pylist() if table is not None else []
-        if not found or len(found) > MOST_ROWS:
+        if not plan.HasField("data"):
+            raise NotTranslated("a DataFrame without rows")
+        table = pa.ipc.open_stream(plan.data).read_all()
+        found = table.to_pylist()
+        if not 0 < len(found) <= MOST_ROWS:
             raise NotTranslated(f"a DataFrame of {len(found)} rows of its own: 1 to {MOST_ROWS}")
-        schema = schema or from_arrow_schema(table.schema)
+        schema = schema_of(plan.schema) if plan.schema else from_arrow_schema(table.schema)
         name, columns = f"v_{next(self.numbers)}", [f"c{n}" for n in range(len(schema))]
         rows = [exp.Tuple(expressions=[*map(constant, row.values())]) for row in found]
         values = exp.Values(

@@ -78,6 +78,12 @@ def lake_options(command: F) -> F:
     return by_time(config_option(cast(F, with_lake)))
 
 
+def warn_of_left_out(graph: "Graph") -> None:
+    """Name on standard error each part of the configuration that is left out, and why."""
+    for reason in graph.left_out.mistakes if graph.left_out else ():
+        click.echo(f"left out: {reason}", err=True)
+
+
 def config_option(command: F) -> F:
     """Add `--config DIR`, or `--spec FILE` for a spark-pipelines project, as `config`."""
     return click.option(
