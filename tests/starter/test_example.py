@@ -12,7 +12,7 @@ from tests.support.wheel import UV, built
 from sluice.cli.main import main
 from sluice.declare.project import load
 from sluice.read.lake import Lake
-from sluice.starter.new_project import EXAMPLES
+from sluice.starter import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
 DAY = ("--start", "2017-05-10", "--end", "2017-05-11")

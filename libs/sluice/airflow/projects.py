@@ -9,11 +9,12 @@ import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.declare.environment_folders import VARIABLE, of_base
-from sluice.declare.project_cache import Stamp, stamps
+from sluice.declare.project_cache import SOURCES, Noting, Stamp, stamps
 from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,17 +42,17 @@ def project(config: Path) -> "Project":
     The lake is read by its connection, as in tasks.
     """
     chosen = os.environ.get(VARIABLE)
-    return _within(config, stamps(config), chosen) if chosen else base(config)
+    return _within(config, _state(config), chosen) if chosen else base(config)
 
 
 def base(config: Path) -> "Project":
     """Return the folder's project, whatever `SLUICE_ENV` says; needs no access to the lake."""
-    return _loaded(config, stamps(config))[0]
+    return _loaded(config, _state(config))[0]
 
 
 def mistakes(config: Path) -> ConfigError | None:
     """Return every mistake in the folder's current files."""
-    return _loaded(config, stamps(config))[1]
+    return _loaded(config, _state(config))[1]
 
 
 def pipeline_files(config: Path) -> dict[str, str]:
@@ -75,9 +76,21 @@ def load_for_airflow(
     return load_sound(config, environ=environ)
 
 
+_folders: dict[Path, set[str]] = {}  # of specs that a configuration names, as last loaded
+
+
+def _state(config: Path) -> tuple[Stamp, ...]:
+    """Return the state of all files that make up a configuration."""
+    below = (stamps(Path(folder), SOURCES) for folder in sorted(_folders.get(config, ())))
+    return tuple(chain(stamps(config), *below))
+
+
 @lru_cache(maxsize=4)
 def _loaded(config: Path, state: tuple[Stamp, ...]) -> tuple["Project", ConfigError | None]:  # noqa: ARG001
-    return load_for_airflow(config, of_base())
+    environ = Noting(of_base())
+    found = load_for_airflow(config, environ)
+    _folders[config] = environ.folders
+    return found
 
 
 @lru_cache(maxsize=4)

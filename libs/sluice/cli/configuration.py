@@ -13,7 +13,7 @@ from sluice.errors import UsageError
 from sluice.extras import DISTRIBUTION, is_installed
 from sluice.language.names import listing
 from sluice.starter import EXAMPLES, NEXT
-from sluice.terminal.options import config_option, debug_option
+from sluice.terminal.options import config_option, debug_option, warn_of_left_out
 from sluice.terminal.output import pluralize
 
 
@@ -28,6 +28,7 @@ def validate(config: str) -> None:
     names = ", ".join(project.pipelines)
     pipelines = pluralize(len(project.pipelines), "pipeline")
     click.echo(f"{pipelines} ({names}), {pluralize(len(tables), 'table')}: no mistakes")
+    warn_of_left_out(project.graph)
     judged = [table.id for table in tables if table.expect]
     if judged and not is_installed("quality"):
         click.echo(

@@ -11,6 +11,7 @@ from uuid import uuid4
 import click
 
 from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
+from sluice.cli.refresh import Refresh, refresh_options
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
@@ -21,6 +22,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
+from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import replay as replay_intervals
 from sluice.operate.delivering import to_replay
 from sluice.operate.preview import downstream
@@ -46,22 +48,53 @@ from sluice.terminal.options import (
     pin_option,
     read_pins,
     start_option,
+    warn_of_left_out,
 )
 from sluice.terminal.output import Format, pluralize
 from sluice.terminal.program import is_program, stopping
 
 
+def refresh_tables(
+    refresh: Refresh,
+    *,
+    pipeline: str | None,
+    allow_empty: bool,
+    preview: PreviewOptions | None,
+    format_: Format,
+    config: str,
+) -> None:
+    """Run some tables of a pipeline, or compute them again, in the order of the graph."""
+    project = load_project(config)
+    every = project.graph.pipeline(choose_pipeline(project, pipeline).name)
+    again = {project.graph.table(name).id for name in refresh.full}
+    again |= {t.id for t in every if refresh.is_all and t.spec.STEP == "advance"}
+    chosen = again | {project.graph.table(name).id for name in refresh.names}
+    this = name_run("refresh", allow_empty=allow_empty)
+
+    def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
+        if table.id in again:
+            return rebuild(spark, project, table, this)
+        if table.spec.STEP == "advance":
+            return bring_up(spark, project, table, this)
+        return deliver(spark, project, table, this, ())
+
+    warn_of_left_out(project.graph)
+    tables = [table for table in every if table.id in chosen]
+    do(project, tables, this, step, format_, preview=preview)
+
+
 @click.command()
-@click.argument("pipeline")
+@click.argument("pipeline", required=False)
 @start_option
 @end_option
 @changed_option
 @empty_option
 @preview_option
 @format_option
+@refresh_options(refresh_tables)
 @config_option
 def run(
-    pipeline: str,
+    pipeline: str | None,
     start: str | None,
     end: str | None,
     changed: bool,
@@ -72,14 +105,17 @@ def run(
 ) -> None:
     """Run PIPELINE: its sources interval by interval, then dimensions and every view.
 
+    PIPELINE may be left out if the project has only one.
+
     With many intervals, views are updated after every sixteenth.
 
     Without bounds, every complete interval since start_date that was not delivered yet.
     """
     project = load_project(config)
-    declared = _pipeline(project, pipeline)
+    declared = choose_pipeline(project, pipeline)
     check_bounds(start, end, changed=changed)
-    tables = project.graph.pipeline(pipeline)
+    tables = project.graph.pipeline(declared.name)
+    warn_of_left_out(project.graph)
     if preview:
         intervals, news = _choose_intervals(project, declared, start, end, changed=changed)
         with project_of(project, tables, preview, format_) as (beside, show):
@@ -297,7 +333,12 @@ def _steps(intervals: Sequence[Interval], tables: Iterable[Table], only: News | 
     return each + count["load"] + len(rounds) * count["advance"]
 
 
-def _pipeline(project: Project, name: str) -> Pipeline:
+def choose_pipeline(project: Project, name: str | None) -> Pipeline:
+    """Return the pipeline of that name, or the only one. Raises UsageError."""
+    if name is None and len(project.pipelines) == 1:
+        return next(iter(project.pipelines.values()))
+    if name is None:
+        raise UsageError(f"name one of the pipelines: {listing(project.pipelines)}")
     if name not in project.pipelines:
         message, _, hint = unknown("pipeline", name, project.pipelines).partition("; ")
         raise UsageError(message, hint=hint)

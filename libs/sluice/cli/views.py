@@ -39,7 +39,12 @@ from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark, open_session, with_spark
-from sluice.terminal.options import config_option, empty_option, format_option
+from sluice.terminal.options import (
+    config_option,
+    empty_option,
+    format_option,
+    warn_of_left_out,
+)
 from sluice.terminal.output import Format, pluralize, print_fitted, print_table, write_rows
 
 
@@ -93,6 +98,9 @@ def _examine_spark(project: Project, format_: Format) -> None:
     metavar="REVISION|DIR",
     help="Show instead what changes from another configuration.",
 )
+@click.option(
+    "--strict", is_flag=True, help="Exit 2 if a view is computed whole, or something is left out."
+)
 @preview_option
 @format_option
 @config_option
@@ -101,6 +109,7 @@ def plan(
     sql: str | None,
     pipeline: str | None,
     against: str | None,
+    strict: bool,
     preview: PreviewOptions | None,
     format_: Format,
     config: str,
@@ -131,6 +140,12 @@ def plan(
     else:
         write_rows([asdict(step) for step in steps], [f.name for f in fields(NextBatch)], format_)
     raise_all(errors)
+    warn_of_left_out(project.graph)
+    cautions = [f"{t.id}: {t.spec.caution}" for t in chosen if t.spec.caution]
+    for caution in cautions:
+        click.echo(f"computed whole: {caution}", err=True)
+    if strict and (cautions or project.graph.left_out):
+        raise click.exceptions.Exit(int(ExitCode.CONFIGURATION))
 
 
 @click.command()

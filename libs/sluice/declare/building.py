@@ -258,13 +258,16 @@ class DeclarationFile:
 
 
 def find_files(folder: Path) -> list[Path]:
-    """Return `sluice.yaml`, then the pipelines' files by name."""
+    """Return `sluice.yaml`, then the pipelines' files by name; a file in the folder's place."""
+    if folder.is_file():
+        return [folder]
     if not folder.is_dir():
         raise ConfigError([f"{folder}: there is no such folder"], hint="give it by --config")
-    pipelines = sorted((folder / "pipelines").glob("*.y*ml"))
-    if not pipelines:
+    settings, pipelines = folder / "sluice.yaml", sorted((folder / "pipelines").glob("*.y*ml"))
+    names_specs = settings.is_file() and "\nspark_pipelines:" in f"\n{settings.read_text('utf-8')}"
+    if not pipelines and not names_specs:
         raise ConfigError([f"{folder / 'pipelines'}: there is no pipeline file (*.yaml)"])
-    return [folder / "sluice.yaml", *pipelines]
+    return [settings, *pipelines]
 
 
 def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> DeclarationFile | None:

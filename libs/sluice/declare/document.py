@@ -98,7 +98,7 @@ class Document:
 
     `blocks`: lines of texts that begin with `>` or `|`. `variables`: places that name a variable,
     with the file's own text there, including defaults. `values`: the environment's values of these
-    variables.
+    variables. `files`: places that lie in other files, with all below them.
     """
 
     path: str
@@ -108,6 +108,13 @@ class Document:
     mistakes: list[tuple[Where, str]] = field(default_factory=list)
     variables: dict[Where, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
+    files: dict[Where, str] = field(default_factory=dict)
+
+    def file(self, where: Where) -> str:
+        """Return the file of that place: the document's own, unless another one has it."""
+        while where and where not in self.files:
+            where = where[:-1]
+        return self.files.get(where, self.path)
 
     def without_values(self, text: str) -> str:
         """Replace values of environment variables in a message with their names."""
@@ -130,6 +137,19 @@ class Document:
         while where and where not in self.lines:
             where = where[:-1]
         return self.lines.get(where, 1)
+
+    def locate(self, where: Where, message: str) -> tuple[str, int, str]:
+        """Return the file and line of a place, and the message.
+
+        In another file, the line of a text that the message begins with is one of that file.
+        """
+        file, line = self.file(where), self.line_of(where, message)
+        found = re.match(r"line (\d+): ", message) if file != self.path else None
+        if found is None:
+            return file, line, message
+        last = max(self.blocks.get(where, ()), default=self.line(where))
+        line = min(self.line(where) + int(found[1]) - 1, last)
+        return file, line, message[found.end() :]
 
     def line_of(self, where: Where, message: str) -> int:
         """Return the line of that place, or the line within its text that the message quotes.

@@ -38,9 +38,9 @@ class Mistakes:
     def add(self, document: Document, where: Where, message: str) -> None:
         """Note a mistake at that place of that document."""
         place = show(where)
+        file, line, message = document.locate(where, message)
         text = f"{place}: {message}" if place else message
-        line = document.line_of(where, message)
-        self.add_at(document.path, line, document.without_values(text))
+        self.add_at(file, line, document.without_values(text))
 
     def add_at(self, path: str, line: int, text: str) -> None:
         """Note a mistake at a line."""
@@ -49,7 +49,7 @@ class Mistakes:
 
     def withdraw(self, document: Document, where: Where) -> None:
         """Withdraw what was noted there, because it followed from another mistake."""
-        place = (document.path, f"{show(where)}: ")
+        place = (document.file(where), f"{show(where)}: ")
         self.found = [
             (path, line, text)
             for path, line, text in self.found

@@ -30,6 +30,7 @@ from sluice.declare.settings import (
     QualitySettings,
     SparkSettings,
 )
+from sluice.declare.spark_specs import SparkProject, is_spec, read_spec
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
 from sluice.declare.table import Graph
 from sluice.declare.table_spec import TableSpec
@@ -71,6 +72,7 @@ def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> N
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
 
+LEFT_OUT = "these parts of spark-pipelines projects are left out; the rest runs"
 MANY_TABLES = 8  # from here on, loading takes longer than the cache
 
 
@@ -150,6 +152,7 @@ class Project(Model):
     quality: QualitySettings = QualitySettings()
     airflow: AirflowSettings = AirflowSettings()
     modules: tuple[str, ...] = ()
+    spark_pipelines: tuple[str, ...] = ()
     pipelines: dict[str, Pipeline] = Field(default_factory=dict)
     root: Path = Path()
     graph: Graph = Graph()
@@ -185,9 +188,12 @@ def load(
 ) -> Project:
     """Load the project declared in that folder; ConfigError lists every mistake.
 
+    A spec of a spark-pipelines project in place of the folder is a project with that pipeline; its
+    lake is the spec's storage.
+
     Its lake is the environment that `SLUICE_ENV` names, if any; UsageError if there is none.
     `review` checks each expectation further, and returns mistakes as text. Files named in
-    `without` are ignored.
+    `without` are ignored, and so is a spark-pipelines project with such a file.
     """
     folder, noting = Path(config_dir), Noting(environ)
     kept = kept_in(cache_folder(environ) / "projects", folder)
@@ -196,6 +202,8 @@ def load(
     if project is None:
         project, documents = _read_project(folder, noting, review, without)
         is_worth_it = len(project.graph.tables) >= MANY_TABLES
+        is_worth_it = is_worth_it or bool(noting.folders)
+        is_worth_it = is_worth_it and not project.graph.left_out
         if is_whole and is_worth_it and not project.modules:
             keep(project, documents, kept, noting)
     chosen = environ.get(VARIABLE)
@@ -203,11 +211,23 @@ def load(
 
 
 def _read_project(
-    folder: Path, environ: Mapping[str, str], review: Review | None, without: Collection[str]
+    folder: Path, environ: Noting, review: Review | None, without: Collection[str]
 ) -> tuple[Project, list[Document]]:
     mistakes = Mistakes()
-    found = [path for path in find_files(folder) if path.as_posix() not in without]
-    settings, *files = [read_file(path, environ, mistakes) for path in found]
+    specs: list[SparkProject | None]
+    if is_spec(folder):
+        specs = [read_spec(folder, environ, mistakes)]
+        lake = {"lake": specs[0].storage} if specs[0] else {}
+        settings: DeclarationFile | None = DeclarationFile(Document(folder.as_posix(), {**lake}))
+        files: list[DeclarationFile | None] = []
+    else:
+        found = [path for path in find_files(folder) if path.as_posix() not in without]
+        settings, *files = [read_file(path, environ, mistakes) for path in found]
+        named = settings.document.data.get("spark_pipelines") if settings else ()
+        paths = [folder / str(path) for path in (named if isinstance(named, list) else ())]
+        sound = (p for p in paths if not any(Path(f).is_relative_to(p.parent) for f in without))
+        specs = [read_spec(path, environ, mistakes) for path in sound]
+    files += [spec.file if spec else None for spec in specs]
     readings = [read_tables(reading, mistakes) for reading in files if reading]
     pipelines = list(_pipelines(readings, settings, mistakes))
     project = _project(settings, mistakes)
@@ -219,6 +239,9 @@ def _read_project(
         check_modules(declared.values(), project.modules, mistakes)
         _check_store(project, settings, declared.values(), environ, mistakes)
     mistakes.raise_any()
+    left_out = [reason for spec in specs if spec for reason in spec.left_out]
+    if left_out:
+        graph = replace(graph, left_out=ConfigError(left_out, hint=LEFT_OUT))
     loaded = _assemble(project or Project(), pipelines, graph, folder.resolve().parent)
     return loaded, [reading.document for reading in (settings, *files) if reading]
 
@@ -343,7 +366,7 @@ def load_sound(
                 raise ConfigError(mistakes) from None
         else:
             reported = _error(mistakes, left_out)
-            graph = replace(project.graph, left_out=reported)
+            graph = replace(project.graph, left_out=reported or project.graph.left_out)
             return project.model_copy(update={"graph": graph}), reported
 
 

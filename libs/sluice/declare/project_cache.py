@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]
 LIBRARIES = ("croniter", "pydantic", "ruamel.yaml", "sqlglot")  # which read a configuration
+SOURCES = (".py", ".sql", ".yaml", ".yml")  # that define a spark-pipelines project
 OTHERS_MAY_WRITE = 0o022
 MOST_FILES = 20_000
 Stamp = tuple[str, int, int, int, int]
@@ -40,10 +41,20 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Recur
 
 @dataclass(frozen=True)
 class Noting(Mapping[str, str]):
-    """An environment; `asked`: names of the variables that were read."""
+    """An environment; `asked`: names of the variables that were read.
+
+    `folders`: those outside the configuration whose sources (SOURCES) were read.
+    """
 
     environ: Mapping[str, str] = field(default_factory=lambda: process_environ)
     asked: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+
+    def note_folder(self, folder: str) -> None:
+        """Note that a folder's sources were read, for whoever asked as well."""
+        self.folders.add(folder)
+        if isinstance(self.environ, Noting):
+            self.environ.note_folder(folder)
 
     def __getitem__(self, name: str) -> str:
         self.asked.add(name)
@@ -75,6 +86,10 @@ class KeptResult:
                 return None
             head = json.loads(file.readline())
             is_same = head["environ"] == _fingerprints(environ, head["environ"], head["salt"])
+            if isinstance(environ, Noting):
+                for folder in head["folders"]:
+                    environ.note_folder(folder)
+            is_same = is_same and head["folders"] == _states(head["folders"])
             return file.read() if head["state"] == self.state and is_same else None
         return None
 
@@ -82,7 +97,10 @@ class KeptResult:
         """Keep a result. A folder that can't be written only costs time."""
         salt = secrets.token_hex()
         values = _fingerprints(noted.environ, noted.asked, salt)
-        head = json.dumps({"state": self.state, "salt": salt, "environ": values})
+        folders = _states(noted.folders)
+        head = json.dumps(
+            {"state": self.state, "salt": salt, "environ": values, "folders": folders}
+        )
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             handle, draft = mkstemp(".kept", dir=self.file.parent)
@@ -97,28 +115,38 @@ class KeptResult:
 def kept_in(folder: Path, config: Path) -> KeptResult:
     """Return the file in a folder that keeps a configuration's result."""
     shown = repr((str(config), str(config.absolute())))  # messages show paths as given
-    state = repr((shown, str(config.resolve()), _made_by(), stamps(config)))
+    state = repr((shown, str(config.resolve()), made_by(), stamps(config)))
     name = hashlib.sha256(shown.encode()).hexdigest()[:16]
     return KeptResult(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
 
 
 @cache
-def _made_by() -> tuple[object, ...]:
+def made_by() -> tuple[object, ...]:
     """Return the identity of this process's code, whose files were read once."""
     return (sys.version, *map(version, LIBRARIES), *stamps(PACKAGE, ".py"))
 
 
-def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
+def stamps(folder: Path, suffix: str | tuple[str, ...] = "") -> tuple[Stamp, ...]:
     """Return the state of the files below a folder, without reading them.
 
     Declarations refer to files of queries and schemas, so any file counts, linked ones included.
     The state of too many files is never the same.
     """
+    if folder.is_file():  # a spec, whose folder may hold the lake, too
+        folder, suffix = folder.parent, SOURCES
     found = sorted(islice(_stamps(str(folder), suffix, ()), MOST_FILES))
     return tuple(found) if len(found) < MOST_FILES else ((secrets.token_hex(), 0, 0, 0, 0),)
 
 
-def _stamps(folder: str, suffix: str, inside: tuple[tuple[int, int], ...]) -> Iterator[Stamp]:
+def _states(folders: Iterable[str]) -> dict[str, str]:
+    """Return fingerprints of the sources of folders."""
+    found = {folder: repr(stamps(Path(folder), SOURCES)) for folder in folders}
+    return {folder: hashlib.sha256(text.encode()).hexdigest() for folder, text in found.items()}
+
+
+def _stamps(
+    folder: str, suffix: str | tuple[str, ...], inside: tuple[tuple[int, int], ...]
+) -> Iterator[Stamp]:
     for entry in _entries(folder):
         with suppress(OSError):  # an editor's file that has disappeared, or a broken link
             found = entry.stat()

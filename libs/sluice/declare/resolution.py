@@ -48,6 +48,11 @@ class TableMistakes:
             return
         self.mistakes.add(self.document, (*self.where, *where), message)
 
+    def with_place(self, where: Where, message: str) -> str:
+        """Return a message that begins with its file and line, if that is not the document's."""
+        file, line, said = self.document.locate((*self.where, *where), message)
+        return message if file == self.document.path else f"{file}:{line}: {said}"
+
 
 @dataclass(frozen=True)
 class Scope:

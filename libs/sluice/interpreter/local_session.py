@@ -229,9 +229,11 @@ class _Handed(ChunkedCachedLocalRelation):
 class Session(SparkSession):
     """Spark's session for rows that fit in this process."""
 
-    def __init__(self, most_bytes: int = Limits.held_bytes) -> None:
+    def __init__(
+        self, most_bytes: int = Limits.held_bytes, service: type[Service] = Service
+    ) -> None:
         """Start nothing. PySpark's own starts a client of a server."""
-        self.service = Service(most_bytes)
+        self.service = service(most_bytes)
         self._client = _Client(self.service)
         self._session_id = self._client._session_id  # noqa: SLF001 - as in the method replaced
         self.release_session_on_close = True

@@ -17,6 +17,7 @@ from sluice.starter import EXAMPLES
 from sluice.starter.files import FoundTable, find
 from sluice.starter.guess import Guess, as_reference, by_schedule, guess, schedule
 
+SPECS = "\nspark_pipelines: [../{}]    # its tables; relative to this folder\n"
 CARRIED = Path(__file__).parent / "examples"
 CHECKOUT = Path(__file__).parents[3]
 
@@ -83,9 +84,11 @@ def start_example(folder: Path, name: str, schema: str) -> list[Path]:
     Raises UsageError, before anything is written, if the folder has a configuration.
     """
     _check_free(folder)
-    root = CARRIED / name if CARRIED.is_dir() else CHECKOUT
+    root = CARRIED if CARRIED.is_dir() else CHECKOUT
     texts = {path: (root / path).read_text("utf-8") for path in EXAMPLES[name]}
-    return _write_new(folder, _around(texts, schema))
+    specs = (path for path in texts if path.endswith("spark-pipeline.yml"))
+    settings = SETTINGS + "".join(map(SPECS.format, specs))
+    return _write_new(folder, {**_around(texts, schema), "config/sluice.yaml": settings})
 
 
 def add_dags(folder: Path, dags: Path) -> list[Path]:

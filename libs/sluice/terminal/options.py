@@ -78,30 +78,49 @@ def lake_options(command: F) -> F:
     return by_time(config_option(cast(F, with_lake)))
 
 
+def warn_of_left_out(graph: "Graph") -> None:
+    """Name on standard error each part of the configuration that is left out, and why."""
+    for reason in graph.left_out.mistakes if graph.left_out else ():
+        click.echo(f"left out: {reason}", err=True)
+
+
 def config_option(command: F) -> F:
-    """Add `--config DIR`, as the argument `config`."""
+    """Add `--config DIR`, or `--spec FILE` for a spark-pipelines project, as `config`."""
     return click.option(
         "--config",
+        "--spec",
+        "config",
         envvar="SLUICE_CONFIG",
         default="config",
         show_default=True,
-        metavar="DIR",
-        help="The folder of the configuration (or SLUICE_CONFIG).",
+        metavar="DIR|SPEC",
+        help="The folder of the configuration, or the spec of a spark-pipelines project (or "
+        "SLUICE_CONFIG).",
     )(command)
 
 
 def format_option(command: F) -> F:
     """Add `--format table|json|csv`, or `--json` for short, as the argument `format_`."""
+
+    def read(_context: click.Context, _option: click.Parameter, value: Any) -> Any:
+        return Format(value) if isinstance(value, str) else value  # of the option that is given
+
     choice = click.option(
         "--format",
         "format_",
         type=click.Choice([f.value for f in Format]),
         default=Format.TABLE.value,
         show_default=True,
-        callback=lambda _context, _option, value: Format(value),
+        callback=read,
         help="table for people, json (an object a line) and csv for programs.",
     )
-    short = click.option("--json", "format_", flag_value="json", help="The same as --format json.")
+    short = click.option(
+        "--json",
+        "format_",
+        flag_value="json",
+        callback=read,
+        help="The same as --format json.",
+    )
     return short(choice(command))
 
 

@@ -122,7 +122,8 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
             mistakes.add(
                 ("key",), f"a query that is computed whole has no key: {noted.problems[0]}"
             )
-        return _whole(spec.model_copy(update={"refusal": noted.problems[0]}), names, tables)
+        refusal = mistakes.with_place(("sql",), noted.problems[0])
+        return _whole(spec.model_copy(update={"refusal": refusal}), names, tables)
     for problem in _hindrances(spec, noted):
         mistakes.add(("sql",), problem)
     table_id = f"{spec.pipeline}.{spec.name}"

@@ -1,0 +1,69 @@
+"""The process that reads a spark-pipelines project: `python -m sluice.spark_pipelines SPEC RESULT`.
+
+It imports the users' code, so it is a process of its own: nothing that the code does there changes
+the process that loads the configuration. The result is a file of JSON: the declarations with the
+place of each, mistakes, what is left out, and the environment variables that were read.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class _Environment(os._Environ):  # type: ignore[type-arg] # noqa: SLF001 - to be os.environ
+    """The environment, noting which variables are read."""
+
+    asked: set[str] = set()  # noqa: RUF012
+
+    def __getitem__(self, key: str) -> str:
+        self.asked.add(str(key))
+        return str(super().__getitem__(key))
+
+
+def read(spec_path: Path) -> dict[str, Any]:
+    """Return what a project declares, as JSON."""
+    from pyspark.errors import PySparkException
+    from pyspark.pipelines.cli import load_pipeline_spec
+
+    from sluice.spark_pipelines.definitions import read_definitions
+    from sluice.spark_pipelines.elements import Elements, Place
+    from sluice.spark_pipelines.pipeline import Declarations
+
+    found: Declarations | None = None
+    elements = Elements()
+    try:
+        spec = load_pipeline_spec(spec_path)
+        _Environment.asked.clear()
+        elements = read_definitions(spec_path, spec)
+        found = Declarations(spec, spec_path, elements)
+        found.declare_all()
+    except (PySparkException, AttributeError, TypeError, KeyError, ValueError) as error:
+        where, what = Place(spec_path.name, 1), " ".join(str(error).split())
+        elements.mistakes.append((where, f"can't read this as a pipeline's spec: {what}"))
+    return {
+        "name": found.pipeline if found else "",
+        "storage": found.local(found.spec.storage) if found else "",
+        "sections": found.sections if found else {},
+        "places": [[where, p.file, p.line] for where, p in found.places.items()] if found else [],
+        "blocks": [[where, [*lines.items()]] for where, lines in found.blocks.items()]
+        if found
+        else [],
+        "mistakes": [[p.file, p.line, problem] for p, problem in elements.mistakes],
+        "left_out": [[p.file, p.line, problem] for p, problem in found.refused] if found else [],
+        "asked": sorted(_Environment.asked),
+    }
+
+
+def main() -> None:
+    """Read the project of the first argument into the file of the second."""
+    spec, result = sys.argv[1:]
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # columns are a client's, as in the runner
+    os.environ.__class__ = _Environment
+    found = read(Path(spec))
+    Path(result).write_text(json.dumps(found), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

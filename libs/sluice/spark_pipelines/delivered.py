@@ -1,0 +1,43 @@
+"""Declared columns of delivered tables, and constant rows as a file that delivers them."""
+
+import hashlib
+from os import environ
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql.types import StructType
+
+from sluice.cache import cache_folder
+from sluice.interpreter.local_session import Session, collect
+from sluice.spark_pipelines.texts import table_name
+
+
+def declared_columns(schema: StructType) -> dict[str, Any]:
+    """Return the fields that declare a schema: its columns, and names that can't be theirs."""
+    names = {table_name([f.name]): f.name for f in schema}
+    types = (f.dataType.simpleString().upper() for f in schema)
+    renamed = {new: old for new, old in names.items() if new != old}
+    ddl = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
+    return {"schema": ddl, **({"names": renamed} if renamed else {})}
+
+
+def write_constants(relation: Any, project: str, table: str) -> tuple[dict[str, Any], list[str]]:
+    """Write the rows of a plan without tables to this machine's cache.
+
+    Returns the declaration of a dimension that loads them, and the rows' own columns. Raises
+    UnsupportedLocally if they can't be computed here.
+    """
+    found = Session().service.plans.relation(relation)
+    rows, schema = collect(found), found.schema
+    names = [*map(str.lower, schema.names)]
+    number = f"row_number_{hashlib.sha256(repr(names).encode()).hexdigest()[:4]}"
+    rows = rows.rename_columns(names).append_column(number, [[*range(rows.num_rows)]])
+    key = hashlib.sha256(repr((project, table)).encode()).hexdigest()[:16]
+    content = hashlib.sha256(repr((rows.schema, rows.to_pylist())).encode()).hexdigest()[:16]
+    file = cache_folder(environ) / "constants" / key / f"{content}.parquet"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, file)
+    columns = declared_columns(schema)["schema"]
+    ddl = f"{columns}, {number} BIGINT"
+    return {"path": str(file), "format": "parquet", "schema": ddl, "key": [number]}, names

@@ -1,0 +1,509 @@
+"""Plans of DataFrames as queries.
+
+A plan's relation becomes rows: columns over a FROM, conditions and an order, which the next
+relation adds to as far as one SELECT can say it; else they become a subquery. Columns keep the name
+that Spark gives them, the aliases and the plans that may name them, so that `df["id"]` and
+`col("a.id")` find their side of a join.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.connect import proto
+from pyspark.sql.pandas.types import from_arrow_schema
+from sqlglot import exp
+
+from sluice.interpreter.expressions.expression_tree import split_name
+from sluice.interpreter.expressions.from_protocol import schema_of
+from sluice.language.names import unknown
+from sluice.language.syntax import Tree, Verbatim
+from sluice.spark_pipelines.expressions import (
+    Expressions,
+    NotTranslated,
+    call,
+    constant,
+    is_aggregated,
+    literal,
+    name_of,
+)
+
+MOST_ROWS = 1_000  # that a plan has itself
+UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer", "inline"})
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: Spark's name of it, its expression over the rows' FROM, and what may name it.
+
+    `type`: as the table that it comes from declares it, if it is one's.
+    """
+
+    name: str
+    tree: Tree
+    plans: frozenset[int] = frozenset()
+    aliases: frozenset[str] = frozenset()
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a SELECT: `source` has its FROM and joins."""
+
+    columns: tuple[Column, ...]
+    source: exp.Select
+    where: tuple[Tree, ...] = ()
+    order: tuple[exp.Ordered, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns in a query, each once."""
+        found: list[str] = []
+        for column in self.columns:
+            words = re.findall(r"[a-z0-9_]+", column.name.lower())
+            plain = "_".join(words).strip("_")
+            name = first = plain if plain[:1].isalpha() else f"c_{plain}".rstrip("_")
+            numbers = count(1)
+            while name in found:
+                name = f"{first}_{next(numbers)}"
+            found.append(name)
+        return found
+
+    @property
+    def query(self) -> exp.Select:
+        """The SELECT of the rows, without their order."""
+        query = self.source.copy()
+        shown = [
+            tree if isinstance(tree, exp.Column) and tree.name == name else exp.alias_(tree, name)
+            for name, tree in zip(self.names, (c.tree.copy() for c in self.columns), strict=True)
+        ]
+        query.set("expressions", shown)
+        for condition in self.where:
+            query = query.where(condition.copy(), copy=False)
+        return query
+
+    @property
+    def is_plain(self) -> bool:
+        """True if they only show columns of their FROM."""
+        trees = (column.tree for column in self.columns)
+        return not self.where and all(isinstance(tree, exp.Column) for tree in trees)
+
+    @property
+    def has_windows(self) -> bool:
+        return any(
+            column.tree.find(exp.Window) or _is_of_rows(column.tree) for column in self.columns
+        )
+
+    def find(self, parts: Sequence[str], plan: int | None) -> Tree:
+        """Return the column of that name. Raises NotTranslated if there isn't exactly one."""
+        lower = [part.lower() for part in parts]
+        for size in (len(lower), *range(1, len(lower))):
+            *qualifier, name = lower[:size]
+            found = [c for c in self.columns if c.name.lower() == name]
+            if qualifier:
+                found = [c for c in found if ".".join(qualifier) in c.aliases]
+            elif plan is not None and (own := [c for c in found if plan in c.plans]):
+                found = own
+            if len({c.tree.sql() for c in found}) == 1:
+                tree = found[0].tree.copy()
+                for part in parts[size:]:
+                    tree = exp.Dot(this=tree, expression=exp.to_identifier(part))
+                return tree
+            if found:
+                raise NotTranslated(
+                    f"column {'.'.join(parts)!r} is ambiguous: alias the DataFrames"
+                )
+        raise NotTranslated(unknown("column", ".".join(parts), [c.name for c in self.columns]))
+
+
+def _is_of_rows(tree: Tree) -> bool:
+    return any(n.name.lower() in UNNAMED for n in tree.find_all(exp.Anonymous))
+
+
+@dataclass
+class Plans:
+    """Reader of plans. Tables, files and texts of queries are read by `Tables`."""
+
+    tables: "Tables"
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def rows(self, relation: Any) -> Rows:
+        """Return a relation's rows. Raises NotTranslated for what no query says."""
+        kind = relation.WhichOneof("rel_type")
+        reader = _READERS.get(kind)
+        if reader is None:
+            raise NotTranslated(f"{kind} of a DataFrame")
+        found = reader(self, getattr(relation, kind))
+        if not relation.HasField("common"):
+            return found
+        plan = frozenset([relation.common.plan_id])
+        columns = (replace(column, plans=column.plans | plan) for column in found.columns)
+        return replace(found, columns=tuple(columns))
+
+    def from_table(self, name: str, columns: Mapping[str, str], aliases: Iterable[str]) -> Rows:
+        """Return the rows of a table. `columns`: with their types."""
+        alias = f"{name.rpartition('.')[2]}_{next(self.numbers)}"
+        source = exp.Select().from_(exp.alias_(exp.to_table(name), alias, table=True))
+        known = frozenset(aliases)
+        made = (
+            Column(c, exp.column(c, alias), aliases=known, type=type_)
+            for c, type_ in columns.items()
+        )
+        return Rows(tuple(made), source)
+
+    def from_query(self, query: exp.Query, columns: Iterable[Column], names: list[str]) -> Rows:
+        """Return the rows of a query as a subquery. `names`: those of its columns."""
+        alias = f"q_{next(self.numbers)}"
+        source = exp.Select().from_(query.subquery(alias, copy=False))
+        pairs = zip(columns, names, strict=True)
+        return Rows(tuple(replace(c, tree=exp.column(n, alias)) for c, n in pairs), source)
+
+    def nest(self, rows: Rows) -> Rows:
+        """Return rows as those of a subquery."""
+        return self.from_query(rows.query, rows.columns, rows.names)
+
+    def _input(self, plan: Any) -> Rows:
+        rows = self.rows(plan.input)
+        return self.nest(rows) if rows.has_windows else rows
+
+    def read_table(self, plan: Any) -> Rows:
+        if plan.WhichOneof("read_type") == "named_table":
+            name = split_name(plan.named_table.unparsed_identifier)
+            return self.tables.named(self, name, plan)
+        return self.tables.at_place(self, plan)
+
+    def project(self, plan: Any) -> Rows:
+        if not plan.HasField("input"):
+            raise NotTranslated("a row of constants")
+        rows = self._input(plan)
+        columns = [c for expression in plan.expressions for c in self._shown(rows, expression)]
+        if any(is_aggregated(column.tree) for column in columns):
+            return self._grouped(rows, [], columns)
+        return replace(rows, columns=tuple(columns))
+
+    def _shown(self, rows: Rows, expression: Any) -> Iterator[Column]:
+        """Yield the columns that an expression of a select shows."""
+        kind = expression.WhichOneof("expr_type")
+        if kind == "unresolved_star":
+            star = expression.unresolved_star
+            of = star.unparsed_target.removesuffix(".*").lower()
+            plan = star.plan_id if star.HasField("plan_id") else None
+            for column in rows.columns:
+                if (not of or of in column.aliases) and (plan is None or plan in column.plans):
+                    yield column
+            return
+        if kind == "expression_string" and expression.expression_string.expression.strip() == "*":
+            yield from rows.columns
+            return
+        tree = Expressions(rows.find).tree(expression)
+        tree = tree.this if isinstance(tree, exp.Alias) else tree
+        is_same = kind == "unresolved_attribute" and isinstance(tree, exp.Column)
+        known = next((c for c in rows.columns if c.tree == tree), None) if is_same else None
+        yield known or Column(name_of(expression), tree)
+
+    def filter_rows(self, plan: Any) -> Rows:
+        rows = self._input(plan)
+        return replace(rows, where=(*rows.where, Expressions(rows.find).tree(plan.condition)))
+
+    def _grouped(self, rows: Rows, keys: Sequence[Column], columns: Sequence[Column]) -> Rows:
+        """Return groups; the columns are aggregates."""
+        found = replace(rows, columns=(*keys, *columns), order=())
+        query = found.query
+        for key in keys:
+            query = query.group_by(key.tree.copy(), copy=False)
+        return self.from_query(query, found.columns, found.names)
+
+    def aggregate(self, plan: Any) -> Rows:
+        rows = self._input(plan)
+        keys = [c for e in plan.grouping_expressions for c in self._shown(rows, e)]
+        columns = [c for e in plan.aggregate_expressions for c in self._shown(rows, e)]
+        group = proto.Aggregate
+        match plan.group_type:
+            case group.GROUP_TYPE_GROUPBY:
+                return self._grouped(rows, keys, columns)
+            case group.GROUP_TYPE_PIVOT:
+                return self._grouped(rows, keys, [*self._pivoted(rows, plan.pivot, columns)])
+            case group.GROUP_TYPE_ROLLUP | group.GROUP_TYPE_CUBE as type_:
+                found = replace(rows, columns=(*keys, *columns), order=())
+                made = exp.Rollup if type_ == group.GROUP_TYPE_ROLLUP else exp.Cube
+                sets = made(expressions=[key.tree.copy() for key in keys])
+                arg = "rollup" if made is exp.Rollup else "cube"
+                query = found.query
+                query.set("group", exp.Group(**{arg: [sets]}))
+                return self.from_query(query, found.columns, found.names)
+        raise NotTranslated("grouping sets of a DataFrame")
+
+    def _pivoted(self, rows: Rows, pivot: Any, columns: Sequence[Column]) -> Iterator[Column]:
+        """Yield each aggregate of the rows with each value; null where a group has no such row."""
+        if not pivot.values:
+            raise NotTranslated("pivot without its values: give them, pivot(column, [values])")
+        of = Expressions(rows.find).tree(pivot.col)
+        for value in map(literal, pivot.values):
+            test = exp.Where(this=exp.NullSafeEQ(this=of.copy(), expression=value))
+            has_rows = exp.Filter(this=call("count", exp.Star()), expression=test)
+            shown = value.this if isinstance(value, exp.Cast) else value
+            for column in columns:
+                name = shown.name if len(columns) == 1 else f"{shown.name}_{column.name}"
+                one = exp.Filter(this=column.tree.copy(), expression=test.copy())
+                when = exp.If(this=exp.GT(this=has_rows.copy(), expression=_ZERO.copy()), true=one)
+                yield Column(name, exp.Case(ifs=[when]))
+
+    def join(self, plan: Any) -> Rows:
+        kinds = proto.Join.JoinType
+        type_ = kinds.Name(plan.join_type).removeprefix("JOIN_TYPE_").lower()
+        left, right = self._side(plan.left, joined=True), self._side(plan.right)
+        both = Rows((*left.columns, *right.columns), left.source)
+        shown: tuple[Column, ...] = both.columns
+        on = None
+        if plan.HasField("join_condition"):
+            on = Expressions(both.find).tree(plan.join_condition)
+        for name in plan.using_columns:
+            one, other = left.find([name], None), right.find([name], None)
+            same = exp.EQ(this=one, expression=other)
+            on = same if on is None else exp.And(this=on, expression=same)
+        if type_ not in _JOINS or (on is None and type_ not in ("inner", "cross")):
+            raise NotTranslated(f"a {type_} join without a condition")
+        if plan.using_columns:
+            shown = tuple(_using(left, right, [*plan.using_columns], type_))
+        if type_ in ("left_semi", "left_anti"):
+            shown = left.columns
+        table = right.source.args["from_"].this.copy()
+        how = "cross" if on is None else _JOINS[type_]
+        source = left.source.copy().join(table, on=on, join_type=how, copy=False)
+        return Rows(shown, source)
+
+    def _side(self, relation: Any, *, joined: bool = False) -> Rows:
+        """Return rows as a side of a join: one table, or more if `joined`."""
+        rows = self.rows(relation)
+        is_one = not rows.source.args.get("joins")
+        return rows if rows.is_plain and (is_one or joined) else self.nest(rows)
+
+    def combine_sets(self, plan: Any) -> Rows:
+        left, right = self.rows(plan.left_input), self.rows(plan.right_input)
+        if plan.by_name:
+            left, right = _by_name(left, right, missing=plan.allow_missing_columns)
+        if len(left.columns) != len(right.columns):
+            raise NotTranslated("a union of DataFrames with different numbers of columns")
+        name = proto.SetOperation.SetOpType.Name(plan.set_op_type).rpartition("_")[2]
+        made = {"UNION": exp.Union, "INTERSECT": exp.Intersect, "EXCEPT": exp.Except}[name]
+        query = made(this=left.query, expression=right.query, distinct=not plan.is_all)
+        columns = (Column(c.name, c.tree, type=c.type) for c in left.columns)
+        return self.from_query(query, columns, left.names)
+
+    def sort(self, plan: Any) -> Rows:
+        rows = self._input(plan)
+        order = tuple(Expressions(rows.find).sort_order(one) for one in plan.order)
+        return replace(rows, order=order if plan.is_global else ())
+
+    def limit(self, plan: Any) -> Rows:
+        rows = self.rows(plan.input)
+        query = rows.query
+        if rows.order:
+            query.set("order", exp.Order(expressions=[one.copy() for one in rows.order]))
+        query = query.limit(plan.limit, copy=False)
+        return self.from_query(query, rows.columns, rows.names)
+
+    def deduplicate(self, plan: Any) -> Rows:
+        rows = self._input(plan)
+        if plan.all_columns_as_keys or not plan.column_names:
+            query = rows.query.distinct(copy=False)
+            return self.from_query(query, rows.columns, rows.names)
+        keys = [rows.find([name], None) for name in plan.column_names]
+        others = [exp.Ordered(this=c.tree.copy(), nulls_first=True) for c in rows.columns]
+        order = exp.Order(expressions=others)
+        number = exp.Window(this=call("row_number"), partition_by=keys, order=order)
+        nested = self.nest(replace(rows, columns=(*rows.columns, Column("rn__", number))))
+        first = exp.EQ(this=nested.columns[-1].tree, expression=exp.Literal.number(1))
+        return replace(nested, columns=nested.columns[:-1], where=(first,))
+
+    def add_columns(self, plan: Any) -> Rows:
+        rows = self._input(plan)
+        made = {
+            alias.name[0].lower(): Column(alias.name[0], Expressions(rows.find).tree(alias.expr))
+            for alias in plan.aliases
+        }
+        columns = [made.pop(c.name.lower(), c) for c in rows.columns]
+        return replace(rows, columns=(*columns, *made.values()))
+
+    def drop(self, plan: Any) -> Rows:
+        rows = self.rows(plan.input)
+        names = {name.lower() for name in plan.column_names}
+        trees = set[str]()
+        for expression in plan.columns:
+            try:
+                trees.add(Expressions(rows.find).tree(expression).sql())
+            except NotTranslated:  # Spark ignores a column that is not there
+                continue
+        kept = (
+            c for c in rows.columns if c.name.lower() not in names and c.tree.sql() not in trees
+        )
+        return replace(rows, columns=tuple(kept))
+
+    def rename(self, plan: Any) -> Rows:
+        rows = self.rows(plan.input)
+        names = {r.col_name.lower(): r.new_col_name for r in plan.renames}
+        names |= {old.lower(): new for old, new in plan.rename_columns_map.items()}
+        found = (
+            Column(names[c.name.lower()], c.tree) if c.name.lower() in names else c
+            for c in rows.columns
+        )
+        return replace(rows, columns=tuple(found))
+
+    def rename_all(self, plan: Any) -> Rows:
+        rows = self.rows(plan.input)
+        if len(plan.column_names) != len(rows.columns):
+            raise NotTranslated(f"toDF with {len(plan.column_names)} names")
+        pairs = zip(plan.column_names, rows.columns, strict=True)
+        return replace(rows, columns=tuple(Column(name, c.tree) for name, c in pairs))
+
+    def alias_rows(self, plan: Any) -> Rows:
+        rows = self.rows(plan.input)
+        alias = frozenset([plan.alias.lower()])
+        return replace(rows, columns=tuple(replace(c, aliases=alias) for c in rows.columns))
+
+    def drop_nulls(self, plan: Any) -> Rows:
+        rows = self._input(plan)
+        if plan.HasField("min_non_nulls"):
+            raise NotTranslated("dropna with a threshold")
+        trees = [rows.find([n], None) for n in plan.cols] or [c.tree for c in rows.columns]
+        tests = (exp.Not(this=exp.Is(this=t.copy(), expression=exp.null())) for t in trees)
+        return replace(rows, where=(*rows.where, *tests))
+
+    def keep(self, plan: Any) -> Rows:
+        return self.rows(plan.input)
+
+    def read_text(self, plan: Any) -> Rows:
+        if plan.args or plan.pos_args or plan.named_arguments or plan.pos_arguments:
+            raise NotTranslated("spark.sql with arguments: write them into the text")
+        return self.tables.text(self, plan.query, {})
+
+    def read_text_over(self, plan: Any) -> Rows:
+        if plan.root.WhichOneof("rel_type") != "sql":
+            raise NotTranslated("a DataFrame inside an expression")
+        views = {r.subquery_alias.alias: self.rows(r.subquery_alias.input) for r in plan.references}
+        return self.tables.text(self, plan.root.sql.query, views)
+
+    def read_local(self, plan: Any) -> Rows:
+        """Return rows that the plan itself has, as VALUES."""
+        if not plan.HasField("data"):
+            raise NotTranslated("a DataFrame without rows")
+        table = pa.ipc.open_stream(plan.data).read_all()
+        found = table.to_pylist()
+        if not 0 < len(found) <= MOST_ROWS:
+            raise NotTranslated(f"a DataFrame of {len(found)} rows of its own: 1 to {MOST_ROWS}")
+        schema = schema_of(plan.schema) if plan.schema else from_arrow_schema(table.schema)
+        name, columns = f"v_{next(self.numbers)}", [f"c{n}" for n in range(len(schema))]
+        rows = [exp.Tuple(expressions=[*map(constant, row.values())]) for row in found]
+        values = exp.Values(
+            expressions=rows,
+            alias=exp.TableAlias(
+                this=exp.to_identifier(name), columns=[*map(exp.to_identifier, columns)]
+            ),
+        )
+        made = (
+            Column(
+                f.name, exp.cast(exp.column(c, name), f.dataType.simpleString(), dialect=Verbatim)
+            )
+            for f, c in zip(schema, columns, strict=True)
+        )
+        return Rows(tuple(made), exp.Select().from_(values))
+
+    def read_range(self, plan: Any) -> Rows:
+        name = f"r_{next(self.numbers)}"
+        numbers = [exp.Literal.number(n) for n in (plan.start, plan.end, plan.step)]
+        source = exp.Select().from_(
+            exp.Table(
+                this=call("range", *numbers), alias=exp.TableAlias(this=exp.to_identifier(name))
+            )
+        )
+        return Rows((Column("id", exp.column("id", name)),), source)
+
+
+class Tables:
+    """Tables and texts that plans read from: see `pipeline`."""
+
+    def named(self, plans: Plans, name: Sequence[str], read: Any) -> Rows:
+        """Return the rows of a table or view by its name."""
+        raise NotImplementedError
+
+    def at_place(self, plans: Plans, read: Any) -> Rows:
+        """Return the rows of files or of a table by its path."""
+        raise NotImplementedError
+
+    def text(self, plans: Plans, query: str, views: dict[str, Rows]) -> Rows:
+        """Return the rows of a query's text, which may name DataFrames as views."""
+        raise NotImplementedError
+
+
+_ZERO = exp.Literal.number(0)
+_JOINS = {
+    "inner": "inner",
+    "cross": "inner",
+    "left_outer": "left",
+    "right_outer": "right",
+    "full_outer": "full",
+    "left_semi": "left semi",
+    "left_anti": "left anti",
+}
+
+
+def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Column]:
+    """Yield the columns of a join by names, each of them once."""
+    keys = {name.lower() for name in names}
+    for name in names:
+        one = next(c for c in left.columns if c.name.lower() == name.lower())
+        other = right.find([name], None)
+        if type_ == "full_outer":
+            yield Column(one.name, call("coalesce", one.tree, other))
+        else:
+            yield replace(one, tree=other) if type_ == "right_outer" else one
+    yield from (c for side in (left, right) for c in side.columns if c.name.lower() not in keys)
+
+
+def _by_name(left: Rows, right: Rows, *, missing: bool) -> tuple[Rows, Rows]:
+    """Return both with the columns of either, in the order of the left's."""
+    names = {c.name.lower(): c.name for c in left.columns}
+    others = {c.name.lower(): c.name for c in right.columns}
+    if not missing and names.keys() != others.keys():
+        raise NotTranslated("unionByName of DataFrames with different columns")
+    every = {c.name.lower(): c for c in (*right.columns, *left.columns)}
+    order = [*names, *(name for name in others if name not in names)]
+
+    def absent(column: Column) -> Column:
+        null = exp.cast(exp.null(), column.type, dialect=Verbatim) if column.type else exp.null()
+        return replace(column, tree=null)
+
+    def only(rows: Rows) -> Rows:
+        own = {c.name.lower(): c for c in rows.columns}
+        return replace(rows, columns=tuple(own.get(n) or absent(every[n]) for n in order))
+
+    return only(left), only(right)
+
+
+_READERS: dict[str, Callable[[Plans, Any], Rows]] = {
+    "read": Plans.read_table,
+    "project": Plans.project,
+    "filter": Plans.filter_rows,
+    "join": Plans.join,
+    "set_op": Plans.combine_sets,
+    "sort": Plans.sort,
+    "limit": Plans.limit,
+    "aggregate": Plans.aggregate,
+    "sql": Plans.read_text,
+    "with_relations": Plans.read_text_over,
+    "deduplicate": Plans.deduplicate,
+    "range": Plans.read_range,
+    "local_relation": Plans.read_local,
+    "subquery_alias": Plans.alias_rows,
+    "to_df": Plans.rename_all,
+    "with_columns_renamed": Plans.rename,
+    "drop": Plans.drop,
+    "with_columns": Plans.add_columns,
+    "drop_na": Plans.drop_nulls,
+    **dict.fromkeys(
+        ("hint", "repartition", "repartition_by_expression", "with_watermark"), Plans.keep
+    ),
+}

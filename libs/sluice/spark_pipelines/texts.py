@@ -1,0 +1,76 @@
+"""Texts of queries, changed in place so that lines stay, and names that tables may have."""
+
+import re
+from collections.abc import Iterable
+
+import sqlglot
+from sqlglot import exp
+
+from sluice.language.names import NAME
+from sluice.language.syntax import Tree, Verbatim
+from sluice.spark_pipelines.expressions import is_aggregated
+
+
+def table_name(parts: Iterable[str]) -> str:
+    """Return a name that a table or column may have."""
+    name = re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower()).strip("_")
+    return name if NAME.fullmatch(name) else f"t_{name}"
+
+
+def parsed(text: str) -> exp.Query:
+    """Return the tree of a query that can be read."""
+    tree = sqlglot.parse_one(text, dialect=Verbatim)
+    assert isinstance(tree, exp.Query)
+    return tree
+
+
+def sql(tree: Tree) -> str:
+    """Return a query on one line."""
+    return str(tree.sql(dialect=Verbatim, comments=False))
+
+
+def without_streams(text: str) -> tuple[str, set[int]]:
+    """Return a query without STREAM, of the same length, and where the streams' names begin."""
+    tokens, found = Verbatim().tokenize(text), set[int]()
+    for at, token in enumerate(tokens[:-1]):
+        before = tokens[at - 1].text.upper() if at else ""
+        if token.text.upper() != "STREAM" or before not in ("FROM", "JOIN", ","):
+            continue
+        begin, end = token.start, tokens[at + 1].start
+        if tokens[at + 1].text == "(":
+            closing = next(t for t in tokens[at:] if t.text == ")")
+            text = _blank(text, closing.start, closing.end + 1)
+            end = tokens[at + 2].start
+        text = _blank(text, begin, end)
+        found.add(end)
+    return text, found
+
+
+def _blank(text: str, begin: int, end: int) -> str:
+    return text[:begin] + re.sub(r"[^\n]", " ", text[begin:end]) + text[end:]
+
+
+def with_views(text: str, views: dict[str, str]) -> str:
+    """Return a query with further parts in front of its WITH."""
+    if not views:
+        return text
+    parts = ", ".join(f"{name} AS ({query})" for name, query in views.items())
+    first = Verbatim().tokenize(text)[0]
+    if first.text.upper() == "WITH":
+        return f"{text[: first.end + 1]} {parts},{text[first.end + 1 :]}"
+    return f"{text[: first.start]}WITH {parts} {text[first.start :]}"
+
+
+def changing_part(query: exp.Query) -> str:
+    """Return the part of a query for which a later row may change an earlier result; or ''."""
+    parts = {
+        exp.Group: "GROUP BY",
+        exp.Distinct: "DISTINCT",
+        exp.Join: "a join",
+        exp.Window: "a window function",
+        exp.Limit: "a limit",
+    }
+    found = query.find(*parts)
+    if found is None and any(is_aggregated(s) for s in query.find_all(exp.Select)):
+        return "an aggregate"
+    return parts[type(found)] if found is not None else ""

@@ -1,0 +1,118 @@
+"""Specs that `sluice.yaml` names, beside pipelines in YAML; expectations beside the spec."""
+
+from os import environ
+from pathlib import Path
+
+import pytest
+from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
+
+from sluice.airflow import blueprint
+from sluice.declare.project import load, load_sound
+from sluice.declare.project_cache import Noting
+from sluice.errors import ConfigError
+
+NUMBERS = """
+    CREATE MATERIALIZED VIEW odd AS SELECT id FROM numbers WHERE id % 2 = 1;
+"""
+RAW = """
+    from pyspark import pipelines as dp
+
+    @dp.table
+    def numbers():
+        return spark.readStream.schema("id BIGINT").json("landing/numbers")
+"""
+SLUICE = "lake: ../lake\nspark_pipelines: [../etl/spark-pipeline.yml]\n"
+YAML = """
+pipeline: sums
+schedule: assets
+views:
+  total:
+    kind: sql
+    sql: SELECT sum(id) AS total FROM shop.odd
+"""
+RAW_IN_YAML = """
+sources:
+  raw: {path: landing/raw, format: json, delivery: stream, schema: id BIGINT}
+"""
+
+
+def configure(folder: Path) -> tuple[Path, Path]:
+    """Write a project of both; return the folder of its configuration, and the spec."""
+    spec = write_project(folder / "etl", numbers_sql=NUMBERS, raw_py=RAW)
+    config = folder / "config"
+    (config / "pipelines").mkdir(parents=True)
+    (config / "sluice.yaml").write_text(SLUICE)
+    (config / "pipelines" / "sums.yaml").write_text(YAML)
+    return config, spec
+
+
+def test_pipelines_of_both_are_one_project_and_one_has_dags_like_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    config, spec = configure(tmp_path)
+    land(tmp_path / "etl/landing/numbers", "1.json", *({"id": n} for n in range(6)))
+    for pipeline in ("shop", "sums"):
+        ran = sluice("run", pipeline, "--config", config)
+        assert ran.exit_code == 0, ran.output
+    assert rows_of(config, "total") == [{"total": 9}]
+    dags = {made.name: made for made in blueprint.site(config).pipelines}
+    assert {*dags} == {"shop", "sums"}
+
+    def tables() -> set[str]:
+        noting = Noting(environ)
+        found = load(config, environ=noting)
+        assert noting.folders == {str(spec.parent)}
+        return {*found.graph.tables}
+
+    assert tables() == {"shop.numbers", "shop.odd", "sums.total"}
+    even = "CREATE MATERIALIZED VIEW even AS SELECT id FROM numbers WHERE id % 2 = 0"
+    (spec.parent / "transformations/even.sql").write_text(even)
+    assert tables() == {"shop.numbers", "shop.odd", "shop.even", "sums.total"}
+
+
+def test_a_project_with_a_mistake_is_left_out_and_the_others_run(tmp_path: Path) -> None:
+    config, spec = configure(tmp_path)
+    alone = YAML.replace("sums", "alone").partition("views:")[0] + RAW_IN_YAML
+    (config / "pipelines" / "sums.yaml").write_text(alone)
+    (spec.parent / "transformations/broken.py").write_text("import nowhere_at_all")
+    project, mistakes = load_sound(config)
+    assert {*project.graph.tables} == {"alone.raw"}
+    assert mistakes is not None
+    assert "/etl/transformations/broken.py:1: ModuleNotFoundError" in mistakes.mistakes[0]
+    with pytest.raises(ConfigError):
+        load_sound(spec)
+
+
+def test_the_file_beside_a_spec_has_its_schedule_and_expectations(tmp_path: Path) -> None:
+    spec = write_project(tmp_path, numbers_sql=NUMBERS, raw_py=RAW)
+    beside = tmp_path / "sluice.yml"
+    rule = "{type: expect_column_values_to_not_be_null, column: id, on_failure: quarantine}"
+    beside.write_text(
+        f"schedule: '@daily'\nstart_date: 2024-01-01\nexpect:\n  numbers:\n    - {rule}\n"
+    )
+    found = load(spec)
+    assert found.pipelines["shop"].schedule.expression == "@daily"
+    assert [e.kwargs["column"] for e in found.graph.table("numbers").expect] == ["id"]
+    assert found.lake == str(tmp_path / "lake")
+
+    beside.write_text("expect:\n  nowhere: []\n  odd:\n    - {type: nothing}\nlake: x\n")
+    with pytest.raises(ConfigError) as caught:
+        load(spec)
+    shown = [mistake.removeprefix(f"{tmp_path}/") for mistake in caught.value.mistakes]
+    assert shown[0].startswith("sluice.yml:2: expect.nowhere: the project defines no table")
+    assert shown[1].startswith("sluice.yml:4: views.odd.expect")
+    assert shown[2].startswith("sluice.yml:5: lake: unknown key 'lake'")
+
+
+def test_a_view_that_is_computed_whole_is_named_and_strict_refuses_it(tmp_path: Path) -> None:
+    whole = (
+        "CREATE MATERIALIZED VIEW pairs AS\nSELECT a.id FROM numbers a\nJOIN odd b ON a.id > b.id"
+    )
+    spec = write_project(tmp_path, numbers_sql=NUMBERS, raw_py=RAW, whole_sql=whole)
+    planned = sluice("plan", "--spec", spec)
+    assert planned.exit_code == 0, planned.output
+    assert "computed whole: shop.pairs: every batch computes the whole query" in planned.stderr
+    assert f"{tmp_path}/transformations/whole.sql:3" in planned.stderr
+    assert sluice("plan", "--spec", spec, "--strict").exit_code == 2

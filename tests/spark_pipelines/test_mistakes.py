@@ -1,0 +1,87 @@
+"""What is wrong with a project's files: one message each, with file and line, and nothing runs."""
+
+from pathlib import Path
+
+import pytest
+from tests.spark_pipelines.projects import read_here, sluice, write_project
+
+IMPORTS = "from pyspark import pipelines as dp\n"
+VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a_py": IMPORTS + "def (\n"}, "a.py:2: can't read this as Python"),
+        ({"a_py": "import nowhere_at_all\n"}, "a.py:1: ModuleNotFoundError"),
+        ({"a_py": VIEW + "5\n"}, "a.py:2: numbers returns no DataFrame, but int"),
+        ({"a_py": VIEW + "spark.range(3).collect()\n"}, "a.py:4: a definition only describes rows"),
+        (
+            {"a_py": VIEW + "spark.range(3).select(spark.range(3).columns)\n"},
+            "a.py:4: a definition",
+        ),
+        (
+            {"a_py": VIEW + "spark.range(3)\nspark.conf.set('a', 'b')\n"},
+            "a.py:5: [SESSION_MUTATION",
+        ),
+        ({"a_py": VIEW + "spark.sql('DROP TABLE t')\n"}, "a.py:4: a definition only describes"),
+        ({"a_py": "raise SystemExit(3)\n"}, "a.py:1: SystemExit: 3"),
+        ({"a_sql": "SELECT 1"}, "a.sql:1: a definition file has CREATE MATERIALIZED VIEW"),
+        ({"a_sql": "\nCREATE TABLE t AS SELECT 1"}, "a.sql:2: a definition file has"),
+        ({"a_sql": "CREATE MATERIALIZED VIEW v\nAS"}, "a.sql:2: a query is expected after AS"),
+        ({"a_sql": "SET spark.sql.ansi.enabled = false"}, "a.sql:1: spark.sql.ansi.enabled"),
+        ({"a_txt": "hello"}, "a.txt:1: a definition is a .py or a .sql file"),
+        (
+            {
+                "a_py": VIEW + "spark.range(3)\n",
+                "b_sql": "CREATE MATERIALIZED VIEW numbers AS SELECT 1",
+            },
+            "b.sql:1: 'numbers' is defined in transformations/a.py:2 already",
+        ),
+        (
+            {
+                "a_sql": "CREATE MATERIALIZED VIEW a AS SELECT id FROM b;\n"
+                "CREATE MATERIALIZED VIEW b AS SELECT id FROM a"
+            },
+            "a.sql:1: a cycle: a -> b -> a",
+        ),
+        (
+            {"a_sql": "CREATE FLOW f AS INSERT INTO nowhere BY NAME SELECT * FROM STREAM t"},
+            "a.sql:1: the flow 'f' has an unknown target 'nowhere'",
+        ),
+    ],
+)
+def test_a_mistake_has_its_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], message: str
+) -> None:
+    found = read_here(write_project(tmp_path, **files), monkeypatch)
+    shown = [f"{file.rpartition('/')[2]}:{line}: {what}" for file, line, what in found["mistakes"]]
+    assert len(shown) == 1, shown
+    assert shown[0].startswith(message), shown
+
+
+def test_a_glob_that_leaves_the_project_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = write_project(tmp_path / "project")
+    (tmp_path / "outside.py").write_text("raise ValueError")
+    spec.write_text(spec.read_text().replace("transformations/**", "../outside.py"))
+    found = read_here(spec, monkeypatch)
+    assert [(file, line) for file, line, _ in found["mistakes"]] == [("spark-pipeline.yml", 1)]
+    assert "leaves the project's folder" in found["mistakes"][0][2]
+
+
+def test_a_mistake_ends_the_run_before_anything_is_committed(tmp_path: Path) -> None:
+    spec = write_project(tmp_path, a_py=VIEW + "spark.range(3)\n", b_py="import nowhere_at_all\n")
+    ran = sluice("run", "--spec", spec)
+    assert ran.exit_code == 2
+    assert f"{tmp_path}/transformations/b.py:1: ModuleNotFoundError" in ran.output
+    assert not (tmp_path / "lake").exists()
+
+
+def test_an_unreadable_spec_is_one_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = write_project(tmp_path)
+    spec.write_text("name: shop\nstorages: x\n")
+    ((file, line, problem),) = read_here(spec, monkeypatch)["mistakes"]
+    assert (file, line) == ("spark-pipeline.yml", 1)
+    assert "storages" in problem

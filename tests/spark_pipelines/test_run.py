@@ -1,0 +1,96 @@
+"""A spark-pipelines project, run by Sluice as it is."""
+
+import json
+from pathlib import Path
+
+from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
+
+ORDERS = """
+    from pyspark import pipelines as dp
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    spark = SparkSession.active()
+
+    @dp.table(comment="Orders as they arrive")
+    def orders():
+        return (
+            spark.readStream.format("json")
+            .schema("order_id BIGINT, state STRING, amount BIGINT")
+            .load("landing/orders")
+        )
+
+    @dp.temporary_view
+    def large():
+        return spark.read.table("orders").filter(F.col("amount") >= 10)
+
+    for state in ("CA", "NY"):
+        @dp.materialized_view(name=f"orders_{state}")
+        def of_state():
+            return spark.read.table("large").filter(F.col("state") == state)
+"""
+BY_STATE = """
+    -- two statements; and a semicolon in a comment
+    CREATE OR REFRESH MATERIALIZED VIEW by_state
+    COMMENT 'Amounts; by state'
+    TBLPROPERTIES ('quality' = 'gold')
+    AS SELECT state, count(*) AS orders, sum(amount) AS amount
+    FROM large GROUP BY state;
+
+    CREATE STREAMING TABLE cheap AS SELECT order_id FROM STREAM(orders) WHERE amount < 10;
+"""
+
+
+def test_a_project_runs_and_a_later_run_reads_only_what_is_new(tmp_path: Path) -> None:
+    spec = write_project(tmp_path, orders_py=ORDERS, by_state_sql=BY_STATE)
+    first = {"order_id": 1, "state": "CA", "amount": 10}
+    land(tmp_path / "landing/orders", "1.json", first, {**first, "order_id": 2, "amount": 3})
+    ran = sluice("run", "--spec", spec)
+    assert ran.exit_code == 0, ran.output
+    assert rows_of(spec, "by_state") == [{"state": "CA", "orders": 1, "amount": 10}]
+    assert rows_of(spec, "cheap") == [{"order_id": 2}]
+
+    land(tmp_path / "landing/orders", "2.json", {"order_id": 3, "state": "NY", "amount": 20})
+    ran = sluice("run", "--spec", spec, "--format", "json")
+    assert ran.exit_code == 0, ran.output
+    by_state = sorted(rows_of(spec, "by_state"), key=lambda row: str(row["state"]))
+    assert [tuple(row.values()) for row in by_state] == [("CA", 1, 10), ("NY", 1, 20)]
+    assert [row["order_id"] for row in rows_of(spec, "orders_ny")] == [3]
+    assert [row["order_id"] for row in rows_of(spec, "orders_ca")] == [1]
+
+
+def test_the_template_of_spark_pipelines_runs_unchanged(tmp_path: Path) -> None:
+    from pyspark.pipelines import init_cli
+
+    spec = write_project(
+        tmp_path,
+        example_python_materialized_view_py=init_cli.PYTHON_EXAMPLE,
+        example_sql_materialized_view_sql=init_cli.SQL_EXAMPLE,
+    )
+    ran = sluice("run", "--spec", spec)
+    assert ran.exit_code == 0, ran.output
+    assert len(rows_of(spec, "example_python_materialized_view")) == 10
+    even = rows_of(spec, "example_sql_materialized_view")
+    assert sorted(row["id"] for row in even) == [0, 2, 4, 6, 8]
+
+
+def test_a_run_refreshes_only_the_tables_that_are_named(tmp_path: Path) -> None:
+    spec = write_project(tmp_path, orders_py=ORDERS, by_state_sql=BY_STATE)
+    land(tmp_path / "landing/orders", "1.json", {"order_id": 1, "state": "CA", "amount": 10})
+    assert sluice("run", "--spec", spec).exit_code == 0
+    land(tmp_path / "landing/orders", "2.json", {"order_id": 2, "state": "CA", "amount": 4})
+    ran = sluice("run", "--spec", spec, "--refresh", "orders, cheap", "--format", "json")
+    assert ran.exit_code == 0, ran.output
+    ran_for = {json.loads(line)["table"] for line in ran.stdout.splitlines()}
+    assert ran_for == {"shop.orders", "shop.cheap"}
+    assert [row["order_id"] for row in rows_of(spec, "cheap")] == [2]
+
+    ran = sluice("run", "--spec", spec, "--full-refresh", "by_state", "--format", "json")
+    again = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert {(one["table"], one["strategy"]) for one in again} == {
+        ("shop.by_state__state", "build"),
+        ("shop.by_state", "build"),
+    }
+    both = sluice("run", "--spec", spec, "--full-refresh-all", "--refresh", "cheap")
+    assert both.exit_code == 2
+    assert "leave out the others" in both.output
