@@ -7,6 +7,7 @@ import pytest
 
 from sluice.operate import tested
 from sluice.operate.doctor import untested_versions
+from sluice.spark import jars
 
 PAGE = Path(__file__).parents[2] / "docs" / "install.md"
 
@@ -39,3 +40,13 @@ def test_an_untested_pair_is_named_with_the_nearest(monkeypatch: pytest.MonkeyPa
         finding.what
     )
     assert "the nearest that were: Python 3.11, pyspark-client 4.2, deltalake 1.6" in finding.what
+
+
+def test_a_spark_of_another_release_than_its_client_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = {"pyspark": "4.1.3", "pyspark-client": "4.2.0"}
+    monkeypatch.setattr(jars, "version", found.__getitem__)
+    (finding,) = untested_versions()
+    assert "pyspark is 4.1.3, but pyspark-client" in finding.what
+    assert "pip install --force-reinstall --no-deps pyspark==4.2.0" in finding.repair

@@ -18,7 +18,7 @@ from sluice.delta.places.inventory import stored_tables
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import SluiceError
 from sluice.spark.session import RUNTIME_CONF, STATIC_CONF, remote_of
-from sluice.spark.starting import is_older, lasting, minor
+from sluice.spark.starting import is_older, lasting, minor, run_or_install
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -76,10 +76,7 @@ def examine_cluster(project: Project, session: "SparkSession") -> Iterator[Requi
 def _version(place: str, found: str, client: str) -> Requirement:
     repair = ""
     if is_older(found, client):
-        repair = (
-            f"run Spark {minor(client)} there, or install its client here: pip install "
-            f"'pyspark-client=={minor(found)}.*'; {UNCHECKED}"
-        )
+        repair = f"{run_or_install(client, found)}; {UNCHECKED}"
     elif minor(found) != minor(client):
         repair = f"newer than the client, which is untested: run Spark {minor(client)} there"
     return Requirement(f"version of {place}", f"Spark {minor(client)}", f"Spark {found}", repair)

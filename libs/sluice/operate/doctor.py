@@ -22,12 +22,14 @@ from sluice.delta.upkeep import inspection
 from sluice.delta.upkeep.vacuum import committed_at
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
-from sluice.errors import SluiceError
+from sluice.errors import MissingDependency, SluiceError
+from sluice.extras import is_installed
 from sluice.language.names import ARRIVALS, INTERVALS, QUARANTINE, declared_id, internal
 from sluice.operate.delivering import delivering
 from sluice.operate.maintain import consumers, kept_in
 from sluice.operate.tested import untested
 from sluice.read.status import missing
+from sluice.spark.jars import delta
 
 NOTES = (QUARANTINE, INTERVALS, ARRIVALS)
 MISSING = "missing-intervals"
@@ -72,9 +74,15 @@ def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Fi
 
 
 def untested_versions() -> list[Finding]:
-    """Return a finding if the packages of this environment were not tested together."""
+    """Return what was not tested together, and releases with which Spark does not start."""
     repair = "`pip install` those, or run your own tests: docs/install.md lists what was tested"
-    return [Finding("", UNTESTED, what, repair) for what in untested()]
+    found = [Finding("", UNTESTED, what, repair) for what in untested()]
+    if is_installed("spark"):
+        try:
+            delta()
+        except MissingDependency as error:
+            found.append(Finding("", UNTESTED, error.message, error.hint))
+    return found
 
 
 def strangers(project: Project) -> list[Finding]:

@@ -70,9 +70,15 @@ def check_age(place: str, found: str) -> None:
     if is_older(found, client):
         raise MissingDependency(
             f"{place} is Spark {found}, older than the client here (pyspark {client})",
-            hint=f"run Spark {minor(client)} there, or install its client here: pip install "
-            f"'pyspark-client=={minor(found)}.*'",
+            hint=run_or_install(client, found),
         )
+
+
+def run_or_install(here: str, there: str) -> str:
+    """Return what mends two releases of Spark: exact numbers, since both packages must be equal."""
+    packages = ("pyspark", "pyspark-client") if is_installed("spark") else ("pyspark-client",)
+    pins = " ".join(f"'{name}=={there}'" for name in packages)
+    return f"run Spark {minor(here)} there, or install its release here: pip install {pins}"
 
 
 def _name_other_spark() -> MissingDependency:
@@ -84,11 +90,8 @@ def _name_other_spark() -> MissingDependency:
         context = SparkContext._active_spark_context  # noqa: SLF001 PySpark shows it nowhere else
     client, found = version("pyspark-client"), spark_of_workers(context) if context else ""
     place = f"executors of {context.master}" if context else "executors"
-    theirs, hint = "another Spark", f"run Spark {minor(client)} on its workers"
-    if found:
-        theirs = f"Spark {found}"
-        pins = " ".join(f"'{name}=={minor(found)}.*'" for name in ("pyspark", "pyspark-client"))
-        hint += f", or install the cluster's here: pip install {pins}"
+    theirs = f"Spark {found}" if found else "another Spark"
+    hint = run_or_install(client, found) if found else f"run Spark {minor(client)} on its workers"
     return MissingDependency(
         f"{place} run {theirs}, which can't read tasks of Spark {client}", hint=hint
     )

@@ -108,3 +108,29 @@ def test_an_environment_has_the_format_of_its_lake(tmp_path: Path, inside: str) 
     (tmp_path / "__format.json").write_text('{"format": 99}', "utf-8")
     with pytest.raises(lake_format.NewerLake, match=f"the lake {tmp_path} has format 99"):
         lake_format.check_format(f"{tmp_path}/{inside}")
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": "x"}', ""])
+def test_a_damaged_note_is_named_and_nothing_is_written(
+    lake: Callable[[int], Here], content: str
+) -> None:
+    project = lake(FORMAT)
+    note(project).write_text(content, "utf-8")
+    before = found(project)
+    ended = project.sluice("run", "trips")
+    assert ended.code == ExitCode.CONFIGURATION
+    assert "/lake/__format.json does not say the lake's format" in ended.err
+    assert 'hint: write {"format": 1} there' in ended.err
+    assert found(project) == before
+
+
+def test_a_process_that_stays_notices_a_newer_format(
+    lake: Callable[[int], Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake_format, "ASKED_AGAIN", 0.0)
+    project = lake(FORMAT)
+    root = str(project.folder / "lake")
+    lake_format.check_format(root)
+    note(project).write_text(json.dumps({"format": FORMAT + 1}), "utf-8")
+    with pytest.raises(lake_format.NewerLake):
+        lake_format.check_format(root)

@@ -81,9 +81,9 @@ def test_a_slice_that_grows_is_compacted_by_its_batches(lake: Lake) -> None:
 
 
 def test_a_keyed_table_whose_rows_lie_in_one_lump_is_filed_by_its_key_again(lake: Lake) -> None:
-    lake.limit(file_rows=1_000)
     lake.put("traces", *(trace(n, service=f"s{n * 7919 % 6000:04}") for n in range(6_000)))
     lake.advance()
+    lake.limit(file_rows=1_000)
     done = upkeep(lake, "lengths")
     assert done == [Upkeep(f"shop.lengths{part}", "compact", 1) for part in ("", "__state")]
     (whole,) = slices_of(DeltaTable(lake.uri("lengths")))

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import DeltaError
-from pyarrow.dataset import dataset
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.continuity import lost_race_of, repeat_after_races
@@ -55,6 +54,8 @@ def _rows_of(table: DeltaTable, uri: str, filters: Sequence[Filter] | None = Non
     files = files_of(uri)
     if files is None or filters:
         return table.to_pyarrow_table(filesystem=files, filters=list(filters) if filters else None)
+    from pyarrow.dataset import dataset  # with pandas, unless it is hidden
+
     names = [file_name(path) for path in active_files(table)["path"].to_pylist()]
     return dataset(names, pa.schema(table.schema()), "parquet", files).to_table()
 

@@ -6,30 +6,32 @@ format 1: it is older than the number, or has no table yet.
 
 import json
 import re
+import time
 
-from sluice.delta.places.folders import SmallFiles
-from sluice.errors import NewerLake
+from sluice.delta.places.folders import SUFFIX, SmallFiles
+from sluice.errors import NewerLake, SluiceError
 from sluice.language.names import ENVIRONMENTS, PREVIEWS, REBUILT
 
 FORMAT = 1
 FILE = "__format"
-_checked: set[str] = set()
+ASKED_AGAIN = 10.0  # seconds for which a process relies on an answer
+_checked: dict[str, float] = {}
 INSIDE = re.compile(f"/(?:{ENVIRONMENTS}|{PREVIEWS}|{REBUILT})/")
 
 
 def check_format(lake: str) -> None:
-    """Raise NewerLake if the lake's format is newer than this release; asks once in a process.
+    """Raise NewerLake if the lake's format is newer than this release. A server asks repeatedly.
 
     A lake that can't be read is asked again: what reads it next names the reason.
     """
     whole = _whole_lake(lake)
-    if whole in _checked:
+    if time.monotonic() < _checked.get(whole, 0.0):
         return
     try:
         content = SmallFiles(whole).read(FILE)
     except OSError:
         return
-    found = json.loads(content)["format"] if content else FORMAT
+    found = FORMAT if content is None else _number(content, whole)
     if found > FORMAT:
         raise NewerLake(
             f"the lake {whole} has format {found}; this release of Sluice reads formats up to "
@@ -37,7 +39,18 @@ def check_format(lake: str) -> None:
             hint="install the release that wrote it, or a newer one, wherever this lake is used; "
             "nothing was changed",
         )
-    _checked.add(whole)
+    _checked[whole] = time.monotonic() + ASKED_AGAIN
+
+
+def _number(content: bytes, lake: str) -> int:
+    try:
+        return int(json.loads(content)["format"])
+    except (ValueError, TypeError, LookupError):
+        raise SluiceError(
+            f"{lake}/{FILE}{SUFFIX} does not say the lake's format: {content[:80]!r}",
+            hint=f'write {{"format": {FORMAT}}} there if this release wrote the lake; nothing was '
+            "changed",
+        ) from None
 
 
 def note_format(table_uri: str) -> None:
