@@ -6,9 +6,9 @@ from collections.abc import Mapping
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "retail": ("config/pipelines/retail.yaml", "tools/landing.py", "tools/shopping.py"),
     "spark-pipelines": (
-        "etl/spark-pipeline.yml",
-        "etl/transformations/sales.py",
-        "etl/transformations/departments.sql",
+        "config/etl/spark-pipeline.yml",
+        "config/etl/transformations/sales.py",
+        "config/etl/transformations/departments.sql",
         "tools/landing.py",
         "tools/shopping.py",
     ),

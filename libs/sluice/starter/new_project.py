@@ -17,7 +17,7 @@ from sluice.starter import EXAMPLES
 from sluice.starter.files import FoundTable, find
 from sluice.starter.guess import Guess, as_reference, by_schedule, guess, schedule
 
-SPECS = "\nspark_pipelines: [../{}]    # its tables; relative to this folder\n"
+SPECS = "\nspark_pipelines: [{}]    # its tables; relative to this folder\n"
 CARRIED = Path(__file__).parent / "examples"
 CHECKOUT = Path(__file__).parents[3]
 
@@ -86,7 +86,7 @@ def start_example(folder: Path, name: str, schema: str) -> list[Path]:
     _check_free(folder)
     root = CARRIED if CARRIED.is_dir() else CHECKOUT
     texts = {path: (root / path).read_text("utf-8") for path in EXAMPLES[name]}
-    specs = (path for path in texts if path.endswith("spark-pipeline.yml"))
+    specs = (p.removeprefix("config/") for p in texts if p.endswith("spark-pipeline.yml"))
     settings = SETTINGS + "".join(map(SPECS.format, specs))
     return _write_new(folder, {**_around(texts, schema), "config/sluice.yaml": settings})
 

@@ -14,14 +14,14 @@ LINES = """
 @dp.table(comment="One line per product in a basket")
 def transactions() -> DataFrame:
     """Read the files of each day once."""
-    return spark.readStream.schema(LINES).parquet("../landing/transactions")
+    return spark.readStream.schema(LINES).parquet("../../landing/transactions")
 
 
 @dp.table
 def products() -> DataFrame:
     """Read the products that may be in a basket."""
     columns = "product_id BIGINT, department STRING, brand STRING"
-    return spark.readStream.schema(columns).parquet("../landing/products")
+    return spark.readStream.schema(columns).parquet("../../landing/products")
 
 
 @dp.materialized_view
