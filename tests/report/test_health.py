@@ -57,6 +57,7 @@ def test_the_report_of_a_lake_looks_at_whole_tables_and_has_data_docs_if_wanted(
     lake.put(project, "sales", lake.sales())
     check(project, 0, NOW)
     index = publish(project)
+    assert project.lake not in index.read_text("utf-8"), "a server shows no path of its machine"
     page = (index.parent / "shop.sales.html").read_text()
     assert "row count is 5, over the whole table" in page
     assert "Data Docs" not in page

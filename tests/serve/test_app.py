@@ -120,6 +120,13 @@ def test_pages_are_of_one_version_while_batches_commit(
     assert again != expected
 
 
+def test_a_store_that_reads_backward_says_so_in_its_declaration(visit: Visitor) -> None:
+    query = {"key": "a", "from": "2024-02-01", "to": "2024-01-01", "backward_iteration": "true"}
+    found = visit().get("/v1/tables/visits/rows", params=query)
+    assert found.status_code == 400
+    assert "backward_iteration goes with order=key" in found.json()["error"]["message"]
+
+
 def test_a_new_version_is_seen_at_once(shop: Landed, visit: Visitor) -> None:
     client = visit()
     before = client.get("/v1/tables/events/count").json()

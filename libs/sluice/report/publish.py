@@ -47,7 +47,8 @@ def publish(project: Project) -> Path:
     gathered = [_record(project, t, states[t.id], results.get(t.id, [])) for t in tables]
     files = {t.id: file for t in tables if (file := engine.file_of(t.id)) in docs}
     linked = [replace(one, data_docs=files.get(one.table.id, "")) for one in gathered]
-    pages = render(lake.root, linked, datetime.now(UTC))
+    shown = lake.root if "://" in lake.root else Path(lake.root).name  # no path of this machine
+    pages = render(shown, linked, datetime.now(UTC))
     return write(report_folder(project), docs | pages)
 
 

@@ -1,7 +1,7 @@
 """The client of a server: `sluice.connect(url)` offers the reads of `sluice.open` from anywhere.
 
 Rows come as Arrow, page by page as they are taken, and have the values that `sluice.open` gives. A
-handle stays at the version at which it was opened. Errors are those of `sluice.open`, too.
+handle stays at the version at which it was opened. What the server refuses is a UsageError.
 """
 
 import http.client

@@ -196,6 +196,11 @@ def read_rows(asked: Question, pinned: Pinned) -> Page:
 
 
 def _fetch(asked: Question, pinned: Pinned) -> Page:
+    if asked.get("backward_iteration"):
+        raise refuse(
+            "backward_iteration goes with order=key: a window store declares it for its times",
+            "use reverse=true, with the earlier time as `from`",
+        )
     store = pinned.lake.window(asked.address)
     keys = {n: parse_key(store.key, asked.get(n)) for n in ("key", "key_from", "key_to")}
     times = {f"time_{name}": _time(asked, name) for name in ("from", "to")}
