@@ -7,6 +7,7 @@ import pytest
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
 
 from sluice.airflow import blueprint
+from sluice.declare import spark_specs
 from sluice.declare.project import load, load_sound
 from sluice.declare.project_cache import Noting
 from sluice.errors import ConfigError
@@ -116,3 +117,22 @@ def test_a_view_that_is_computed_whole_is_named_and_strict_refuses_it(tmp_path: 
     assert "computed whole: shop.pairs: every batch computes the whole query" in planned.stderr
     assert f"{tmp_path}/transformations/whole.sql:3" in planned.stderr
     assert sluice("plan", "--spec", spec, "--strict").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "is_read_again"),
+    [("SELECT nowhere FROM numbers", False), ("SELECT * FROM comes_later", True)],
+)
+def test_a_part_that_is_left_out_is_looked_at_again_only_if_others_may_mend_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str, is_read_again: bool
+) -> None:
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
+    broken = f"CREATE MATERIALIZED VIEW broken AS {query}"
+    spec = write_project(tmp_path / "etl", broken_sql=broken, raw_py=RAW)
+    reads, run = list[Path](), spark_specs._run
+    monkeypatch.setattr(spark_specs, "_run", lambda path, *_: reads.append(path) or run(path, *_))
+    for _ in range(2):
+        left_out = load(spec).graph.left_out
+        assert left_out is not None
+        assert "broken.sql:1: broken: " in left_out.mistakes[0]
+    assert len(reads) == (2 if is_read_again else 1)

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     from sluice.declare.document import Document
 
 PACKAGE = Path(__file__).parents[1]
-LIBRARIES = ("croniter", "pydantic", "ruamel.yaml", "sqlglot")  # which read a configuration
+LIBRARIES = (
+    "croniter",
+    "pydantic",
+    "pyspark-client",
+    "ruamel.yaml",
+    "sqlglot",
+)  # which read a configuration
 SOURCES = (".py", ".sql", ".yaml", ".yml")  # that define a spark-pipelines project
 OTHERS_MAY_WRITE = 0o022
 MOST_FILES = 20_000

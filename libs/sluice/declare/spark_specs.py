@@ -77,7 +77,7 @@ def _read(path: Path, noting: Noting) -> dict[str, Any]:
     if content := kept.read(noting.environ):
         return dict(json.loads(content))
     found = _run(path, noting.environ)
-    if not found["mistakes"] and not found["left_out"]:
+    if not found["mistakes"] and not found["is_unsettled"]:
         kept.write(json.dumps(found).encode(), Noting(noting.environ, set(found["asked"])))
     return found
 
@@ -102,7 +102,7 @@ def _run(path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
         if result.exists():
             return dict(json.loads(result.read_text("utf-8")))
     problem = f"the process that reads the definitions ended: {why}"
-    return {"mistakes": [[path.name, 1, problem]], "left_out": []}
+    return {"mistakes": [[path.name, 1, problem]]}
 
 
 def _add_beside(document: Document, path: Path, noting: Noting, mistakes: Mistakes) -> None:

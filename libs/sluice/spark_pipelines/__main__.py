@@ -2,7 +2,8 @@
 
 It imports the users' code, so it is a process of its own: nothing that the code does there changes
 the process that loads the configuration. The result is a file of JSON: the declarations with the
-place of each, mistakes, what is left out, and the environment variables that were read.
+place of each, mistakes, what is left out, whether that may change without a change of the files,
+and the environment variables that were read.
 """
 
 import json
@@ -52,6 +53,7 @@ def read(spec_path: Path) -> dict[str, Any]:
         else [],
         "mistakes": [[p.file, p.line, problem] for p, problem in elements.mistakes],
         "left_out": [[p.file, p.line, problem] for p, problem in found.refused] if found else [],
+        "is_unsettled": found is None or found.is_unsettled,
         "asked": sorted(_Environment.asked),
     }
 

@@ -94,6 +94,7 @@ class Declarations:
         self._temporary: dict[FullName, tuple[Query, str]] = {}
         self.foreign: dict[str, str] = {}  # places of Delta tables -> names
         self.files: dict[str, str] = {}  # declarations of streams of files -> names
+        self.is_unsettled = False  # a table that others write is not there, or not yet
 
     def declare_all(self) -> None:
         """Declare every dataset; note what is mistaken or left out."""
@@ -290,6 +291,7 @@ class Declarations:
         try:
             found = open_version(place)
         except Exception as error:  # noqa: BLE001 - stores and formats fail in many ways
+            self.is_unsettled = True
             raise Refused(f"{what}: {' '.join(str(error).split())}") from None
         schema = StructType.fromJson(json.loads(found.schema().to_json()))
         fields = {"delta": {"path": place}, **declared_columns(schema)}
@@ -414,6 +416,7 @@ class _Reader(Tables):
         if dataset is None:
             place = declarations.in_catalog(full)
             if not exists(place):
+                declarations.is_unsettled = True
                 known = [declarations.table(one) for one in declarations.elements.datasets]
                 raise Refused(
                     f"{unknown('table', shown, known)}; and there is no Delta table at {place} "
