@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG, TriggerRule
-from airflow.serialization import serialized_objects
 from airflow.timetables.interval import CronDataIntervalTimetable
+from tests.support.airflow_versions import DagSerialization
 
 from sluice.airflow.dag_factory import dags, maintenance, verification
 
 from .conftest import SHOP, Configured
 
-# Airflow 3.1 has one class for both.
-DagSerialization = getattr(serialized_objects, "DagSerialization", serialized_objects.SerializedDAG)
 CONNECT = "spark: {engine: connect, remote: 'sc://spark:15002'}"
 
 

@@ -10,6 +10,7 @@ from airflow.sdk import DAG
 from airflow.timetables.base import TimeRestriction, Timetable
 from airflow.timetables.interval import CronDataIntervalTimetable
 from pendulum import instance
+from tests.support.airflow_versions import DagSerialization
 
 from sluice.airflow.dag_factory import dags
 from sluice.airflow.scheduling import Grid
@@ -17,7 +18,6 @@ from sluice.declare.project import load
 from sluice.language.interval import Schedule
 
 from .conftest import Configured
-from .test_dag_factory import DagSerialization
 
 Span = tuple[datetime, datetime]
 INSTANT = timedelta(microseconds=1)

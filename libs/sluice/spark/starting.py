@@ -12,7 +12,6 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 from sluice.errors import MissingDependency, Retryable, SluiceError
 from sluice.extras import is_installed
@@ -99,6 +98,8 @@ def _name_other_spark() -> MissingDependency:
 
 def spark_of_workers(context: "SparkContext") -> str:
     """Return the version on the web page of a worker that runs an executor; '' if none shows it."""
+    from urllib.request import urlopen
+
     executors = context._jsc.sc().statusStore().executorList(True)  # noqa: SLF001 as above
     for nth in range(executors.size()):
         logs = urlsplit(
