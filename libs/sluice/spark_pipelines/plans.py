@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.connect import proto
@@ -422,20 +422,20 @@ class Plans:
         return Rows((Column("id", exp.column("id", name)),), source)
 
 
-class Tables:
+class Tables(Protocol):
     """Tables and texts that plans read from: see `pipeline`."""
 
     def named(self, plans: Plans, name: Sequence[str], read: Any) -> Rows:
         """Return the rows of a table or view by its name."""
-        raise NotImplementedError
+        ...
 
     def at_place(self, plans: Plans, read: Any) -> Rows:
         """Return the rows of files or of a table by its path."""
-        raise NotImplementedError
+        ...
 
     def text(self, plans: Plans, query: str, views: dict[str, Rows]) -> Rows:
         """Return the rows of a query's text, which may name DataFrames as views."""
-        raise NotImplementedError
+        ...
 
 
 _ZERO = exp.Literal.number(0)
