@@ -198,7 +198,7 @@ def read_rows(asked: Question, pinned: Pinned) -> Page:
 def _fetch(asked: Question, pinned: Pinned) -> Page:
     if asked.get("backward_iteration"):
         raise refuse(
-            "backward_iteration goes with order=key: a window store declares it for its times",
+            "backward_iteration goes with order=key: for order=time, the table declares it",
             "use reverse=true, with the earlier time as `from`",
         )
     store = pinned.lake.window(asked.address)
