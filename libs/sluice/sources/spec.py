@@ -19,9 +19,12 @@ class ForeignTable(Model):
     """A Delta table that somebody else writes.
 
     A batch takes whole commits. It ends before one that would pass `max_rows` or `max_bytes`.
+    `changes`: what becomes of commits that change or delete rows. `refuse` ends the run, `skip`
+    leaves them out, and the source has the rows that the others have appended.
     """
 
     path: str = Field(min_length=1)
+    changes: Literal["follow", "refuse", "skip"] = "follow"
     max_rows: int = Field(default=500_000, ge=1)
     max_bytes: int = Field(default=256_000_000, ge=1)
 
@@ -166,13 +169,14 @@ NOT_OF_TABLES = OF_FILES | {"kafka", "value", "change", "sequence"}
 
 
 class Source(Declared):
-    """Rows that arrive over time."""
+    """Rows that arrive over time. `read_at`: file and line of a declaration that is no YAML."""
 
     KIND: ClassVar[str] = "source"
     SECTION: ClassVar[Section] = "sources"
     STEP: ClassVar[JobName] = "ingest"
+    LOADED: ClassVar[frozenset[str]] = Declared.LOADED | {"read_at"}
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {
-        *("missing", "evolve", "max_ahead", "on_conflict", "kafka", "delta")
+        *("missing", "evolve", "max_ahead", "on_conflict", "kafka", "delta", "read_at")
     }
     CHOOSING: ClassVar[frozenset[str]] = frozenset({"sequence"})
 
@@ -186,6 +190,7 @@ class Source(Declared):
     missing: Literal["warn", "fail", "empty"] = "warn"
     on_conflict: Literal["last", "quarantine", "fail"] = "last"
     evolve: bool = False
+    read_at: str = ""
 
     @field_validator("path")
     @classmethod
@@ -226,6 +231,8 @@ class Source(Declared):
         if taken := sorted(NOT_OF_TABLES & self.model_fields_set):
             shown = ", ".join(f"`{name}`" for name in taken)
             raise ValueError(f"a source with `delta` follows that table: leave {shown} out")
+        if self.delta.changes != "follow" and self.key:
+            raise ValueError("`delta.changes` is of rows that are only appended: leave `key` out")
         if maps := [column.name for column in self.columns if "MAP<" in column.type]:
             raise ValueError(f"column {maps[0]} is a MAP, so changed rows can't be compared")
         return self
@@ -282,8 +289,9 @@ class Source(Declared):
     @property
     def keeps_deliveries(self) -> bool:
         """True if an internal table keeps its delivered rows, and the table is computed from it."""
-        is_of_changes = self.change or self.delta or (self.value and self.value.is_debezium)
-        return bool(self.key or is_of_changes)
+        is_of_changes = self.change or (self.value and self.value.is_debezium)
+        is_changed = self.delta and self.delta.changes == "follow"
+        return bool(self.key or is_of_changes or is_changed)
 
     @property
     def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:
