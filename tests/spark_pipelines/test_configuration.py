@@ -1,5 +1,7 @@
 """Specs that `sluice.yaml` names, beside pipelines in YAML; expectations beside the spec."""
 
+from datetime import UTC, datetime
+from html import unescape
 from os import environ
 from pathlib import Path
 
@@ -11,6 +13,21 @@ from sluice.declare import spark_specs
 from sluice.declare.project import load, load_sound
 from sluice.declare.project_cache import Noting
 from sluice.errors import ConfigError
+from sluice.pages.elements import html
+from sluice.report.overview import overview, tables
+from sluice.report.publish import publish
+from sluice.report.table_page import table as table_page
+from sluice.report.visit import Visit
+
+VISIT = Visit(
+    root="",
+    airflow=None,
+    environment="",
+    has_report=True,
+    now=datetime(2024, 5, 2, tzinfo=UTC),
+    sees=lambda _: True,
+    has_run=lambda *_: False,
+)
 
 NUMBERS = """
     CREATE MATERIALIZED VIEW odd AS SELECT id FROM numbers WHERE id % 2 = 1;
@@ -61,16 +78,16 @@ def test_pipelines_of_both_are_one_project_and_one_has_dags_like_the_other(
     dags = {made.name: made for made in blueprint.site(config).pipelines}
     assert {*dags} == {"shop", "sums"}
 
-    def tables() -> set[str]:
+    def table_ids() -> set[str]:
         noting = Noting(environ)
         found = load(config, environ=noting)
         assert noting.folders == {str(spec.parent)}
         return {*found.graph.tables}
 
-    assert tables() == {"shop.numbers", "shop.odd", "sums.total"}
+    assert table_ids() == {"shop.numbers", "shop.odd", "sums.total"}
     even = "CREATE MATERIALIZED VIEW even AS SELECT id FROM numbers WHERE id % 2 = 0"
     (spec.parent / "transformations/even.sql").write_text(even)
-    assert tables() == {"shop.numbers", "shop.odd", "shop.even", "sums.total"}
+    assert table_ids() == {"shop.numbers", "shop.odd", "shop.even", "sums.total"}
 
 
 def test_a_project_with_a_mistake_is_left_out_and_the_others_run(tmp_path: Path) -> None:
@@ -117,6 +134,17 @@ def test_a_view_that_is_computed_whole_is_named_and_strict_refuses_it(tmp_path: 
     assert "computed whole: shop.pairs: every batch computes the whole query" in planned.stderr
     assert f"{tmp_path}/transformations/whole.sql:3" in planned.stderr
     assert sluice("plan", "--spec", spec, "--strict").exit_code == 2
+
+    notice = f"every batch computes the whole query, because of {tmp_path}/transformations/whole"
+    assert f"computed whole: shop.pairs: {notice}" in sluice("status", "--spec", spec).stdout
+    project = load(spec)
+    report = publish(project).parent
+    pages = [(report / name).read_text() for name in ("index.html", "shop.pairs.html")]
+    pairs = project.graph.table("pairs")
+    pages.append(html(table_page(VISIT, project, pairs)))
+    pages.append(html(overview(VISIT, [(project.pipelines["shop"], tables(project, [pairs]))])))
+    assert [notice in unescape(page) for page in pages] == [True] * 4
+    assert notice not in (report / "shop.odd.html").read_text()
 
 
 @pytest.mark.parametrize(

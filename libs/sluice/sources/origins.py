@@ -202,7 +202,7 @@ class TopicOrigin(Origin):
     @property
     def address(self) -> str:
         """Address of the topic at its first broker."""
-        settings = client_settings(self.topic.connection, self.table.id)
+        settings = client_settings(self.topic, self.table.id)
         return f"kafka://{settings['bootstrap.servers'].split(',')[0]}/{self.topic.topic}"
 
     def unread(self) -> tuple[Unread, ...]:

@@ -38,7 +38,7 @@ class ForeignTable(Model):
 
 
 CONNECTION = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-MessageFormat = Literal["json", "debezium-json", "avro", "debezium-avro", "protobuf"]
+MessageFormat = Literal["json", "debezium-json", "avro", "debezium-avro", "protobuf", "bytes"]
 Encoding = Literal["binary", "single-object", "container"]
 SETTINGS: Mapping[MessageFormat, frozenset[str]] = {  # that a format takes
     "json": frozenset(),
@@ -46,6 +46,7 @@ SETTINGS: Mapping[MessageFormat, frozenset[str]] = {  # that a format takes
     "avro": frozenset({"registry", "files", "encoding"}),
     "debezium-avro": frozenset({"registry"}),
     "protobuf": frozenset({"registry", "files", "message"}),
+    "bytes": frozenset(),
 }
 
 
@@ -62,14 +63,16 @@ def check_connection(name: str) -> str:
 class Topic(Model):
     """A topic, the connection to its brokers, and the bounds of one batch.
 
-    `connection` names an Airflow connection, or the variable AIRFLOW_CONN_<ID>. `start`: where the
-    first batch begins. `max_wait`: the longest time that a batch waits for messages that are due,
-    and the longest silence of the brokers.
-    `max_message_bytes`: a message of more goes to quarantine without its bytes.
+    `connection` names an Airflow connection, or the variable AIRFLOW_CONN_<ID>. Brokers that need
+    no other setting may be named by `servers` instead. `start`: where the first batch begins.
+    `max_wait`: the longest time that a batch waits for messages that are due, and the longest
+    silence of the brokers. `max_message_bytes`: a message of more goes to quarantine without its
+    bytes.
     """
 
     topic: str = Field(min_length=1)
-    connection: str
+    connection: str = ""
+    servers: str = ""
     start: Literal["earliest", "latest"] = "earliest"
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     max_rows: int = Field(default=50_000, ge=1)
@@ -80,7 +83,18 @@ class Topic(Model):
     @field_validator("connection")
     @classmethod
     def _is_name(cls, name: str) -> str:
-        return check_connection(name)
+        return check_connection(name) if name else name
+
+    @model_validator(mode="after")
+    def _has_brokers(self) -> Self:
+        if bool(self.connection) == bool(self.servers):
+            raise ValueError("a topic has a `connection` to its brokers, or else their `servers`")
+        return self
+
+    @property
+    def brokers(self) -> str:
+        """The brokers in words."""
+        return f"of the connection {self.connection!r}" if self.connection else self.servers
 
     @field_validator("max_wait")
     @classmethod

@@ -1,6 +1,7 @@
 """Declared columns of delivered tables, and constant rows as a file that delivers them."""
 
 import hashlib
+from collections.abc import Mapping
 from os import environ
 from typing import Any
 
@@ -19,6 +20,33 @@ def declared_columns(schema: StructType) -> dict[str, Any]:
     renamed = {new: old for new, old in names.items() if new != old}
     ddl = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
     return {"schema": ddl, **({"names": renamed} if renamed else {})}
+
+
+MESSAGE = "key BINARY, value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP"
+OF_TOPICS = {"subscribe", "kafka.bootstrap.servers", "startingoffsets", "kafka.isolation.level"}
+OF_ERRORS = {"failondataloss", "minpartitions"}  # change no result, or what Sluice always refuses
+
+
+def declared_topic(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the source of a topic's messages, by the options of Spark's reader.
+
+    Raises ValueError for what a source can't have.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    if unknown := sorted(given.keys() - OF_TOPICS - OF_ERRORS):
+        raise ValueError(
+            f"the option {unknown[0]!r} of a topic is not supported: declare the topic as a source "
+            "in YAML, with a connection that has the client's settings"
+        )
+    topic, servers = given.get("subscribe", ""), given.get("kafka.bootstrap.servers", "")
+    if not topic or "," in topic or not servers:
+        raise ValueError("a stream of Kafka has one topic as `subscribe`, and its servers")
+    start = given.get("startingoffsets", "latest")
+    if start not in ("earliest", "latest"):
+        raise ValueError(f"startingOffsets {start!r} is not supported: earliest or latest")
+    isolation = given.get("kafka.isolation.level", "read_uncommitted")
+    kafka = {"topic": topic, "servers": servers, "start": start, "isolation": isolation}
+    return {"kafka": kafka, "value": {"format": "bytes"}, "schema": MESSAGE}
 
 
 def write_constants(relation: Any, project: str, table: str) -> tuple[dict[str, Any], list[str]]:

@@ -1,4 +1,4 @@
-"""Tables whose appended rows alone are read: a changed or deleted row ends the run, or is skipped."""
+"""Tables whose appended rows alone are read: a changed row ends the run, or is skipped."""
 
 from collections import Counter
 
