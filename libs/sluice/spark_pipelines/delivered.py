@@ -1,15 +1,14 @@
-"""Declared columns of delivered tables, and constant rows as a file that delivers them."""
+"""Declarations of what is delivered: columns, topics, and the row that constants are joined to."""
 
-import hashlib
 from collections.abc import Mapping
 from os import environ
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
 from sluice.cache import cache_folder
-from sluice.interpreter.local_session import Session, collect
 from sluice.spark_pipelines.texts import table_name
 
 
@@ -49,23 +48,10 @@ def declared_topic(options: Mapping[str, str]) -> dict[str, Any]:
     return {"kafka": kafka, "value": {"format": "bytes"}, "schema": MESSAGE}
 
 
-def write_constants(relation: Any, project: str, table: str) -> tuple[dict[str, Any], list[str]]:
-    """Write the rows of a plan without tables to this machine's cache.
-
-    Returns the declaration of a dimension that loads them, and the rows' own columns. Raises
-    UnsupportedLocally if they can't be computed here.
-    """
-    found = Session().service.plans.relation(relation)
-    rows, schema = collect(found), found.schema
-    names = [*map(str.lower, schema.names)]
-    number = f"row_number_{hashlib.sha256(repr(names).encode()).hexdigest()[:4]}"
-    rows = rows.rename_columns(names).append_column(number, [[*range(rows.num_rows)]])
-    key = hashlib.sha256(repr((project, table)).encode()).hexdigest()[:16]
-    content = hashlib.sha256(repr((rows.schema, rows.to_pylist())).encode()).hexdigest()[:16]
-    file = cache_folder(environ) / "constants" / key / f"{content}.parquet"
+def one_row() -> dict[str, Any]:
+    """Return the dimension of one row, to which constant rows are joined: a file in the cache."""
+    file = cache_folder(environ) / "constants" / "one_row.parquet"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(rows, file)
-    columns = declared_columns(schema)["schema"]
-    ddl = f"{columns}, {number} BIGINT"
-    return {"path": str(file), "format": "parquet", "schema": ddl, "key": [number]}, names
+        pq.write_table(pa.table({"one": [1]}), file)
+    return {"path": str(file), "format": "parquet", "schema": "one BIGINT", "key": ["one"]}

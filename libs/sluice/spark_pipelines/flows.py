@@ -275,6 +275,8 @@ class FlowReader(Tables):
             tree = sqlglot.parse_one(bare, dialect=Verbatim)
         except (SqlglotError, RecursionError) as error:
             raise Refused(f"can't read the query: {reason_of(error)}", self.flow.place) from None
+        if not isinstance(tree, exp.Query):
+            raise Refused("a query is expected: SELECT, or WITH", self.flow.place)
         clauses = {name for name, value in tree.args.items() if value} - {"expressions", "from_"}
         is_all = isinstance(tree, exp.Select) and tree.is_star and not clauses
         self._is_bare = bool(self.flow.text) and is_all

@@ -119,10 +119,7 @@ class Declarations:
         if reader.streams:
             raise Refused("a materialized view reads tables, not streams", flow.place)
         if not any(t.name for t in parsed(text).find_all(exp.Table)):
-            if flow.relation is None:
-                raise Refused("a query that reads no table: write its rows in Python", flow.place)
-            name = self.tables.name(dataset.name)
-            text = self.tables.read_constants(name, flow.relation, dataset.place)
+            text = self.tables.join_to_one_row(text, dataset.place)
         self.tables.add_view(dataset, flow, text)
 
     def _declare_streaming(self, dataset: Dataset, flows: Sequence[Query]) -> None:

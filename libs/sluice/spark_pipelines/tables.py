@@ -26,7 +26,7 @@ from sluice.declare.mistakes import Mistakes
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.opened import open_version
 from sluice.errors import ConfigError
-from sluice.spark_pipelines.delivered import declared_columns, write_constants
+from sluice.spark_pipelines.delivered import declared_columns, one_row
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
 from sluice.spark_pipelines.texts import table_name
 
@@ -110,12 +110,12 @@ class PipelineTables:
         schema = StructType.fromJson(json.loads(found.schema().to_json()))
         return {"delta": {"path": place}, **declared_columns(schema)}
 
-    def read_constants(self, name: str, relation: Any, place: Place) -> str:
-        """Declare constant rows as a dimension of a file in the cache; return a query of them."""
-        fields, columns = write_constants(relation, str(self.spec_path), name)
-        source = self.free_name(f"{name}_rows")
-        self._add("dimensions", source, fields, place)
-        return f"SELECT {', '.join(columns)} FROM {source}"
+    def join_to_one_row(self, text: str, place: Place) -> str:
+        """Return a query of constants as one over a table, which a view needs."""
+        one = self._read.setdefault("one row", self.free_name("one_row"))
+        if one not in self.sections["dimensions"]:
+            self._add("dimensions", one, one_row(), place)
+        return f"SELECT q.* FROM {one} CROSS JOIN ({text}) AS q"
 
     def append_only(self, name: str, place: Place) -> str:
         """Declare the view of a table's rows that refuses changed ones, once; return its name."""
