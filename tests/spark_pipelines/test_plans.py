@@ -23,7 +23,6 @@ from sluice.declare.document import Document
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.table import Graph
 
-
 WAYS = ("frame", "query")
 
 

@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from sluice.delta.log.opened import exists
 from sluice.interpreter.expressions.from_protocol import schema_of
-from sluice.language.names import unknown
+from sluice.language.names import NAME, unknown
 from sluice.language.syntax import Tree, Verbatim, reason_of
 from sluice.spark_pipelines.delivered import declared_columns, declared_topic
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
@@ -299,7 +299,8 @@ class FlowReader(Tables):
             if query:
                 found = next((n for n in with_ if with_[n] == query), f"view_{len(with_) + 1}")
                 with_[found] = query
-            alias = "" if table.alias or found == name else f" AS {name}"
+            is_named = table.alias or found == name or not NAME.fullmatch(name)
+            alias = "" if is_named else f" AS {name}"
             edits.append((begin, end + 1, f"{found}{alias}"))
         for begin, end, new in sorted(edits, reverse=True):
             bare = bare[:begin] + new + bare[end:]
