@@ -1,11 +1,15 @@
 """Specs that `sluice.yaml` names, beside pipelines in YAML; expectations beside the spec."""
 
+import json
+import subprocess
 from datetime import UTC, datetime
 from html import unescape
 from os import environ
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
 
 from sluice.airflow import blueprint
@@ -164,3 +168,31 @@ def test_a_part_that_is_left_out_is_looked_at_again_only_if_others_may_mend_it(
         assert left_out is not None
         assert "broken.sql:1: broken: " in left_out.mistakes[0]
     assert len(reads) == (2 if is_read_again else 1)
+
+
+@pytest.mark.parametrize("named_by", ["the spec", "the folder that names it"])
+def test_a_changed_definition_is_compared_with_a_revision(tmp_path: Path, named_by: str) -> None:
+    config, spec = configure(tmp_path)
+    write_deltalake(spec.parent / "warehouse/trips", pa.table({"id": [1]}))
+    (spec.parent / "transformations/trips.sql").write_text(
+        "CREATE MATERIALIZED VIEW of_trips AS SELECT id FROM trips"
+    )
+    (tmp_path / ".gitignore").write_text("warehouse\n")
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "-C", tmp_path, *who, *words], check=True)
+    odd = spec.parent / "transformations/numbers.sql"
+    odd.write_text(NUMBERS.replace("% 2 = 1", "% 2 = 0"))
+    of = ("--spec", spec) if named_by == "the spec" else ("--config", config)
+    found = sluice("plan", "--against", "HEAD", *of, "--format", "json")
+    assert found.exit_code == 0, found.output
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    ways = {row["table"]: row["next"] for row in rows if "__" not in row["table"]}
+    of_both = {"sums.total": "untouched"} if named_by != "the spec" else {}
+    assert ways == {
+        "shop.numbers": "untouched",
+        "shop.odd": "rebuild",
+        "shop.of_trips": "untouched",
+        "shop.trips": "untouched",
+        **of_both,
+    }
