@@ -1,5 +1,6 @@
 """A small lake of every kind of read, and a server of it: in this process, and on a port."""
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -110,6 +111,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory, local_spark: "SparkSession") 
     lake.load("products")
     lake.load("brands")
     return lake
+
+
+@pytest.fixture
+def copy(shop: Landed, tmp_path: Path) -> Landed:
+    """A copy of the shop, whose tables may go."""
+    shutil.copytree(shop.folder, tmp_path / "copy")
+    return Landed(tmp_path / "copy", shop.declared, shop.session)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake, open_lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access
-from sluice.serve.answers import Answer, Format, Refused, negotiate
+from sluice.serve.answers import Answer, Format, Refused, mistakes, negotiate
 from sluice.serve.changes import events, follow
 from sluice.serve.pages import PAGES
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
@@ -52,6 +52,7 @@ PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 STATUSES: tuple[tuple[type[SluiceError], HTTPStatus], ...] = (
     (UnknownTable, HTTPStatus.NOT_FOUND),
     (NotBuilt, HTTPStatus.NOT_FOUND),
+    (ConfigError, HTTPStatus.NOT_FOUND),  # of the table's pipeline
     (UsageError, HTTPStatus.BAD_REQUEST),
     (HistoryLost, HTTPStatus.GONE),
     (Retryable, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -232,9 +233,11 @@ def _refusal(error: Exception) -> Response:
     """Return what a client gets of an error."""
     if not isinstance(error, SluiceError | Refused | HTTPException):
         error = store_fault(error) or error
+    if isinstance(error, ConfigError):
+        error = ConfigError(mistakes(error), hint=error.hint)
     if isinstance(error, SluiceError):
         status = next(status for of, status in STATUSES if isinstance(error, of))
-        error = Refused(status, error.message, error.hint)
+        error = Refused.of(status, error)
     elif isinstance(error, HTTPException):
         hint = "`/v1/docs` lists the addresses; all are read by GET"
         error = Refused(error.status_code, error.detail, hint)
