@@ -125,10 +125,10 @@ class Remote:
                 for id_, kind, data in self._events(f"{_path(name)}/changes", query, after):
                     is_heard, after = True, id_ or after
                     if kind == "error":
-                        raise HistoryLost(data["error"]["message"], hint=data["error"]["hint"])
+                        raise _error(data["status"], data["error"])
                     if kind == "change":
                         yield {"id": after, **data}
-            except Lost:
+            except Retryable:
                 if not is_heard:
                     raise
                 time.sleep(1)
@@ -184,7 +184,7 @@ class Remote:
             connection.request("GET", address, headers={**headers, **token})
             response = connection.getresponse()
             if response.status != 200:
-                raise _error(response.status, response.read())
+                raise _error(response.status, _refusal(response.status, response.read()))
             yield response
         except (http.client.HTTPException, OSError) as error:
             connection.close()
@@ -428,12 +428,16 @@ def _texts(name: str, key: Key) -> list[tuple[str, str]]:
     return [(name, to_text(v)) for v in (key if isinstance(key, tuple | list) else (key,))]
 
 
-def _error(status: int, body: bytes) -> SluiceError:
-    """Return the error of a refusal."""
+def _refusal(status: int, body: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(body)["error"]
+        said: dict[str, Any] = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):
-        said = {"message": f"the server answers {status}", "hint": ""}
+        return {"message": f"the server answers {status}", "hint": ""}
+    return said
+
+
+def _error(status: int, said: Mapping[str, Any]) -> SluiceError:
+    """Return the error of a refusal."""
     message, hint = said["message"], said["hint"]
     found = next((one for one in (*TYPES, NoSuchRow) if one.__name__ == said.get("type")), None)
     if found is ConfigError:
