@@ -1,11 +1,14 @@
 """Pages for people: what they show of tables, rows and the graph, and to whom."""
 
 import re
+from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.serve.conftest import Visitor, serving
 from tests.support.landed import Landed
+
+from sluice.report.publish import report_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -58,6 +61,37 @@ def test_a_row_is_explained_and_what_comes_next_is_shown(visit: Visitor) -> None
     assert "Why this row is here" in client.get("/tables/best/why?partition=user=1&rank=1").text
     assert "never had such a row" in client.get("/tables/events/why?key=999").text
     assert "shop.best" in client.get("/plan").text
+    every = client.get("/tables/sums", params={"limit": 50}).text
+    links = re.findall(r'href="(/tables/shop\.sums/why\?[^"]+)">why', every)
+    rows = client.get("/v1/tables/sums/rows").json()["rows"]
+    assert len(links) == len(rows)
+    for link, row in zip(links, rows, strict=True):
+        page = client.get(unescape(link)).text
+        assert "Why this row is here" in page
+        assert f">{row['paid']}<" in page
+    assert "why?" not in client.get("/tables/sums", params={"columns": "paid"}).text
+    assert 'href="/plan"' in client.get("/").text
+
+
+def test_mistakes_and_reports_are_shown_to_whom_they_concern(copy: Landed, visit: Visitor) -> None:
+    config = copy.folder / "config" / "pipelines" / "late.yaml"
+    config.write_text("pipeline: late\nviews:\n  few: {kind: topk}\n")
+    folder = report_folder(copy.project)
+    folder.mkdir(parents=True)
+    for name in ("index", "shop.events", "shop.gone", "late.few"):
+        (folder / f"{name}.html").write_text(f"report of {name}")
+    client = visit(TOKENS[0], f"{'c' * 20} shop", TOKENS[1], of=copy)
+    for token, files in {"a": {"index", "shop.events"}, "c": {"shop.events"}, "b": set()}.items():
+        who = ("ann", token * 20)
+        names = ("index", "shop.events", "shop.gone", "late.few")
+        found = {n for n in names if client.get(f"/report/{n}.html", auth=who).status_code == 200}
+        assert found == files
+        front = client.get("/", auth=who).text
+        assert ("late.yaml:1: `schedule` is missing" in front) is (token == "a")
+        assert str(copy.folder) not in front
+        assert ("/report/index.html" in front) is (token == "a")
+    page = client.get("/tables/events", auth=("ann", "c" * 20)).text
+    assert "/report/shop.events.html" in page
 
 
 @pytest.mark.parametrize("path", ["/", "/plan", "/tables/best", "/tables/best/why?key=1"])

@@ -49,6 +49,7 @@ from sluice.report.summary import (
     TableSummary,
     summary,
 )
+from sluice.report.visit import INDEX
 
 COUNTS = ("read", "accepted", "quarantined")
 CELL, GAP, STRIP_HEIGHT = 7, 2, 22
@@ -136,7 +137,6 @@ def figure(number: float) -> str:
 
 
 FOLDER = f"{QUALITY}/report"
-INDEX = "index.html"
 GAPS = Text("Incomplete deliveries", "warned")
 UNUSUAL_SHOWN = 10
 TEXT_SHOWN = 400  # characters of an unusable row
