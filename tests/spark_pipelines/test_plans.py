@@ -105,6 +105,16 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
         "@dp.materialized_view\ndef by_udf():\n    return o.select(twice('state').alias('s'))\n"
         "@dp.materialized_view\ndef over_it():\n    return spark.table('by_udf')\n"
         "@dp.materialized_view\ndef sampled():\n    return o.sample(0.5)\n"
+        "@dp.materialized_view\ndef in_pandas():\n"
+        "    return o.groupBy('state').applyInPandas(lambda rows: rows, 'id BIGINT')\n"
+        "@dp.table\ndef with_state():\n"
+        "    found = spark.readStream.table('orders').groupBy('state')\n"
+        "    return found.transformWithState(None, 'id BIGINT', 'append', 'none')\n"
+        "@dp.table\ndef written():\n"
+        "    stream = spark.readStream.table('orders')\n"
+        "    stream.writeStream.foreachBatch(print).start()\n"
+        "@dp.table\ndef writer():\n"
+        "    return spark.readStream.table('orders').writeStream.foreachBatch(print)\n"
         "@dp.materialized_view\ndef nested():\n"
         "    return o.where('cust in (select cust from customers)')\n"
         "@dp.materialized_view\ndef mistaken():\n    return o.select('amounts')\n"
@@ -115,10 +125,15 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
     shown = [f"{line}: {what}" for _, line, what in found["left_out"]]
     assert [one.split(":")[1].strip() for one in shown] == [
-        *("by_udf", "over_it", "sampled", "nested", "mistaken", "out")
+        *("by_udf", "over_it", "sampled", "in_pandas", "with_state", "written", "writer"),
+        *("nested", "mistaken", "out"),
     ]
     assert "a Python function (UDF)" in shown[0]
     assert "it reads by_udf, which is left out" in shown[1]
-    assert "a query inside an expression: join the table" in shown[3]
-    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[4]
+    assert "applyInPandas runs Python code over rows" in shown[3]
+    assert "transformWithState runs Python code over rows" in shown[4]
+    assert "start writes to another system" in shown[5]
+    assert "DataStreamWriter writes to another system" in shown[6]
+    assert "a query inside an expression: join the table" in shown[7]
+    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[8]
     assert {*found["sections"]["sources"]} == {"orders", "customers"}

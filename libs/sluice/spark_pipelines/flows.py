@@ -64,6 +64,8 @@ class FlowReader(Tables):
 
     def query(self) -> str:
         """Return the flow's query over the pipeline's tables."""
+        if self.flow.refusal:
+            raise Refused(self.flow.refusal, self.flow.place)
         relation = self.flow.relation
         if self.flow.text:
             return self.over_tables(self.flow.text, {})
@@ -75,6 +77,8 @@ class FlowReader(Tables):
         """Return the flow's rows."""
         if self._rows is None:
             plans = Plans(self)
+            if self.flow.refusal:
+                raise Refused(self.flow.refusal, self.flow.place)
             if self.flow.cdc:
                 self._rows = self._latest(plans)
             elif self.flow.text:
@@ -217,6 +221,8 @@ class FlowReader(Tables):
         options = {k: v for k, v in source.options.items() if k.lower() not in PACE}
         if format_ == "kafka" and read.is_streaming:
             return self._topic(plans, options)
+        if format_ not in (*FILES, "delta"):
+            raise Refused(f"the format {format_!r} is not supported", self.flow.place)
         places = [*source.paths] or [v for k, v in options.items() if k.lower() == "path"]
         options = {k: v for k, v in options.items() if k.lower() != "path"}
         if len(places) != 1:
@@ -228,8 +234,6 @@ class FlowReader(Tables):
                 place, Path(place).name, places[0], stream if read.is_streaming else None
             )
             return plans.from_table(name, self.tables.columns(name), ())
-        if format_ not in FILES:
-            raise Refused(f"the format {format_!r} is not supported", self.flow.place)
         if not read.is_streaming:
             raise Refused(f"a read of {format_} files: {FILES_ONCE}", self.flow.place)
         if not source.schema:
