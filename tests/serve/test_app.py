@@ -101,7 +101,7 @@ def read_pages(client: TestClient, path: str, between: Any, **query: Any) -> lis
 def test_pages_are_of_one_version_while_batches_commit(
     shop: Landed, visit: Visitor, path: str, query: dict[str, str]
 ) -> None:
-    client, size = visit(), 2 if "catalogue" in path else 13
+    client, size = visit(), 2 if "catalogue" in path else 20
     expected = client.get(path, params=query).json()["rows"]
     days = iter(range(50))
 

@@ -2,16 +2,18 @@
 
 import re
 from html import unescape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.serve.conftest import Visitor, serving
+from tests.serve.conftest import DECLARED, Visitor, serving
 from tests.support.landed import Landed
 
 from sluice.report.publish import report_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from pyspark.sql import SparkSession
 
 TOKENS = ("a" * 20, f"{'b' * 20} news")
 
@@ -150,4 +152,52 @@ def test_a_browser_goes_from_the_graph_to_a_row_by_keyboard(
         assert wide <= 0
         assert errors == []
         assert all(address.startswith(url) for address in elsewhere)
+        page.close()
+
+
+def test_a_graph_of_a_hundred_tables_is_moved_and_enlarged(
+    tmp_path: Path, local_spark: "SparkSession", browser: "Browser"
+) -> None:
+    views = [
+        f"  v{n}: {{kind: select, from: {f'v{n // 3}' if n else 'events'}, select: {{id: id}}}}\n"
+        for n in range(99)
+    ]
+    source = DECLARED[: DECLARED.index("dimensions:")]
+    lake = Landed(tmp_path, f"{source}views:\n{''.join(views)}", local_spark)
+    with serving(lake.folder) as url:
+        page = browser.new_page(viewport={"width": 1000, "height": 700})
+        page.goto(url)
+        graph = page.locator(".graph")
+        assert page.locator(".graph a").count() == 100
+
+        def place() -> tuple[float, float, float]:
+            found: tuple[float, float, float] = graph.evaluate(
+                "one => [one.scrollLeft, one.scrollTop, one.firstElementChild.clientWidth]"
+            )
+            return found
+
+        graph.scroll_into_view_if_needed()
+        box = graph.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 500, box["y"] + 300)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 440, box["y"] + 200, steps=4)
+        page.mouse.up()
+        moved = place()
+        assert moved[:2] == [60, 100]
+        assert page.url.rstrip("/") == url
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, -100)
+        page.keyboard.up("Control")
+        page.wait_for_function(f"document.querySelector('.graph svg').clientWidth > {moved[2]}")
+        page.locator('.graph a[href="/tables/shop.v98"]').focus()
+        page.mouse.move(box["x"] + 300, box["y"] + 310)
+        page.mouse.move(box["x"] + 2, box["y"] + 2)
+        marked = page.locator(".graph .marked[data-id]")
+        ids = marked.evaluate_all("all => all.map(one => one.dataset.id)")
+        assert set(ids) == {
+            f"shop.{name}" for name in ("events", "v0", "v1", "v3", "v10", "v32", "v98")
+        }
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/tables/shop.v98")
         page.close()

@@ -133,7 +133,7 @@ def changes(asked: Question) -> Answer:
             rows = feed.slice(skip, limit - count)
             found += rows.combine_chunks().to_batches()
             count, size = count + rows.num_rows, size + rows.nbytes
-            if count >= limit or size >= asked.limits.bytes or asked.is_late:
+            if count >= limit or size >= asked.bytes or asked.is_late:
                 taken = followed.place(version, feed, skip + rows.num_rows)
                 place = taken if rows.num_rows else begin or place
                 break

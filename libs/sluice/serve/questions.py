@@ -156,6 +156,11 @@ class Question:
         return limit
 
     @property
+    def bytes(self) -> int:
+        """Bytes of a page in Arrow; as a text, it takes several times as many."""
+        return self.limits.bytes if self.format is Format.ARROW else self.limits.bytes // 4
+
+    @property
     def where(self) -> str | None:
         condition: str | None = self.get("where")
         if condition is not None and len(condition) > LONGEST:

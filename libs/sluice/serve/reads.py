@@ -236,7 +236,7 @@ def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Page:
         for batch in found.batches():
             batches.append(batch)
             count, size = count + batch.num_rows, size + batch.nbytes
-            if is_cut := size >= asked.limits.bytes or asked.is_late:
+            if is_cut := size >= asked.bytes or asked.is_late:
                 break
     except Overdue:
         if not count:
