@@ -30,7 +30,6 @@ from cachetools import LRUCache
 
 from sluice.cache import rows_folder
 from sluice.delta.places.failpoint import passing
-from sluice.delta.reading.local import plain
 from sluice.errors import UsageError
 
 Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]
@@ -207,6 +206,11 @@ class FileIndex:
         file.check_all()
         codes, numbers = np.split(np.frombuffer(file.payload, np.uint64), 2)
         return codes, numbers.view(np.int64)
+
+    def find_value(self, column: str, value: Any) -> Numbers:
+        """Return the numbers of rows like `find`, for one value."""
+        type_ = self._rows.schema.field(column).type
+        return self.find(column, codes_of(pa.array([value], type_)))
 
     def take(self, numbers: Numbers, schema: pa.Schema) -> pa.Table:
         """Return columns of the numbered rows; those that the file lacks are null."""
@@ -422,7 +426,7 @@ def _read(data: Path, column: str, schema: pa.Schema) -> pa.RecordBatch | None:
         names = [name for name in schema.names if name in file.schema_arrow.names]
         if column not in names or size > MOST_BYTES:
             return None
-        rows = plain(file.read(columns=names)).select(names)
+        rows = file.read(columns=names).select(names)
     fields = [schema.field(name) for name in names]
     return rows.cast(pa.schema(fields)).combine_chunks().to_batches()[0] if len(rows) else None
 
