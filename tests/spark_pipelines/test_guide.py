@@ -149,7 +149,7 @@ IN_SQL = """
     AS INSERT INTO everybody BY NAME
     SELECT * FROM STREAM(customers_us_east);
 """
-COUNT = 18
+COUNT = 20
 
 
 def write(folder: Path, name: str, **columns: list[object]) -> None:
