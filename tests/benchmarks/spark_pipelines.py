@@ -196,8 +196,7 @@ class Project:
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         }
         conf = [word for name, value in delta.items() for word in ("--conf", f"{name}={value}")]
-        jars = os.pathsep.join(map(str, classpath()))
-        sized = ["--driver-memory", "3g", "--driver-class-path", jars]
+        sized = ["--driver-memory", "3g"]
         runner = str(Path(pyspark.__file__).parent / "bin" / "spark-pipelines")
         command = [runner, *sized, *conf, "run", "--spec", "by_spark.yml"]
         return self._measured(run, "PySpark's runner", command)[0]
@@ -209,6 +208,7 @@ class Project:
             "SPARK_HOME": str(home),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOG_LEVEL": "ERROR",
+            "SPARK_DIST_CLASSPATH": os.pathsep.join(map(str, classpath())),
         }
         before, used, began = self._files(), cpu_of_children(), time.monotonic()
         done = subprocess.run(

@@ -36,13 +36,14 @@ def run_by_spark(spec: Path) -> None:
     home = Path(pyspark.__file__).parent
     env = {**os.environ, **environment(), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
     env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOG_LEVEL": "ERROR"}
-    words = [word for name, value in CONF.items() for word in ("--conf", f"{name}={value}")]
-    jars = os.pathsep.join(map(str, classpath()))
+    env["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, classpath()))
+    settings = spec.parent / "spark-conf"
+    settings.mkdir(exist_ok=True)
+    lines = (f"{name} {value}\n" for name, value in CONF.items())
+    (settings / "spark-defaults.conf").write_text("".join(lines))
+    env["SPARK_CONF_DIR"] = str(settings)
     ran = subprocess.run(
-        [
-            *(home / "bin" / "spark-pipelines", "--driver-class-path", jars, *words),
-            *("run", "--spec", theirs),
-        ],
+        [home / "bin" / "spark-pipelines", "run", "--spec", theirs],
         cwd=spec.parent,
         env=env,
         capture_output=True,
