@@ -72,6 +72,7 @@ def _newest(project: Project) -> dict[str, list[Row]]:
     return {name: newest(found) for name, found in by_table(rows).items()}
 
 
+WHOLE = "computed whole"
 FAILED = Text("Failed, and not fixed since", "wrong")
 
 
