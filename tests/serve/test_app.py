@@ -101,7 +101,7 @@ def read_pages(client: TestClient, path: str, between: Any, **query: Any) -> lis
 def test_pages_are_of_one_version_while_batches_commit(
     shop: Landed, visit: Visitor, path: str, query: dict[str, str]
 ) -> None:
-    client, size = visit(), 2 if "catalogue" in path else 20
+    client, size = visit(), 4 if "catalogue" in path else 20
     expected = client.get(path, params=query).json()["rows"]
     days = iter(range(50))
 
@@ -231,6 +231,11 @@ def test_an_unforeseen_failure_shows_nothing(
     assert found.status_code == 500
     assert "secret" not in found.text
     assert "unforeseen failure" in found.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("format_", "size"), [(Format.ARROW, 400), (Format.JSON, 100)])
+def test_a_page_of_text_ends_earlier(here: Reader, format_: Format, size: int) -> None:
+    assert Question(here, EVERYTHING, Limits(bytes=400), {}, format_, "events").bytes == size
 
 
 def test_every_state_is_answered(visit: Visitor) -> None:

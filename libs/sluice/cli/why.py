@@ -13,9 +13,8 @@ from sluice.operate.lineage.records import (
     COMMITS,
     change_record,
     commit_record,
-    read_records,
     reason_record,
-    source_record,
+    row_record,
 )
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
@@ -123,9 +122,7 @@ def why(
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)
     walks = rows > 0 and found.after is not None
     if format_ is Format.JSON:
-        record = commit_record(found.commit) | change_record(found) | {"reads": read_records(found)}
-        sources = _sources(changelog, row) if walks else []
-        write_json(record | {"from": [source_record(source, rows) for source in sources]})
+        write_json(row_record(found, _sources(changelog, row) if walks else [], rows))
         return
     write_record(commit_record(found.commit) | change_record(found), format_)
     if format_ is Format.TABLE:

@@ -84,8 +84,8 @@ class Visit:
         plan = Text("What comes next", href=f"{self.root}/plan")
         return [
             f"As of {second(self.now)} UTC; all times are UTC. ",
-            [report, " · "] if INDEX in self.reports else "",
-            plan if self.airflow is None else "",
+            report if INDEX in self.reports else "",
+            "" if self.airflow is not None else [" · " if INDEX in self.reports else "", plan],
         ]
 
 

@@ -268,7 +268,7 @@ class Listener(uvicorn.Server):
         return int(self._listening.getsockname()[1])
 
     def answer(self) -> None:
-        """Answer requests until the process is told to end."""
+        """Answer requests until a signal ends the process."""
         self.run([self._listening])
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:

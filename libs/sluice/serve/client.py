@@ -80,7 +80,7 @@ class Remote:
         return self.rank(name, partition or {}, self.pinned(version))
 
     def ranking(self, name: str, *, version: int | None = None) -> "RemoteRanking":
-        """Return a top-k as rankings."""
+        """Return a table of rankings."""
         about = self.ask(f"{_path(name)}/at", self.pinned(version))
         if about["partition"] is None:
             self.page(f"{_path(name)}/top", ())  # which is refused
@@ -398,7 +398,7 @@ class RemoteStore(Handle):
 
 @dataclass(frozen=True)
 class RemoteRanking:
-    """One version of a top-k."""
+    """One version of rankings."""
 
     lake: Remote
     name: str

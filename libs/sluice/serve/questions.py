@@ -18,7 +18,6 @@ from sluice.declare.table import Graph, Table
 from sluice.language.names import MARK, internal, unknown
 from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
-from sluice.read.conditions.values import from_text
 from sluice.serve.access import Token
 from sluice.serve.answers import Answer, Format, Refused
 
@@ -215,15 +214,7 @@ def took_long(limits: Limits) -> Refused:
 
 def parse_key(columns: KeyColumns, texts: Sequence[str] | None) -> tuple[Any, ...] | None:
     """Return a key from texts; None if nothing is given. Raises UsageError if it does not fit."""
-    if not texts:
-        return None
-    if len(texts) > len(columns.names):
-        raise columns.misfit(len(texts))
-    named = zip(texts, columns.types, columns.names, strict=False)
-    return tuple(
-        None if (value := parse(text)) is None else from_text(value, kind, name)
-        for text, kind, name in named
-    )
+    return columns.parse([parse(text) for text in texts or ()])
 
 
 def parse(text: str) -> str | None:

@@ -126,12 +126,7 @@ def _besides(asked: Question, how: str) -> str:
 
 def why(asked: Question) -> Answer:
     """Return the commit that last changed a row and the rows it comes from, as `sluice why`."""
-    from sluice.operate.lineage.records import (
-        change_record,
-        commit_record,
-        read_records,
-        source_record,
-    )
+    from sluice.operate.lineage.records import row_record
     from sluice.operate.lineage.why import sources_of
 
     changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
@@ -141,13 +136,12 @@ def why(asked: Question) -> Answer:
         message = f"{asked.address} never had such a row"
         raise Refused(HTTPStatus.NOT_FOUND, message, _besides(asked, "why-not"), type_=NO_ROW)
     most = min(asked.get("rows", SHOWN), MOST)
-    sources = []
-    if most and found.after is not None:
-        with _session:
-            sources = [source_record(source, most) for source in sources_of(changelog, row)]
-    said = commit_record(found.commit) | change_record(found)
-    reads = [read for read in read_records(found) if asked.sees(read["source"])]
-    return Answer(to_json(said | {"reads": reads, "from": [_shown(asked, s) for s in sources]}))
+    with _session:
+        walks = most and found.after is not None
+        said = row_record(found, sources_of(changelog, row) if walks else [], most)
+    reads = [read for read in said["reads"] if asked.sees(read["source"])]
+    sources = [_shown(asked, source) for source in said["from"]]
+    return Answer(to_json(said | {"reads": reads, "from": sources}))
 
 
 def _shown(asked: Question, source: Mapping[str, Any]) -> Mapping[str, Any]:

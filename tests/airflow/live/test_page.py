@@ -15,7 +15,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.places.lake_layout import layout
 from stack import Stack
 
-from .corner import sluice
+from .corner import DAYS, await_all, sluice
 from .deliveries import APPLES, FIRST, HAM, SALAD, SECOND, deliver
 
 if TYPE_CHECKING:
@@ -88,6 +88,17 @@ def test_a_leader_links_to_why_it_is_there(client: AirflowClient) -> None:
         assert part in told
     nobody = get(client, "/tables/retail.top_products/why?key=DELI&key=4711").text
     assert "never had a row with the key" in nobody
+
+
+def test_the_graph_has_the_colours_of_the_last_run(client: AirflowClient, page: "Page") -> None:
+    client.await_dag("corner")
+    client.unpause("corner")
+    await_all(client, "corner", len(DAYS))
+    for path in ("/plugin/sluice", "/dags/corner/plugin/sluice_pipeline"):
+        best = shown(page, path).locator('.graph a[href$="/tables/corner.best"]')
+        best.wait_for()
+        assert "success in the last run" in (best.text_content() or "")
+        assert best.locator("rect").get_attribute("class") == "passed"
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -1,5 +1,6 @@
 """Explanations of rows as JSON, for programs: of commands and of the server."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sluice.read.origin import Origin
@@ -22,6 +23,12 @@ def commit_record(commit: Commit) -> dict[str, Any]:
         "run": made.run if made else None,
         "kind": made.kind if made else commit.operation,
     }
+
+
+def row_record(found: Origin, sources: Iterable["ContributingRows"], most: int) -> dict[str, Any]:
+    """Return why a row is as it is, with the first rows that it comes from, for programs."""
+    made = commit_record(found.commit) | change_record(found) | {"reads": read_records(found)}
+    return made | {"from": [source_record(source, most) for source in sources]}
 
 
 def change_record(found: Origin) -> dict[str, Any]:

@@ -330,12 +330,13 @@ class KeyColumns:
             )
         return tuple(key) or tuple(named[name] for name in self.names[: len(named)])
 
-    def parse(self, texts: Sequence[str]) -> tuple[Any, ...] | None:
-        """Return a key from a command line; None if nothing is given."""
+    def parse(self, texts: Sequence[str | None]) -> tuple[Any, ...] | None:
+        """Return a key from texts, of which None is null; None if nothing is given."""
         if len(texts) > len(self.names):
             raise self.misfit(len(texts))
         columns = zip(texts, self.types, self.names, strict=False)
-        return tuple(from_text(text, kind, name) for text, kind, name in columns) or None
+        values = (None if t is None else from_text(t, kind, name) for t, kind, name in columns)
+        return tuple(values) or None
 
     def _bound(self, key: Key) -> Places | None:
         return None if key is None else places(self.check_key(key))
